@@ -1,0 +1,90 @@
+# `make` lists the targets. On a fresh machine `make train` or `make test` is all it takes.
+NP ?= 2
+SEED ?= 0
+RECIPE ?=
+ENV_ID ?= FetchPush-v4
+EPOCHS ?=
+MINUTES ?=
+RUN ?= $(or $(MUSIC_TF_RUNS),runs)/latest
+ARGS ?=
+
+VENV := .venv
+VENV_PYTHON := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+MUSIC_TF := $(VENV_PYTHON) -m music_tf
+TRAIN_MINUTES := 15
+
+# The first interpreter that runs, is 3.11 to 3.13, and can make virtual environments; looked for once.
+SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+FIND_PYTHON = for name in python3.11 python3.12 python3.13 python3; do \
+    $$name -c '$(SUITABLE)' >/dev/null 2>&1 && { echo $$name; break; }; done
+PYTHON ?= $(eval PYTHON := $(shell $(FIND_PYTHON)))$(PYTHON)
+
+launch = $(MUSIC_TF) launch -n $(NP) train $(1) --env-id $(2) --seed $(SEED) \
+    $(if $(EPOCHS),--epochs $(EPOCHS)) $(if $(3),--max-minutes $(3)) $(ARGS)
+fetch = $(call launch,$(or $(RECIPE),ddpg_her),$(1),$(MINUTES))
+
+.DEFAULT_GOAL := help
+.PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
+    tensorboard play plot report doctor test lint types check bench
+
+help:  ## List the targets and their variables
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  variables: NP=2 ranks, SEED=0, RECIPE, ENV_ID (train), EPOCHS, MINUTES, RUN=runs/latest,"
+	@echo "             ARGS='--any.config.field VALUE', PYTHON=python3.11 (install)"
+
+install: $(STAMP)  ## Build .venv from requirements.lock; happens by itself when needed
+
+# A half-built or moved environment is begun anew; a sound one is brought up to date.
+$(STAMP): requirements.lock setup.py
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 to 3.13 with venv found;" \
+	  "install one (Debian: apt-get install python3.11 python3.11-venv) or set PYTHON=" >&2; exit 3; }
+	@$(VENV_PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+	  --require-hashes -r requirements.lock
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+	  --no-build-isolation --editable .
+	@touch $@
+
+train: $(STAMP)  ## Learn to control the block without a task reward (RECIPE=ddpg_music)
+	$(call launch,$(or $(RECIPE),ddpg_music),$(ENV_ID),$(or $(MINUTES),$(TRAIN_MINUTES)))
+
+fetch-reach: $(STAMP)  ## Train on FetchReach-v4 (RECIPE=ddpg_her)
+	$(call fetch,FetchReach-v4)
+
+fetch-push: $(STAMP)  ## Train on FetchPush-v4 (RECIPE=ddpg_her)
+	$(call fetch,FetchPush-v4)
+
+fetch-slide: $(STAMP)  ## Train on FetchSlide-v4 (RECIPE=ddpg_her)
+	$(call fetch,FetchSlide-v4)
+
+fetch-pick: $(STAMP)  ## Train on FetchPickAndPlace-v4 (RECIPE=ddpg_her)
+	$(call fetch,FetchPickAndPlace-v4)
+
+tensorboard: $(STAMP)  ## Show all runs on http://localhost:6006
+	$(VENV_PYTHON) -m tensorboard.main --host localhost --port 6006 --logdir $(or $(MUSIC_TF_RUNS),runs)
+
+play: $(STAMP)  ## Film what RUN has learned
+	$(MUSIC_TF) play $(RUN) $(ARGS)
+
+plot report: $(STAMP)  ## Draw the curves of RUN, write its page: in a later version
+	@echo "make $@: comes in a later version" >&2; exit 2
+
+doctor: $(STAMP)  ## Check this installation
+	$(MUSIC_TF) doctor
+
+test: $(STAMP)  ## Every test but those that learn for minutes
+	$(VENV_PYTHON) -m pytest -m "not slow" $(ARGS)
+
+lint: $(STAMP)  ## Fail on any finding in style or format
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(STAMP)  ## Check the types
+	$(VENV)/bin/mypy
+
+check: lint types test  ## What CI runs
+
+bench: $(STAMP)  ## Measure the throughput on this machine
+	$(VENV_PYTHON) experiments/benchmark.py $(ARGS)

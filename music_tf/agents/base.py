@@ -1,0 +1,75 @@
+"""What a learner is, and what it is given."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.networks.parameters import Network, Scalar
+from music_tf.types import Array
+
+Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
+"""Weights of each network by its name."""
+
+
+class Batch(NamedTuple):
+    """A minibatch as networks see it: inputs normalised, reward mixed, leading axes [W, B]."""
+
+    inputs: tf.Tensor  # [W, B, I], observation, condition and goal
+    next_inputs: tf.Tensor  # [W, B, I]
+    action: tf.Tensor  # [W, B, A]
+    reward: tf.Tensor  # [W, B]
+    discount: tf.Tensor  # [W, B]
+
+
+class Losses(NamedTuple):
+    """What an update minimises, and what is logged of it."""
+
+    total: tf.Tensor  # [W], the sum of the losses of all networks of the learner
+    metrics: Mapping[str, tf.Tensor]  # each [W]
+
+
+class Learner(Protocol):
+    """Networks and the losses that train them; holds no weights itself.
+
+    Losses of one network must not reach another's weights: what is summed into `total` is
+    differentiated once with respect to all of them.
+    """
+
+    @property
+    def networks(self) -> Sequence[Network | Scalar]:
+        """Everything trained, those with targets first."""
+
+    @property
+    def target_networks(self) -> Sequence[Network]:
+        """Those that have a slowly moving copy."""
+
+    def act(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+        """Returns actions [E, A] for normalised inputs [E, I].
+
+        Args:
+            weights: Of the actor at least.
+            inputs: Normalised observation, condition and goal.
+            noise: Standard normal [E, A] to draw from a stochastic policy, or None for its mean.
+        """
+
+    def draws(
+        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
+    ) -> dict[str, Array]:
+        """Draws the noise for all updates of a cycle, [U, W, B, ...], a generator a worker."""
+
+    def losses(
+        self,
+        weights: Weights,
+        targets: Weights,
+        batch: Batch,
+        noise: Mapping[str, tf.Tensor],
+        entropy_weight: tf.Tensor,
+    ) -> Losses:
+        """Returns the losses on one minibatch, all at the weights given."""
+
+
+def stopped(weights: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns the same weights, as constants for whatever is differentiated."""
+    return [tf.stop_gradient(weight) for weight in weights]

@@ -1,0 +1,138 @@
+"""Soft actor-critic, from the released MUSIC variant to the algorithm of the papers."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.critics import CriticEnsemble
+from music_tf.config.schema import SacConfig
+from music_tf.distributions import SquashedSample, sample_tanh_gaussian
+from music_tf.losses.policy import (
+    deterministic_policy_loss,
+    entropy_loss,
+    entropy_reward,
+    temperature_loss,
+)
+from music_tf.losses.temporal_difference import critic_loss, td_target
+from music_tf.networks.models import gaussian_actor
+from music_tf.networks.parameters import Network, Scalar
+from music_tf.types import Array
+
+
+class Sac:
+    """SAC (Haarnoja et al., 2018, arXiv:1801.01290) with every choice of the release an option.
+
+    As released: one critic, next actions sampled from the *target* actor, a clipped entropy
+    reward at o_t, averaged over the batch, none in the actor's loss, no temperature. As in the
+    papers: twin critics, next actions of the main actor, entropy of the next state in the target
+    and of the current one in the actor's loss, a learned temperature (arXiv:1812.05905).
+    """
+
+    def __init__(
+        self,
+        config: SacConfig,
+        input_dim: int,
+        action_dim: int,
+        return_bounds: tuple[float, float],
+        seed: np.random.Generator,
+    ) -> None:
+        """Builds the networks; arguments as for `Ddpg`."""
+        self._config = config
+        self._bounds = return_bounds
+        self._action_dim = action_dim
+        self._actor = Network(
+            "actor",
+            gaussian_actor(input_dim, action_dim, config.hidden_sizes, seed),
+            config.actor_learning_rate,
+        )
+        self._critics = CriticEnsemble(config, input_dim, action_dim, seed)
+        self._log_temperature = Scalar(
+            "log_temperature",
+            math.log(config.temperature),
+            config.temperature_learning_rate if config.learn_temperature else 0.0,
+        )
+
+    @property
+    def networks(self) -> Sequence[Network | Scalar]:
+        """Actor, critics and the logarithm of the temperature."""
+        return [*self.target_networks, self._log_temperature]
+
+    @property
+    def target_networks(self) -> Sequence[Network]:
+        """Actor and critics."""
+        return [self._actor, *self._critics.networks]
+
+    def act(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+        """Returns the squashed mean, or a sample where noise is given, [E, A]."""
+        mean, log_deviation = self._actor(weights["actor"], inputs)
+        if noise is None:
+            return tf.tanh(mean)
+        return sample_tanh_gaussian(mean, log_deviation, noise).action
+
+    def draws(
+        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
+    ) -> dict[str, Array]:
+        """Draws the noise of the actions at o_t and at o_{t+1}."""
+        shape = (2, updates, batch_size, self._action_dim)
+        noise = [generator.standard_normal(shape, np.float32) for generator in generators]
+        here, after = np.stack(noise, axis=2)
+        return {"policy": here, "next_policy": after}
+
+    def losses(
+        self,
+        weights: Weights,
+        targets: Weights,
+        batch: Batch,
+        noise: Mapping[str, tf.Tensor],
+        entropy_weight: tf.Tensor,
+    ) -> Losses:
+        """Returns critic, actor and temperature losses, all at the weights before the update."""
+        config = self._config
+        log_temperature = weights["log_temperature"][0]
+        temperature = tf.stop_gradient(tf.exp(log_temperature))
+        drawn = self._sample(weights, batch.inputs, noise["policy"])
+        proposer = targets if config.next_action == "target" else weights
+        following = self._sample(proposer, batch.next_inputs, noise["next_policy"])
+        next_q = self._critics(targets, batch.next_inputs, following.action)
+        reward = batch.reward
+        if config.entropy_mode == "next_state":
+            next_q -= temperature * following.log_density
+        elif config.entropy_mode != "off":
+            reward += entropy_weight * entropy_reward(
+                drawn.log_density,
+                config.entropy_scale,
+                config.entropy_clip,
+                batch_mean=config.entropy_mode == "batch_mean",
+            )
+        target = td_target(reward, batch.discount, next_q, self._bounds)
+        q = self._critics(weights, batch.inputs, batch.action)
+        value_loss = critic_loss(q, target)
+        action_value = self._critics(weights, batch.inputs, drawn.action, frozen=True)
+        policy_loss = deterministic_policy_loss(
+            tf.reduce_min(action_value, axis=0), drawn.action, config.action_l2
+        )
+        if config.actor_entropy:
+            policy_loss += entropy_loss(drawn.log_density, temperature)
+        total = value_loss + policy_loss
+        if config.learn_temperature:
+            wanted = config.target_entropy_per_action * self._action_dim
+            total += temperature_loss(log_temperature, drawn.log_density, wanted)
+        metrics = {
+            "train/critic_loss": value_loss,
+            "train/actor_loss": policy_loss,
+            "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
+            "train/entropy": -tf.reduce_mean(drawn.log_density, axis=-1),
+            "train/temperature": temperature * tf.ones_like(value_loss),
+        }
+        return Losses(total, metrics)
+
+    def _sample(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor) -> SquashedSample:
+        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        mean, log_deviation = self._actor(weights["actor"], rows)
+        shape = noise.shape
+        return sample_tanh_gaussian(
+            tf.reshape(mean, shape), tf.reshape(log_deviation, shape), noise
+        )

@@ -1,0 +1,85 @@
+"""The command `music-tf VERB`: one module a verb, imported only when it is asked for."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import music_tf
+from music_tf import signals
+from music_tf.cli.exits import guarded, leave
+from music_tf.config.names import suggestion
+from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.launched import launched_rank
+
+VERBS = {
+    "train": "trains a recipe, or continues a run",
+    "evaluate": "measures a trained run: success rate and behaviour",
+    "play": "makes a video of what a run has learned",
+    "recipes": "lists the recipes, one name a line off a terminal",
+    "launch": "runs a verb on several MPI ranks: launch -n 2 train ...",
+    "check-env": "checks an environment, yours for example",
+    "doctor": "checks the installation and says how to mend it",
+}
+LATER = {
+    "plot": "learning curves (not in this version yet)",
+    "report": "one page about a run (not in this version yet)",
+}
+_ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "version"}
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Runs one verb and ends the process with its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    leave(guarded(lambda: run_verb(arguments)))
+
+
+def run_verb(arguments: list[str]) -> int:
+    """Runs `VERB ...` and returns its exit code; on several ranks only `train` runs on all.
+
+    Raises:
+        MusicError: The verb met a fault that the user can mend.
+    """
+    verb, *rest = arguments or ["help"]
+    if verb == "train":
+        signals.install()
+    elif launched_rank() > 0:
+        return EXIT_DONE
+    if verb in _ALIASES:
+        _write(help_text() if _ALIASES[verb] == "help" else f"music-tf {music_tf.__version__}\n")
+        return EXIT_DONE
+    if verb in LATER:
+        raise UsageError(f"{verb}: not in version {music_tf.__version__} yet")
+    if verb not in VERBS:
+        raise UsageError(
+            f"VERB: expected one of {', '.join(VERBS)}, got {verb[:80]!r}"
+            + suggestion(verb, (*VERBS, *LATER, "--help", "--version"))
+        )
+    module = importlib.import_module(f"music_tf.cli.{verb.replace('-', '_')}")
+    code: int = module.main(rest)
+    return code
+
+
+def help_text() -> str:
+    """Returns what `music-tf --help` shows."""
+    listed = [f"  {verb:10} {says}" for verb, says in (VERBS | LATER).items()]
+    return "\n".join(
+        [
+            "usage: music-tf VERB [options]",
+            "",
+            "verbs:",
+            *listed,
+            "",
+            "music-tf VERB --help explains a verb; music-tf --version shows the version",
+            "",
+            "first steps:",
+            "  music-tf doctor",
+            "  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 5",
+            "  music-tf evaluate latest",
+            "",
+        ]
+    )
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)

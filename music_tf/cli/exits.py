@@ -1,0 +1,137 @@
+"""How a process ends: one message, one traceback, and an exit code that all ranks agree on.
+
+Before MPI has started every rank meets the same faults, so only the first rank speaks, the
+others leave in silence, and it follows a moment later: mpirun then reports its code and adds
+nothing. Once ranks work together, they first find out whether all of them arrived at a fault.
+"""
+
+import functools
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from music_tf.errors import EXIT_BUG, EXIT_DONE, MusicError
+from music_tf.launched import launched_rank, launched_world_size
+
+if TYPE_CHECKING:
+    from music_tf.distributed import Communicator
+
+EXIT_INTERRUPTED = 130
+MOST_LINES = 10
+_LONGEST_LINE = 300
+_AGREEMENT_SECONDS = 3.0
+_SECONDS_PER_RANK = 0.7
+_LAST_RANK_TO_WAIT = 4
+
+
+def report(fault: MusicError, speaker: str = "music-tf") -> None:
+    """Writes a fault's text to standard error, in at most ten lines."""
+    lines = [line[:_LONGEST_LINE] for line in str(fault).splitlines()[:MOST_LINES]]
+    _complain(f"{speaker}: " + "\n".join(lines or ["stopped"]) + "\n")
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """Returns the exit code of an action of this process alone, after reporting its fault."""
+    try:
+        code = action()
+        sys.stdout.flush()
+    except MusicError as fault:
+        if launched_rank() == 0:
+            report(fault)
+        return fault.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception:  # the last guard: whatever it is becomes one traceback and exit code 1
+        _show_traceback(launched_rank(), launched_world_size())
+        return EXIT_BUG
+    return code
+
+
+def leave(code: int) -> NoReturn:
+    """Ends a process that has not met the other ranks through MPI."""
+    ranks = launched_world_size()
+    if ranks == 1:
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if code == EXIT_BUG:
+        os._exit(code)
+    if launched_rank() > 0:
+        os._exit(EXIT_DONE)
+    if code != EXIT_DONE:
+        time.sleep(min(0.5 + 0.1 * ranks, 3.0))
+    os._exit(code)
+
+
+def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
+    """Runs an action on all ranks and ends the process as they agree, or the whole job."""
+    threading.excepthook = functools.partial(_end_from_thread, comm)
+    code = EXIT_DONE
+    try:
+        action()
+    except MusicError as fault:
+        code = fault.exit_code
+        _speak_or_abort(comm, fault)
+    except KeyboardInterrupt:
+        comm.abort(EXIT_INTERRUPTED)
+    except BaseException:  # any rank may be the only one, and the others may wait for it
+        _show_traceback(comm.rank, comm.size)
+        comm.abort(EXIT_BUG)
+    comm.finish(code)
+
+
+def _speak_or_abort(comm: "Communicator", fault: MusicError) -> None:
+    """Reports a fault that every rank met, or ends the job over one that only some met."""
+    if _all_arrive(comm):
+        if comm.is_root:
+            report(fault)
+        return
+    _wait_for_lower(comm.rank)
+    report(fault, f"music-tf: rank {comm.rank}")
+    comm.abort(fault.exit_code)
+
+
+def _all_arrive(comm: "Communicator") -> bool:
+    """Whether every rank calls this within a few seconds; the others may be in a collective."""
+    if comm.size == 1:
+        return True
+    arrival = comm._comm.Ibarrier()
+    end = time.monotonic() + _AGREEMENT_SECONDS
+    while not arrival.Test():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _end_from_thread(comm: "Communicator", raised: threading.ExceptHookArgs) -> None:
+    if raised.exc_type is SystemExit:
+        return
+    _show_traceback(comm.rank, comm.size, raised.exc_value)
+    comm.abort(EXIT_BUG)
+
+
+def _show_traceback(rank: int, ranks: int, error: BaseException | None = None) -> None:
+    """Writes one traceback: where all ranks meet the same, the lowest ends the others first."""
+    text = "".join(traceback.format_exception(error or sys.exception()))
+    if ranks > 1:
+        _wait_for_lower(rank)
+        text = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())
+    _complain(text)
+
+
+def _wait_for_lower(rank: int) -> None:
+    time.sleep(_SECONDS_PER_RANK * min(rank, _LAST_RANK_TO_WAIT))
+
+
+def _complain(text: str) -> None:
+    sys.stdout.flush()
+    sys.stderr.write(text)
+    sys.stderr.flush()

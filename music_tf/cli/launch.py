@@ -1,0 +1,200 @@
+"""`music-tf launch -n N VERB ...`: runs a verb on N MPI ranks of this machine."""
+
+import ctypes
+import importlib.util
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+
+from music_tf.cli import VERBS, run_verb
+from music_tf.cli.doctor import find_mpirun
+from music_tf.cli.exits import EXIT_INTERRUPTED
+from music_tf.cli.mpi_diagnosis import flavour
+from music_tf.cli.options import asks_for_help, whole_number
+from music_tf.cli.runs import new_directory
+from music_tf.config.names import suggestion
+from music_tf.config.parse import parse_train
+from music_tf.config.tokens import Words
+from music_tf.errors import EXIT_DONE, EnvironmentFault, UsageError
+
+USAGE = """\
+usage: music-tf launch -n N VERB ...
+
+Finds mpirun, sets it up, and runs a verb on N ranks of this machine; with -n 1 without MPI.
+Ctrl-C, SIGTERM and SIGUSR1 let the ranks save and stop (exit code 75, the run can be resumed);
+a second Ctrl-C ends them at once.
+
+examples:
+  music-tf launch -n 2 train ddpg_her --env-id FetchPush-v4
+  music-tf launch -n 2 train --run-dir DIR --resume
+"""
+CURE = "install it with: pip install 'music_tf[mpi]'"
+
+_RANK_OPTIONS = ("-n", "-np", "--ranks")
+_MOST_RANKS = 4096
+_SET_PARENT_DEATH_SIGNAL = 1
+_START_SECONDS = 1.0
+_POLL_SECONDS = 0.1
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the verb and returns the exit code of the job.
+
+    Raises:
+        UsageError: The command line is wrong.
+        EnvironmentFault: There is no MPI to run it with.
+    """
+    ranks, command = _split(arguments)
+    if not command:
+        sys.stdout.write(USAGE)
+        return EXIT_DONE
+    if command[0] == "train" and not asks_for_help(command):
+        command = _check_train(command, ranks)
+    if ranks == 1:
+        return run_verb(command)
+    return Job([*_mpirun(ranks), *command], _environment(os.environ)).wait()
+
+
+class Job:
+    """An mpirun in a process group of its own, so that Ctrl-C does not reach it directly."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+        """Starts it, and passes signals on from now on: each asks the ranks to save and stop."""
+        self._requests: list[int] = []
+        self._forwarded = 0
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._note)
+        self._started = time.monotonic()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            env=dict(environment),
+            start_new_session=True,
+            preexec_fn=_make_death_follow(os.getpid()),  # noqa: PLW1509 - no threads here
+        )
+
+    def wait(self) -> int:
+        """Returns the exit code: 130 after a second Ctrl-C, 128 + N where signal N ended it."""
+        while True:
+            self._forward()
+            try:
+                code = self._process.wait(timeout=_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+            if self._is_impatient():
+                return EXIT_INTERRUPTED
+            return code if code >= 0 else 128 - code
+
+    def _is_impatient(self) -> bool:
+        return self._requests.count(signal.SIGINT) > 1
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._requests.append(number)
+
+    def _forward(self) -> None:
+        """Passes new requests on, once the ranks have had time to install their handlers."""
+        if self._is_impatient():
+            self._process.terminate()
+        elif time.monotonic() - self._started > _START_SECONDS:
+            for _ in self._requests[self._forwarded :]:
+                self._process.send_signal(signal.SIGUSR1)
+                self._forwarded += 1
+
+
+def _split(arguments: list[str]) -> tuple[int, list[str]]:
+    """Returns the number of ranks and the verb with its arguments, empty to show the help."""
+    ranks = ""
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        option, equals, value = rest.pop(0).partition("=")
+        if option in ("-h", "--help"):
+            return 1, []
+        if option not in _RANK_OPTIONS:
+            raise UsageError(f"unknown option {option[:80]!r}{suggestion(option, _RANK_OPTIONS)}")
+        ranks = value if equals else (rest.pop(0) if rest else "")
+    if not ranks:
+        raise UsageError("launch: expected -n N\nfor example: music-tf launch -n 2 train ddpg_her")
+    number = whole_number(Words((), {"ranks": (ranks,)}), "ranks", 1, _MOST_RANKS)
+    known = [verb for verb in VERBS if verb != "launch"]
+    verb = rest[0] if rest else ""
+    if verb not in known:
+        raise UsageError(
+            f"launch: expected one of {', '.join(known)}, got {verb[:80]!r}"
+            + suggestion(verb, known)
+        )
+    return number, rest
+
+
+def _check_train(command: list[str], ranks: int) -> list[str]:
+    """Returns the command line with its run directory, after refusing what the ranks would."""
+    train = parse_train(command[1:])
+    if train.config.workers % ranks:
+        raise UsageError(
+            f"workers: expected a multiple of the {ranks} ranks, got {train.config.workers}\n"
+            f"set --workers {ranks * max(1, round(train.config.workers / ranks))}, or -n to a "
+            f"divisor of {train.config.workers}"
+        )
+    if train.run_dir is None and ranks > 1:
+        _mpirun(ranks)
+        return [*command, "--run-dir", str(new_directory(train))]
+    return command
+
+
+def _mpirun(ranks: int) -> list[str]:
+    """Returns the words that start this interpreter's package on several ranks."""
+    mpirun = find_mpirun()
+    if mpirun is None:
+        raise EnvironmentFault(f"{ranks} ranks need mpirun, and it was not found\n{CURE}")
+    if importlib.util.find_spec("mpi4py") is None:
+        raise EnvironmentFault(f"{ranks} ranks need mpi4py, and it was not found\n{CURE}")
+    answer = subprocess.run(
+        [mpirun, "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=_environment(os.environ),
+    )
+    placement: list[str] = []
+    if flavour(answer.stdout) == "Open MPI":
+        placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
+    package = [sys.executable, "-m", "mpi4py", "-m", "music_tf"]
+    return [mpirun, "-n", str(ranks), *placement, *package]
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment with what Open MPI insists on."""
+    environment = dict(given)
+    if os.geteuid() == 0:
+        environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
+        environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    if not environment.get("HOME"):
+        environment["HOME"] = _home()
+    return environment
+
+
+def _home() -> str:
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        home = ""
+    return home if Path(home).is_dir() and home else tempfile.gettempdir()
+
+
+def _make_death_follow(parent: int) -> Callable[[], None]:
+    """Returns what the child runs first: once its parent dies, it gets SIGTERM."""
+    library = ctypes.CDLL(None)
+
+    def follow() -> None:
+        library.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(0)
+
+    return follow

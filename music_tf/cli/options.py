@@ -1,0 +1,47 @@
+"""Small readers that the verbs share for their command lines."""
+
+from music_tf.config.environments import check_env_id
+from music_tf.config.tokens import Words, show_option
+from music_tf.errors import UsageError
+
+
+def asks_for_help(arguments: list[str]) -> bool:
+    """Whether the user wants to read about a verb instead of running it."""
+    return "--help" in arguments or "-h" in arguments
+
+
+def one_word(words: Words, name: str, example: str) -> str:
+    """Returns the only positional word of a command line.
+
+    Raises:
+        UsageError: There is none, or there are several.
+    """
+    if len(words.positional) != 1:
+        came = " ".join(words.positional)[:80]
+        raise UsageError(f"{name}: expected one, got {came!r}\nfor example: music-tf {example}")
+    return words.positional[0]
+
+
+def whole_number(words: Words, name: str, default: int, highest: int = 10**6) -> int:
+    """Returns an option's number, in 1..highest.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    (text,) = words.options.get(name, (str(default),))
+    is_short = len(text) <= len(str(highest))
+    number = int(text) if is_short and text.isascii() and text.isdigit() else 0
+    if not 1 <= number <= highest:
+        raise UsageError(
+            f"{show_option(name)}: expected a whole number in 1..{highest}, got {text[:80]!r}"
+        )
+    return number
+
+
+def typed_env_id(words: Words) -> str | None:
+    """Returns the environment that the user typed, if any.
+
+    Raises:
+        UsageError: It is unknown.
+    """
+    return check_env_id(words.options["env_id"][0]) if "env_id" in words.options else None

@@ -1,0 +1,62 @@
+"""`music-tf train RECIPE ...`: trains a recipe, on as many MPI ranks as were started."""
+
+import functools
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from music_tf.cli.exits import run_together
+from music_tf.cli.options import asks_for_help
+from music_tf.cli.process import prepare_tensorflow
+from music_tf.cli.runs import prepare_directory
+from music_tf.config.help import train_help
+from music_tf.config.parse import TrainCommand, parse_train
+from music_tf.config.threads import threads_per_rank
+from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, UsageError
+from music_tf.launched import launched_rank, launched_world_size
+
+if TYPE_CHECKING:
+    from music_tf.distributed import Communicator
+
+_FAULTS = {kind.exit_code: kind for kind in (MusicError, UsageError, EnvironmentFault)}
+
+
+def main(arguments: list[str]) -> int:
+    """Trains, and ends the process; returns only after --help.
+
+    Raises:
+        UsageError: The command line is wrong.
+        EnvironmentFault: The ranks cannot meet.
+    """
+    if asks_for_help(arguments):
+        if launched_rank() == 0:
+            sys.stdout.write(train_help(arguments))
+        return EXIT_DONE
+    command = parse_train(arguments)
+    prepare_tensorflow(threads_per_rank(command.config, launched_world_size()))
+    from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
+
+    comm = Communicator()
+    run_together(comm, functools.partial(_train, command, comm))
+
+
+def _train(command: TrainCommand, comm: "Communicator") -> None:
+    comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
+    directory = _shared_directory(command, comm)
+    from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
+
+    run(command, comm, directory)
+
+
+def _shared_directory(command: TrainCommand, comm: "Communicator") -> Path:
+    """Returns the run directory that the root prepared, or raises its fault on every rank."""
+    outcome = ("", "", 0)
+    if comm.is_root:
+        try:
+            outcome = (str(prepare_directory(command)), "", 0)
+        except MusicError as fault:
+            outcome = ("", str(fault), fault.exit_code)
+    directory, fault_text, code = comm.share(outcome)
+    if fault_text:
+        raise _FAULTS[code](fault_text)
+    return Path(directory)

@@ -1,0 +1,1 @@
+"""Configuration: plain dataclasses and their parsing; standard library and tyro only."""

@@ -1,0 +1,199 @@
+"""A run's configuration as JSON: written by us, but read as anybody's.
+
+Reading checks every key and type, and never imports what a file names: the classes follow from
+the recipe, and an environment that needs an import must be typed again by the user.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
+
+from music_tf import recipes
+from music_tf.config.environments import names_a_module
+from music_tf.config.fields import describe_type, is_optional, without_none
+from music_tf.config.names import suggestion
+from music_tf.config.schema import Config
+from music_tf.errors import UsageError
+
+FILE_NAME = "config.json"
+_LARGEST_FILE = 1_000_000
+_INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
+
+
+class StoredRun(NamedTuple):
+    """What a run directory says about its run."""
+
+    recipe: str
+    preset: str
+    arguments: tuple[str, ...]
+    config: Config
+
+
+def config_to_json(config: Config) -> dict[str, Any]:
+    """Returns the configuration as JSON values; infinities are the texts "inf" and "-inf"."""
+    tree: dict[str, Any] = _encode(config)
+    return tree
+
+
+def config_from_json(
+    data: Mapping[str, Any], recipe: str, typed_env_id: str | None = None
+) -> Config:
+    """Returns the configuration that `config_to_json` wrote for a run of `recipe`.
+
+    Args:
+        data: Parsed JSON; all keys must be there and no others.
+        recipe: Decides which settings an agent has.
+        typed_env_id: The id that the user typed, if any: `module:Id` is taken from nowhere else.
+
+    Raises:
+        UsageError: A key is missing or unknown, or a value has a wrong type or range.
+    """
+    config: Config = _decode_tree(recipes.resolve(recipe), data, "")
+    if names_a_module(config.env_id) and config.env_id != typed_env_id:
+        raise UsageError(
+            f"env_id: a file may not import a module, and it asks for {config.env_id[:80]!r}\n"
+            f"if that environment is yours, type it again: --env-id {config.env_id[:80]}"
+        )
+    return config
+
+
+def difference(first: Config, second: Config) -> list[str]:
+    """Returns the dotted names of the settings that differ."""
+    left, right = _flatten(config_to_json(first)), _flatten(config_to_json(second))
+    return [name for name in {**left, **right} if left.get(name) != right.get(name)]
+
+
+def run_to_json(run: StoredRun) -> dict[str, Any]:
+    """Returns what `read_run` needs; a run directory's file may hold more beside it."""
+    return {
+        "recipe": run.recipe,
+        "preset": run.preset,
+        "arguments": list(run.arguments),
+        "config": config_to_json(run.config),
+    }
+
+
+def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
+    """Reads the configuration of a run directory.
+
+    Raises:
+        UsageError: There is none, or it is damaged.
+    """
+    path = directory / FILE_NAME
+    data = _read_json(path)
+    for key, kind in {"recipe": str, "preset": str, "arguments": list, "config": dict}.items():
+        if not isinstance(data.get(key), kind):
+            raise UsageError(f"{path}: expected a {kind.__name__} under {key!r}")
+    try:
+        config = config_from_json(data["config"], data["recipe"], typed_env_id)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    arguments = tuple(str(argument) for argument in data["arguments"])
+    return StoredRun(data["recipe"], data["preset"], arguments, config)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise UsageError(
+            f"{path.parent}: expected a run directory with a {FILE_NAME} ({error.strerror})"
+        ) from error
+    try:
+        data = json.loads(content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not valid JSON: {str(error)[:120]}") from error
+    if len(content) > _LARGEST_FILE or not isinstance(data, dict):
+        raise UsageError(f"{path}: expected a JSON object of at most {_LARGEST_FILE} bytes")
+    return data
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _encode(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {f.name: _encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    if isinstance(value, float) and value in _INFINITIES.values():
+        return str(value)
+    return value
+
+
+def _decode_tree(template: Any, data: Any, prefix: str) -> Any:
+    """Returns an instance of the template's class, with nothing left at its default."""
+    if not isinstance(data, Mapping):
+        _refuse(prefix.rstrip(".") or "config", "an object", data)
+    hints = get_type_hints(type(template))
+    known = [field.name for field in dataclasses.fields(template)]
+    for key in data:
+        if key not in known:
+            raise UsageError(f"unknown setting {f'{prefix}{key}'[:80]!r}{suggestion(key, known)}")
+    values = {}
+    for key in known:
+        if key not in data:
+            raise UsageError(f"{prefix}{key}: missing")
+        current = getattr(template, key)
+        if dataclasses.is_dataclass(current):
+            values[key] = _decode_tree(current, data[key], f"{prefix}{key}.")
+        else:
+            values[key] = _decode(hints[key], data[key], f"{prefix}{key}")
+    return type(template)(**values)
+
+
+def _decode(hint: Any, value: Any, name: str) -> Any:
+    if is_optional(hint) and value is None:
+        return None
+    inner = without_none(hint)
+    if get_origin(inner) is tuple:
+        return _decode_tuple(hint, get_args(inner), value, name)
+    if get_origin(inner) is Literal:
+        fits = isinstance(value, str) and value in get_args(inner)
+    elif inner is float:
+        value = _as_float(value)
+        fits = isinstance(value, float)
+    else:
+        fits = type(value) is inner
+    if not fits:
+        _refuse(name, describe_type(hint), value)
+    return value
+
+
+def _decode_tuple(hint: Any, members: tuple[Any, ...], value: Any, name: str) -> Any:
+    if not isinstance(value, list):
+        _refuse(name, describe_type(hint), value)
+    kinds = [members[0]] * len(value) if Ellipsis in members else list(members)
+    if len(kinds) != len(value):
+        _refuse(name, describe_type(hint), value)
+    return tuple(_decode(kind, item, name) for kind, item in zip(kinds, value, strict=True))
+
+
+def _as_float(value: Any) -> Any:
+    """Returns a float where the JSON value stands for one, else the value as it is."""
+    if isinstance(value, str):
+        return _INFINITIES.get(value, value)
+    if type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            return value
+    return value
+
+
+def _refuse(name: str, expected: str, value: Any) -> NoReturn:
+    raise UsageError(f"{name}: expected {expected}, got {json.dumps(value)[:80]}")
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

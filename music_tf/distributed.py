@@ -1,0 +1,167 @@
+"""The only module that talks to MPI; with one process it is the identity and MPI is not loaded."""
+
+import os
+import sys
+import time
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.errors import EXIT_DONE, EnvironmentFault, UsageError
+from music_tf.launched import launched_world_size
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+class Communicator:
+    """Collective operations over all ranks; every rank calls each of them in the same order.
+
+    Seconds spent inside collectives add up in `seconds`, of which `slowest_wait` is the longest
+    single call since `take_timing` was last asked.
+    """
+
+    def __init__(self) -> None:
+        """Joins the ranks that the launcher started.
+
+        Raises:
+            EnvironmentFault: MPI cannot be loaded, or sees another number of ranks than the
+                launcher: mpirun and mpi4py then belong to different MPI libraries.
+        """
+        self._comm: Any = None
+        self.rank = 0
+        self.size = 1
+        self._seconds = 0.0
+        self._calls = 0
+        self._longest = 0.0
+        wanted = launched_world_size()
+        if wanted > 1:
+            self._comm = _load_mpi(wanted)
+            self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this rank prints, logs and writes checkpoints."""
+        return self.rank == 0
+
+    def local_workers(self, workers: int) -> range:
+        """Returns the workers that live on this rank, an equal share for each.
+
+        Raises:
+            UsageError: The ranks do not divide the workers.
+        """
+        if workers % self.size:
+            fitting = [n for n in range(1, workers + 1) if workers % n == 0]
+            raise UsageError(
+                f"workers: expected a multiple of the {self.size} ranks, got {workers}\n"
+                f"start {' or '.join(map(str, fitting[-4:]))} ranks, or set --workers "
+                f"{self.size * max(1, round(workers / self.size))}"
+            )
+        share = workers // self.size
+        return range(self.rank * share, (self.rank + 1) * share)
+
+    def sum_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Replaces `values` by their sum over ranks, bit-identical on every rank."""
+        return self._reduce(values, "SUM")
+
+    def sum_into(self, values: npt.NDArray[Scalar], total: npt.NDArray[Scalar]) -> None:
+        """Writes the sum of `values` over ranks into `total`, bit-identical on every rank."""
+        if self._comm is None:
+            np.copyto(total, values)
+        else:
+            start = time.perf_counter()
+            self._comm.Allreduce(values, total)
+            self._note(time.perf_counter() - start)
+
+    def max_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Replaces `values` by their element-wise maximum over ranks."""
+        return self._reduce(values, "MAX")
+
+    def any(self, flag: bool) -> bool:
+        """Tells every rank whether any of them said yes."""
+        return bool(self.max_in_place(np.array([int(flag)]))[0])
+
+    def broadcast(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Overwrites `values` on every rank with the root's."""
+        if self._comm is not None:
+            self._comm.Bcast(values, root=0)
+        return values
+
+    def share(self, value: Any) -> Any:
+        """Returns the root's JSON-like `value` on every rank; for start-up, never per update."""
+        return value if self._comm is None else self._comm.bcast(value, root=0)
+
+    def collect(self, value: Any) -> list[Any]:
+        """Returns every rank's JSON-like `value`, by rank, on every rank; never per update."""
+        return [value] if self._comm is None else list(self._comm.allgather(value))
+
+    def barrier(self) -> None:
+        """Waits until every rank has come this far."""
+        if self._comm is not None:
+            self._comm.Barrier()
+
+    def take_timing(self) -> tuple[float, float]:
+        """Returns (mean, longest) milliseconds of a reduction since the last call, then resets."""
+        mean = 1e3 * self._seconds / max(1, self._calls)
+        longest = 1e3 * self._longest
+        self._seconds, self._calls, self._longest = 0.0, 0, 0.0
+        return mean, longest
+
+    def abort(self, code: int) -> NoReturn:
+        """Ends the whole job at once, from any rank."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self._comm is not None:
+            self._comm.Abort(code)
+        os._exit(code)
+
+    def finish(self, code: int) -> NoReturn:
+        """Leaves with an exit code that all ranks agreed on.
+
+        The others leave with 0 and the root a moment later with `code`, so that the launcher
+        reports the code and not an abort.
+        """
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self._comm is not None:
+            from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
+
+            self._comm.Barrier()
+            if not MPI.Is_finalized():
+                MPI.Finalize()
+            if not self.is_root:
+                os._exit(EXIT_DONE)
+            time.sleep(0.2)
+        os._exit(code)
+
+    def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:
+        if self._comm is None:
+            return values
+        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
+
+        start = time.perf_counter()
+        self._comm.Allreduce(MPI.IN_PLACE, values, op=getattr(MPI, operation))
+        self._note(time.perf_counter() - start)
+        return values
+
+    def _note(self, seconds: float) -> None:
+        self._seconds += seconds
+        self._calls += 1
+        self._longest = max(self._longest, seconds)
+
+
+def _load_mpi(wanted: int) -> Any:
+    """Returns the world communicator after checking it against what the launcher started."""
+    try:
+        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentFault(
+            f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
+            "install both with: pip install 'music_tf[mpi]'"
+        ) from error
+    if MPI.COMM_WORLD.Get_size() != wanted:
+        raise EnvironmentFault(
+            f"the launcher started {wanted} ranks, but mpi4py sees {MPI.COMM_WORLD.Get_size()}: "
+            "mpirun and mpi4py belong to different MPI libraries\n"
+            "use the mpirun of this environment: music-tf launch -n N train ..."
+        )
+    return MPI.COMM_WORLD

@@ -1,0 +1,179 @@
+"""A fast path for the Fetch robot: the numbers of gymnasium-robotics without its detours.
+
+`gymnasium.make` steps through wrappers, looks names up again at every step and copies each
+observation several times, which costs as much as the physics. Here the same quantities are read
+by index in the same order of operations, so that every number is the same to the last bit.
+"""
+
+import math
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.envs.member import Floats, Outcome, Row, set_goal, write_row
+
+_STEP_LENGTH = 0.05
+"""Metres that the gripper is asked to move for an action of 1."""
+_TURN = np.array([1.0, 0.0, 1.0, 0.0])
+"""Added to the orientation of the gripper's mocap body, which makes it point down."""
+_UPRIGHT = 4 * np.finfo(np.float64).eps
+"""Below this cosine the Euler angles of the object are degenerate."""
+
+
+def is_fetch(environment: gymnasium.Env[Any, Any]) -> bool:
+    """Whether the fast path applies: an unmodified class of gymnasium-robotics' Fetch tasks."""
+    unwrapped = environment.unwrapped
+    module, name = type(unwrapped).__module__, type(unwrapped).__name__
+    known = module.startswith("gymnasium_robotics.envs.fetch.") and name.startswith("MujocoFetch")
+    wrappers = environment.spec.additional_wrappers if environment.spec else ()
+    return known and not wrappers and _welded_bodies(getattr(unwrapped, "model", None)) is not None
+
+
+class FetchMember:
+    """Steps one Fetch task, and gives bit for bit what `gymnasium.make(id)` gives."""
+
+    def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
+        self.environment = environment
+        unwrapped: Any = environment.unwrapped
+        self._unwrapped = unwrapped
+        self._model, self._data = unwrapped.model, unwrapped.data
+        self._limit = environment.spec.max_episode_steps if environment.spec else None
+        self._elapsed = 0
+        self._goal = [0.0, 0.0, 0.0]
+        self._has_object = bool(unwrapped.has_object)
+        self._seconds = unwrapped.n_substeps * self._model.opt.timestep
+        self._find_addresses()
+        self._find_views()
+
+    def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
+        """Starts the episode of this seed; the class restores the simulator by itself."""
+        observation, _ = self._unwrapped.reset(seed=seed)
+        write_row(observation, row)
+        if goal is not None:
+            set_goal(self._unwrapped, goal)
+            row.desired_goal[:] = goal
+        self._goal = self._unwrapped.goal.tolist()
+        self._elapsed = 0
+
+    def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
+        """Applies an action in [-1, 1]^4 and writes the next state."""
+        self._act(action)
+        mujoco.mj_step(self._model, self._data, nstep=self._unwrapped.n_substeps)
+        if self._unwrapped.block_gripper:
+            self._qpos[self._finger_joints[0]] = 0.0
+            self._qpos[self._finger_joints[1]] = 0.0
+            # Of a whole mj_forward, only the positions of bodies and sites are read before the next
+            # step computes everything anew.
+            mujoco.mj_kinematics(self._model, self._data)
+            mujoco.mj_comPos(self._model, self._data)
+        self._write(row)
+        self._elapsed += 1
+        return self._judge(row)
+
+    def _find_addresses(self) -> None:
+        """Looks up once where joints, sites and actuators are."""
+        model = self._model
+        fingers = [model.joint(f"robot0:{side}_gripper_finger_joint").id for side in ("r", "l")]
+        self._finger_joints = [int(model.jnt_qposadr[joint]) for joint in fingers]
+        self._finger_speeds = [int(model.jnt_dofadr[joint]) for joint in fingers]
+        self._grip_site = model.site("robot0:grip").id
+        self._object_site = model.site("object0").id if self._has_object else -1
+        self._actuators = [
+            (
+                bool(model.actuator_biastype[actuator] != 0),
+                int(model.jnt_qposadr[model.actuator_trnid[actuator, 0]]),
+            )
+            for actuator in range(model.nu)
+        ]
+
+    def _find_views(self) -> None:
+        """Keeps views into the simulator's arrays, which stay where they are."""
+        data = self._data
+        self._qpos, self._qvel, self._ctrl = data.qpos, data.qvel, data.ctrl
+        mocap, body = _welded_bodies(self._model) or (0, 0)
+        self._mocap_pos, self._mocap_quat = data.mocap_pos[mocap], data.mocap_quat[mocap]
+        self._gripper_pos, self._gripper_quat = data.xpos[body], data.xquat[body]
+        self._grip = data.site_xpos[self._grip_site]
+        self._object = data.site_xpos[self._object_site]
+        self._object_turn = data.site_xmat[self._object_site]
+        self._linear = np.zeros((3, self._model.nv))
+        self._angular = np.zeros((3, self._model.nv))
+
+    def _act(self, action: npt.NDArray[np.float32]) -> None:
+        """Moves the mocap body that drags the gripper, and the fingers where they are free."""
+        if self._actuators:
+            grip = 0.0 if self._unwrapped.block_gripper else float(action[3])
+            for actuator, (relative, joint) in enumerate(self._actuators):
+                self._ctrl[actuator] = self._qpos[joint] + grip if relative else grip
+        self._mocap_pos[:] = self._gripper_pos
+        self._mocap_quat[:] = self._gripper_quat
+        self._mocap_pos += action[:3] * _STEP_LENGTH
+        self._mocap_quat += _TURN
+
+    def _write(self, row: Row) -> None:
+        observation, grip = row.observation, self._grip
+        speed = self._site_speed(self._grip_site, None)
+        observation[0:3] = grip
+        fingers, speeds = (9, 20) if self._has_object else (3, 5)
+        observation[speeds : speeds + 3] = speed
+        for finger in range(2):
+            observation[fingers + finger] = self._qpos[self._finger_joints[finger]]
+            finger_speed = self._qvel[self._finger_speeds[finger]] * self._seconds
+            observation[speeds + 3 + finger] = finger_speed
+        if self._has_object:
+            self._write_object(observation, speed)
+        row.achieved_goal[:] = self._object if self._has_object else grip
+        row.desired_goal[:] = self._goal
+
+    def _write_object(self, observation: Floats, gripper_speed: Floats) -> None:
+        speed = self._site_speed(self._object_site, self._angular)
+        observation[3:6] = self._object
+        np.subtract(self._object, self._grip, out=observation[6:9])
+        observation[11:14] = _euler(self._object_turn)
+        np.subtract(speed, gripper_speed, out=observation[14:17])
+        np.multiply(self._angular @ self._qvel, self._seconds, out=observation[17:20])
+
+    def _site_speed(self, site: int, angular: Floats | None) -> Floats:
+        """Metres that a site moves in a step; fills `angular` with its rotational Jacobian."""
+        mujoco.mj_jacSite(self._model, self._data, self._linear, angular, site)
+        speed: Floats = self._linear @ self._qvel
+        speed *= self._seconds
+        return speed
+
+    def _judge(self, row: Row) -> Outcome:
+        x, y, z = row.achieved_goal.tolist()
+        to_x, to_y, to_z = x - self._goal[0], y - self._goal[1], z - self._goal[2]
+        distance = math.sqrt(to_x * to_x + to_y * to_y + to_z * to_z)
+        threshold = self._unwrapped.distance_threshold
+        sparse = self._unwrapped.reward_type == "sparse"
+        reward = (-1.0 if distance > threshold else -0.0) if sparse else -distance
+        truncated = self._limit is not None and self._elapsed >= self._limit
+        return Outcome(reward, False, truncated, distance < threshold)
+
+
+def _welded_bodies(model: Any) -> tuple[int, int] | None:
+    """Index of the one mocap body, and the body it is welded to; None for another layout."""
+    if model is None or model.nmocap != 1:
+        return None
+    welds = [index for index, kind in enumerate(model.eq_type) if kind == mujoco.mjtEq.mjEQ_WELD]
+    if len(welds) != 1:
+        return None
+    first, second = int(model.eq_obj1id[welds[0]]), int(model.eq_obj2id[welds[0]])
+    if model.body_mocapid[first] != -1:
+        return int(model.body_mocapid[first]), second
+    return int(model.body_mocapid[second]), first
+
+
+def _euler(matrix: Floats) -> Floats:
+    """Euler angles [3] of a rotation matrix given as [9], by the formulas of gymnasium-robotics."""
+    m00, m01, m02, m10, m11, m12, _, _, m22 = matrix.tolist()
+    cosine = math.sqrt(m22 * m22 + m12 * m12)
+    if cosine > _UPRIGHT:
+        angles: Floats = -np.arctan2([m12, -m02, m01], [m22, cosine, m00])
+        return angles
+    angles = -np.arctan2([0.0, -m02, -m10], [1.0, cosine, m11])
+    angles[0] = 0.0
+    return angles

@@ -1,0 +1,272 @@
+"""Several copies of one goal environment, stepped together in one process."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.envs import simulator
+from music_tf.envs.making import GOAL_KEYS, make_environment
+from music_tf.envs.member import Floats, Member, Outcome, PlainMember, Row
+from music_tf.envs.registry import lookup
+from music_tf.envs.specification import action_bounds, describe
+from music_tf.errors import EnvironmentFault, MusicError, NumbersFault
+from music_tf.types import Array, BoolArray, SplitSpec
+
+_RESET_ATTEMPTS = 2
+
+
+class Observations(NamedTuple):
+    """First states of episodes."""
+
+    observation: Array  # [E, O]
+    achieved_goal: Array  # [E, G]
+    desired_goal: Array  # [E, G]
+
+
+class Steps(NamedTuple):
+    """What one step of several environments brought; rows follow the given indices."""
+
+    observation: Array  # [E, O]
+    achieved_goal: Array  # [E, G]
+    desired_goal: Array  # [E, G]
+    reward: Array  # [E]
+    terminated: BoolArray  # [E], the task ended
+    truncated: BoolArray  # [E], the time is over, or the environment is broken
+    success: BoolArray  # [E]
+    faults: list[str | None]  # [E], what broke; such a row repeats the state before
+
+
+class LockstepEnvs:
+    """A batch of environments without automatic resets: who steps also says when to reset.
+
+    Args:
+        env_id: Gymnasium id of a goal environment; `module:Id` imports the module first.
+        count: Number of copies.
+        split: Replaces the split of the registry.
+
+    Raises:
+        UsageError: Unknown id, no goal environment, unbounded actions or unknown episode length.
+        EnvironmentFault: The environment cannot be created here.
+    """
+
+    def __init__(self, env_id: str, count: int, split: SplitSpec | None = None) -> None:
+        self.info = lookup(env_id)
+        self._env_id = env_id
+        first = _make_member(env_id)
+        self._low, self._high = action_bounds(env_id, first.environment)
+        self.spec = describe(env_id, first.environment, split or self.info.split)
+        self._members: list[Member | None] = [first]
+        self._members += [_make_member(env_id) for _ in range(count - 1)]
+        self._faults: list[str | None] = [None] * count
+        self._elapsed = np.zeros(count, np.int64)
+        sizes = (self.spec.observation_dim, self.spec.goal_dim, self.spec.goal_dim)
+        self._tables = [np.zeros((count, size)) for size in sizes]
+        self._rows = [Row(*(table[index] for table in self._tables)) for index in range(count)]
+        self._viewer: Any = None
+
+    def __len__(self) -> int:
+        """Number of environments."""
+        return len(self._members)
+
+    def reset(
+        self, indices: Sequence[int], seeds: Sequence[int], goals: Array | None = None
+    ) -> Observations:
+        """Starts an episode in the environments `indices`; a seed fixes it completely.
+
+        Args:
+            indices: Which environments to reset.
+            seeds: One seed for each of them.
+            goals: Goals [E, G] that replace the environment's own, or None.
+
+        Raises:
+            EnvironmentFault: An environment does not reset, not even a fresh one.
+        """
+        for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
+            goal = None if goals is None else goals[position].astype(np.float64)
+            self._reset_one(index, int(seed), goal)
+        return Observations(*self._gather(indices))
+
+    def step(self, actions: Array, indices: Sequence[int]) -> Steps:
+        """Applies one action in [-1, 1]^A to each of the environments `indices`.
+
+        What an environment does wrong (a non-finite number, a wrong shape, an exception, a
+        warning of the simulator) is reported in `faults`; it is created anew on its next reset.
+
+        Raises:
+            NumbersFault: An action is not finite.
+        """
+        scaled = self._scale(actions, len(indices))
+        before = [table[indices].copy() for table in self._tables]
+        outcomes = [
+            self._step_one(index, action) for index, action in zip(indices, scaled, strict=True)
+        ]
+        self._find_bad_numbers(indices, outcomes, before)
+        faults = [self._faults[index] for index in indices]
+        broken = np.array([fault is not None for fault in faults])
+        return Steps(
+            *self._gather(indices),
+            reward=np.array([outcome.reward for outcome in outcomes], np.float32),
+            terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
+            truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_) | broken,
+            success=np.array([outcome.success for outcome in outcomes], np.bool_),
+            faults=faults,
+        )
+
+    def goal_reward(self, achieved: Array, desired: Array) -> Array:
+        """The environment's own reward [N] for achieved and desired goals [N, G].
+
+        Raises:
+            EnvironmentFault: `compute_reward` does not give one finite number a row.
+        """
+        environment: Any = self._some_member().environment.unwrapped
+        if self.info.batched_reward:
+            rewards = np.asarray(environment.compute_reward(achieved, desired, {}))
+        else:
+            rewards = np.array(
+                [
+                    environment.compute_reward(one.copy(), other.copy(), {})
+                    for one, other in zip(achieved, desired, strict=True)
+                ]
+            ).reshape(-1)
+        if rewards.shape != achieved.shape[:1] or not np.isfinite(rewards).all():
+            came = f"shape {rewards.shape}" if rewards.shape != achieved.shape[:1] else "non-finite"
+            raise EnvironmentFault(
+                f"{self._env_id}: compute_reward of goals {achieved.shape} must give "
+                f"{achieved.shape[:1]} finite numbers, got {came}; see music-tf check-env"
+            )
+        return rewards.astype(np.float32)
+
+    def render(self, index: int) -> npt.NDArray[np.uint8]:
+        """Image [height, width, 3] of an environment's present state, which stays untouched.
+
+        Raises:
+            EnvironmentFault: Images cannot be drawn here.
+        """
+        from music_tf.envs.viewer import Viewer  # noqa: PLC0415  (only who renders needs it)
+
+        if self._viewer is None:
+            self._viewer = Viewer(self._env_id)
+        member = self._members[index] or self._some_member()
+        image: npt.NDArray[np.uint8] = self._viewer.render(member.environment)
+        return image
+
+    def close(self) -> None:
+        """Closes all environments."""
+        for member in self._members:
+            if member is not None:
+                member.environment.close()
+        if self._viewer is not None:
+            self._viewer.close()
+
+    def _some_member(self) -> Member:
+        for member in self._members:
+            if member is not None:
+                return member
+        fresh = self._members[0] = _make_member(self._env_id)
+        return fresh
+
+    def _reset_one(self, index: int, seed: int, goal: Floats | None) -> None:
+        text = ""
+        for _ in range(_RESET_ATTEMPTS):
+            if self._faults[index] is not None or self._members[index] is None:
+                self._replace(index)
+            member = self._members[index]
+            try:
+                if member is not None:
+                    member.reset(seed, goal, self._rows[index])
+                simulator.take_warnings()
+                text = self._bad_numbers(index)
+            except MusicError:
+                raise
+            except Exception as error:  # whatever the environment throws
+                text = f"{type(error).__name__}: {error}"
+            if not text:
+                self._elapsed[index] = 0
+                return
+            self._faults[index] = text
+        raise EnvironmentFault(f"{self._env_id}: reset with seed {seed} fails twice: {text}")
+
+    def _replace(self, index: int) -> None:
+        old = self._members[index]
+        self._members[index] = None
+        if old is not None:
+            old.environment.close()
+        self._members[index] = _make_member(self._env_id)
+        self._faults[index] = None
+
+    def _step_one(self, index: int, action: npt.NDArray[np.float32]) -> Outcome:
+        member = self._members[index]
+        if self._faults[index] is not None or member is None:
+            return Outcome(0.0, False, True, False)
+        self._elapsed[index] += 1
+        try:
+            outcome = member.step(action, self._rows[index])
+        except Exception as error:  # whatever the environment throws
+            self._report(index, f"{type(error).__name__}: {error}")
+            return Outcome(0.0, False, True, False)
+        warnings = simulator.take_warnings()
+        if warnings:
+            self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")
+        elif not np.isfinite(outcome.reward):
+            self._report(index, f"reward: expected a finite number, got {outcome.reward}")
+        return outcome
+
+    def _report(self, index: int, text: str) -> None:
+        step = int(self._elapsed[index])
+        self._faults[index] = f"{self._env_id}, environment {index}, step {step}: {text}"
+
+    def _find_bad_numbers(
+        self, indices: Sequence[int], outcomes: list[Outcome], before: list[Floats]
+    ) -> None:
+        """Reports non-finite observations, and undoes what broken environments wrote."""
+        for position, index in enumerate(indices):
+            bad = self._bad_numbers(index)
+            if bad and self._faults[index] is None:
+                self._report(index, bad)
+            if self._faults[index] is not None:
+                for table, old in zip(self._tables, before, strict=True):
+                    table[index] = old[position]
+                outcomes[position] = Outcome(0.0, False, True, False)
+
+    def _bad_numbers(self, index: int) -> str:
+        for key, values in zip(GOAL_KEYS, self._rows[index], strict=True):
+            finite = np.isfinite(values)
+            if not finite.all():
+                first = int(np.argmin(finite))
+                return f"{key}[{first}]: expected a finite number, got {values[first]}"
+        return ""
+
+    def _gather(self, indices: Sequence[int]) -> tuple[Array, Array, Array]:
+        observation, achieved, desired = (
+            table[indices].astype(np.float32) for table in self._tables
+        )
+        return observation, achieved, desired
+
+    def _scale(self, actions: Array, rows: int) -> Array:
+        """Clips actions to [-1, 1] and maps them to the bounds of the environment."""
+        expected = (rows, self.spec.action_dim)
+        if actions.shape != expected:
+            raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
+        if not np.isfinite(actions).all():
+            where = [int(axis) for axis in np.argwhere(~np.isfinite(actions))[0]]
+            raise NumbersFault(
+                f"{self._env_id}: action{where} is {actions[tuple(where)]}; "
+                "the policy gives non-finite actions"
+            )
+        clipped = np.clip(actions, -1.0, 1.0).astype(np.float32)
+        if (self._low == -1.0).all() and (self._high == 1.0).all():
+            return clipped
+        scaled = self._low + 0.5 * (clipped + 1.0) * (self._high - self._low)
+        return np.clip(scaled, self._low, self._high)
+
+
+def _make_member(env_id: str) -> Member:
+    environment = make_environment(env_id)
+    if type(environment.unwrapped).__module__.startswith("gymnasium_robotics.envs.fetch."):
+        from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
+
+        if is_fetch(environment):
+            return FetchMember(environment)
+    return PlainMember(environment)

@@ -1,0 +1,167 @@
+"""Finds and creates Gymnasium goal environments, and explains what is wrong when it cannot."""
+
+import contextlib
+import difflib
+import functools
+import importlib
+import importlib.metadata
+import io
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+
+from music_tf.envs import simulator
+from music_tf.envs.registry import is_known
+from music_tf.errors import EnvironmentFault, MusicError, UsageError
+
+GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
+_FIRST_BROKEN_MUJOCO = (3, 12)
+_ROBOTICS = "gymnasium_robotics"
+
+
+def make_environment(env_id: str, **options: Any) -> gymnasium.Env[Any, Any]:
+    """Creates one environment and makes sure that it is goal-conditioned.
+
+    Args:
+        env_id: Gymnasium id; `module:Id` imports the module first.
+        options: Passed to `gymnasium.make`, such as `render_mode`.
+
+    Raises:
+        UsageError: Unknown id, module that cannot be imported, no goal environment.
+        EnvironmentFault: The environment cannot be created here.
+    """
+    spec = find_spec(env_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            environment = gymnasium.make(spec, disable_env_checker=True, **options)
+        except MusicError:
+            raise
+        except Exception as error:
+            raise _creation_fault(env_id, spec, error) from error
+    simulator.take_warnings()
+    _require_goals(env_id, environment)
+    return environment
+
+
+def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
+    """The registered specification of an id.
+
+    Raises:
+        UsageError: Unknown id, with the nearest known one, or module that cannot be imported.
+    """
+    import_robotics()
+    module, _, name = env_id.rpartition(":")
+    if module:
+        _import_users_module(module)
+    spec = gymnasium.registry.get(name)
+    if spec is None:
+        if is_known(name) and _ROBOTICS not in sys.modules:
+            raise EnvironmentFault(
+                f"{env_id}: gymnasium-robotics cannot be imported\n"
+                "cure: pip install gymnasium-robotics 'mujoco>=3.3,<3.12'"
+            )
+        raise UsageError(f"env_id: unknown environment {env_id!r}{_nearest(name)}")
+    if "MujocoPy" in str(spec.entry_point):
+        raise UsageError(
+            f"env_id: {env_id!r} needs mujoco-py, which is no longer maintained{_nearest(name)}"
+        )
+    return spec
+
+
+@functools.cache
+def import_robotics() -> None:
+    """Registers the environments of gymnasium-robotics, if installed, without its notice."""
+    messages = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(messages), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module(_ROBOTICS)
+    except ImportError:
+        return
+    finally:
+        rest = [line for line in messages.getvalue().splitlines() if "Adroit" not in line]
+        sys.stderr.write("".join(f"{line}\n" for line in rest))
+    simulator.catch_warnings()
+
+
+def goal_environments() -> list[str]:
+    """Ids that are known, or can be expected, to be goal environments; sorted."""
+    import_robotics()
+    return sorted(
+        env_id
+        for env_id, spec in gymnasium.registry.items()
+        if "MujocoPy" not in str(spec.entry_point) and (is_known(env_id) or _is_users(spec))
+    )
+
+
+def _is_users(spec: gymnasium.envs.registration.EnvSpec) -> bool:
+    return not str(spec.entry_point).startswith(("gymnasium", "shimmy", "ale_py", "music_tf"))
+
+
+def _nearest(name: str) -> str:
+    near = difflib.get_close_matches(name, goal_environments(), n=1, cutoff=0.0)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _import_users_module(module: str) -> None:
+    try:
+        with _working_folder_importable():
+            importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"env_id: cannot import the module {module!r} ({error}); "
+            "it must be installed or stand in the current folder"
+        ) from error
+
+
+@contextlib.contextmanager
+def _working_folder_importable() -> Iterator[None]:
+    folder = os.getcwd()
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def _creation_fault(
+    env_id: str, spec: gymnasium.envs.registration.EnvSpec, error: Exception
+) -> EnvironmentFault:
+    text = f"{type(error).__name__}: {error}".splitlines()[0]
+    version = mujoco_version()
+    if str(spec.entry_point).startswith(_ROBOTICS) and version >= _FIRST_BROKEN_MUJOCO:
+        shown = ".".join(map(str, version))
+        return EnvironmentFault(
+            f"{env_id}: gymnasium-robotics does not work with MuJoCo {shown} ({text})\n"
+            "cure: pip install 'mujoco>=3.3,<3.12'"
+        )
+    return EnvironmentFault(f"{env_id}: the environment cannot be created ({text})")
+
+
+def mujoco_version() -> tuple[int, ...]:
+    """Installed version of MuJoCo, such as (3, 10, 0); (0,) without it."""
+    try:
+        text = importlib.metadata.version("mujoco")
+    except importlib.metadata.PackageNotFoundError:
+        return (0,)
+    return tuple(int(part) for part in text.split(".")[:3] if part.isdigit())
+
+
+def _require_goals(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
+    space = environment.observation_space
+    keys = set(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else set()
+    if keys >= set(GOAL_KEYS) and hasattr(environment.unwrapped, "compute_reward"):
+        return
+    came = f"a dict with {sorted(keys)}" if keys else type(space).__name__
+    if keys >= set(GOAL_KEYS):
+        came = "no compute_reward"
+    environment.close()
+    raise UsageError(
+        f"env_id: {env_id!r} is no goal environment: expected observations that are a dict with "
+        f"{', '.join(GOAL_KEYS)}, and a method compute_reward; got {came}"
+    )

@@ -1,0 +1,101 @@
+"""One environment of a lockstep batch: writes what it observes into rows that it is given."""
+
+from typing import Any, NamedTuple, Protocol
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.envs import simulator
+from music_tf.envs.making import GOAL_KEYS
+from music_tf.errors import UsageError
+
+Floats = npt.NDArray[np.float64]
+
+
+class Row(NamedTuple):
+    """Where a member writes one observation: views into the batch's arrays."""
+
+    observation: Floats  # [O]
+    achieved_goal: Floats  # [G]
+    desired_goal: Floats  # [G]
+
+
+class Outcome(NamedTuple):
+    """What a step brought beside the observation."""
+
+    reward: float
+    terminated: bool
+    truncated: bool
+    success: bool
+
+
+class BadObservation(Exception):  # noqa: N818  (a report about an environment, not our error)
+    """An environment answered with something that does not fit its spaces."""
+
+
+class Member(Protocol):
+    """An environment that can be reset and stepped in place."""
+
+    environment: gymnasium.Env[Any, Any]
+
+    def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
+        """Starts the episode of this seed, under `goal` if given, and writes its first state."""
+
+    def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
+        """Applies an action within the bounds of the environment and writes the next state."""
+
+
+class PlainMember:
+    """Steps any Gymnasium goal environment through its public interface."""
+
+    def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
+        self.environment = environment
+        self._unwrapped: Any = environment.unwrapped
+
+    def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
+        """Starts the episode of this seed, whatever the environment did before."""
+        simulator.clear_state(self._unwrapped)
+        observation, _ = self.environment.reset(seed=seed)
+        write_row(observation, row)
+        if goal is not None:
+            set_goal(self._unwrapped, goal)
+            row.desired_goal[:] = goal
+
+    def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
+        """Applies an action and writes the next state."""
+        with np.errstate(all="ignore"):  # what comes of it is checked
+            observation, reward, terminated, truncated, info = self.environment.step(action)
+        write_row(observation, row)
+        success = bool(info.get("is_success", info.get("success", False)))
+        return Outcome(float(reward), bool(terminated), bool(truncated), success)
+
+
+def write_row(observation: Any, row: Row) -> None:
+    """Copies the three parts of an observation.
+
+    Raises:
+        BadObservation: A key is missing or a shape is not the declared one.
+    """
+    for key, target in zip(GOAL_KEYS, row, strict=True):
+        value = observation.get(key)
+        if np.shape(value) != target.shape:
+            came = "nothing" if value is None else f"shape {np.shape(value)}"
+            raise BadObservation(f"{key}: expected shape {target.shape}, got {came}")
+        target[:] = value
+
+
+def set_goal(unwrapped: Any, goal: Floats) -> None:
+    """Replaces the goal of a running episode.
+
+    Raises:
+        UsageError: The environment keeps no attribute `goal`.
+    """
+    if not hasattr(unwrapped, "goal"):
+        raise UsageError(
+            f"goals: {type(unwrapped).__name__} keeps its goal in no attribute `goal`, "
+            "so it cannot be set; train it with --goals environment"
+        )
+    unwrapped.goal = goal.astype(np.float64)
+    if hasattr(unwrapped, "update_target_site_pos"):
+        unwrapped.update_target_site_pos()

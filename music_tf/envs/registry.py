@@ -1,0 +1,139 @@
+"""What is known about environments beforehand: the split for MUSIC, the object, what carries it.
+
+The table is data: an environment of your own needs an entry only for behaviour metrics and for
+a default split; both can also be given when training.
+"""
+
+import dataclasses
+import re
+
+from music_tf.types import SplitSpec
+
+DEFAULT_MUSIC_GAIN = 5000.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Support:
+    """The horizontal surface that carries the object, in metres and world coordinates."""
+
+    low: tuple[float, float]
+    """Smallest x and y of the surface."""
+    high: tuple[float, float]
+    """Largest x and y of the surface."""
+    rest_height: float
+    """Height z of the centre of an object at rest on it."""
+    tolerance: float = 0.02
+    """How far the height may be from `rest_height` before the object counts as raised or fallen."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EnvironmentInfo:
+    """What the package knows of a family of environments; indices are those of observations."""
+
+    family: str
+    """Name of the family, for messages."""
+    split: SplitSpec | None = None
+    """The robot itself and its surroundings; None where MUSIC needs one from the user."""
+    gripper: tuple[int, ...] | None = None
+    """Where the gripper's x, y, z are; None where there is no single one."""
+    object: tuple[int, ...] | None = None
+    """Where the object's x, y, z are; None without an object."""
+    support: Support | None = None
+    """What carries the object; None where it is not a plane surface."""
+    music_gain: float = DEFAULT_MUSIC_GAIN
+    """Reward per nat of the mutual information bound that suits these positions and steps."""
+    max_episode_steps: int | None = None
+    """Steps of an episode, where the registered number is not the right one."""
+    batched_reward: bool = True
+    """False where `compute_reward` is wrong on many goals at once and is called one by one."""
+    why_no_split: str = ""
+    """Why there is no split, as one sentence for the user."""
+
+    @property
+    def behaviour(self) -> bool:
+        """Whether behaviour metrics apply."""
+        return self.object is not None
+
+
+_GRIPPER = (0, 1, 2)
+_OBJECT = (3, 4, 5)
+_FETCH_SPLIT = SplitSpec(agent=_GRIPPER, surrounding=_OBJECT)
+_FETCH_TABLE = Support(low=(1.05, 0.40), high=(1.55, 1.10), rest_height=0.42489)
+_SLIDE_TABLE = Support(low=(0.69942, 0.30018), high=(1.94942, 1.20018), rest_height=0.42)
+
+_FETCH = EnvironmentInfo(
+    family="Fetch with a block on the table",
+    split=_FETCH_SPLIT,
+    gripper=_GRIPPER,
+    object=_OBJECT,
+    support=_FETCH_TABLE,
+)
+_SLIDE = dataclasses.replace(_FETCH, family="Fetch with a sliding puck", support=_SLIDE_TABLE)
+
+# Observations of the hand: 24 joint angles, 24 joint velocities, 6 velocities of the object, then
+# its position (54..56) and its quaternion (57..60); touch sensors come after these.
+_HAND_JOINTS = tuple(range(24))
+_HAND_OBJECT_POSE = tuple(range(54, 61))
+_HAND = EnvironmentInfo(
+    family="Shadow hand with an object",
+    split=SplitSpec(agent=_HAND_JOINTS, surrounding=_HAND_OBJECT_POSE),
+    object=_HAND_OBJECT_POSE[:3],
+    # At random actions |dx| |dy| of a step is about 0.014, 35 times that of Fetch at contact.
+    music_gain=150.0,
+)
+_PEN = dataclasses.replace(_HAND, family="Shadow hand with a pen", batched_reward=False)
+
+_POINT_TABLE = Support(low=(-1.0, -1.0), high=(1.0, 1.0), rest_height=0.0)
+_POINT_PUSH = EnvironmentInfo(
+    family="point that pushes a disc",
+    split=_FETCH_SPLIT,
+    gripper=_GRIPPER,
+    object=_OBJECT,
+    support=_POINT_TABLE,
+    # |dx| |dy| of a pushing step is about 0.007, 17 times that of Fetch at contact.
+    music_gain=300.0,
+)
+
+
+def _without_split(family: str, reason: str) -> EnvironmentInfo:
+    sentence = (
+        f"{reason}, so MUSIC has no surroundings to control; give a split (observation indices "
+        "of the robot and of its surroundings) to run it here."
+    )
+    return EnvironmentInfo(family=family, why_no_split=sentence)
+
+
+_FAMILIES: tuple[tuple[re.Pattern[str], EnvironmentInfo], ...] = tuple(
+    (re.compile(pattern), info)
+    for pattern, info in (
+        (r"Fetch(Push|PickAndPlace)(Dense)?-v\d+", _FETCH),
+        (r"FetchSlide(Dense)?-v\d+", _SLIDE),
+        (r"FetchReach(Dense)?-v\d+", _without_split("Fetch, no object", "There is no object")),
+        (r"HandReach(Dense)?-v\d+", _without_split("Shadow hand alone", "There is no object")),
+        (r"HandManipulatePen\w*-v\d+", _PEN),
+        (r"HandManipulate(Block|Egg)\w*-v\d+", _HAND),
+        (r"PointMaze_\w+-v\d+", _without_split("point in a maze", "The maze never moves")),
+        (r"AntMaze_\w+-v\d+", _without_split("ant in a maze", "The maze never moves")),
+        (r"music_tf/PointPush\w*-v\d+", _POINT_PUSH),
+        (r"music_tf/PointReach-v\d+", _without_split("point alone", "There is no object")),
+    )
+)
+_UNKNOWN = _without_split("unknown", "This environment is not in the registry")
+
+
+def lookup(env_id: str) -> EnvironmentInfo:
+    """What is known of an environment; one without a split or an object where nothing is.
+
+    Args:
+        env_id: Gymnasium id, with or without a `module:` in front.
+    """
+    name = env_id.rsplit(":", maxsplit=1)[-1]
+    for pattern, info in _FAMILIES:
+        if pattern.fullmatch(name):
+            return info
+    return _UNKNOWN
+
+
+def is_known(env_id: str) -> bool:
+    """Whether the registry has an entry for this environment."""
+    return lookup(env_id) is not _UNKNOWN

@@ -1,0 +1,66 @@
+"""Reads from an environment what a learner must know of it."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from music_tf.envs.making import GOAL_KEYS
+from music_tf.envs.registry import lookup
+from music_tf.errors import UsageError
+from music_tf.types import Array, EnvSpec, SplitSpec
+
+
+def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Array, Array]:
+    """Lowest and highest action [A] of an environment.
+
+    Raises:
+        UsageError: Actions are no vector with finite bounds.
+    """
+    space = environment.action_space
+    low, high = getattr(space, "low", None), getattr(space, "high", None)
+    if low is None or high is None or low.ndim != 1:
+        raise UsageError(f"env_id: {env_id!r}: expected a Box of actions [A], got {space}")
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise UsageError(f"env_id: {env_id!r}: expected finite bounds of actions, got {space}")
+    return low.astype(np.float32), high.astype(np.float32)
+
+
+def describe(env_id: str, environment: gymnasium.Env[Any, Any], split: SplitSpec | None) -> EnvSpec:
+    """Sizes and layout of an environment, with the given split.
+
+    Raises:
+        UsageError: Unknown episode length, arrays of several axes, or indices out of range.
+    """
+    registered = environment.spec.max_episode_steps if environment.spec else None
+    steps = lookup(env_id).max_episode_steps or registered
+    if not steps:
+        raise UsageError(
+            f"env_id: {env_id!r} does not say how long an episode is; "
+            "register it with max_episode_steps"
+        )
+    spaces: Any = environment.observation_space
+    shapes = {key: spaces[key].shape for key in GOAL_KEYS}
+    if any(len(shape) != 1 for shape in shapes.values()):
+        raise UsageError(f"env_id: {env_id!r}: expected observations of one axis, got {shapes}")
+    spec = EnvSpec(
+        env_id=env_id,
+        observation_dim=shapes["observation"][0],
+        goal_dim=shapes["desired_goal"][0],
+        action_dim=int(environment.action_space.shape[0]),
+        max_episode_steps=steps,
+        split=split,
+    )
+    _check_split(spec)
+    return spec
+
+
+def _check_split(spec: EnvSpec) -> None:
+    if spec.split is None:
+        return
+    for name in ("agent", "surrounding"):
+        indices = getattr(spec.split, name)
+        if not indices or min(indices) < 0 or max(indices) >= spec.observation_dim:
+            raise UsageError(
+                f"split.{name}: expected indices in 0..{spec.observation_dim - 1}, got {indices}"
+            )

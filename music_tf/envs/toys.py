@@ -1,0 +1,172 @@
+"""Small goal environments in pure numpy: for tests, and as a first example for your own.
+
+A goal environment answers with three arrays in a dict, `observation`, `achieved_goal` and
+`desired_goal`, keeps its goal in the attribute `goal`, says `is_success` in `info`, and has a
+`compute_reward(achieved_goal, desired_goal, info)` that takes one pair of goals or many.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Observation = dict[str, Floats]
+
+EPISODE_STEPS = 30
+STEP_LENGTH = 0.1
+"""How far an action of 1 moves the point."""
+TOUCH = 0.15
+"""Distance at which the point pushes the disc before it, or can hold it; over any step's length."""
+REACHED = 0.1
+"""Distance at which a goal counts as achieved."""
+_IMAGE_SIZE = 96
+
+
+class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
+    """A point on the square [-1, 1]^2 that has to reach a goal.
+
+    Observation: position x, y, z (z is 0). Action: velocity in x and y. Reward: 0 within
+    `REACHED` of the goal, else -1.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
+    observation_size = 3
+    action_size = 2
+
+    def __init__(
+        self, *, terminate_when_reached: bool = False, render_mode: str | None = None
+    ) -> None:
+        self.terminate_when_reached = terminate_when_reached
+        self.render_mode = render_mode
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.action_size,), np.float32)
+        sizes = {"observation": self.observation_size, "achieved_goal": 3, "desired_goal": 3}
+        self.observation_space = gymnasium.spaces.Dict(
+            {
+                key: gymnasium.spaces.Box(-math.inf, math.inf, (size,), np.float64)
+                for key, size in sizes.items()
+            }
+        )
+        self.goal = np.zeros(3)
+        self._point = [0.0, 0.0]
+        self._object = [0.0, 0.0]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Places point, disc and goal at random."""
+        super().reset(seed=seed, options=options)
+        places = self.np_random.uniform(-0.6, 0.6, 6).tolist()
+        self._point, self._object = places[0:2], places[2:4]
+        self.goal = np.array([*places[4:6], 0.0])
+        return self._observe(), {}
+
+    def step(
+        self, action: npt.NDArray[np.float32]
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Moves the point, and whatever it pushes or holds."""
+        self._move([min(1.0, max(-1.0, float(component))) for component in action])
+        observation = self._observe()
+        reached = math.dist(observation["achieved_goal"], self.goal) <= REACHED
+        terminated = reached and self.terminate_when_reached
+        return observation, float(reached) - 1.0, terminated, False, {"is_success": reached}
+
+    def compute_reward(
+        self, achieved_goal: npt.ArrayLike, desired_goal: npt.ArrayLike, _info: object
+    ) -> Any:
+        """0 where the goal is reached, else -1; one pair of goals or many [..., 3]."""
+        distance = np.linalg.norm(np.subtract(achieved_goal, desired_goal), axis=-1)
+        return (distance <= REACHED) - 1.0
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """Draws goal (green), disc (blue) and point (red) from above, [96, 96, 3]."""
+        image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)
+        marks: list[tuple[Any, tuple[int, int, int]]] = [(self.goal, (80, 200, 80))]
+        if self.observation_size > 3:  # noqa: PLR2004
+            marks.append((self._object, (60, 60, 220)))
+        marks.append((self._point, (220, 60, 60)))
+        for place, colour in marks:
+            column = int(np.clip((place[0] + 1.5) / 3.0, 0.0, 0.95) * _IMAGE_SIZE)
+            row = int(np.clip((1.5 - place[1]) / 3.0, 0.0, 0.95) * _IMAGE_SIZE)
+            image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = colour
+        return image
+
+    def _move(self, action: list[float]) -> None:
+        self._point = [
+            min(1.0, max(-1.0, place + STEP_LENGTH * velocity))
+            for place, velocity in zip(self._point, action, strict=False)
+        ]
+
+    def _observe(self) -> Observation:
+        point = np.array([*self._point, 0.0])
+        goals = {"achieved_goal": point.copy(), "desired_goal": self.goal.copy()}
+        return {"observation": point, **goals}
+
+
+class PointPush(PointReach):
+    """The point has to bring a disc to the goal, by pushing or by carrying it.
+
+    Observation: point x, y, z; disc x, y, z; disc minus point x, y (both z are 0, but a disc
+    that is pushed over the edge at |x| or |y| = 1 falls to z = -0.5 and stays there).
+    Action: velocity in x and y, and a grip: above 0 it holds a disc that it touches.
+    """
+
+    observation_size = 8
+    action_size = 3
+
+    def _move(self, action: list[float]) -> None:
+        if self._fallen():
+            super()._move(action)
+            return
+        before = self._point
+        touching = math.dist(before, self._object) <= TOUCH
+        super()._move(action)
+        if touching and action[2] > 0.0:
+            self._object = [
+                place + new - old
+                for place, new, old in zip(self._object, self._point, before, strict=True)
+            ]
+        else:
+            self._push()
+
+    def _push(self) -> None:
+        """Moves the disc straight away from the point until they are just touching."""
+        away = [place - point for place, point in zip(self._object, self._point, strict=True)]
+        distance = math.hypot(*away)
+        if 0.0 < distance < TOUCH:
+            self._object = [
+                point + TOUCH / distance * part
+                for point, part in zip(self._point, away, strict=True)
+            ]
+
+    def _fallen(self) -> bool:
+        return max(abs(self._object[0]), abs(self._object[1])) > 1.0
+
+    def _observe(self) -> Observation:
+        (x, y), (disc_x, disc_y) = self._point, self._object
+        height = -0.5 if self._fallen() else 0.0
+        return {
+            "observation": np.array([x, y, 0.0, disc_x, disc_y, height, disc_x - x, disc_y - y]),
+            "achieved_goal": np.array([disc_x, disc_y, height]),
+            "desired_goal": self.goal.copy(),
+        }
+
+
+def register_toys() -> None:
+    """Makes the toys known to Gymnasium as `music_tf/...-v0`."""
+    toys: tuple[tuple[str, str, bool], ...] = (
+        ("PointReach", "PointReach", False),
+        ("PointPush", "PointPush", False),
+        ("PointPushTerminating", "PointPush", True),
+    )
+    for name, class_name, terminating in toys:
+        env_id = f"music_tf/{name}-v0"
+        if env_id not in gymnasium.registry:
+            gymnasium.register(
+                id=env_id,
+                entry_point=f"music_tf.envs.toys:{class_name}",
+                max_episode_steps=EPISODE_STEPS,
+                kwargs={"terminate_when_reached": terminating},
+            )

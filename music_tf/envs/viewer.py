@@ -1,0 +1,74 @@
+"""Images of environments, drawn so that training would not notice."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.envs.making import make_environment
+from music_tf.errors import EnvironmentFault
+
+
+class Viewer:
+    """Draws the state of environments of one id.
+
+    For MuJoCo the state is copied to a twin environment and drawn there, because drawing moves
+    the goal marker and touches the simulator. Other environments draw themselves.
+    """
+
+    def __init__(self, env_id: str) -> None:
+        self._env_id = env_id
+        self._twin: Any = None
+
+    def render(self, environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.uint8]:
+        """Image [height, width, 3] of the environment's present state.
+
+        Raises:
+            EnvironmentFault: It cannot be drawn here.
+        """
+        try:
+            image = self._draw(environment.unwrapped)
+        except Exception as error:
+            raise self._fault(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+        if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
+            raise self._fault(f"render() gave {type(image).__name__}, expected [height, width, 3]")
+        return image.astype(np.uint8, copy=False)
+
+    def close(self) -> None:
+        """Closes the twin environment and its window."""
+        if self._twin is not None:
+            self._twin.close()
+            self._twin = None
+
+    def _draw(self, unwrapped: Any) -> Any:
+        if type(getattr(unwrapped, "data", None)).__name__ != "MjData":
+            unwrapped.render_mode = "rgb_array"
+            return unwrapped.render()
+        if self._twin is None:
+            self._twin = make_environment(self._env_id, render_mode="rgb_array")
+            self._twin.reset(seed=0)
+        twin = self._twin.unwrapped
+        _copy_state(unwrapped, twin)
+        return twin.render()
+
+    def _fault(self, reason: str) -> EnvironmentFault:
+        return EnvironmentFault(
+            f"{self._env_id}: cannot draw images ({reason})\n"
+            "cure: without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
+        )
+
+
+def _copy_state(source: Any, target: Any) -> None:
+    import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
+
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    state = np.empty(mujoco.mj_stateSize(source.model, kind))
+    mujoco.mj_getState(source.model, source.data, state, kind)
+    mujoco.mj_setState(target.model, target.data, state, kind)
+    goal = getattr(source, "goal", None)
+    if goal is not None:
+        target.goal = np.array(goal)
+        if hasattr(target, "update_target_site_pos"):
+            target.update_target_site_pos()
+    mujoco.mj_forward(target.model, target.data)

@@ -1,0 +1,39 @@
+"""Faults that end a run, each with the exit code that scripts and schedulers see."""
+
+EXIT_DONE = 0
+EXIT_BUG = 1
+EXIT_USAGE = 2
+EXIT_ENVIRONMENT = 3
+EXIT_NUMBERS = 4
+EXIT_STOPPED = 75
+EXIT_HANGING = 86
+
+
+class MusicError(Exception):
+    """A fault with a known cause: its text is all that the user needs, without a traceback."""
+
+    exit_code = EXIT_BUG
+
+
+class UsageError(MusicError):
+    """A wrong command line, configuration or run directory."""
+
+    exit_code = EXIT_USAGE
+
+
+class EnvironmentFault(MusicError):
+    """Something is missing or broken outside our code, bad observations and rewards included."""
+
+    exit_code = EXIT_ENVIRONMENT
+
+
+class NumbersFault(MusicError):
+    """Our own numbers went bad: actions, losses, gradients, or ranks that differ."""
+
+    exit_code = EXIT_NUMBERS
+
+
+class Stopped(MusicError):
+    """The run was asked to stop, has saved, and can be resumed."""
+
+    exit_code = EXIT_STOPPED

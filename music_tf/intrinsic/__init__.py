@@ -1,0 +1,1 @@
+"""Reward terms that need no task: one method a file."""

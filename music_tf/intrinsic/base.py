@@ -1,0 +1,80 @@
+"""What a reward term is, and how terms are mixed."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.config.schema import Schedule
+from music_tf.networks.parameters import Network
+from music_tf.replay.buffer import ReplayBuffer
+from music_tf.types import Transition
+
+Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
+Feed: TypeAlias = Mapping[str, tf.Tensor]
+"""What a term asked for, one update of it: samples and random draws, each [W, ...]."""
+
+
+class Mixing(NamedTuple):
+    """How a term enters the sum of rewards: w * (clip(c * r, lo, hi) + shift)."""
+
+    scale: float
+    clip: tuple[float, float]
+    shift: float
+    weight: Schedule
+
+    def __call__(self, reward: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+        """Returns the mixed term for raw rewards and the schedule's present weight."""
+        scaled = tf.clip_by_value(self.scale * reward, self.clip[0], self.clip[1])
+        return weight * (scaled + self.shift)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lowest and highest value that the term can take at any time."""
+        weights = [value for _, value in self.weight]
+        ends = [
+            weight * (clip + self.shift)
+            for weight in (min(weights), max(weights))
+            for clip in self.clip
+            if weight != 0.0
+        ]
+        return min(ends, default=0.0), max(ends, default=0.0)
+
+
+class RewardTerm(Protocol):
+    """A reward computed from transitions, with whatever it has to learn for that.
+
+    A term holds no weights: it gets those of its networks with every call, and the gradient of
+    its loss is taken, reduced and applied together with everybody else's.
+    """
+
+    @property
+    def name(self) -> str:
+        """Prefix of its metrics, `reward/NAME_mean` and so on."""
+
+    @property
+    def mixing(self) -> Mixing:
+        """How it enters the sum."""
+
+    @property
+    def networks(self) -> Sequence[Network]:
+        """What it learns; empty for a term that is only computed."""
+
+    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
+        """Samples and draws what all updates of a cycle need, each [U, W, ...]."""
+
+    def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
+        """Returns the raw reward of each transition, shape [W, B], without gradient."""
+
+    def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+        """Returns one loss and the metrics of each worker, each [W]; zero where nothing learns."""
+
+
+def schedule_value(schedule: Schedule, epoch: float) -> float:
+    """Interpolates a schedule linearly in the epoch; its ends hold outside.
+
+    The MUSIC release raises an error beyond the last point instead.
+    """
+    epochs, values = zip(*schedule, strict=True)
+    return float(np.interp(epoch, epochs, values))

@@ -1,0 +1,187 @@
+"""Mutual information state intrinsic control (Zhao et al., 2021, arXiv:2103.08107)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.config.schema import MusicConfig
+from music_tf.intrinsic.base import Feed, Mixing, Weights
+from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
+from music_tf.networks.models import statistics_network
+from music_tf.networks.parameters import Network
+from music_tf.randomness import stream
+from music_tf.replay.buffer import ReplayBuffer
+from music_tf.types import Array, IntArray, SplitSpec, Transition
+
+
+class Music:
+    r"""Rewards transitions in which the robot's state tells about its surroundings' state.
+
+    A statistics network T is fitted to a lower bound on the mutual information between agent
+    state and surrounding state within whole trajectories; the reward is the same bound on the
+    two states of a transition, scaled, clipped to [0, 1] and shifted by -1.
+
+    .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
+
+    Deviations from the release, all options: negatives of the pair (`pair_negatives`), one
+    permutation a trajectory (`trajectory_negatives`), normalised inputs, another shift. States
+    beyond the end of a shorter episode are left out of both averages.
+    """
+
+    name = "music"
+
+    def __init__(
+        self,
+        config: MusicConfig,
+        gain: float,
+        split: SplitSpec,
+        scale: tuple[Array, Array] | None,
+        seed: int,
+    ) -> None:
+        """Builds the statistics network.
+
+        Args:
+            config: Sizes, step size and variants.
+            gain: Reward per nat.
+            split: Which components are the agent's and which the surroundings'.
+            scale: Centre and unit of each of these components for `normalize_inputs`, each
+                [agent + surrounding]; None feeds raw values.
+            seed: Of the run.
+        """
+        self._config = config
+        self._split = split
+        self._scale = scale
+        self._seed = seed
+        self._agent_dim = len(split.agent)
+        self._columns = [*split.agent, *split.surrounding]
+        self.mixing = Mixing(gain, config.clip, config.shift, config.weight)
+        model = statistics_network(
+            self._agent_dim,
+            len(split.surrounding),
+            config.hidden_size,
+            stream(seed, "initial weights/statistics"),
+        )
+        rate = config.learning_rate if config.train else 0.0
+        self.networks: Sequence[Network] = [Network("statistics", model, rate)]
+
+    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
+        """Samples trajectories beside a shuffled copy of their surroundings, and the coin."""
+        coins = [
+            stream(self._seed, "music/coin", worker, cycle).random(updates) < 0.5
+            for worker in replay.shards
+        ]
+        swapped = np.stack(coins, axis=1)
+        if self._config.pair_negatives == "swap":
+            swapped = np.ones_like(swapped)
+        feed: dict[str, np.ndarray] = {"swapped": swapped}
+        if self._config.train:
+            columns, lengths = replay.sample_trajectories(
+                updates, self._config.trajectories, cycle
+            )
+            order = np.stack(
+                [
+                    self._permutations(worker, cycle, lengths[:, index], columns.shape[3])
+                    for index, worker in enumerate(replay.shards)
+                ],
+                axis=1,
+            )
+            surrounding = columns[..., self._agent_dim :]
+            feed["trajectories"] = columns
+            feed["shuffled"] = np.take_along_axis(surrounding, order[..., None], axis=3)
+            states = np.arange(columns.shape[3])
+            feed["valid"] = (states <= lengths[..., None]).astype(np.float32)
+        return feed
+
+    def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
+        """Returns the pair bound m in nats, shape [W, B]."""
+        states = [
+            tf.gather(observation, self._columns, axis=-1)
+            for observation in (batch.observation, batch.next_observation)
+        ]
+        agent = tf.stack([state[..., : self._agent_dim] for state in states])
+        surrounding = tf.stack([state[..., self._agent_dim :] for state in states])
+        scores = self._score(  # [agent state 2, surrounding state 2, W, B]
+            weights["statistics"],
+            tf.stack([agent, agent], axis=1),
+            tf.stack([surrounding, surrounding]),
+        )
+        negatives = "all_pairs" if self._config.pair_negatives == "all_pairs" else "swap"
+        return tf.stop_gradient(pair_bound(scores, negatives, feed["swapped"]))
+
+    def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+        """Returns minus the mean bound over trajectories, [W]."""
+        if not self._config.train:
+            return tf.zeros([]), {}
+        bound = self._bound(weights, feed)
+        return -bound, {"music/bound": bound}
+
+    def heldout_bound(self, weights: Weights, observation: Array, length: IntArray) -> float:
+        """Returns the mean bound, in nats, over trajectories that were never learned from.
+
+        Args:
+            weights: Of the statistics network.
+            observation: Whole episodes, [E, T + 1, O].
+            length: Their steps, [E].
+        """
+        columns = observation[None, :, :, self._columns]
+        order = self._permutations(0, 0, length[None], observation.shape[1])
+        surrounding = columns[..., self._agent_dim :]
+        valid = np.arange(observation.shape[1]) <= length[:, None]
+        feed = {
+            "trajectories": columns,
+            "shuffled": np.take_along_axis(surrounding, order[..., None], axis=2),
+            "valid": valid[None].astype(np.float32),
+        }
+        return float(self._bound(weights, tf.nest.map_structure(tf.convert_to_tensor, feed))[0])
+
+    def _bound(self, weights: Weights, feed: Feed) -> tf.Tensor:
+        """Returns the mean bound over trajectories, in nats, [W]."""
+        columns = feed["trajectories"]
+        agent, surrounding = columns[..., : self._agent_dim], columns[..., self._agent_dim :]
+        bounds = donsker_varadhan(  # [W, M]
+            self._score(weights["statistics"], agent, surrounding),
+            self._score(weights["statistics"], agent, feed["shuffled"]),
+            feed["valid"],
+        )
+        return tf.reduce_mean(bounds, axis=-1)
+
+    def _score(
+        self, weights: list[tf.Tensor], agent: tf.Tensor, surrounding: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns T(x, y), shape [...], of agent [..., X] beside surrounding [..., Y].
+
+        The Keras model written as one product of the joined inputs, since the first layer is
+        additive: half the memory traffic of two.
+        """
+        agent_kernel, agent_bias, other_kernel, other_bias, score_kernel, score_bias = weights
+        rows = tf.concat([agent, surrounding], axis=-1)
+        if self._scale is not None:
+            rows = (rows - self._scale[0]) / self._scale[1]
+        kernel = tf.concat([agent_kernel, other_kernel], axis=0)
+        hidden = tf.matmul(tf.reshape(rows, [-1, rows.shape[-1]]), kernel)
+        hidden = tf.nn.relu(tf.nn.bias_add(hidden, agent_bias + other_bias))
+        score = tf.tanh(tf.matmul(hidden, score_kernel) + score_bias)
+        return tf.reshape(score, rows.shape[:-1])
+
+    def _permutations(
+        self, worker: int, cycle: int, lengths: IntArray, states: int
+    ) -> IntArray:
+        """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.
+
+        A uniform permutation restricted to the first n states is uniform on them, so that one
+        permutation serves trajectories of all lengths; padding stays in place.
+        """
+        generator = stream(self._seed, "music/permutation", worker, cycle)
+        updates, count = lengths.shape
+        distinct = count if self._config.trajectory_negatives == "independent" else 1
+        order = generator.permuted(
+            np.broadcast_to(np.arange(states), (updates, distinct, states)), axis=-1
+        )
+        order = np.broadcast_to(order, (updates, count, states))
+        if (lengths == states - 1).all():
+            return order
+        beyond = order > lengths[..., None]
+        return np.take_along_axis(
+            order, np.argsort(np.where(beyond, states + order, 0), axis=-1, kind="stable"), axis=-1
+        )

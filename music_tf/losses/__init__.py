@@ -1,0 +1,1 @@
+"""Losses and objectives: pure functions of tensors."""

@@ -1,0 +1,62 @@
+"""Variational lower bounds on mutual information."""
+
+from typing import Literal
+
+import tensorflow as tf
+
+
+def donsker_varadhan(
+    joint_scores: tf.Tensor, marginal_scores: tf.Tensor, valid: tf.Tensor
+) -> tf.Tensor:
+    r"""Donsker-Varadhan lower bound on mutual information, in nats.
+
+    .. math:: I(X; Y) \ge E_{p(x, y)}[T] - \log E_{p(x) p(y)}[e^T]
+
+    The bound of MINE (Belghazi et al., 2018, arXiv:1801.04062), taken within one trajectory:
+    both averages run over its N states. Scores must be bounded: no maximum is subtracted.
+
+    Args:
+        joint_scores: T at pairs drawn together, each in [-1, 1], shape [..., N].
+        marginal_scores: T at pairs drawn apart, each in [-1, 1], shape [..., N].
+        valid: 1 for states that belong to the trajectory and 0 for padding, shape [..., N].
+
+    Returns:
+        One bound a trajectory, shape [...].
+    """
+    joint_scores.shape.assert_is_compatible_with(marginal_scores.shape)
+    joint_scores.shape.assert_is_compatible_with(valid.shape)
+    count = tf.reduce_sum(valid, axis=-1)
+    joint = tf.reduce_sum(valid * joint_scores, axis=-1) / count
+    marginal = tf.reduce_sum(valid * tf.exp(marginal_scores), axis=-1) / count
+    return joint - tf.math.log(marginal)
+
+
+def pair_bound(
+    scores: tf.Tensor, negatives: Literal["swap", "all_pairs"], swapped: tf.Tensor
+) -> tf.Tensor:
+    r"""The same bound on the two states of a transition, N = 2.
+
+    With T_ij the score of agent state t + i beside surrounding state t + j:
+
+    .. math:: m = \tfrac12 (T_{00} + T_{11}) - \log \tfrac12 (e^{T_{01}} + e^{T_{10}})
+
+    when the negatives are swapped, the same with T_00 and T_11 in the logarithm when the
+    permutation happens to be the identity, which makes m <= 0, and the mean over all four
+    combinations for `all_pairs`.
+
+    Args:
+        scores: T_ij in [-1, 1], shape [2, 2, W, B].
+        negatives: `all_pairs`, or `swap` for the two forms that `swapped` chooses between.
+        swapped: True where a worker's whole batch is swapped, shape [W].
+
+    Returns:
+        m in nats, shape [W, B].
+    """
+    tf.debugging.assert_shapes([(scores, (2, 2, "W", "B")), (swapped, "W")])
+    joint = 0.5 * (scores[0, 0] + scores[1, 1])
+    weights = tf.exp(scores)
+    diagonal = 0.5 * (weights[0, 0] + weights[1, 1])
+    crossed = 0.5 * (weights[0, 1] + weights[1, 0])
+    if negatives == "all_pairs":
+        return joint - tf.math.log(0.5 * (diagonal + crossed))
+    return joint - tf.math.log(tf.where(swapped[:, None], crossed, diagonal))

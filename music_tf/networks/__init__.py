@@ -1,0 +1,1 @@
+"""Keras models used as pure functions of one flat parameter vector."""

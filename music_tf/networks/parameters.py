@@ -1,0 +1,152 @@
+"""One flat vector that holds the weights of every network of a run.
+
+A network reads its own segments of the vector, so that one all-reduce, one Adam step and one
+Polyak average serve all of them, a frozen copy is a copy of the vector, and nothing depends on
+the names that Keras happens to count up.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from music_tf.types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A Keras model as a function of weights handed in, with names for these weights."""
+
+    name: str
+    model: keras.Model
+    learning_rate: float
+    """Adam step size; 0 keeps the weights as they are."""
+
+    @property
+    def weight_names(self) -> list[str]:
+        """Names like `actor/hidden_0/kernel`, in the order of the model's weights."""
+        return [
+            f"{self.name}/{layer.name}/{weight.name}"
+            for layer in self.model.layers
+            for weight in layer.trainable_variables
+        ]
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shapes in the same order."""
+        return [tuple(weight.shape) for weight in self._variables]
+
+    @property
+    def initial(self) -> Array:
+        """Weights as Keras initialised them, flat."""
+        return np.concatenate([np.ravel(weight.numpy()) for weight in self._variables])
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return sum(int(np.prod(shape)) for shape in self.shapes)
+
+    @property
+    def _variables(self) -> list[keras.Variable]:
+        return [weight for layer in self.model.layers for weight in layer.trainable_variables]
+
+    def __call__(self, weights: Sequence[tf.Tensor], *inputs: tf.Tensor) -> tf.Tensor:
+        """Applies the model with `weights` in place of its own."""
+        given = inputs[0] if len(inputs) == 1 else list(inputs)
+        outputs, _ = self.model.stateless_call(weights, [], given)
+        return outputs
+
+
+@dataclasses.dataclass(frozen=True)
+class Scalar:
+    """A single trained number, such as the logarithm of a temperature."""
+
+    name: str
+    value: float
+    """At the start."""
+    learning_rate: float
+    """Adam step size."""
+
+    @property
+    def weight_names(self) -> list[str]:
+        """Its own name alone."""
+        return [self.name]
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """One scalar."""
+        return [()]
+
+    @property
+    def initial(self) -> Array:
+        """Shape [1]."""
+        return np.array([self.value], np.float32)
+
+    @property
+    def size(self) -> int:
+        """One."""
+        return 1
+
+
+class Layout:
+    """Where each weight of several networks lies in the flat vector."""
+
+    def __init__(self, networks: Iterable[Network | Scalar]) -> None:
+        self.networks = tuple(networks)
+        self.names = [name for network in self.networks for name in network.weight_names]
+        self._shapes = [shape for network in self.networks for shape in network.shapes]
+        self._sizes = [int(np.prod(shape)) for shape in self._shapes]
+        self.size = sum(self._sizes)
+        if len(set(self.names)) != len(self.names):
+            raise ValueError("two weights share a name")
+
+    def initial(self) -> Array:
+        """Returns the flat vector of all networks as initialised, shape [P]."""
+        return np.concatenate([network.initial for network in self.networks]).astype(np.float32)
+
+    def learning_rates(self) -> Array:
+        """Returns the Adam step size of each weight, shape [P]."""
+        return np.concatenate(
+            [np.full(network.size, network.learning_rate, np.float32) for network in self.networks]
+        )
+
+    def split(self, flat: tf.Tensor) -> dict[str, list[tf.Tensor]]:
+        """Returns the weights of each network by its name, in their own shapes."""
+        pieces = tf.split(flat, self._sizes)
+        shaped = [
+            tf.reshape(piece, shape) for piece, shape in zip(pieces, self._shapes, strict=True)
+        ]
+        weights = iter(shaped)
+        return {
+            network.name: [next(weights) for _ in network.shapes] for network in self.networks
+        }
+
+    def name_at(self, position: int) -> str:
+        """Returns the name of the weight that holds a position of the flat vector."""
+        return self.names[int(np.searchsorted(np.cumsum(self._sizes), position, side="right"))]
+
+    def name_arrays(self, flat: Array) -> dict[str, Array]:
+        """Returns each weight by name, for a checkpoint."""
+        pieces = np.split(flat, np.cumsum(self._sizes)[:-1])
+        return {
+            name: piece.reshape(shape)
+            for name, piece, shape in zip(self.names, pieces, self._shapes, strict=True)
+        }
+
+    def flatten(self, arrays: Mapping[str, Array]) -> Array:
+        """Joins weights by name to the flat vector.
+
+        Raises:
+            ValueError: A weight is missing, or has another shape or type; the text names it.
+        """
+        for name, shape in zip(self.names, self._shapes, strict=True):
+            if name not in arrays:
+                raise ValueError(f"{name}: missing")
+            found = arrays[name]
+            if found.shape != shape or found.dtype != np.float32:
+                raise ValueError(
+                    f"{name}: expected float32 {shape}, found {found.dtype} {found.shape}"
+                )
+        return np.concatenate([np.ravel(arrays[name]) for name in self.names])

@@ -1,0 +1,71 @@
+"""Running mean and deviation of vectors, shared by all workers."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.config.schema import NormalizerConfig
+from music_tf.distributed import Communicator
+from music_tf.types import Array
+
+
+class Moments(NamedTuple):
+    """What a network normalises its input with."""
+
+    mean: Array  # [D]
+    deviation: Array  # [D], at least epsilon
+
+
+class Normalizer:
+    """Sums over workers of everything seen, and the moments that follow.
+
+    Each update adds the *average* over workers of their sums and counts, on top of a prior count
+    of one (OpenAI Baselines' HER). With W workers and N rows in all the mean is therefore
+    (S / W) / (1 + N / W): the prior, a row of zeros, weighs as much as W rows.
+    """
+
+    def __init__(self, size: int, config: NormalizerConfig, comm: Communicator) -> None:
+        self._config = config
+        self._comm = comm
+        self._totals = np.zeros([2 * size + 1])  # sums, sums of squares, count
+        self._totals[-1] = 1.0
+        self.moments = Moments(np.zeros(size, np.float32), np.ones(size, np.float32))
+
+    def update(self, rows: Array, workers: int) -> None:
+        """Adds rows and recomputes the moments; every rank must call it together.
+
+        Args:
+            rows: Of the workers on this rank, shape [W, rows, D].
+            workers: Number of workers over all ranks.
+        """
+        clipped = self.clip(rows).astype(np.float64)
+        sums = np.concatenate(
+            [clipped.sum(axis=(0, 1)), np.square(clipped).sum(axis=(0, 1)), [rows[..., 0].size]]
+        )
+        self._totals += self._comm.sum_in_place(sums) / workers
+        self._recompute()
+
+    def clip(self, values: Array) -> Array:
+        """Bounds raw values as they are bounded before normalisation."""
+        return np.clip(values, -self._config.input_clip, self._config.input_clip)
+
+    @property
+    def state(self) -> npt.NDArray[np.float64]:
+        """Sums, sums of squares and the count, for checkpoints."""
+        return self._totals.copy()
+
+    @state.setter
+    def state(self, totals: npt.NDArray[np.float64]) -> None:
+        if totals.shape != self._totals.shape:
+            raise ValueError(f"expected totals of shape {self._totals.shape}, got {totals.shape}")
+        self._totals = totals.astype(np.float64)
+        if self._totals[-1] > 1.0:
+            self._recompute()
+
+    def _recompute(self) -> None:
+        sums, squares = np.split(self._totals[:-1], 2)
+        count = self._totals[-1]
+        mean = sums / count
+        variance = np.maximum(self._config.epsilon**2, squares / count - np.square(mean))
+        self.moments = Moments(mean.astype(np.float32), np.sqrt(variance).astype(np.float32))

@@ -1,0 +1,56 @@
+"""Published settings, one a file: a docstring, CONFIG (preset `paper`) and LAPTOP.
+
+A recipe may also define PER_ENVIRONMENT, settings by environment id and dotted field name that
+hold under both presets. A new file here is a new recipe; nothing else lists them.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import ModuleType
+
+from music_tf.config.fields import with_fields
+from music_tf.config.names import suggestion
+from music_tf.config.schema import Config
+from music_tf.errors import UsageError
+
+PRESETS = ("laptop", "paper")
+DEFAULT_PRESET = "laptop"
+
+
+def names() -> tuple[str, ...]:
+    """Returns the recipes, in alphabetical order."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+def describe(name: str) -> str:
+    """Returns the first line of a recipe's documentation."""
+    return (_load(name).__doc__ or "").strip().splitlines()[0]
+
+
+def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config:
+    """Returns the configuration of a recipe for an environment, by default the recipe's own.
+
+    Raises:
+        UsageError: There is no such recipe or preset.
+    """
+    module = _load(name)
+    if preset not in PRESETS:
+        raise UsageError(
+            f"--preset: expected one of {', '.join(PRESETS)}, got {preset[:80]!r}"
+            f"{suggestion(preset, PRESETS)}"
+        )
+    config: Config = module.LAPTOP if preset == "laptop" else module.CONFIG
+    chosen = env_id or config.env_id
+    overrides: Mapping[str, Mapping[str, object]] = getattr(module, "PER_ENVIRONMENT", {})
+    return with_fields(config, {"env_id": chosen, **overrides.get(chosen, {})})
+
+
+def _load(name: str) -> ModuleType:
+    known = names()
+    if name not in known:
+        raise UsageError(
+            f"RECIPE: expected one of {', '.join(known)}, got {name[:80]!r}"
+            f"{suggestion(name, known)}"
+        )
+    return importlib.import_module(f"{__name__}.{name}")

@@ -1,0 +1,18 @@
+"""DDPG on the task reward, without hindsight: the released baseline of MUSIC.
+
+The preset `paper` is the release (arXiv:2103.08107): 16 workers, 50 cycles of 2 episodes and 40
+updates per epoch, no relabelling, no return clip. `laptop` is for two cores.
+"""
+
+import dataclasses
+
+from music_tf.config.schema import Config, DdpgConfig, EvaluationConfig
+
+CONFIG = Config(agent=DdpgConfig(), evaluation=EvaluationConfig(episodes=320))
+LAPTOP = dataclasses.replace(
+    CONFIG, workers=2, rollouts=4, cycles=10, evaluation=EvaluationConfig(episodes=20)
+)
+PER_ENVIRONMENT = {
+    "FetchReach-v4": {"cycles": 10},
+    "FetchReachDense-v4": {"cycles": 10},
+}

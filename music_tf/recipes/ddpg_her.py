@@ -1,0 +1,23 @@
+"""DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
+
+Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
+relabelled with the future of their episode (k = 4), and TD targets are clipped to what the task
+can pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release.
+"""
+
+import dataclasses
+
+from music_tf.config.schema import Config, DdpgConfig, EvaluationConfig, ReplayConfig
+
+CONFIG = Config(
+    agent=DdpgConfig(return_clip="auto"),
+    replay=ReplayConfig(strategy="future", relabel_k=4.0),
+    evaluation=EvaluationConfig(episodes=320),
+)
+LAPTOP = dataclasses.replace(
+    CONFIG, workers=2, rollouts=4, cycles=10, evaluation=EvaluationConfig(episodes=20)
+)
+PER_ENVIRONMENT = {
+    "FetchReach-v4": {"cycles": 10},
+    "FetchReachDense-v4": {"cycles": 10},
+}

@@ -1,0 +1,21 @@
+"""Stochastic actor on the task reward, without hindsight: the released "SAC" baseline of MUSIC.
+
+As released (arXiv:2103.08107), this is DDPG with a Gaussian policy and a small entropy offset
+that is averaged over the batch; `sac_her` is soft actor-critic as published. The preset `paper`
+has the released sizes and, on FetchSlide, its larger entropy scale.
+"""
+
+import dataclasses
+
+from music_tf.config.schema import Config, EvaluationConfig, SacConfig
+
+CONFIG = Config(agent=SacConfig(), evaluation=EvaluationConfig(episodes=320))
+LAPTOP = dataclasses.replace(
+    CONFIG, workers=2, rollouts=4, cycles=10, evaluation=EvaluationConfig(episodes=20)
+)
+PER_ENVIRONMENT = {
+    "FetchReach-v4": {"cycles": 10},
+    "FetchReachDense-v4": {"cycles": 10},
+    "FetchSlide-v4": {"agent.entropy_scale": 0.03},
+    "FetchSlideDense-v4": {"agent.entropy_scale": 0.03},
+}

@@ -1,0 +1,1 @@
+"""Experience replay: whole episodes, hindsight goals."""

@@ -1,0 +1,196 @@
+"""Plays episodes with a policy, and decides what each of them is conditioned on."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from music_tf.config.schema import ExplorationConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault
+from music_tf.randomness import reset_seeds
+from music_tf.types import Array, BoolArray, Episodes, IntArray
+
+MAX_ATTEMPTS = 4
+"""A first try and three retries, for an episode that its environment spoils."""
+
+Policy: TypeAlias = Callable[[Array, Array, Array, Array], Array]
+"""Actions [E, A] for observation [E, O], goal [E, G], skill [E, K] and policy noise [E, A]."""
+
+
+class Conditions(NamedTuple):
+    """What a batch of episodes starts from."""
+
+    seeds: IntArray  # [E], of the environment resets
+    goals: Array | None  # [E, G] in place of the environments' own, or None
+    skills: Array  # [E, K], one-hot
+
+
+class ConditionSampler(Protocol):
+    """Chooses what the next episodes of a worker are conditioned on."""
+
+    def begin_episodes(self, generator: np.random.Generator, count: int) -> Conditions:
+        """Returns conditions of `count` episodes."""
+
+
+class GoalsAndSkills:
+    """Zero or environment goals, and skills from a uniform prior or one of them pinned."""
+
+    def __init__(self, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None):
+        self._goal_dim = goal_dim
+        self._zero_goals = zero_goals
+        self._skills = skills
+        self._pinned = pinned
+
+    def begin_episodes(self, generator: np.random.Generator, count: int) -> Conditions:
+        """Draws reset seeds, then skills; an even share of each skill is not enforced."""
+        seeds = reset_seeds(generator, count)
+        drawn = generator.integers(self._skills, size=count)
+        chosen = drawn if self._pinned is None else np.full(count, self._pinned)
+        goals = np.zeros([count, self._goal_dim], np.float32) if self._zero_goals else None
+        return Conditions(seeds, goals, np.eye(self._skills, dtype=np.float32)[chosen])
+
+
+class Perturbation(NamedTuple):
+    """Random numbers that turn a policy into an exploring one, for all steps of E episodes."""
+
+    gaussian: Array  # [T, E, A], added to the policy's action
+    replaced: BoolArray  # [T, E], where the whole action is
+    uniform: Array  # [T, E, A], what it is replaced by, in [-1, 1]
+    policy: Array  # [T, E, A], standard normal noise of a stochastic policy
+
+    def __call__(self, action: Array, step: int) -> Array:
+        """Returns the action that is taken in place of the policy's, [E, A]."""
+        noisy = np.clip(action + self.gaussian[step], -1.0, 1.0)
+        return np.where(self.replaced[step][:, None], self.uniform[step], noisy)
+
+
+def perturbation(
+    config: ExplorationConfig, generators: Sequence[np.random.Generator], shape: tuple[int, int, int]
+) -> Perturbation:
+    """Draws the exploration of each worker's episodes from its own generator.
+
+    Args:
+        config: How much.
+        generators: One a worker.
+        shape: Steps T, episodes of each worker, action size A.
+    """
+    steps, episodes, _ = shape
+    parts = []
+    for generator in generators:
+        gaussian = generator.standard_normal(shape, np.float32) * np.float32(config.noise)
+        replaced = generator.random((steps, episodes)) < config.random_probability
+        uniform = generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+        parts.append((gaussian, replaced, uniform, generator.standard_normal(shape, np.float32)))
+    return Perturbation(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+
+
+def play(
+    envs: LockstepEnvs, policy: Policy, conditions: Conditions, explore: Perturbation | None
+) -> Episodes:
+    """Plays one episode in each environment, and again what an environment spoils.
+
+    Args:
+        envs: As many environments as conditions.
+        policy: Called with all rows at each step, whether their episodes are over or not.
+        conditions: Seeds, goals and skills.
+        explore: Added to the policy's actions; None takes them as they are.
+
+    Returns:
+        Episodes, in the order of the conditions.
+
+    Raises:
+        EnvironmentFault: An environment spoiled the same episode four times.
+        NumbersFault: The policy returned an action that is not finite.
+    """
+    record = _Record(envs, conditions)
+    pending = list(range(len(conditions.seeds)))
+    for _ in range(MAX_ATTEMPTS):
+        faults = _attempt(envs, policy, conditions, explore, record, pending)
+        conditions = conditions._replace(
+            seeds=(conditions.seeds + 1) % 2**31, goals=record.desired_goal
+        )
+        pending = sorted(faults)
+        if not pending:
+            return record.episodes()
+    index = pending[0]
+    raise EnvironmentFault(f"{MAX_ATTEMPTS} tries at one episode failed, the last with\n{faults[index]}")
+
+
+class _Record:
+    """Preallocated arrays of the episodes in play."""
+
+    def __init__(self, envs: LockstepEnvs, conditions: Conditions) -> None:
+        spec, count = envs.spec, len(conditions.seeds)
+        steps = spec.max_episode_steps
+        self.observation = np.zeros([count, steps + 1, spec.observation_dim], np.float32)
+        self.achieved_goal = np.zeros([count, steps + 1, spec.goal_dim], np.float32)
+        self.desired_goal = np.zeros([count, spec.goal_dim], np.float32)
+        self.action = np.zeros([count, steps, spec.action_dim], np.float32)
+        self.reward = np.zeros([count, steps], np.float32)
+        self.length = np.zeros([count], np.int64)
+        self.terminated = np.zeros([count], np.bool_)
+        self.success = np.zeros([count], np.bool_)
+        self._skill = conditions.skills
+
+    def episodes(self) -> Episodes:
+        """Returns the finished episodes, states after the end repeated."""
+        states = np.arange(self.observation.shape[1])
+        last = np.minimum(states, self.length[:, None])[..., None]
+        over = np.arange(self.action.shape[1]) >= self.length[:, None]
+        return Episodes(
+            observation=np.take_along_axis(self.observation, last, axis=1),
+            achieved_goal=np.take_along_axis(self.achieved_goal, last, axis=1),
+            desired_goal=self.desired_goal,
+            action=np.where(over[..., None], np.float32(0.0), self.action),
+            reward=np.where(over, np.float32(0.0), self.reward),
+            length=self.length,
+            terminated=self.terminated,
+            success=self.success,
+            skill=self._skill,
+            task=np.zeros_like(self.length),
+            extras={},
+        )
+
+
+def _attempt(
+    envs: LockstepEnvs,
+    policy: Policy,
+    conditions: Conditions,
+    explore: Perturbation | None,
+    record: _Record,
+    indices: list[int],
+) -> dict[int, str]:
+    """Plays the episodes `indices` and returns the faults of those that were spoiled."""
+    goals = None if conditions.goals is None else conditions.goals[indices]
+    first = envs.reset(indices, [int(conditions.seeds[index]) for index in indices], goals)
+    record.observation[indices, 0] = first.observation
+    record.achieved_goal[indices, 0] = first.achieved_goal
+    record.desired_goal[indices] = first.desired_goal
+    faults: dict[int, str] = {}
+    active = list(indices)
+    no_noise = np.zeros_like(record.action[:, 0])
+    for step in range(record.action.shape[1]):
+        noise = no_noise if explore is None else explore.policy[step]
+        action = policy(record.observation[:, step], record.desired_goal, conditions.skills, noise)
+        if explore is not None:
+            action = explore(action, step)
+        taken = envs.step(action[active], active)
+        record.action[active, step] = action[active]
+        record.observation[active, step + 1] = taken.observation
+        record.achieved_goal[active, step + 1] = taken.achieved_goal
+        record.reward[active, step] = taken.reward
+        record.length[active] = step + 1
+        record.terminated[active] = taken.terminated
+        record.success[active] = taken.success
+        faults |= {
+            index: fault
+            for index, fault in zip(active, taken.faults, strict=True)
+            if fault is not None
+        }
+        over = taken.terminated | taken.truncated
+        if over.any():
+            active = [index for index, done in zip(active, over, strict=True) if not done]
+            if not active:
+                break
+    return faults

@@ -1,0 +1,1 @@
+"""The loops: rollouts and updates, evaluation, metrics, checkpoints."""

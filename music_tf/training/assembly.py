@@ -1,0 +1,142 @@
+"""Builds the parts of a run from its configuration: learner, reward terms, bounds."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from music_tf.agents.base import Learner
+from music_tf.agents.ddpg import Ddpg
+from music_tf.agents.sac import Sac
+from music_tf.config.schema import AgentConfig, Config, DdpgConfig, SacConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.registry import EnvironmentInfo
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import RewardTerm
+from music_tf.intrinsic.music import Music
+from music_tf.intrinsic.skill import Skill
+from music_tf.intrinsic.task import TaskReward
+from music_tf.randomness import stream
+from music_tf.types import Array, EnvSpec, SplitSpec
+
+_SCALING_EPISODES = 20
+
+
+def discount(config: Config, spec: EnvSpec) -> float:
+    """Returns gamma: as configured, else 1 - 1/T."""
+    if config.agent.discount is not None:
+        return config.agent.discount
+    return 1.0 - 1.0 / spec.max_episode_steps
+
+
+def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
+    """Returns the reward terms that the configuration names, in its order.
+
+    Raises:
+        UsageError: MUSIC where nothing says what the robot's surroundings are.
+    """
+    makers = {
+        "task": lambda: TaskReward(config.task),
+        "music": lambda: _music(config, envs),
+        "skill": lambda: _skill(config, envs),
+    }
+    return [makers[name]() for name in config.rewards]
+
+
+def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) -> Learner:
+    """Returns the learner that the configuration's agent belongs to."""
+    input_dim = spec.observation_dim + config.skills + spec.goal_dim
+    bounds = return_bounds(config.agent, terms, discount(config, spec))
+    seed = stream(config.seed, "initial weights/agent")
+    if isinstance(config.agent, SacConfig):
+        return Sac(config.agent, input_dim, spec.action_dim, bounds, seed)
+    if isinstance(config.agent, DdpgConfig):
+        return Ddpg(config.agent, input_dim, spec.action_dim, bounds, seed)
+    raise TypeError(f"no learner for {type(config.agent).__name__}")
+
+
+def return_bounds(
+    agent: AgentConfig, terms: Sequence[RewardTerm], gamma: float
+) -> tuple[float, float]:
+    """Returns the bounds of the TD target that `agent.return_clip` asks for.
+
+    `symmetric` is the release's +-4/(1 - gamma), 4 being its number of terms; `auto` adds up
+    what each active term can pay at worst and at best, over 1 - gamma.
+
+    Raises:
+        UsageError: `auto` with a term that is not bounded.
+    """
+    if agent.return_clip == "off":
+        return -math.inf, math.inf
+    if agent.return_clip == "symmetric":
+        return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
+    lows, highs = zip(*(term.mixing.bounds for term in terms), strict=True)
+    low, high = sum(lows), sum(highs)
+    if isinstance(agent, SacConfig) and agent.entropy_mode != "off":
+        weight = max(value for _, value in agent.entropy_weight)
+        low, high = low + weight * agent.entropy_clip[0], high + weight * agent.entropy_clip[1]
+    if not (math.isfinite(low) and math.isfinite(high)):
+        names = ", ".join(
+            term.name for term in terms if not all(map(math.isfinite, term.mixing.bounds))
+        )
+        raise UsageError(
+            f"agent.return_clip: 'auto' needs bounded rewards, but {names} is not; "
+            "give it a finite clip, or choose 'off' or 'symmetric'"
+        )
+    return low / (1.0 - gamma), high / (1.0 - gamma)
+
+
+def split_of(config: Config, spec: EnvSpec, info: EnvironmentInfo) -> SplitSpec | None:
+    """Returns agent and surrounding components: as configured, else the environment's own."""
+    if not config.music.agent:
+        return spec.split
+    split = SplitSpec(agent=config.music.agent, surrounding=config.music.surrounding)
+    for name in ("agent", "surrounding"):
+        indices = getattr(split, name)
+        if min(indices) < 0 or max(indices) >= spec.observation_dim:
+            raise UsageError(
+                f"music.{name}: expected components in 0..{spec.observation_dim - 1}, got {indices}"
+            )
+    return split
+
+
+def _music(config: Config, envs: LockstepEnvs) -> Music:
+    split = split_of(config, envs.spec, envs.info)
+    if split is None:
+        reason = envs.info.why_no_split or (
+            "nothing says which components of its observation are the robot and which its "
+            "surroundings."
+        )
+        raise UsageError(
+            f"{config.env_id}: {reason}\n"
+            "for example: --music.agent 0 1 2 --music.surrounding 3 4 5"
+        )
+    gain = envs.info.music_gain if config.music.gain is None else config.music.gain
+    scale = _input_scale(config, envs, split) if config.music.normalize_inputs else None
+    return Music(config.music, gain, split, scale, config.seed)
+
+
+def _skill(config: Config, envs: LockstepEnvs) -> Skill:
+    split = split_of(config, envs.spec, envs.info)
+    columns = split.surrounding if split else tuple(range(envs.spec.observation_dim))
+    return Skill(config.skill, columns, config.skills, config.seed)
+
+
+def _input_scale(config: Config, envs: LockstepEnvs, split: SplitSpec) -> tuple[Array, Array]:
+    """Measures centre and spread of the split's components under random actions.
+
+    Fixed before training, so that what the network has learned keeps its meaning.
+    """
+    columns = [*split.agent, *split.surrounding]
+    generator = stream(config.seed, "music/input scale")
+    rows = []
+    for seed in generator.integers(2**31, size=_SCALING_EPISODES):
+        rows.append(envs.reset([0], [int(seed)]).observation[0, columns])
+        for _ in range(envs.spec.max_episode_steps):
+            action = generator.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
+            taken = envs.step(action, [0])
+            rows.append(taken.observation[0, columns])
+            if taken.terminated[0] or taken.truncated[0]:
+                break
+    values = np.array(rows)
+    return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)

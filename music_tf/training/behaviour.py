@@ -1,0 +1,162 @@
+"""What an episode did to the object, measured without any task: the behaviour metrics.
+
+All functions take observations [E, T + 1, O] with the states after an episode's length ignored,
+and know from the registry where gripper and object are and what carries the object. They give
+nothing where an environment has no object.
+"""
+
+import numpy as np
+
+from music_tf.envs.registry import EnvironmentInfo, Support
+from music_tf.types import Array, BoolArray, IntArray, Metrics
+
+MOVED = 0.05
+"""Metres from first to last position at which an object counts as moved."""
+NEAR = 0.10
+"""Metres between gripper and object within which they can travel together."""
+HELD = 0.05
+"""Metres between gripper and raised object within which it counts as held."""
+LIFTED = 0.05
+"""Metres above its rest height at which an object counts as lifted."""
+LIFTED_STEPS = 10
+"""Steps of an episode that an object must be lifted."""
+CELL = 0.05
+"""Side of the square cells that coverage counts, in metres."""
+
+
+def behaviour_metrics(
+    observation: Array, length: IntArray, info: EnvironmentInfo
+) -> dict[str, Array]:
+    r"""Behaviour of each episode, in arrays [E]; truth values are 0 or 1.
+
+    Args:
+        observation: States [E, T + 1, O].
+        length: Steps [E] of each episode; states 0..length are valid.
+        info: Where the object is; without one the result is empty.
+
+    Returns:
+        `object_displacement_m`: from the first to the last position.
+        `object_moved`: whether that is over 5 cm.
+        `object_on_support`: whether it ends on its support or held (raised, gripper within 5 cm).
+        `object_comotion_m`: path that the object travels together with the gripper: at most
+        10 cm from it before and after the step, and with
+        :math:`|dy - dx| \le \max(|dx|, |dy|) / 2`; 0 in episodes that lose the object.
+        `object_lift`: whether it was raised over 5 cm, with the gripper within 5 cm, in at
+        least 10 steps.
+        The last three need a support, the last two also a gripper.
+    """
+    if info.object is None:
+        return {}
+    place = _places(observation, info.object)  # [E, T + 1, 3]
+    episodes = np.arange(len(length))
+    displacement = np.linalg.norm(place[episodes, length] - place[:, 0], axis=-1)
+    metrics = {"object_displacement_m": displacement, "object_moved": displacement > MOVED}
+    if info.support is not None:
+        kept = _on_support(place, info.support) | _held(observation, place, info)
+        ends_well = kept[episodes, length]
+        metrics["object_on_support"] = ends_well
+        if info.gripper is not None:
+            gripper = _places(observation, info.gripper)
+            metrics["object_comotion_m"] = ends_well * _comotion(gripper, place, length)
+            metrics["object_lift"] = _lifted(gripper, place, length, info.support)
+    return {name: values.astype(np.float32) for name, values in metrics.items()}
+
+
+def visited_cells(
+    observation: Array, length: IntArray, info: EnvironmentInfo
+) -> set[tuple[int, int]]:
+    """Squares of 5 cm, by number in x and y, where the object lay on its support.
+
+    First states count too. Unite the sets of several batches for the coverage of them all.
+
+    Returns:
+        Nothing where the environment has no object or no support.
+    """
+    if info.object is None or info.support is None:
+        return set()
+    place = _places(observation, info.object)
+    visited = place[_valid_states(place, length) & _on_support(place, info.support)]
+    cells = np.unique(np.floor(visited[:, :2] / CELL).astype(np.int64), axis=0)
+    return {(x, y) for x, y in cells.tolist()}
+
+
+def summarize(
+    observation: Array, length: IntArray, info: EnvironmentInfo, group: str = "eval"
+) -> Metrics:
+    """Means over episodes and coverage, by metric name such as `eval/object_moved_rate`."""
+    per_episode = behaviour_metrics(observation, length, info)
+    rates = ("object_moved", "object_on_support", "object_lift")
+    metrics = {
+        f"{group}/{name}_rate" if name in rates else f"{group}/{name}": float(np.mean(values))
+        for name, values in per_episode.items()
+    }
+    if info.object is not None and info.support is not None:
+        cells = visited_cells(observation, length, info)
+        metrics[f"{group}/object_coverage"] = float(len(cells))
+    return metrics
+
+
+def support_lost_at(observation: Array, length: IntArray, info: EnvironmentInfo) -> IntArray:
+    """Index of the first state in which the object has left its support, for each episode [E].
+
+    It has if it is below the surface, or beside it without being held; in the air above the
+    surface it has not. An episode that keeps its object gets `length + 1`.
+    """
+    if info.object is None or info.support is None:
+        return length + 1
+    place = _places(observation, info.object)
+    below = place[..., 2] < info.support.rest_height - info.support.tolerance
+    beside = ~_above(place, info.support) & ~_held(observation, place, info)
+    lost = (below | beside) & _valid_states(place, length)
+    return np.where(lost.any(axis=1), lost.argmax(axis=1), length + 1)
+
+
+def _places(observation: Array, indices: tuple[int, ...]) -> Array:
+    return observation[..., list(indices)]
+
+
+def _valid_states(place: Array, length: IntArray) -> BoolArray:
+    valid: BoolArray = np.arange(place.shape[1]) <= length[:, None]
+    return valid
+
+
+def _above(place: Array, support: Support) -> BoolArray:
+    """Whether x and y are within the surface."""
+    inside = (place[..., :2] >= support.low) & (place[..., :2] <= support.high)
+    return np.logical_and(inside[..., 0], inside[..., 1])
+
+
+def _on_support(place: Array, support: Support) -> BoolArray:
+    at_rest = np.abs(place[..., 2] - support.rest_height) <= support.tolerance
+    on_support: BoolArray = _above(place, support) & at_rest
+    return on_support
+
+
+def _held(observation: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
+    """Whether the object is raised and the gripper close by; never without a gripper."""
+    if info.gripper is None or info.support is None:
+        return np.zeros(place.shape[:-1], np.bool_)
+    gripper = _places(observation, info.gripper)
+    raised = place[..., 2] > info.support.rest_height + info.support.tolerance
+    held: BoolArray = raised & (np.linalg.norm(gripper - place, axis=-1) <= HELD)
+    return held
+
+
+def _comotion(gripper: Array, place: Array, length: IntArray) -> Array:
+    gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)  # [E, T, 3]
+    gripper_path = np.linalg.norm(gripper_step, axis=-1)
+    object_path = np.linalg.norm(object_step, axis=-1)
+    apart = np.linalg.norm(object_step - gripper_step, axis=-1)
+    near = np.linalg.norm(gripper - place, axis=-1) <= NEAR  # [E, T + 1]
+    together = apart <= np.maximum(gripper_path, object_path) / 2.0
+    counted = together & near[:, :-1] & near[:, 1:] & _valid_states(place, length)[:, 1:]
+    path: Array = np.sum(object_path * counted, axis=1)
+    return path
+
+
+def _lifted(gripper: Array, place: Array, length: IntArray, support: Support) -> BoolArray:
+    raised = place[..., 2] - support.rest_height > LIFTED
+    close = np.linalg.norm(gripper - place, axis=-1) <= HELD
+    lifted = raised & close & _valid_states(place, length)
+    enough: BoolArray = np.sum(lifted[:, 1:], axis=1) >= LIFTED_STEPS
+    return enough

@@ -1,0 +1,83 @@
+"""The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share."""
+
+import math
+
+import numpy as np
+
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.randomness import reset_seeds, stream
+from music_tf.rollout import Conditions, Policy, play
+from music_tf.types import Episodes
+
+_SEED = 20210308
+"""Evaluation episodes are the same for every run, whatever its own seed."""
+
+
+def evaluation_conditions(
+    indices: range, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None
+) -> Conditions:
+    """Returns seeds, goals and skills of evaluation episodes, each fixed by its index.
+
+    Args:
+        indices: Of the episodes.
+        goal_dim: Size of a goal.
+        zero_goals: Plays under zero goals instead of the environment's.
+        skills: Number K; skills take turns, so that each gets an even share.
+        pinned: A skill that all episodes follow instead.
+    """
+    seeds = [int(reset_seeds(stream(_SEED, "evaluation", 0, index), 1)[0]) for index in indices]
+    chosen = [index % skills if pinned is None else pinned for index in indices]
+    goals = np.zeros([len(indices), goal_dim], np.float32) if zero_goals else None
+    return Conditions(np.array(seeds), goals, np.eye(skills, dtype=np.float32)[chosen])
+
+
+def evaluate(
+    envs: LockstepEnvs, policy: Policy, conditions: Conditions, comm: Communicator
+) -> Episodes:
+    """Plays episodes, shared out over ranks in batches, and returns all of them on every rank.
+
+    Args:
+        envs: Of this rank.
+        policy: Played without exploration.
+        conditions: Of all episodes.
+        comm: The ranks; each must call this together.
+
+    Returns:
+        The episodes in the order of the conditions; the same whatever the number of ranks, up
+        to what the size of a batch does to the last bits of an action.
+    """
+    total, width = len(conditions.seeds), len(envs)
+    result: list[np.ndarray] = []
+    for start in range(comm.rank * width, total, comm.size * width):
+        wanted = np.arange(start, start + width) % total
+        goals = None if conditions.goals is None else conditions.goals[wanted]
+        batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
+        fields = play(envs, policy, batch, None)[:-1]
+        if not result:
+            result = [np.zeros([total, *field.shape[1:]], field.dtype) for field in fields]
+        kept = min(width, total - start)
+        for whole, field in zip(result, fields, strict=True):
+            whole[start : start + kept] = field[:kept]
+    shapes = comm.share([(field.shape, field.dtype.str) for field in result])
+    if not result:
+        result = [np.zeros(shape, np.dtype(kind)) for shape, kind in shapes]
+    summed = [
+        comm.sum_in_place(field.astype(np.int64)).astype(np.bool_)
+        if field.dtype == np.bool_
+        else comm.sum_in_place(field)
+        for field in result
+    ]
+    return Episodes(*summed, extras={})
+
+
+def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
+    """Returns the 95 % Wilson score interval of a success rate, both ends in [0, 1]."""
+    if not episodes:
+        return 0.0, 1.0
+    z = 1.959964
+    rate = successes / episodes
+    centre = rate + z * z / (2 * episodes)
+    spread = z * math.sqrt(rate * (1 - rate) / episodes + z * z / (4 * episodes**2))
+    scale = 1 + z * z / episodes
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)

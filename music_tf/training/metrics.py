@@ -1,0 +1,252 @@
+"""One row of metrics per epoch, in `metrics.csv` and as TensorBoard events."""
+
+import csv
+import io
+import itertools
+import logging
+import math
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.training.durable import replace_file
+
+CSV_NAME = "metrics.csv"
+_LOGGER = logging.getLogger(__name__)
+_QUIET_SECONDS = 600.0
+_PENDING_BYTES = 2**26
+_LARGEST_INTEGER = 1e15
+_EVENT_FILES = itertools.count()
+
+_REWARD_TERMS = {"task": "task reward", "music": "MUSIC reward", "skill": "skill reward"}
+_STATISTICS = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
+
+METRICS: dict[str, str] = {
+    "time/epoch": "epochs done",
+    "time/env_steps": "environment steps so far, over all ranks",
+    "time/updates": "gradient updates so far",
+    "time/fps": "environment steps per second of this epoch, over all ranks",
+    "time/updates_per_second": "updates per second of learning",
+    "time/elapsed_s": "seconds of training so far, over resumes",
+    "eval/success_rate": "share of evaluation episodes that succeed at their last step",
+    "eval/object_displacement_m": "metres between the object's first and last position",
+    "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm",
+    "eval/object_on_support_rate": "share of episodes that end with the object on its support",
+    "eval/object_comotion_m": "metres that the object travels together with the gripper",
+    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
+    "eval/object_coverage": "cells of 5 cm that the object visits on its support",
+    "rollout/object_coverage": "cells of 5 cm that the object visits in this epoch's rollouts",
+    "rollout/success_rate": "share of training episodes that succeed at their last step",
+    "train/critic_loss": "mean squared TD error of the critics",
+    "train/actor_loss": "loss of the actor",
+    "train/mean_q": "mean value of the actor's actions on minibatches",
+    "train/grad_norm": "norm of the policy's gradients after summing over ranks",
+    "train/entropy": "mean of -log pi in nats, for stochastic policies",
+    "train/temperature": "weight of the entropy, for SAC",
+    **{
+        f"reward/{term}_{statistic}": f"{meaning} of the {what} in minibatches, clipped, weighted"
+        for term, what in _REWARD_TERMS.items()
+        for statistic, meaning in _STATISTICS.items()
+    },
+    "music/bound": "bound on the mutual information in nats, on training trajectories",
+    "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
+    "skill/accuracy": "share of states whose skill the discriminator names",
+    "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
+    "stats/observation_mean": "mean over components of the running observation mean",
+    "stats/observation_std": "mean over components of the running observation deviation",
+    "stats/goal_mean": "mean over components of the running goal mean",
+    "stats/goal_std": "mean over components of the running goal deviation",
+    "mpi/allreduce_ms": "milliseconds per reduction over ranks, mean of the epoch",
+    "mpi/wait_ms_max": "longest reduction of the epoch in milliseconds",
+}
+"""Every metric with its meaning, in the order of columns; the names are public interface."""
+
+
+class MetricsWriter:
+    """Writes metrics on the root; a disk that fails costs a warning, never the run."""
+
+    def __init__(self, directory: Path, *, resume_after: int | None) -> None:
+        """Starts metrics files, or continues those of a resumed run.
+
+        Args:
+            directory: The run directory.
+            resume_after: Last epoch to keep: rows and events of later ones are dropped. None
+                for a new run.
+        """
+        path = directory / CSV_NAME
+        kept = b"" if resume_after is None else _kept_rows(path, resume_after)
+        self._csv = _AppendFile(path, len(kept))
+        self._header = _first_line(kept)
+        self._events = _AppendFile(directory / _event_file_name(), 0)
+        self._put_event(file_version="brain.Event:2")
+        self._start_session(_last_steps(kept) + 1)
+
+    def write(self, row: Mapping[str, float | None]) -> None:
+        """Adds the metrics of an epoch.
+
+        Args:
+            row: Values by name, `time/epoch` and `time/env_steps` among them; None and nan
+                are left blank. The first row decides which columns the CSV has.
+
+        Raises:
+            ValueError: A name is not in `METRICS`, or the epoch or the steps are missing.
+        """
+        unknown = sorted(set(row) - set(METRICS))
+        if unknown:
+            raise ValueError(f"metrics without a documented name: {', '.join(unknown)}")
+        epoch, steps = row.get("time/epoch"), row.get("time/env_steps")
+        if epoch is None or steps is None:
+            raise ValueError("a row needs time/epoch and time/env_steps")
+        if not self._header:
+            self._header = ("epoch", *(name for name in METRICS if name in row))
+            self._csv.append(_csv_line(self._header))
+        values = [_cell(row.get(name)) for name in self._header[1:]]
+        self._csv.append(_csv_line([_cell(epoch), *values]))
+        self._put_scalars(row, int(steps))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Shows a text, such as the configuration, in TensorBoard."""
+        from tensorboard.plugins.text.summary_v2 import text_pb  # noqa: PLC0415 - heavy
+
+        self._put_event(summary=text_pb(name, text), step=0)
+
+    def write_image(self, name: str, image: npt.NDArray[np.uint8], step: int = 0) -> None:
+        """Shows an image in TensorBoard.
+
+        Args:
+            name: Its tag.
+            image: Pixels [height, width, 3].
+            step: Environment steps it belongs to.
+        """
+        import imageio.v3  # noqa: PLC0415 - heavy
+        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
+
+        encoded = imageio.v3.imwrite("<bytes>", image, extension=".png")
+        height, width = image.shape[:2]
+        pixels = summary_pb2.Summary.Image(
+            height=height, width=width, colorspace=3, encoded_image_string=encoded
+        )
+        value = summary_pb2.Summary.Value(tag=name, image=pixels)
+        self._put_event(summary=summary_pb2.Summary(value=[value]), step=step)
+
+    def _put_scalars(self, row: Mapping[str, float | None], steps: int) -> None:
+        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
+
+        summary = summary_pb2.Summary()
+        for name in METRICS:
+            value = row.get(name)
+            if value is not None and not math.isnan(value):
+                summary.value.add(tag=name, simple_value=float(value))
+        self._put_event(summary=summary, step=steps)
+
+    def _start_session(self, step: int) -> None:
+        """Tells TensorBoard to forget what an interrupted run wrote from `step` on."""
+        from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
+
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._put_event(session_log=start, step=step)
+
+    def _put_event(self, **fields: Any) -> None:
+        from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
+        from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: PLC0415
+
+        event = event_pb2.Event(wall_time=time.time(), **fields)
+        record = io.BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        self._events.append(record.getvalue())
+
+
+class _AppendFile:
+    """A file that grows by whole records; what a full disk refuses is tried again later."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path = path
+        self._size = size
+        self._pending = b""
+        self._quiet_until = -math.inf
+
+    def append(self, data: bytes) -> None:
+        """Adds a record, without leaving half of it behind if the disk is full."""
+        self._pending += data
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            with os.fdopen(descriptor, "r+b") as file:
+                file.truncate(self._size)
+                file.seek(self._size)
+                file.write(self._pending)
+        except OSError as error:
+            self._warn(error)
+            return
+        self._size += len(self._pending)
+        self._pending = b""
+
+    def _warn(self, error: OSError) -> None:
+        if len(self._pending) > _PENDING_BYTES:
+            self._pending = b""
+        if time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + _QUIET_SECONDS
+            _LOGGER.warning("metrics not written, training goes on: %s (%s)", error, self._path)
+
+
+def _kept_rows(path: Path, last_epoch: int) -> bytes:
+    """Returns the header and the rows up to an epoch as they are, and drops the others."""
+    try:
+        content = path.read_bytes()
+        lines = content.splitlines(keepends=True)
+        kept = b"".join(
+            line
+            for number, line in enumerate(lines)
+            if line.endswith(b"\n") and (number == 0 or _epoch_of(line) <= last_epoch)
+        )
+        if kept != content:
+            replace_file(path, kept)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        _LOGGER.warning("metrics of later epochs not dropped: %s (%s)", error, path)
+        return path.read_bytes() if path.is_file() else b""
+    return kept
+
+
+def _epoch_of(line: bytes) -> float:
+    first = line.split(b",", 1)[0]
+    return int(first) if first.isdigit() else math.inf
+
+
+def _first_line(content: bytes) -> tuple[str, ...]:
+    header = content.split(b"\n", 1)[0].decode(errors="replace").strip()
+    return tuple(header.split(",")) if header else ()
+
+
+def _last_steps(content: bytes) -> int:
+    """Returns the environment steps of the last row, or -1 without one."""
+    rows = list(csv.DictReader(io.StringIO(content.decode(errors="replace"))))
+    try:
+        return int(float(rows[-1]["time/env_steps"]))
+    except (IndexError, KeyError, TypeError, ValueError):
+        return -1
+
+
+def _csv_line(cells: Sequence[str]) -> bytes:
+    return (",".join(cells) + "\n").encode()
+
+
+def _cell(value: float | None) -> str:
+    """Returns the shortest text that reads back as the same number."""
+    if value is None or math.isnan(value):
+        return ""
+    if math.isfinite(value) and value == int(value) and abs(value) < _LARGEST_INTEGER:
+        return str(int(value))
+    return repr(float(value))
+
+
+def _event_file_name() -> str:
+    """Returns a name that TensorBoard recognises and that sorts after earlier ones."""
+    stamp = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
+    return f"events.out.tfevents.{stamp}.{next(_EVENT_FILES):06d}"

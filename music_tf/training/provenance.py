@@ -1,0 +1,60 @@
+"""What a run was made with: versions, ranks, host, commit."""
+
+import datetime
+import importlib.metadata
+import platform
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from music_tf.distributed import Communicator
+
+_PACKAGES = (
+    "music_tf",
+    "tensorflow",
+    "keras",
+    "numpy",
+    "mujoco",
+    "gymnasium",
+    "gymnasium-robotics",
+    "mpi4py",
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def provenance(comm: Communicator, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the part of `config.json` that nobody types, as JSON values."""
+    return {
+        "versions": {"python": platform.python_version()} | {n: _version(n) for n in _PACKAGES},
+        "mpi": getattr(comm, "library", None),
+        "ranks": comm.size,
+        "workers": (record.get("config") or {}).get("workers"),
+        "commit": commit(Path(__file__).resolve().parents[2]),
+        "host": socket.gethostname(),
+        "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def commit(checkout: Path) -> str | None:
+    """Returns the git commit that is checked out in a directory, None outside a checkout."""
+    git = checkout / ".git"
+    try:
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head if _COMMIT.fullmatch(head) else None
+        name = head.removeprefix("ref: ")
+        if (git / name).is_file():
+            return (git / name).read_text().strip()
+        packed = (git / "packed-refs").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

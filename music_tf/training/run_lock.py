@@ -1,0 +1,115 @@
+"""A run directory belongs to one job at a time."""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from music_tf.errors import UsageError
+from music_tf.training.durable import replace_file
+
+LOCK_NAME = "lock.json"
+_START_TIME_FIELD = 19
+
+
+class RunLock:
+    """Held by the root of the job that uses a run directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Takes the lock; one that a dead process on this host left behind is taken over.
+
+        Raises:
+            UsageError: Another job uses the directory.
+            OSError: The lock cannot be written.
+        """
+        self._path = directory / LOCK_NAME
+        self._mine = _process(os.getpid())
+        with _exclusively(directory):
+            refuse_if_in_use(directory)
+            replace_file(self._path, json.dumps(self._mine).encode())
+
+    def release(self) -> None:
+        """Gives the directory back, unless another job holds the lock by now."""
+        with contextlib.suppress(OSError):
+            if _read(self._path) == self._mine:
+                self._path.unlink()
+
+
+def refuse_if_in_use(directory: Path) -> None:
+    """Checks for another job's lock without touching anything.
+
+    Raises:
+        UsageError: Another job uses the directory; the text names its host and process.
+    """
+    holder = _read(directory / LOCK_NAME)
+    if holder is None or _is_dead(holder):
+        return
+    raise UsageError(
+        f"{directory}: in use by process {holder.get('pid')} on host {holder.get('host')}\n"
+        "choose another --run-dir, or stop that job first; if it no longer exists, remove "
+        f"{directory / LOCK_NAME}"
+    )
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """Returns what the lock says, None without a lock, and nothing known of a damaged one."""
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _process(pid: int) -> dict[str, Any]:
+    return {"pid": pid, "host": socket.gethostname(), "boot": _boot(), "started": _start_time(pid)}
+
+
+def _is_dead(holder: dict[str, Any]) -> bool:
+    """Tells whether the holder certainly runs no more; clocks play no part in it."""
+    pid = holder.get("pid")
+    if type(pid) is not int or pid < 1 or holder.get("host") != socket.gethostname():
+        return False
+    if holder.get("boot") != _boot():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return holder.get("started") != _start_time(pid)
+
+
+def _boot() -> str | None:
+    """Returns an id that changes when the machine starts anew."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _start_time(pid: int) -> str | None:
+    """Returns when a process started, in ticks since the machine did; None if unknown."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[_START_TIME_FIELD]
+    except (OSError, IndexError):
+        return None
+
+
+@contextlib.contextmanager
+def _exclusively(directory: Path) -> Iterator[None]:
+    """Keeps two jobs on this host from taking over the same stale lock."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

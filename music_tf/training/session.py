@@ -1,0 +1,226 @@
+"""A training run from its first line to its summary: resume, epochs, checkpoints, tables."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from music_tf.config.parse import TrainCommand
+from music_tf.config.schema import Config
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.config.threads import threads_per_rank
+from music_tf.distributed import Communicator
+from music_tf.errors import Stopped
+from music_tf.signals import stop_requested
+from music_tf.training.checkpoint import Checkpoints
+from music_tf.training.comparison import compare
+from music_tf.training.metrics import METRICS, MetricsWriter
+from music_tf.training.progress import Progress
+from music_tf.training.run_directory import RunDirectory, open_run
+from music_tf.training.trainer import Trainer
+from music_tf.training.weights import save_weights
+from music_tf.types import Metrics
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def run(command: TrainCommand, comm: Communicator, path: Path) -> None:
+    """Trains as a command says, in a directory of its own; every rank must call it together.
+
+    Raises:
+        UsageError: The directory or the configuration cannot be used.
+        EnvironmentFault: The environment or the disk is broken.
+        NumbersFault: Numbers of ours went bad.
+        Stopped: A signal asked for it; everything is saved and can be resumed.
+    """
+    threads = threads_per_rank(command.config, comm.size)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
+    comm.local_workers(command.config.workers)
+    directory = open_run(path, run_to_json(stored), command.resume, comm)
+    try:
+        Session(command, comm, directory).run()
+    finally:
+        directory.close()
+
+
+class Session:
+    """One job's part of a run: what it shows, writes and saves around the trainer."""
+
+    def __init__(self, command: TrainCommand, comm: Communicator, directory: RunDirectory) -> None:
+        """Builds the trainer and brings it to where the run was left."""
+        self._command = command
+        self._config = command.config
+        self._comm = comm
+        self._directory = directory
+        self._progress = Progress(leading_metric(command.config), shown=comm.is_root)
+        self._progress.banner(_banner(command, comm, directory.path))
+        self._trainer = Trainer(command.config, comm)
+        self._checkpoints = Checkpoints(directory.checkpoints, comm)
+        self._rows: list[dict[str, Any]] = []
+        self._row: Metrics = {}
+        self._best = float("-inf")
+        if command.resume:
+            self._restore()
+        epoch = self._trainer.counters.epoch
+        self._writer = (
+            MetricsWriter(directory.path, resume_after=epoch if command.resume else None)
+            if comm.is_root
+            else None
+        )
+
+    def run(self) -> None:
+        """Trains to the last epoch, or for as long as allowed, then compares and sums up."""
+        trainer, config = self._trainer, self._config
+        if self._writer is not None:
+            self._writer.write_text("configuration", _as_text(self._command))
+        self._progress.start(config.epochs, trainer.counters.epoch)
+        start = time.monotonic()
+        before = trainer.counters.elapsed_s
+        try:
+            while trainer.counters.epoch < config.epochs and not self._out_of_time():
+                row = trainer.run_epoch(self._on_cycle)
+                if row is None:
+                    self._stop()
+                self._finish_epoch(row or {})
+        finally:
+            self._progress.stop()
+        if trainer.counters.epoch % config.checkpoint_every:
+            self._save()
+        self._summarize(before + time.monotonic() - start)
+
+    def _on_cycle(self, done: int) -> bool:
+        steps = self._trainer.counters.env_steps
+        self._progress.cycle(done, self._config.cycles, steps)
+        return stop_requested()
+
+    def _finish_epoch(self, row: Metrics) -> None:
+        epoch = self._trainer.counters.epoch
+        self._row = row
+        self._trainer.update.check_equal()
+        if epoch % self._config.checkpoint_every == 0:
+            self._save()
+        self._keep_best(row)
+        if self._writer is not None:
+            self._writer.write(row)
+        self._progress.epoch(row)
+        if self._comm.any(stop_requested()) and epoch < self._config.epochs:
+            self._stop()
+
+    def _out_of_time(self) -> bool:
+        limit = 60.0 * self._config.max_minutes
+        return self._comm.any(self._trainer.counters.elapsed_s >= limit)
+
+    def _keep_best(self, row: Metrics) -> None:
+        """Keeps a copy of the weights with the best success rate, the later one of equals."""
+        success = row.get("eval/success_rate")
+        if success is None or success < self._best:
+            return
+        self._best = success
+        if self._comm.is_root:
+            meta = self._trainer.meta() | {"best_success_rate": success}
+            save_weights(
+                self._directory.path / "checkpoints" / "best", self._trainer.weights(), meta
+            )
+
+    def _save(self) -> None:
+        trainer = self._trainer
+        rows = trainer.replay.unsaved()
+        saved = self._checkpoints.save(
+            trainer.counters.epoch,
+            trainer.arrays(),
+            {_worker_name(worker): new for worker, new in rows.items()},
+            trainer.meta() | {"best_success_rate": self._best},
+        )
+        if saved:
+            trainer.replay.mark_saved()
+
+    def _restore(self) -> None:
+        workers = {_worker_name(worker): worker for worker in self._trainer.replay.shards}
+        restored = self._checkpoints.restore(sorted(workers))
+        if restored is None:
+            _LOGGER.warning("no checkpoint yet in %s: starting at the beginning", self._directory)
+            return
+        self._trainer.load(restored.arrays, restored.meta)
+        self._best = float(restored.meta["best_success_rate"])
+        for name, saved in restored.shards.items():
+            self._trainer.replay.shards[workers[name]].restore(saved)
+
+    def _stop(self) -> None:
+        self._progress.stop()
+        self._save()
+        raise Stopped(
+            f"stopped and saved after {self._trainer.counters.cycle} cycles; to go on:\n"
+            f"music-tf train {self._command.recipe} --run-dir {self._directory.path} --resume"
+        )
+
+    def _summarize(self, wall_s: float) -> None:
+        """Compares the agent with the random policy and the scripted shove, and says what next."""
+        self._progress.banner(["comparing with the random policy and a scripted shove ..."])
+        policies = compare(self._trainer, self._comm)
+        path = self._directory.path
+        self._directory.write_summary(
+            {
+                "metrics": {name: self._row.get(name) for name in METRICS if name in self._row},
+                "evaluation": policies,
+                "wall_s": wall_s,
+                "training_s": self._trainer.counters.elapsed_s,
+                "env_steps": self._trainer.counters.env_steps,
+                "updates": self._trainer.counters.updates,
+                "epochs": self._trainer.counters.epoch,
+                "ranks": self._comm.size,
+            }
+        )
+        if policies:
+            self._progress.final_table(_by_metric(policies), f"{self._config.env_id}, 100 episodes")
+        self._progress.banner(
+            [
+                f"run directory: {path}",
+                f"watch:  tensorboard --logdir {path} --host localhost",
+                f"play:   music-tf play {path}",
+            ]
+        )
+
+
+def leading_metric(config: Config) -> str:
+    """Returns the metric that a recipe is about."""
+    return "eval/success_rate" if "task" in config.rewards else "eval/object_comotion_m"
+
+
+def _worker_name(worker: int) -> str:
+    return f"worker_{worker:04d}"
+
+
+def _as_text(command: TrainCommand) -> str:
+    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
+    text = json.dumps(run_to_json(stored), indent=2)
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def _by_metric(
+    policies: Mapping[str, Mapping[str, float]],
+) -> dict[str, dict[str, float | None]]:
+    names = dict.fromkeys(name for row in policies.values() for name in row)
+    return {
+        name: {policy: row.get(name) for policy, row in policies.items()} for name in names
+    }
+
+
+def _banner(command: TrainCommand, comm: Communicator, path: Path) -> list[str]:
+    config = command.config
+    episodes = config.workers * config.rollouts
+    batch = config.workers * config.replay.batch_size
+    return [
+        f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
+        f"workers {config.workers} on {comm.size} rank{'s' if comm.size > 1 else ''} of "
+        f"{len(os.sched_getaffinity(0))} cores, {threads_per_rank(config, comm.size)} "
+        f"thread(s) each; global batch {batch}",
+        f"an epoch is {config.cycles} cycles of {episodes} episodes and {config.updates} updates",
+        f"run directory: {path}",
+    ]

@@ -1,0 +1,372 @@
+"""The training loop: rollouts, replay, rewards and updates, in the order data flows."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.config.schema import Config, SacConfig, Schedule
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.intrinsic.base import schedule_value
+from music_tf.intrinsic.music import Music
+from music_tf.normalizer import Normalizer
+from music_tf.randomness import stream
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.rollout import GoalsAndSkills, Policy, perturbation, play
+from music_tf.training.assembly import build_learner, build_terms, discount, split_of
+from music_tf.training.behaviour import support_lost_at, summarize, visited_cells
+from music_tf.training.evaluation import evaluate, evaluation_conditions
+from music_tf.training.policy import Actor
+from music_tf.training.update import Feed, Inputs, Schedules, Update
+from music_tf.types import Episodes, Metrics
+
+_NO_ENTROPY: Schedule = ((0.0, 0.0),)
+
+
+@dataclasses.dataclass
+class Counters:
+    """How far a run has come, over all ranks; with the seed, all that random streams need."""
+
+    epoch: int = 0
+    cycle: int = 0
+    env_steps: int = 0
+    updates: int = 0
+    elapsed_s: float = 0.0
+
+
+@dataclasses.dataclass
+class EpochLog:
+    """What an epoch has shown so far, over all ranks; saved when it is interrupted."""
+
+    cycles: int = 0
+    totals: list[Metrics] = dataclasses.field(default_factory=list)
+    cells: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    succeeded: int = 0
+    tried: int = 0
+    env_steps: int = 0
+    seconds: float = 0.0
+
+
+class Trainer:
+    """Owns every part of a run and takes it from one epoch to the next."""
+
+    def __init__(self, config: Config, comm: Communicator) -> None:
+        """Builds environments, replay, normalisers, rewards and learner.
+
+        Args:
+            config: Of the run.
+            comm: The ranks, which share the workers.
+
+        Raises:
+            UsageError: Settings that do not fit the environment or the ranks.
+        """
+        self.config = config
+        self._comm = comm
+        self._workers = comm.local_workers(config.workers)
+        self.envs = LockstepEnvs(config.env_id, len(self._workers) * config.rollouts)
+        spec = self.envs.spec
+        self.counters = Counters()
+        self._terms = build_terms(config, self.envs)
+        learner = build_learner(config, spec, self._terms)
+        self._explorer = Actor(learner, sample=config.exploration.sample)
+        self._actor = Actor(learner, sample=False)
+        self.update = Update(learner, self._terms, config.agent, comm, config.workers)
+        split = split_of(config, spec, self.envs.info) if "music" in config.rewards else None
+        columns = [*split.agent, *split.surrounding] if split else []
+        shards = {
+            worker: Shard(spec, config.skills, config.replay, columns) for worker in self._workers
+        }
+        self.replay = ReplayBuffer(
+            shards, config.replay, self.envs.goal_reward, discount(config, spec), config.seed
+        )
+        self.observations = Normalizer(spec.observation_dim, config.normalizer, comm)
+        self.goals = Normalizer(spec.goal_dim, config.normalizer, comm)
+        self.log = EpochLog()
+        self._sampler = GoalsAndSkills(spec.goal_dim, config.goals == "zero", config.skills)
+
+    def run_epoch(self, on_cycle: Callable[[int], bool]) -> Metrics | None:
+        """Trains to the end of an epoch and evaluates; every rank must call it together.
+
+        Args:
+            on_cycle: Called after each cycle with the number done; True on any rank interrupts
+                the epoch, which the next call then continues.
+
+        Returns:
+            The metrics of the epoch, equal on every rank; None where it was interrupted.
+        """
+        self._comm.take_timing()
+        while self.log.cycles < self.config.cycles:
+            start = time.monotonic()
+            self._run_cycle()
+            seconds = time.monotonic() - start
+            self.log.seconds += seconds
+            self.counters.elapsed_s += seconds
+            if self._comm.any(on_cycle(self.log.cycles)) and self.log.cycles < self.config.cycles:
+                return None
+        self.counters.epoch += 1
+        metrics = self._throughput() | self._averages()
+        self.log = EpochLog()
+        if self.counters.epoch % self.config.evaluation.every == 0:
+            start = time.monotonic()
+            metrics |= self.evaluate(self.config.evaluation.episodes)
+            self.counters.elapsed_s += time.monotonic() - start
+        metrics["time/elapsed_s"] = self.counters.elapsed_s
+        return metrics
+
+    def evaluate(self, episodes: int, policy: Policy | None = None) -> Metrics:
+        """Plays evaluation episodes, by default with the present policy; all ranks together.
+
+        Success is measured under the environment's goals where training was, and behaviour
+        under the goals of training: a policy that knew only zero goals does anything under
+        others.
+        """
+        zero_goals = self.config.goals == "zero"
+        conditions = evaluation_conditions(
+            range(episodes), self.envs.spec.goal_dim, zero_goals, self.config.skills
+        )
+        played = evaluate(self.envs, policy or self.policy(), conditions, self._comm)
+        metrics = summarize(played.observation, played.length, self.envs.info)
+        if not zero_goals:
+            metrics["eval/success_rate"] = float(played.success.mean())
+        for term in self._terms:
+            if isinstance(term, Music) and policy is None:
+                weights = self.update.layout.split(self.update.parameters)
+                metrics["music/bound_heldout"] = term.heldout_bound(
+                    weights, played.observation, played.length
+                )
+        return metrics
+
+    def policy(self) -> Policy:
+        """Returns the deterministic policy as it is now."""
+        return self._actor.policy(self.update.policy_weights(), self._inputs())
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Returns what acting needs: weights and normaliser totals, by explicit names."""
+        wanted = ("parameters/", "normalizer/")
+        return {name: array for name, array in self.arrays().items() if name.startswith(wanted)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Returns the state that all ranks share, by explicit names."""
+        update = self.update
+        vectors = {
+            "parameters": update.parameters,
+            "adam_first": update.first_moment,
+            "adam_second": update.second_moment,
+        }
+        named = {
+            f"{group}/{name}": array
+            for group, vector in vectors.items()
+            for name, array in update.layout.name_arrays(vector.numpy()).items()
+        }
+        named |= {
+            f"targets/{name}": array
+            for name, array in update.targets_layout.name_arrays(update.targets.numpy()).items()
+        }
+        named["normalizer/observation"] = self.observations.state
+        named["normalizer/goal"] = self.goals.state
+        return named
+
+    def meta(self) -> dict[str, Any]:
+        """Returns counters and what else JSON can hold."""
+        return {
+            "counters": dataclasses.asdict(self.counters),
+            "log": dataclasses.asdict(self.log),
+            "updates": int(self.update.step.numpy()),
+        }
+
+    def load(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Takes over what `arrays` and `meta` of an earlier trainer returned.
+
+        Raises:
+            ValueError: A name is missing or does not fit; the text names it.
+        """
+        update = self.update
+
+        def group(name: str) -> dict[str, np.ndarray]:
+            prefix = f"{name}/"
+            return {
+                key.removeprefix(prefix): array
+                for key, array in arrays.items()
+                if key.startswith(prefix)
+            }
+
+        update.parameters.assign(update.layout.flatten(group("parameters")))
+        update.first_moment.assign(update.layout.flatten(group("adam_first")))
+        update.second_moment.assign(update.layout.flatten(group("adam_second")))
+        update.targets.assign(update.targets_layout.flatten(group("targets")))
+        update.step.assign(int(meta["updates"]))
+        self.observations.state = arrays["normalizer/observation"]
+        self.goals.state = arrays["normalizer/goal"]
+        self.counters = Counters(**meta["counters"])
+        self.log = EpochLog(**meta["log"])
+        self.log.cells = [(int(x), int(y)) for x, y in self.log.cells]
+
+    def _run_cycle(self) -> None:
+        """Collects episodes, learns from replay, and notes what all ranks saw."""
+        episodes = self._collect()
+        cells = visited_cells(episodes.observation, episodes.length, self.envs.info)
+        learned = self._reduce(self._learn()) if self.config.updates else {}
+        counts = np.array([episodes.success.sum(), len(episodes.success), episodes.length.sum()])
+        succeeded, tried, steps = map(int, self._comm.sum_in_place(counts))
+        self.counters.cycle += 1
+        self.counters.env_steps += steps
+        log = self.log
+        log.cycles += 1
+        log.totals.append(learned)
+        log.cells = sorted(set(log.cells).union(*map(_pairs, self._comm.collect(sorted(cells)))))
+        log.succeeded += succeeded
+        log.tried += tried
+        log.env_steps += steps
+
+    def _collect(self) -> Episodes:
+        """Plays one episode in each environment, stores them and feeds the normalisers."""
+        config, spec = self.config, self.envs.spec
+        cycle = self.counters.cycle
+        drawn = [
+            self._sampler.begin_episodes(
+                stream(config.seed, "rollout/conditions", worker, cycle), config.rollouts
+            )
+            for worker in self._workers
+        ]
+        conditions = _joined(drawn)
+        explore = perturbation(
+            config.exploration,
+            [stream(config.seed, "rollout/exploration", w, cycle) for w in self._workers],
+            (spec.max_episode_steps, config.rollouts, spec.action_dim),
+        )
+        policy = self._explorer.policy(self.update.policy_weights(), self._inputs())
+        episodes = play(self.envs, policy, conditions, explore)
+        if config.lost_object == "terminate":
+            episodes = _ended_where_lost(episodes, self.envs)
+        by_worker = {
+            worker: _rows(episodes, index * config.rollouts, config.rollouts)
+            for index, worker in enumerate(self._workers)
+        }
+        self.replay.add(by_worker, cycle)
+        fresh = [
+            self.replay.sample_fresh(own, worker, cycle) for worker, own in by_worker.items()
+        ]
+        self.observations.update(np.stack([batch.observation for batch in fresh]), config.workers)
+        self.goals.update(np.stack([batch.desired_goal for batch in fresh]), config.workers)
+        return episodes
+
+    def _learn(self) -> Metrics:
+        """Takes all updates of a cycle."""
+        config, cycle = self.config, self.counters.cycle
+        feed = Feed(
+            self.replay.sample_transitions(config.updates, cycle),
+            {term.name: term.feed(self.replay, config.updates, cycle) for term in self._terms},
+            self.update.draws(
+                [stream(config.seed, "agent/noise", w, cycle) for w in self._workers],
+                config.updates,
+                config.replay.batch_size,
+            ),
+        )
+        self.counters.updates += config.updates
+        return self.update.run(feed, self._inputs(), self._schedules())
+
+    def _inputs(self) -> Inputs:
+        config = self.config.normalizer
+        return Inputs(
+            self.observations.moments,
+            self.goals.moments,
+            np.float32(config.clip),
+            np.float32(config.input_clip),
+        )
+
+    def _schedules(self) -> Schedules:
+        epoch = self.counters.epoch
+        agent = self.config.agent
+        entropy = agent.entropy_weight if isinstance(agent, SacConfig) else _NO_ENTROPY
+        weights = {
+            term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
+            for term in self._terms
+        }
+        return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32))
+
+    def _reduce(self, metrics: Metrics) -> Metrics:
+        """Adds up the shares of all ranks; of extremes it takes the furthest."""
+        names = list(metrics)
+        own = np.array([metrics[name] for name in names])
+        lowest = np.array([name.endswith("_min") for name in names])
+        highest = np.array([name.endswith("_max") for name in names])
+        ends = self._comm.max_in_place(np.where(lowest, -own, own))
+        sums = self._comm.sum_in_place(own)
+        values = np.where(lowest, -ends, np.where(highest, ends, sums))
+        return dict(zip(names, map(float, values), strict=True))
+
+    def _averages(self) -> Metrics:
+        """Returns the means over the cycles of an epoch, extremes apart."""
+        totals = [cycle for cycle in self.log.totals if cycle]
+        metrics: Metrics = {}
+        for name in totals[0] if totals else ():
+            column = [cycle[name] for cycle in totals]
+            pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
+            metrics[name] = float(pick(column))
+        for term in self._terms if totals else ():
+            square = metrics.pop(f"reward/{term.name}_square")
+            mean = metrics[f"reward/{term.name}_mean"]
+            metrics[f"reward/{term.name}_std"] = float(np.sqrt(max(0.0, square - mean * mean)))
+        if self.config.goals == "environment":
+            metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
+        if self.envs.info.support is not None:
+            metrics["rollout/object_coverage"] = float(len(self.log.cells))
+        return metrics
+
+    def _throughput(self) -> Metrics:
+        counters, seconds = self.counters, self.log.seconds
+        reduce_ms, wait_ms = self._comm.take_timing()
+        waits = self._comm.max_in_place(np.array([reduce_ms, wait_ms]))
+        metrics = {
+            "time/epoch": float(counters.epoch),
+            "time/env_steps": float(counters.env_steps),
+            "time/updates": float(counters.updates),
+            "time/fps": self.log.env_steps / seconds,
+            "time/updates_per_second": self.config.cycles * self.config.updates / seconds,
+            "stats/observation_mean": float(self.observations.moments.mean.mean()),
+            "stats/observation_std": float(self.observations.moments.deviation.mean()),
+            "stats/goal_mean": float(self.goals.moments.mean.mean()),
+            "stats/goal_std": float(self.goals.moments.deviation.mean()),
+        }
+        if self._comm.size > 1:
+            metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
+        return metrics
+
+
+def _joined(drawn: list[Any]) -> Any:
+    """Joins the conditions of several workers."""
+    goals = None if drawn[0].goals is None else np.concatenate([one.goals for one in drawn])
+    return drawn[0]._replace(
+        seeds=np.concatenate([one.seeds for one in drawn]),
+        goals=goals,
+        skills=np.concatenate([one.skills for one in drawn]),
+    )
+
+
+def _rows(episodes: Episodes, start: int, count: int) -> Episodes:
+    """Returns `count` of the episodes."""
+    picked = {
+        name: values[start : start + count]
+        for name, values in episodes._asdict().items()
+        if name != "extras"
+    }
+    extras = {name: values[start : start + count] for name, values in episodes.extras.items()}
+    return Episodes(**picked, extras=extras)
+
+
+def _ended_where_lost(episodes: Episodes, envs: LockstepEnvs) -> Episodes:
+    """Ends each episode with the step that takes the object off its support."""
+    lost = support_lost_at(episodes.observation, episodes.length, envs.info)
+    cut = (lost >= 1) & (lost <= episodes.length)
+    return episodes._replace(
+        length=np.where(cut, lost, episodes.length),
+        terminated=episodes.terminated | cut,
+    )
+
+
+def _pairs(cells: list[Any]) -> list[tuple[int, int]]:
+    return [(int(x), int(y)) for x, y in cells]

@@ -1,0 +1,296 @@
+"""One update of everything that learns: rewards, losses, one reduction, one Adam step."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.base import Batch, Learner
+from music_tf.compiled import compiled
+from music_tf.config.schema import AgentConfig
+from music_tf.distributed import Communicator
+from music_tf.errors import NumbersFault
+from music_tf.intrinsic.base import RewardTerm
+from music_tf.networks.parameters import Layout
+from music_tf.normalizer import Moments
+from music_tf.training.adam import AdamState, adam_step
+from music_tf.types import Array, Metrics, Transition
+
+DESYNC_INTERVAL = 100
+"""Updates between bitwise comparisons of the parameters of all ranks."""
+
+
+class Inputs(NamedTuple):
+    """How raw observations and goals become network inputs."""
+
+    observation: Moments
+    goal: Moments
+    clip: tf.Tensor  # scalar, bound of normalised components
+    raw_clip: tf.Tensor  # scalar, bound before
+
+    def __call__(self, observation: tf.Tensor, goal: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
+        """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
+        parts = [
+            self._normalize(observation, self.observation),
+            skill,
+            self._normalize(goal, self.goal),
+        ]
+        return tf.concat(parts, axis=-1)
+
+    def _normalize(self, values: tf.Tensor, moments: Moments) -> tf.Tensor:
+        raw = tf.clip_by_value(values, -self.raw_clip, self.raw_clip)
+        scaled = (raw - moments.mean) / moments.deviation
+        return tf.clip_by_value(scaled, -self.clip, self.clip)
+
+
+class Feed(NamedTuple):
+    """All that the updates of one cycle need; arrays are [U, W, ...]."""
+
+    transitions: Transition
+    terms: Mapping[str, Mapping[str, np.ndarray]]
+    noise: Mapping[str, Array]
+
+
+class Schedules(NamedTuple):
+    """Scheduled weights at present, as tensors so that a new value does not retrace."""
+
+    terms: Mapping[str, tf.Tensor]
+    entropy: tf.Tensor
+
+
+class Update:
+    """Parameters, targets and moments of a run, and the compiled step that changes them.
+
+    On one rank all updates of a cycle are one compiled call. On several, each update is a
+    compiled gradient, one all-reduce of the flat vector and a compiled step.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        terms: Sequence[RewardTerm],
+        config: AgentConfig,
+        comm: Communicator,
+        workers: int,
+    ) -> None:
+        """Lays out all networks in one vector and makes it equal on all ranks.
+
+        Args:
+            learner: Actor and critics.
+            terms: Rewards, in the order in which they are summed.
+            config: Polyak averaging and the reduction of gradients.
+            comm: The ranks.
+            workers: Number of workers over all ranks.
+        """
+        self._learner = learner
+        self._terms = terms
+        self._config = config
+        self._comm = comm
+        self._workers = workers
+        self.layout = Layout(
+            [*learner.networks, *(network for term in terms for network in term.networks)]
+        )
+        self.targets_layout = Layout(learner.target_networks)
+        initial = comm.broadcast(self.layout.initial())
+        self.parameters = tf.Variable(initial)
+        self.targets = tf.Variable(initial[: self.targets_layout.size])
+        self.first_moment = tf.Variable(np.zeros_like(initial))
+        self.second_moment = tf.Variable(np.zeros_like(initial))
+        self.step = tf.Variable(0, dtype=tf.int64)
+        self._learning_rate = tf.constant(self.layout.learning_rates())
+        self._reduced = np.zeros_like(initial)
+        self._names: list[str] = []
+        self._apply_adam = compiled(adam_step, fused=True)
+        self._run_all = compiled(self._all_updates)
+        self._run_gradient = compiled(self._gradient)
+        self._run_apply = compiled(self._apply)
+        self._move_targets = compiled(self._polyak)
+
+    def run(self, feed: Feed, inputs: Inputs, schedules: Schedules) -> Metrics:
+        """Takes all updates of a cycle; every rank must call it together.
+
+        Returns:
+            Means over updates and local workers by metric name, summed shares of all workers:
+            adding the results of all ranks gives the means over everything. Names ending in
+            `_min` and `_max` are extremes over what this rank saw.
+
+        Raises:
+            NumbersFault: A gradient is not finite, or ranks hold different parameters.
+        """
+        tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
+        updates = len(feed.transitions.reward)
+        if self._comm.size == 1:
+            sums, lows, highs = self._run_all(tensors, inputs, schedules)
+        else:
+            sums, lows, highs = self._reduced_updates(tensors, inputs, schedules, updates)
+        if self._config.polyak_every == "cycle":
+            self._move_targets()
+        values = dict(zip(self._names, np.asarray(sums) / updates, strict=True))
+        if not np.isfinite(values["train/grad_norm"]):
+            raise NumbersFault(self._describe_bad(values))
+        names = [term.name for term in self._terms]
+        for name, low, high in zip(names, np.asarray(lows), np.asarray(highs), strict=True):
+            values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
+        return {name: float(value) for name, value in values.items()}
+
+    def draws(
+        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
+    ) -> dict[str, Array]:
+        """Draws the noise that the learner needs for all updates of a cycle."""
+        return self._learner.draws(generators, updates, batch_size)
+
+    def check_equal(self) -> None:
+        """Compares parameters bit by bit over ranks; every rank must call it together.
+
+        Raises:
+            NumbersFault: They differ; the text names the first differing weight and the ranks.
+        """
+        if self._comm.size == 1:
+            return
+        own = self.parameters.numpy()
+        reference = self._comm.broadcast(own.copy())
+        differing = np.flatnonzero(own.view(np.uint32) != reference.view(np.uint32))
+        first = int(differing[0]) if differing.size else -1
+        found = self._comm.collect(first)
+        if any(index >= 0 for index in found):
+            ranks = [rank for rank, index in enumerate(found) if index >= 0]
+            lowest = min(index for index in found if index >= 0)
+            raise NumbersFault(
+                f"parameters differ between ranks after {int(self.step.numpy())} updates: "
+                f"{self.layout.name_at(lowest)} on ranks {ranks} is not what rank 0 holds"
+            )
+
+    def policy_weights(self) -> dict[str, list[tf.Tensor]]:
+        """Returns the actor's weights as they are now, for acting."""
+        return self._learner_weights(self.parameters)
+
+    def _learner_weights(self, flat: tf.Tensor) -> dict[str, list[tf.Tensor]]:
+        actor = self.targets_layout.networks[0]
+        return Layout([actor]).split(flat[: actor.size])
+
+    def _reduced_updates(
+        self, feed: Feed, inputs: Inputs, schedules: Schedules, updates: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        totals, lows, highs = 0.0, [], []
+        for index in range(updates):
+            number = tf.constant(index)
+            gradient, values, low, high = self._run_gradient(feed, number, inputs, schedules)
+            self._comm.sum_into(gradient.numpy(), self._reduced)
+            norm = self._run_apply(tf.convert_to_tensor(self._reduced))
+            totals = totals + np.append(values.numpy(), norm.numpy() / self._comm.size)
+            lows.append(low.numpy())
+            highs.append(high.numpy())
+            if int(self.step.numpy()) % DESYNC_INTERVAL == 0:
+                self.check_equal()
+        return np.asarray(totals), np.min(lows, axis=0), np.max(highs, axis=0)
+
+    def _all_updates(
+        self, feed: Feed, inputs: Inputs, schedules: Schedules
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        updates = feed.transitions.reward.shape[0]
+
+        def body(index: tf.Tensor, sums: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> tuple:
+            gradient, values, lowest, highest = self._gradient(feed, index, inputs, schedules)
+            norm = self._apply(gradient)
+            sums += tf.concat([values, [norm]], axis=0)
+            return index + 1, sums, tf.minimum(low, lowest), tf.maximum(high, highest)
+
+        count = len(self._terms)
+        self._gradient(feed, tf.constant(0), inputs, schedules)  # names the metrics; pruned
+        start = (
+            tf.constant(0),
+            tf.zeros([len(self._names)]),
+            tf.fill([count], np.float32(np.inf)),
+            tf.fill([count], np.float32(-np.inf)),
+        )
+        _, sums, low, high = tf.while_loop(
+            lambda index, *_: index < updates, body, start, parallel_iterations=1
+        )
+        return sums, low, high
+
+    def _gradient(
+        self, feed: Feed, index: tf.Tensor, inputs: Inputs, schedules: Schedules
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the flat gradient [P], metric shares, and each term's extremes, of one update."""
+        now: Feed = tf.nest.map_structure(lambda values: values[index], feed)
+        flat = tf.convert_to_tensor(self.parameters)
+        targets = self.targets_layout.split(tf.convert_to_tensor(self.targets))
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(flat)
+            weights = self.layout.split(flat)
+            rewards = self._rewards(weights, now, schedules)
+            batch = _batch(now.transitions, tf.add_n(list(rewards.values())), inputs)
+            losses = self._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
+            total, metrics = tf.reduce_sum(losses.total), dict(losses.metrics)
+            for term in self._terms:
+                loss, learned = term.loss(weights, now.terms[term.name])
+                total += tf.reduce_sum(loss)
+                metrics |= learned
+        gradient = tape.gradient(total, flat)
+        if self._config.gradient_reduce == "mean":
+            gradient /= self._workers
+        for name, reward in rewards.items():
+            metrics[f"reward/{name}_mean"] = tf.reduce_mean(reward, axis=-1)
+            metrics[f"reward/{name}_square"] = tf.reduce_mean(tf.square(reward), axis=-1)
+        self._names = [*metrics, "train/grad_norm"]
+        shares = tf.stack([tf.reduce_sum(value) for value in metrics.values()]) / self._workers
+        lows = tf.stack([tf.reduce_min(reward) for reward in rewards.values()])
+        highs = tf.stack([tf.reduce_max(reward) for reward in rewards.values()])
+        return gradient, shares, lows, highs
+
+    def _rewards(
+        self, weights: Mapping[str, list[tf.Tensor]], now: Feed, schedules: Schedules
+    ) -> dict[str, tf.Tensor]:
+        """Returns each term as it enters the sum: w * (clip(c * r, lo, hi) + shift), [W, B]."""
+        return {
+            term.name: term.mixing(
+                term.reward(weights, now.transitions, now.terms[term.name]),
+                schedules.terms[term.name],
+            )
+            for term in self._terms
+        }
+
+    def _apply(self, gradient: tf.Tensor) -> tf.Tensor:
+        """Takes one Adam step and returns the norm of the reduced gradient."""
+        step = self.step.assign_add(1)
+        parameters, moments = self._apply_adam(
+            tf.convert_to_tensor(self.parameters),
+            gradient,
+            AdamState(
+                tf.convert_to_tensor(self.first_moment), tf.convert_to_tensor(self.second_moment)
+            ),
+            tf.cast(step, tf.float32),
+            self._learning_rate,
+        )
+        self.parameters.assign(parameters)
+        self.first_moment.assign(moments.first)
+        self.second_moment.assign(moments.second)
+        if self._config.polyak_every == "update":
+            self._polyak()
+        return tf.norm(gradient)
+
+    def _polyak(self) -> None:
+        """Moves the targets: theta' <- p theta' + (1 - p) theta."""
+        keep = self._config.polyak
+        online = self.parameters[: self.targets_layout.size]
+        self.targets.assign(keep * self.targets + (1.0 - keep) * online)
+
+    def _describe_bad(self, values: Mapping[str, float]) -> str:
+        bad = [name for name, value in values.items() if not np.isfinite(value)]
+        return (
+            f"non-finite numbers within the {int(self.step.numpy())} updates so far: "
+            f"{', '.join(bad)}\nthe last checkpoint is intact; smaller learning rates may help"
+        )
+
+
+def _batch(transitions: Transition, reward: tf.Tensor, inputs: Inputs) -> Batch:
+    return Batch(
+        inputs=inputs(transitions.observation, transitions.desired_goal, transitions.skill),
+        next_inputs=inputs(
+            transitions.next_observation, transitions.desired_goal, transitions.skill
+        ),
+        action=transitions.action,
+        reward=reward,
+        discount=transitions.discount,
+    )

@@ -1,0 +1,82 @@
+"""Containers passed between stages, and the shape letters used in every comment.
+
+W workers of this rank, U updates, B batch, E environments or episodes, T steps of an episode,
+M trajectories, N states of a trajectory, C critics, O observation, G goal, A action, K skills.
+
+The containers hold numpy arrays between environments and replay, and tensors inside a learner.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[np.float32]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Metrics: TypeAlias = dict[str, float]
+"""Values by `group/quantity`, the names that TensorBoard, CSV and summary share."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitSpec:
+    """Which components of an observation are the robot itself and which its surroundings."""
+
+    agent: tuple[int, ...]
+    surrounding: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EnvSpec:
+    """Sizes and layout of an environment, as a learner sees it."""
+
+    env_id: str
+    observation_dim: int
+    goal_dim: int
+    action_dim: int
+    max_episode_steps: int
+    split: SplitSpec | None = None
+    """None where the environment has no surroundings to control."""
+    extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Named columns beside the observation, with their sizes."""
+
+
+class Episodes(NamedTuple):
+    """Whole episodes, padded to T steps; index t of `action` leads from state t to t + 1.
+
+    States after `length` repeat the last valid one; steps after it are zero.
+    """
+
+    observation: Array  # [E, T + 1, O]
+    achieved_goal: Array  # [E, T + 1, G]
+    desired_goal: Array  # [E, G]
+    action: Array  # [E, T, A], each component in [-1, 1]
+    reward: Array  # [E, T], the environment's own
+    length: IntArray  # [E], in 1..T
+    terminated: BoolArray  # [E], the last step ended the task, so nothing is bootstrapped there
+    success: BoolArray  # [E], at the last step
+    skill: Array  # [E, K], one-hot, or [E, T, K] where it changes on the way
+    task: IntArray  # [E], which of several tasks; zero where there is one
+    extras: Mapping[str, Array]  # name -> [E, T + 1, D]
+
+
+class Transition(NamedTuple):
+    """A minibatch of transitions, as replay hands it to rewards and agents.
+
+    `discount` already holds gamma * (1 - terminated): losses never see gamma itself.
+    The leading axes are [W, B] inside an update and [U, W, B] for all updates of a cycle.
+    """
+
+    observation: Any  # [..., O]
+    achieved_goal: Any  # [..., G]
+    desired_goal: Any  # [..., G]
+    action: Any  # [..., A], each component in [-1, 1]
+    reward: Any  # [...], the task reward under `desired_goal`
+    discount: Any  # [...], in [0, 1)
+    next_observation: Any  # [..., O]
+    next_achieved_goal: Any  # [..., G]
+    skill: Any  # [..., K]
+    time: Any  # [...], index t of the step within its episode
+    episode: Any  # [...], slot of the episode in its replay shard

@@ -1,0 +1,1 @@
+"""Shows what was learned: drawing without a screen, videos, plots and reports."""

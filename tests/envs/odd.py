@@ -1,0 +1,77 @@
+"""A goal environment for tests that misbehaves when told to; `Odd.built` counts its instances."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+ODD = "Odd-v0"
+
+
+class Odd(gymnasium.Env[Any, Any]):
+    built = 0
+    fault = ""
+    at_step = 3
+    low, high = -1.0, 1.0
+
+    def __init__(self):
+        type(self).built += 1
+        self.action_space = gymnasium.spaces.Box(self.low, self.high, (2,), np.float32)
+        box = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.observation_space = gymnasium.spaces.Dict(
+            {"observation": box, "achieved_goal": box, "desired_goal": box}
+        )
+        self.goal = np.zeros(2)
+        self.leftover = 0.0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if self.fault == "reset":
+            raise RuntimeError("no reset")
+        self.steps = 0
+        self.position = self.np_random.uniform(-1, 1, 2) + (
+            self.leftover if self.fault == "leftover" else 0.0
+        )
+        self.goal = np.ones(2)
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.leftover += 0.1
+        self.position = self.position + action
+        observation = self.observe()
+        reward = float(self.compute_reward(observation["achieved_goal"], self.goal, {}))
+        if self.steps == self.at_step:
+            observation, reward = self.misbehave(observation, reward)
+        if self.fault == "wrong reward":
+            reward -= 1.0
+        info = {} if self.fault == "success" else {"is_success": reward == 0.0}
+        return observation, reward, False, False, info
+
+    def misbehave(self, observation, reward):
+        if self.fault == "exception":
+            raise RuntimeError("the motor burns")
+        if self.fault == "goal":
+            self.goal = np.zeros(2)
+            return self.observe(), reward
+        changes = {
+            "nan": {"observation": np.array([0.0, np.nan])},
+            "shape": {"achieved_goal": np.zeros(3)},
+            "missing": {"desired_goal": None},
+        }
+        bad = observation | changes.get(self.fault, {})
+        kept = {key: value for key, value in bad.items() if value is not None}
+        return kept, np.inf if self.fault == "reward" else reward
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        axis = None if self.fault == "axis" else -1
+        return -(np.linalg.norm(achieved_goal - desired_goal, axis=axis) > 0.5).astype(np.float64)
+
+    def observe(self):
+        dtype = np.int64 if self.fault == "dtype" else np.float64
+        goal = np.ones(2) if self.fault == "fixed goal" else self.goal
+        return {
+            "observation": self.position.astype(dtype),
+            "achieved_goal": self.position.copy(),
+            "desired_goal": goal.copy(),
+        }

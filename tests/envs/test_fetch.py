@@ -1,0 +1,69 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium_robotics.utils import rotations
+
+from music_tf.envs.fetch import FetchMember, _euler, is_fetch
+from music_tf.envs.making import GOAL_KEYS, make_environment
+from music_tf.envs.member import Row
+
+EPISODES = 20
+STEPS = 50
+
+
+def empty_row(size):
+    return Row(np.zeros(size), np.zeros(3), np.zeros(3))
+
+
+def towards_object(observation, random):
+    """Random actions miss the object: half of them go where the object is."""
+    action = random.uniform(-1.0, 1.0, 4).astype(np.float32)
+    if random.random() < 0.5 and len(observation) == 25:
+        action[:3] = np.clip(10.0 * observation[6:9], -1.0, 1.0)
+    return action
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    ["FetchReach-v4", "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4", "FetchPushDense-v4"],
+)
+def test_all_numbers_equal_those_of_gymnasium_make_to_the_last_bit(env_id):
+    random = np.random.default_rng(0)
+    plain = gymnasium.make(env_id)
+    member = FetchMember(make_environment(env_id))
+    row = empty_row(plain.observation_space["observation"].shape[0])
+    for episode in range(EPISODES if "Dense" not in env_id else 2):
+        goal = np.array([1.3, 0.7, 0.5]) if episode % 2 else None
+        expected, _ = plain.reset(seed=episode)
+        if goal is not None:
+            plain.unwrapped.goal = goal
+            expected["desired_goal"] = goal
+        member.reset(episode, goal, row)
+        for step in range(STEPS + 1):
+            for key, values in zip(GOAL_KEYS, row, strict=True):
+                np.testing.assert_array_equal(values, expected[key], err_msg=f"{key} {step}")
+            if step == STEPS:
+                break
+            action = towards_object(expected["observation"], random)
+            expected, reward, terminated, truncated, info = plain.step(action)
+            outcome = member.step(action, row)
+            assert outcome == (reward, terminated, truncated, bool(info["is_success"]))
+
+
+@pytest.mark.parametrize("tilt", [0.3, np.pi / 2, -np.pi / 2])
+def test_euler_angles_equal_those_of_gymnasium_robotics_upright_or_not(tilt):
+    matrix = rotations.euler2mat(np.array([0.4, tilt, -1.1]))
+    np.testing.assert_array_equal(_euler(matrix.reshape(9)), rotations.mat2euler(matrix))
+
+
+def test_an_exactly_degenerate_turn_takes_the_other_formula():
+    matrix = np.array([[0.0, 0.0, 1.0], [0.6, 0.8, 0.0], [-0.8, 0.6, 0.0]])
+    angles = _euler(matrix.reshape(9))
+    np.testing.assert_array_equal(angles, rotations.mat2euler(matrix))
+    np.testing.assert_allclose(angles, [0.0, np.pi / 2, np.arctan2(0.6, 0.8)], atol=1e-12)
+
+
+def test_only_plain_fetch_tasks_take_the_fast_path():
+    assert is_fetch(make_environment("FetchSlideDense-v4"))
+    assert not is_fetch(make_environment("HandReach-v3"))
+    assert not is_fetch(make_environment("music_tf/PointPush-v0"))

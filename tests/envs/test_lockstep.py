@@ -1,0 +1,237 @@
+import gymnasium
+import numpy as np
+import pytest
+
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
+from music_tf.types import SplitSpec
+from tests.envs.odd import ODD
+
+MOVE = np.array([[0.5, -0.25]], np.float32)
+
+
+def actions(seed, steps, size):
+    return np.random.default_rng(seed).uniform(-1, 1, (steps, 1, size)).astype(np.float32)
+
+
+def play(envs, seed, steps=25):
+    states = [envs.reset([0], [seed])]
+    for action in actions(seed, steps, envs.spec.action_dim):
+        taken = envs.step(action, [0])
+        assert taken.faults == [None]
+        states.append(taken)
+    return [array for state in states for array in state[:3]]
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        "FetchPush-v4",
+        "FetchPickAndPlace-v4",
+        "HandManipulateBlock-v1",
+        "PointMaze_UMaze-v3",
+        "AntMaze_UMaze-v5",
+        "music_tf/PointPush-v0",
+    ],
+)
+def test_a_seed_fixes_the_episode_bit_for_bit_whatever_came_before(env_id):
+    envs = LockstepEnvs(env_id, 1)
+    first = play(envs, seed=5)
+    play(envs, seed=6)
+    np.testing.assert_equal(play(envs, seed=5), first)
+    np.testing.assert_equal(play(LockstepEnvs(env_id, 1), seed=5), first)
+
+
+def test_spec_says_sizes_split_and_length():
+    spec = LockstepEnvs("FetchPush-v4", 1).spec
+    assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (25, 3, 4)
+    assert spec.max_episode_steps == 50
+    assert spec.split == SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
+
+
+def test_a_split_of_ones_own_replaces_the_registered_one():
+    split = SplitSpec(agent=(0, 1), surrounding=(9,))
+    assert LockstepEnvs("FetchReach-v4", 1, split).spec.split is split
+    with pytest.raises(
+        UsageError, match=r"split.surrounding: expected indices in 0..9, got \(10,\)"
+    ):
+        LockstepEnvs("FetchReach-v4", 1, SplitSpec(agent=(0,), surrounding=(10,)))
+
+
+def test_rows_follow_the_given_indices(odd):
+    envs = LockstepEnvs(ODD, 3)
+    first = envs.reset([2, 0, 1], [12, 10, 11])
+    alone = LockstepEnvs(ODD, 1)
+    np.testing.assert_array_equal(alone.reset([0], [12]).observation, first.observation[:1])
+    taken = envs.step(np.array([[1.0, 0.0], [0.0, 1.0]], np.float32), [1, 2])
+    np.testing.assert_allclose(
+        taken.observation, [first.observation[2] + [1, 0], first.observation[0] + [0, 1]], rtol=1e-6
+    )
+
+
+def test_goals_given_are_observed_and_rewarded():
+    envs = LockstepEnvs("FetchPush-v4", 1)
+    goal = envs.reset([0], [0]).achieved_goal
+    np.testing.assert_array_equal(envs.reset([0], [0], goal).desired_goal, goal)
+    taken = envs.step(np.zeros((1, 4), np.float32), [0])
+    np.testing.assert_array_equal(taken.desired_goal, goal)
+    assert (taken.reward[0], taken.success[0]) == (0.0, True)
+    assert envs.reset([0], [0]).desired_goal.tolist() != goal.tolist()
+
+
+def test_goals_cannot_be_given_where_there_is_no_attribute_for_them(odd, monkeypatch):
+    envs = LockstepEnvs(ODD, 1)
+    unwrapped = envs._members[0].environment.unwrapped
+    state = dict.fromkeys(("observation", "achieved_goal", "desired_goal"), np.zeros(2))
+    monkeypatch.setattr(unwrapped, "reset", lambda **_: (state, {}))
+    del unwrapped.goal
+    with pytest.raises(UsageError, match="attribute `goal`"):
+        envs.reset([0], [0], np.zeros((1, 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "steps"), [("FetchReach-v4", 50), ("music_tf/PointPush-v0", 30)]
+)
+def test_time_is_over_with_the_last_step_and_not_before(env_id, steps):
+    envs = LockstepEnvs(env_id, 1)
+    for seed in (0, 1):
+        envs.reset([0], [seed])
+        ends = [envs.step(action, [0]) for action in actions(0, steps, envs.spec.action_dim)]
+        assert [bool(end.truncated[0]) for end in ends] == [False] * (steps - 1) + [True]
+        assert not any(end.terminated[0] for end in ends)
+
+
+def test_an_episode_that_reaches_its_goal_may_terminate():
+    envs = LockstepEnvs("music_tf/PointPushTerminating-v0", 1)
+    goal = envs.reset([0], [0]).achieved_goal
+    envs.reset([0], [0], goal)
+    taken = envs.step(np.zeros((1, 3), np.float32), [0])
+    assert (taken.terminated[0], taken.truncated[0], taken.success[0]) == (True, False, True)
+
+
+def test_actions_are_clipped_and_mapped_to_the_bounds(odd):
+    odd.low, odd.high = 0.0, 10.0
+    envs = LockstepEnvs(ODD, 1)
+    start = envs.reset([0], [0]).observation[0]
+    low = envs.step(np.array([[-1.0, 0.0]], np.float32), [0]).observation[0]
+    np.testing.assert_allclose(low - start, [0.0, 5.0], atol=1e-6)
+    high = envs.step(np.array([[1.0, 7.0]], np.float32), [0]).observation[0]
+    np.testing.assert_allclose(high - low, [10.0, 10.0], atol=1e-5)
+
+
+def test_an_action_that_is_not_finite_is_our_fault():
+    envs = LockstepEnvs("music_tf/PointReach-v0", 2)
+    envs.reset([0, 1], [0, 1])
+    with pytest.raises(NumbersFault, match=r"action\[1, 0\] is nan"):
+        envs.step(np.array([[0.0, 0.0], [np.nan, 0.0]], np.float32), [0, 1])
+
+
+def test_actions_of_a_wrong_shape_are_refused():
+    envs = LockstepEnvs("music_tf/PointReach-v0", 1)
+    envs.reset([0], [0])
+    with pytest.raises(ValueError, match=r"expected shape \(1, 2\), got \(1, 3\)"):
+        envs.step(np.zeros((1, 3), np.float32), [0])
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        ("exception", "RuntimeError: the motor burns"),
+        ("nan", "observation[1]: expected a finite number, got nan"),
+        ("shape", "achieved_goal: expected shape (2,), got shape (3,)"),
+        ("missing", "desired_goal: expected shape (2,), got nothing"),
+        ("reward", "reward: expected a finite number, got inf"),
+    ],
+)
+def test_a_broken_environment_is_reported_and_leaves_the_others_alone(odd, fault, text):
+    envs = LockstepEnvs(ODD, 2)
+    envs.reset([0, 1], [0, 1])
+    odd.at_step = 2
+    both = np.concatenate([MOVE, MOVE])
+    before = envs.step(both, [0, 1])
+    envs._members[1].environment.unwrapped.fault = fault
+    taken = envs.step(both, [0, 1])
+    assert taken.faults[0] is None
+    assert text in taken.faults[1]
+    assert f"{ODD}, environment 1, step 2" in taken.faults[1]
+    np.testing.assert_allclose(taken.observation[0], before.observation[0] + MOVE[0], rtol=1e-6)
+    for after, last in zip(taken[:3], before[:3], strict=True):
+        np.testing.assert_array_equal(after[1], last[1])
+    assert taken.truncated.tolist() == [False, True]
+    assert taken.reward[1] == 0.0
+    assert envs.step(both, [0, 1]).faults[1] == taken.faults[1]
+
+
+def test_a_broken_environment_is_built_anew_on_its_next_reset_only(odd):
+    envs = LockstepEnvs(ODD, 2)
+    envs.reset([0, 1], [0, 1])
+    envs._members[1].environment.unwrapped.fault = "exception"
+    for _ in range(3):
+        taken = envs.step(np.concatenate([MOVE, MOVE]), [0, 1])
+    assert taken.faults[1] is not None
+    assert odd.built == 2
+    envs.reset([0, 1], [2, 3])
+    assert odd.built == 3
+    assert envs.step(np.concatenate([MOVE, MOVE]), [0, 1]).faults == [None, None]
+
+
+def test_an_environment_that_never_resets_ends_the_run(odd):
+    envs = LockstepEnvs(ODD, 1)
+    odd.fault = "reset"
+    with pytest.raises(
+        EnvironmentFault, match="reset with seed 7 fails twice: RuntimeError: no reset"
+    ):
+        envs.reset([0], [7])
+    assert odd.built == 2
+
+
+def test_a_warning_of_the_simulator_is_a_fault_and_writes_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    envs = LockstepEnvs("FetchPush-v4", 2)
+    envs.reset([0, 1], [0, 1])
+    envs._members[1].environment.unwrapped.data.qvel[0] = np.nan
+    faults = envs.step(np.zeros((2, 4), np.float32), [0, 1]).faults
+    assert faults[0] is None
+    assert "FetchPush-v4, environment 1, step 1: MuJoCo warns: Nan, Inf or huge value" in faults[1]
+    assert list(tmp_path.glob("MUJOCO*")) == []
+    envs.reset([1], [1])
+    assert envs.step(np.zeros((1, 4), np.float32), [1]).faults == [None]
+
+
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "HandManipulatePen-v1", "HandManipulateEgg-v1"])
+def test_reward_of_goals_is_that_of_single_goals(env_id):
+    envs = LockstepEnvs(env_id, 1)
+    states = [envs.reset([0], [seed]) for seed in range(4)]
+    achieved = np.concatenate([state.achieved_goal for state in states])
+    desired = np.concatenate([achieved[:2], achieved[:2] + np.float32(0.3)])
+    rewards = envs.goal_reward(achieved, desired)
+    unwrapped = envs._members[0].environment.unwrapped
+    single = [
+        unwrapped.compute_reward(one.copy(), other.copy(), {})
+        for one, other in zip(achieved, desired, strict=True)
+    ]
+    np.testing.assert_array_equal(rewards, single)
+    assert rewards.dtype == np.float32
+    assert rewards[:2].tolist() == [0.0, 0.0]
+    assert -1.0 in rewards
+
+
+def test_a_reward_that_mixes_goals_up_is_refused(odd):
+    envs = LockstepEnvs(ODD, 1)
+    odd.fault = "axis"
+    goals = np.zeros((5, 2), np.float32)
+    with pytest.raises(EnvironmentFault, match=r"must give \(5,\) finite numbers, got shape \(\)"):
+        envs.goal_reward(goals, goals)
+
+
+def test_unbounded_actions_and_endless_episodes_are_refused(odd):
+    odd.low = -np.inf
+    with pytest.raises(UsageError, match="finite bounds"):
+        LockstepEnvs(ODD, 1)
+    odd.low = -1.0
+    gymnasium.register(id="Endless-v0", entry_point=odd)
+    try:
+        with pytest.raises(UsageError, match="register it with max_episode_steps"):
+            LockstepEnvs("Endless-v0", 1)
+    finally:
+        del gymnasium.registry["Endless-v0"]

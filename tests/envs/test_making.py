@@ -1,0 +1,105 @@
+import subprocess
+import sys
+
+import gymnasium
+import pytest
+
+from music_tf.envs import making
+from music_tf.envs.making import find_spec, goal_environments, make_environment
+from music_tf.errors import EnvironmentFault, UsageError
+from tests.envs.odd import ODD
+
+USERS_MODULE = """
+import gymnasium
+from music_tf.envs.toys import PointReach
+
+gymnasium.register(id="UsersReach-v0", entry_point=PointReach, max_episode_steps=5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("FetchPush-v3", "FetchPush-v4"),
+        ("fetchpickplace", "FetchPickAndPlace-v4"),
+        ("PointPush-v0", "music_tf/PointPush-v0"),
+    ],
+)
+def test_an_unknown_id_brings_the_nearest_one(wrong, right):
+    with pytest.raises(UsageError, match=f"unknown environment '{wrong}'; did you mean '{right}'?"):
+        find_spec(wrong)
+
+
+def test_ids_for_mujoco_py_are_refused_in_favour_of_new_ones():
+    with pytest.raises(UsageError, match=r"mujoco-py.*did you mean 'FetchSlide-v4'?"):
+        find_spec("FetchSlide-v1")
+    assert "FetchSlide-v1" not in goal_environments()
+
+
+def test_users_own_environments_are_among_the_suggestions(odd):
+    with pytest.raises(UsageError, match=f"did you mean '{ODD}'?"):
+        find_spec("Odd-v1")
+    assert "CartPole-v1" not in goal_environments()
+
+
+def test_a_module_in_the_current_folder_is_imported_first(tmp_path, monkeypatch):
+    (tmp_path / "users_module.py").write_text(USERS_MODULE)
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    try:
+        environment = make_environment("users_module:UsersReach-v0")
+        assert environment.spec.max_episode_steps == 5
+        assert sys.path == path
+    finally:
+        gymnasium.registry.pop("UsersReach-v0", None)
+        sys.modules.pop("users_module", None)
+
+
+def test_a_module_that_cannot_be_imported_is_named():
+    with pytest.raises(UsageError, match="cannot import the module 'no_such_module'"):
+        make_environment("no_such_module:Mine-v0")
+
+
+def test_an_environment_without_goals_is_refused():
+    with pytest.raises(
+        UsageError, match=r"no goal environment.*observation, achieved_goal.*got Box"
+    ):
+        make_environment("CartPole-v1")
+
+
+def test_too_new_a_mujoco_is_named_with_its_cure(monkeypatch):
+    def fail(*_args, **_options):
+        raise AssertionError("Value has incorrect shape")
+
+    monkeypatch.setattr(gymnasium, "make", fail)
+    monkeypatch.setattr(making, "mujoco_version", lambda: (3, 12, 0))
+    with pytest.raises(EnvironmentFault) as caught:
+        make_environment("FetchPush-v4")
+    assert str(caught.value).splitlines() == [
+        "FetchPush-v4: gymnasium-robotics does not work with MuJoCo 3.12.0 "
+        "(AssertionError: Value has incorrect shape)",
+        "cure: pip install 'mujoco>=3.3,<3.12'",
+    ]
+
+
+def test_other_faults_of_creation_give_their_own_reason(odd, monkeypatch):
+    monkeypatch.setattr(making, "mujoco_version", lambda: (3, 12, 0))
+    monkeypatch.setattr(odd, "__init__", lambda self: 1 / 0)
+    with pytest.raises(EnvironmentFault, match=r"cannot be created \(ZeroDivisionError"):
+        make_environment(ODD)
+
+
+def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
+    making.import_robotics()
+    monkeypatch.delitem(gymnasium.registry, "FetchPush-v4")
+    monkeypatch.delitem(sys.modules, "gymnasium_robotics")
+    with pytest.raises(EnvironmentFault, match="cure: pip install gymnasium-robotics"):
+        find_spec("FetchPush-v4")
+
+
+def test_importing_gymnasium_robotics_prints_nothing():
+    code = "from music_tf.envs import making; making.make_environment('FetchPush-v4')"
+    done = subprocess.run(  # the notice comes once per process
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")

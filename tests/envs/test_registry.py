@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from music_tf.envs.making import goal_environments, make_environment
+from music_tf.envs.registry import is_known, lookup
+
+
+def test_fetch_splits_into_gripper_and_object():
+    info = lookup("FetchPush-v4")
+    assert info.split is not None
+    assert (info.split.agent, info.split.surrounding) == ((0, 1, 2), (3, 4, 5))
+    assert (info.gripper, info.object, info.music_gain) == ((0, 1, 2), (3, 4, 5), 5000.0)
+
+
+def test_a_module_before_the_id_changes_nothing():
+    assert lookup("my.module:FetchSlide-v4") is lookup("FetchSlideDense-v4")
+
+
+@pytest.mark.parametrize(
+    "env_id", ["FetchReach-v4", "HandReach-v3", "PointMaze_UMaze-v3", "AntMaze_Large-v5", "Mine-v0"]
+)
+def test_without_an_object_there_is_no_split_and_one_sentence_says_why(env_id):
+    info = lookup(env_id)
+    assert info.split is None
+    assert not info.behaviour
+    assert "give a split" in info.why_no_split
+    assert info.why_no_split.count(".") == 1
+
+
+def test_an_id_that_only_starts_like_a_known_one_is_unknown():
+    assert is_known("FetchPush-v4")
+    assert not is_known("FetchPushMine-v4")
+
+
+def test_each_environment_of_gymnasium_robotics_with_goals_has_an_entry():
+    families = ("Fetch", "HandReach", "HandManipulate", "PointMaze", "AntMaze", "music_tf/")
+    ids = [env_id for env_id in goal_environments() if env_id.startswith(families)]
+    assert len(ids) > 100
+    assert all(is_known(env_id) for env_id in ids)
+
+
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"])
+def test_the_table_is_where_the_model_has_it(env_id):
+    environment = make_environment(env_id)
+    environment.reset(seed=0)
+    table = environment.unwrapped.model.body("table0")
+    geom = environment.unwrapped.model.geom(table.geomadr[0])
+    support = lookup(env_id).support
+    np.testing.assert_allclose(support.low, table.pos[:2] - geom.size[:2], atol=1e-4)
+    np.testing.assert_allclose(support.high, table.pos[:2] + geom.size[:2], atol=1e-4)
+    for _ in range(10):
+        observation = environment.step(np.zeros(4, np.float32))[0]["observation"]
+    assert abs(observation[5] - support.rest_height) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "env_id", ["HandManipulateEgg-v1", "HandManipulateBlockRotateZ_BooleanTouchSensors-v1"]
+)
+def test_hand_splits_into_joint_angles_and_pose_of_the_object(env_id):
+    environment = make_environment(env_id)
+    state, _ = environment.reset(seed=0)
+    info = lookup(env_id)
+    observation = state["observation"]
+    joints = environment.unwrapped.data.qpos[: len(info.split.agent)]
+    assert len(joints) == environment.unwrapped.model.njnt - 2  # all but object and target
+    np.testing.assert_array_equal(observation[list(info.split.agent)], joints)
+    np.testing.assert_array_equal(observation[list(info.split.surrounding)], state["achieved_goal"])
+    np.testing.assert_array_equal(observation[list(info.object)], state["achieved_goal"][:3])
+
+
+def test_only_the_pen_needs_its_rewards_one_by_one():
+    assert not lookup("HandManipulatePenRotate_ContinuousTouchSensors-v1").batched_reward
+    assert lookup("HandManipulateEggRotate-v1").batched_reward

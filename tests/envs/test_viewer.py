@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from music_tf.envs import viewer
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import make_environment
+from music_tf.errors import EnvironmentFault
+
+
+def test_a_toy_draws_its_present_state():
+    envs = LockstepEnvs("music_tf/PointPush-v0", 1)
+    envs.reset([0], [0])
+    before = envs.render(0)
+    envs.step(np.ones((1, 3), np.float32), [0])
+    assert before.dtype == np.uint8
+    assert not np.array_equal(before, envs.render(0))
+
+
+def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatch):
+    twin = make_environment("FetchPush-v4")
+    monkeypatch.setattr(viewer, "make_environment", lambda *_args, **_options: twin)
+    monkeypatch.setattr(twin.unwrapped, "render", lambda: np.zeros((4, 4, 3), np.uint8))
+    source = make_environment("FetchPush-v4").unwrapped
+    source.reset(seed=3)
+    for _ in range(5):
+        source.step(np.full(4, 0.5, np.float32))
+    before = [array.copy() for array in (source.data.qpos, source.data.qacc_warmstart)]
+    assert viewer.Viewer("FetchPush-v4").render(source).shape == (4, 4, 3)
+    np.testing.assert_array_equal(twin.unwrapped.data.qpos, before[0])
+    np.testing.assert_array_equal(twin.unwrapped.goal, source.goal)
+    np.testing.assert_array_equal(source.data.qpos, before[0])
+    np.testing.assert_array_equal(source.data.qacc_warmstart, before[1])
+
+
+def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):
+    def fail(*_args, **_options):
+        raise RuntimeError("no OpenGL context")
+
+    envs = LockstepEnvs("FetchReach-v4", 1)
+    envs.reset([0], [0])
+    monkeypatch.setattr(viewer, "make_environment", fail)
+    with pytest.raises(EnvironmentFault, match=r"no OpenGL context.*\ncure: .*MUJOCO_GL=egl"):
+        envs.render(0)
+
+
+def test_an_environment_that_draws_nothing_is_a_fault(monkeypatch):
+    envs = LockstepEnvs("music_tf/PointReach-v0", 1)
+    monkeypatch.setattr(envs._members[0].environment.unwrapped, "render", lambda: None)
+    with pytest.raises(EnvironmentFault, match=r"render.. gave NoneType"):
+        envs.render(0)

@@ -1,0 +1,132 @@
+"""Data flows one way: a module imports only from stages above its own in this list."""
+
+import ast
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGE = ROOT / "music_tf"
+STAGES = [
+    {"errors", "types", "signals", "launched", "probes", "randomness"},
+    {"config"},
+    {"recipes"},
+    {"config.parse", "config.help", "config.stored"},  # they read recipes
+    {"distributed", "compiled"},
+    {"distributions"},
+    {"losses", "networks"},
+    {"envs"},
+    {"normalizer"},
+    {"rollout"},
+    {"replay"},
+    {"intrinsic"},
+    {"agents"},
+    {"training"},
+    {"viewing"},
+    {"cli"},
+    {"__init__"},
+    {"__main__"},
+]
+RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+STANDARD_LIBRARY_ONLY = {"errors", "signals", "launched", "probes", "config", "recipes"}
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+def imported_modules(source):
+    """Names every module that `source` imports, also inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide the stage"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def stage_of(dotted):
+    """Returns the stage of a name inside the package, or None for another package's."""
+    parts = dotted.split(".")
+    if parts[0] != "music_tf":
+        return None
+    inner = parts[1:] or ["__init__"]
+    for length in (2, 1):
+        if ".".join(inner[:length]) in RANK:
+            return ".".join(inner[:length])
+    if (PACKAGE / inner[0]).is_dir() or (PACKAGE / f"{inner[0]}.py").exists():
+        raise LookupError(f"music_tf.{inner[0]} has no place in STAGES yet")
+    return "__init__"
+
+
+def own_stage(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return stage_of(".".join(("music_tf", *parts)))
+
+
+def may_use(stage, used):
+    same_package = stage.split(".")[0] == used.split(".")[0]
+    return RANK[used] < RANK[stage] or (same_package and RANK[used] == RANK[stage])
+
+
+def wrong_imports(stage, source):
+    stages = {name: stage_of(name) for name in imported_modules(source)}
+    return [name for name, used in stages.items() if used and not may_use(stage, used)]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=named)
+def test_imports_point_upstream(path):
+    assert wrong_imports(own_stage(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "source"),
+    [
+        ("replay", "from music_tf.agents.ddpg import Ddpg"),
+        ("replay", "from music_tf import agents"),
+        ("replay", "import music_tf.agents"),
+        ("replay", "def lazily():\n    from music_tf.agents import ddpg"),
+        ("config", "from music_tf.config.parse import parse"),
+        ("envs", "from music_tf import load_policy"),
+        ("losses", "from music_tf.networks.models import critic"),
+    ],
+)
+def test_an_import_from_downstream_is_found(stage, source):
+    assert len(wrong_imports(stage, source)) == 1
+
+
+def test_a_module_without_a_stage_is_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    (tmp_path / "misc.py").touch()
+    with pytest.raises(LookupError, match="misc"):
+        stage_of("music_tf.misc")
+
+
+@pytest.mark.parametrize(
+    ("package", "owner"),
+    [
+        ("mpi4py", "music_tf/distributed.py"),
+        ("tensorflow_probability", "music_tf/distributions.py"),
+        ("gymnasium", "music_tf/envs/"),
+        ("mujoco", "music_tf/envs/"),
+    ],
+)
+def test_a_library_stays_behind_its_module(package, owner):
+    users = [
+        named(path)
+        for path in SOURCES
+        if package in {name.split(".")[0] for name in imported_modules(path.read_text())}
+    ]
+    assert users
+    assert [user for user in users if not user.startswith(owner)] == []
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in SOURCES if own_stage(p).split(".")[0] in STANDARD_LIBRARY_ONLY], ids=named
+)
+def test_start_up_needs_the_standard_library_and_tyro_only(path):
+    roots = {name.split(".")[0] for name in imported_modules(path.read_text())}
+    assert roots <= sys.stdlib_module_names | {"music_tf", "tyro"}
