@@ -146,6 +146,7 @@ class _Record:
             reward=np.where(over, np.float32(0.0), self.reward),
             length=self.length,
             terminated=self.terminated,
+            lost=np.zeros_like(self.terminated),
             success=self.success,
             skill=self._skill,
             task=np.zeros_like(self.length),

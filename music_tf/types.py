@@ -56,6 +56,7 @@ class Episodes(NamedTuple):
     reward: Array  # [E, T], the environment's own
     length: IntArray  # [E], in 1..T
     terminated: BoolArray  # [E], the last step ended the task, so nothing is bootstrapped there
+    lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
     success: BoolArray  # [E], at the last step
     skill: Array  # [E, K], one-hot, or [E, T, K] where it changes on the way
     task: IntArray  # [E], which of several tasks; zero where there is one
@@ -65,7 +66,7 @@ class Episodes(NamedTuple):
 class Transition(NamedTuple):
     """A minibatch of transitions, as replay hands it to rewards and agents.
 
-    `discount` already holds gamma * (1 - terminated): losses never see gamma itself.
+    `discount` already holds gamma * (1 - terminated or lost): losses never see gamma itself.
     The leading axes are [W, B] inside an update and [U, W, B] for all updates of a cycle.
     """
 
@@ -75,6 +76,7 @@ class Transition(NamedTuple):
     action: Any  # [..., A], each component in [-1, 1]
     reward: Any  # [...], the task reward under `desired_goal`
     discount: Any  # [...], in [0, 1)
+    lost: Any  # [...], true where the object is lost for good and nothing follows
     next_observation: Any  # [..., O]
     next_achieved_goal: Any  # [..., G]
     skill: Any  # [..., K]

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-import music_tf
 from music_tf import signals
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
@@ -46,10 +45,10 @@ def run_verb(arguments: list[str]) -> int:
     elif launched_rank() > 0:
         return EXIT_DONE
     if verb in _ALIASES:
-        _write(help_text() if _ALIASES[verb] == "help" else f"music-tf {music_tf.__version__}\n")
+        _write(help_text() if _ALIASES[verb] == "help" else f"music-tf {version()}\n")
         return EXIT_DONE
     if verb in LATER:
-        raise UsageError(f"{verb}: not in version {music_tf.__version__} yet")
+        raise UsageError(f"{verb}: not in version {version()} yet")
     if verb not in VERBS:
         raise UsageError(
             f"VERB: expected one of {', '.join(VERBS)}, got {verb[:80]!r}"
@@ -79,6 +78,11 @@ def help_text() -> str:
             "",
         ]
     )
+
+
+def version() -> str:
+    """Returns the version of the package, whose front imports from all stages, this one too."""
+    return str(importlib.import_module("music_tf").__version__)
 
 
 def _write(text: str) -> None:

@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     episodes = whole_number(words, "episodes", 100)
     env_id = typed_env_id(words)
     prepare_tensorflow(available_cores())
-    from music_tf.training.evaluation import evaluate_run  # noqa: PLC0415 - TensorFlow
+    from music_tf.training.inspection import evaluate_run  # noqa: PLC0415 - TensorFlow
 
     evaluate_run(run, episodes, **({} if env_id is None else {"typed_env_id": env_id}))
     return EXIT_DONE

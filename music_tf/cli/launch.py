@@ -1,6 +1,5 @@
 """`music-tf launch -n N VERB ...`: runs a verb on N MPI ranks of this machine."""
 
-import ctypes
 import importlib.util
 import os
 import pwd
@@ -18,6 +17,7 @@ from music_tf.cli.doctor import find_mpirun
 from music_tf.cli.exits import EXIT_INTERRUPTED
 from music_tf.cli.mpi_diagnosis import flavour
 from music_tf.cli.options import asks_for_help, whole_number
+from music_tf.cli.process import die_with_parent
 from music_tf.cli.runs import new_directory
 from music_tf.config.names import suggestion
 from music_tf.config.parse import parse_train
@@ -39,7 +39,6 @@ CURE = "install it with: pip install 'music_tf[mpi]'"
 
 _RANK_OPTIONS = ("-n", "-np", "--ranks")
 _MOST_RANKS = 4096
-_SET_PARENT_DEATH_SIGNAL = 1
 _START_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 
@@ -190,10 +189,9 @@ def _home() -> str:
 
 def _make_death_follow(parent: int) -> Callable[[], None]:
     """Returns what the child runs first: once its parent dies, it gets SIGTERM."""
-    library = ctypes.CDLL(None)
 
     def follow() -> None:
-        library.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+        die_with_parent(signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(0)
 

@@ -1,6 +1,10 @@
-"""What a process must settle in its environment before TensorFlow is loaded."""
+"""What a process settles about itself before anything heavy is loaded."""
 
+import ctypes
 import os
+import sys
+
+_SET_PARENT_DEATH_SIGNAL = 1
 
 
 def prepare_tensorflow(threads: int) -> None:
@@ -14,3 +18,9 @@ def prepare_tensorflow(threads: int) -> None:
 def available_cores() -> int:
     """Returns how many cores this process may use."""
     return max(1, len(os.sched_getaffinity(0)))
+
+
+def die_with_parent(number: int) -> None:
+    """Asks Linux to send this process a signal once its parent has died; elsewhere does nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0)

@@ -1,13 +1,14 @@
 """`music-tf train RECIPE ...`: trains a recipe, on as many MPI ranks as were started."""
 
 import functools
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from music_tf.cli.exits import run_together
 from music_tf.cli.options import asks_for_help
-from music_tf.cli.process import prepare_tensorflow
+from music_tf.cli.process import die_with_parent, prepare_tensorflow
 from music_tf.cli.runs import prepare_directory
 from music_tf.config.help import train_help
 from music_tf.config.parse import TrainCommand, parse_train
@@ -32,6 +33,8 @@ def main(arguments: list[str]) -> int:
         if launched_rank() == 0:
             sys.stdout.write(train_help(arguments))
         return EXIT_DONE
+    if launched_world_size() > 1:
+        die_with_parent(signal.SIGKILL)  # MPI leaves a rank alone whose mpirun was killed
     command = parse_train(arguments)
     prepare_tensorflow(threads_per_rank(command.config, launched_world_size()))
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing

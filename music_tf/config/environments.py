@@ -6,7 +6,7 @@ A list kept by hand, so that a mistyped name is refused before anything heavy is
 import re
 from itertools import product
 
-from music_tf.config.names import suggestion
+from music_tf.config.names import nearest
 from music_tf.errors import UsageError
 
 _REWARDS = ("", "Dense")
@@ -66,7 +66,10 @@ def check_env_id(env_id: str) -> str:
     """
     if env_id in KNOWN or _OWN.fullmatch(env_id):
         return env_id
+    short = {known.rpartition("/")[2]: known for known in KNOWN}  # without the namespace
+    found = nearest(env_id, (*short, *KNOWN))
+    hint = f"\ndid you mean {short.get(found, found)}?" if found else ""
     raise UsageError(
-        f"--env-id: unknown environment {env_id[:80]!r}{suggestion(env_id, KNOWN)}\n"
+        f"--env-id: unknown environment {env_id[:80]!r}{hint}\n"
         "your own environment goes in as module:Id, for example --env-id my_package:MyTask-v0"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 _SHORTLIST = 8
 _CUTOFF = 0.5
+_SHORTEST_START = 3
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
@@ -25,7 +26,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
         if lowered[candidate] in close and edits(wanted, lowered[candidate]) <= most
     ]
     if not shortlist:
-        return None
+        return _completion(wanted, names)
     return min(
         shortlist,
         key=lambda candidate: (
@@ -55,6 +56,12 @@ def edits(first: str, second: str) -> int:
             row.append(cost)
         before, above = above, row
     return above[-1]
+
+
+def _completion(start: str, names: list[str]) -> str | None:
+    """Returns the shortest name that goes on from a long enough start."""
+    longer = [name for name in names if name.lower().startswith(start)]
+    return min(longer, key=len) if longer and len(start) >= _SHORTEST_START else None
 
 
 def _version(name: str) -> int:

@@ -15,6 +15,7 @@ from music_tf.errors import EnvironmentFault, MusicError, NumbersFault
 from music_tf.types import Array, BoolArray, SplitSpec
 
 _RESET_ATTEMPTS = 2
+_USUAL_FRAMES, _MOST_FRAMES = 25, 60
 
 
 class Observations(NamedTuple):
@@ -104,12 +105,11 @@ class LockstepEnvs:
         ]
         self._find_bad_numbers(indices, outcomes, before)
         faults = [self._faults[index] for index in indices]
-        broken = np.array([fault is not None for fault in faults])
         return Steps(
             *self._gather(indices),
             reward=np.array([outcome.reward for outcome in outcomes], np.float32),
             terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
-            truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_) | broken,
+            truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_),
             success=np.array([outcome.success for outcome in outcomes], np.bool_),
             faults=faults,
         )
@@ -121,15 +121,13 @@ class LockstepEnvs:
             EnvironmentFault: `compute_reward` does not give one finite number a row.
         """
         environment: Any = self._some_member().environment.unwrapped
-        if self.info.batched_reward:
-            rewards = np.asarray(environment.compute_reward(achieved, desired, {}))
-        else:
-            rewards = np.array(
-                [
-                    environment.compute_reward(one.copy(), other.copy(), {})
-                    for one, other in zip(achieved, desired, strict=True)
-                ]
-            ).reshape(-1)
+        with np.errstate(all="ignore"):  # what comes of it is checked
+            if self.info.batched_reward:
+                rewards = np.asarray(environment.compute_reward(achieved, desired, {}))
+            else:
+                pairs = zip(achieved.copy(), desired.copy(), strict=True)
+                single = [environment.compute_reward(one, other, {}) for one, other in pairs]
+                rewards = np.array(single).reshape(-1)
         if rewards.shape != achieved.shape[:1] or not np.isfinite(rewards).all():
             came = f"shape {rewards.shape}" if rewards.shape != achieved.shape[:1] else "non-finite"
             raise EnvironmentFault(
@@ -151,6 +149,12 @@ class LockstepEnvs:
         member = self._members[index] or self._some_member()
         image: npt.NDArray[np.uint8] = self._viewer.render(member.environment)
         return image
+
+    @property
+    def frames_per_second(self) -> int:
+        """Images per second at which an episode is shown as fast as it is, one image a step."""
+        metadata = self._some_member().environment.metadata
+        return min(_MOST_FRAMES, max(1, int(metadata.get("render_fps", _USUAL_FRAMES))))
 
     def close(self) -> None:
         """Closes all environments."""
@@ -221,6 +225,9 @@ class LockstepEnvs:
         self, indices: Sequence[int], outcomes: list[Outcome], before: list[Floats]
     ) -> None:
         """Reports non-finite observations, and undoes what broken environments wrote."""
+        finite = all(np.isfinite(table[indices]).all() for table in self._tables)
+        if finite and not any(self._faults[index] for index in indices):
+            return
         for position, index in enumerate(indices):
             bad = self._bad_numbers(index)
             if bad and self._faults[index] is None:

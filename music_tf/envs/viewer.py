@@ -10,6 +10,13 @@ from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault
 
 
+_CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
+    "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
+    "Fetch": ((1.28, 0.75, 0.5), {"distance": 1.45, "azimuth": 140.0, "elevation": -28.0}),
+}
+"""Where the camera looks and from where, by the beginning of an id; others keep their own."""
+
+
 class Viewer:
     """Draws the state of environments of one id.
 
@@ -48,8 +55,10 @@ class Viewer:
         if self._twin is None:
             self._twin = make_environment(self._env_id, render_mode="rgb_array")
             self._twin.reset(seed=0)
+            _aim(self._env_id, self._twin.unwrapped)
         twin = self._twin.unwrapped
         _copy_state(unwrapped, twin)
+        _take_context(twin)
         return twin.render()
 
     def _fault(self, reason: str) -> EnvironmentFault:
@@ -57,6 +66,24 @@ class Viewer:
             f"{self._env_id}: cannot draw images ({reason})\n"
             "cure: without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
         )
+
+
+def _aim(env_id: str, unwrapped: Any) -> None:
+    """Makes gripper and object large, and hides the cross that drags the arm, for known robots."""
+    name = env_id.rsplit(":", maxsplit=1)[-1]
+    for prefix, (place, angles) in _CAMERAS.items():
+        if name.startswith(prefix) and hasattr(unwrapped, "mujoco_renderer"):
+            unwrapped.mujoco_renderer.default_cam_config = {"lookat": np.array(place), **angles}
+            model = unwrapped.model
+            model.geom_rgba[model.body_mocapid[model.geom_bodyid] >= 0, 3] = 0.0
+            return
+
+
+def _take_context(unwrapped: Any) -> None:
+    """Draws in this twin's own context again; another one that was freed leaves none current."""
+    window = getattr(getattr(unwrapped, "mujoco_renderer", None), "viewer", None)
+    if window is not None:
+        window.make_context_current()
 
 
 def _copy_state(source: Any, target: Any) -> None:

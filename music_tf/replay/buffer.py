@@ -43,6 +43,7 @@ class Shard:
             "reward": np.empty([count, steps], np.float32),
             "length": np.empty([count], np.int64),
             "terminated": np.empty([count], np.bool_),
+            "lost": np.empty([count], np.bool_),
             "success": np.empty([count], np.bool_),
             "skill": np.empty([count, skills], np.float32),
             "task": np.empty([count], np.int64),
@@ -205,7 +206,9 @@ class ReplayBuffer:
         reward = self._goal_reward(
             next_achieved.reshape(-1, goal_dim), desired.reshape(-1, goal_dim)
         )
-        over = arrays["terminated"][episode] & (time == length - 1)
+        last = time == length - 1
+        lost = arrays["lost"][episode] & last
+        over = (arrays["terminated"][episode] & last) | lost
         return Transition(
             observation=observation[row],
             achieved_goal=achieved[row],
@@ -213,6 +216,7 @@ class ReplayBuffer:
             action=_flat(arrays["action"])[episode * (states - 1) + time],
             reward=reward.reshape(shape).astype(np.float32),
             discount=np.where(over, 0.0, self._discount).astype(np.float32),
+            lost=lost,
             next_observation=observation[row + 1],
             next_achieved_goal=next_achieved,
             skill=arrays["skill"][episode],

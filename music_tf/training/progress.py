@@ -120,7 +120,7 @@ class Progress:
         if self._bar is not None:
             task = self._bar.task_ids[0]
             note = f"{note}{self._times(completed)}"
-            self._bar.update(task, completed=completed, note=note)
+            self._bar.update(task, completed=completed, note=note, refresh=True)
 
 
 def behaviour_table(rows: Mapping[str, Mapping[str, float | None]], title: str) -> Table:

@@ -74,14 +74,15 @@ class Trainer:
         learner = build_learner(config, spec, self._terms)
         self._explorer = Actor(learner, sample=config.exploration.sample)
         self._actor = Actor(learner, sample=False)
-        self.update = Update(learner, self._terms, config.agent, comm, config.workers)
+        gamma = discount(config, spec)
+        self.update = Update(learner, self._terms, config.agent, gamma, comm, config.workers)
         split = split_of(config, spec, self.envs.info) if "music" in config.rewards else None
         columns = [*split.agent, *split.surrounding] if split else []
         shards = {
             worker: Shard(spec, config.skills, config.replay, columns) for worker in self._workers
         }
         self.replay = ReplayBuffer(
-            shards, config.replay, self.envs.goal_reward, discount(config, spec), config.seed
+            shards, config.replay, self.envs.goal_reward, gamma, config.seed
         )
         self.observations = Normalizer(spec.observation_dim, config.normalizer, comm)
         self.goals = Normalizer(spec.goal_dim, config.normalizer, comm)
@@ -117,16 +118,18 @@ class Trainer:
         metrics["time/elapsed_s"] = self.counters.elapsed_s
         return metrics
 
-    def evaluate(self, episodes: int, policy: Policy | None = None) -> Metrics:
+    def evaluate(
+        self, episodes: int, policy: Policy | None = None, skill: int | None = None
+    ) -> Metrics:
         """Plays evaluation episodes, by default with the present policy; all ranks together.
 
-        Success is measured under the environment's goals where training was, and behaviour
+        Skills take turns, unless `skill` pins one of them. Success is measured under the environment's goals where training was, and behaviour
         under the goals of training: a policy that knew only zero goals does anything under
         others.
         """
         zero_goals = self.config.goals == "zero"
         conditions = evaluation_conditions(
-            range(episodes), self.envs.spec.goal_dim, zero_goals, self.config.skills
+            range(episodes), self.envs.spec.goal_dim, zero_goals, self.config.skills, skill
         )
         played = evaluate(self.envs, policy or self.policy(), conditions, self._comm)
         metrics = summarize(played.observation, played.length, self.envs.info)
@@ -185,25 +188,32 @@ class Trainer:
             ValueError: A name is missing or does not fit; the text names it.
         """
         update = self.update
-
-        def group(name: str) -> dict[str, np.ndarray]:
-            prefix = f"{name}/"
-            return {
-                key.removeprefix(prefix): array
-                for key, array in arrays.items()
-                if key.startswith(prefix)
-            }
-
-        update.parameters.assign(update.layout.flatten(group("parameters")))
-        update.first_moment.assign(update.layout.flatten(group("adam_first")))
-        update.second_moment.assign(update.layout.flatten(group("adam_second")))
-        update.targets.assign(update.targets_layout.flatten(group("targets")))
+        self.load_weights(arrays)
+        update.first_moment.assign(update.layout.flatten(_group(arrays, "adam_first")))
+        update.second_moment.assign(update.layout.flatten(_group(arrays, "adam_second")))
+        update.targets.assign(update.targets_layout.flatten(_group(arrays, "targets")))
         update.step.assign(int(meta["updates"]))
-        self.observations.state = arrays["normalizer/observation"]
-        self.goals.state = arrays["normalizer/goal"]
         self.counters = Counters(**meta["counters"])
         self.log = EpochLog(**meta["log"])
         self.log.cells = [(int(x), int(y)) for x, y in self.log.cells]
+
+    def load_weights(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Takes over what acting needs, as `weights` or `arrays` of another trainer returned it.
+
+        Raises:
+            ValueError: A name is missing, unknown, or does not fit; the text names it.
+        """
+        parameters, totals = _group(arrays, "parameters"), _group(arrays, "normalizer")
+        for name in sorted(set(parameters) - set(self.update.layout.names)):
+            raise ValueError(f"{name}: no such weight in this run")
+        self.update.parameters.assign(self.update.layout.flatten(parameters))
+        for name, normalizer in (("observation", self.observations), ("goal", self.goals)):
+            if name not in totals:
+                raise ValueError(f"normalizer/{name}: missing")
+            try:
+                normalizer.state = totals[name]
+            except ValueError as error:
+                raise ValueError(f"normalizer/{name}: {error}") from error
 
     def _run_cycle(self) -> None:
         """Collects episodes, learns from replay, and notes what all ranks saw."""
@@ -240,10 +250,11 @@ class Trainer:
         )
         policy = self._explorer.policy(self.update.policy_weights(), self._inputs())
         episodes = play(self.envs, policy, conditions, explore)
-        if config.lost_object == "terminate":
-            episodes = _ended_where_lost(episodes, self.envs)
+        kept = episodes
+        if config.lost_object == "absorb":
+            kept = _cut_where_lost(episodes, self.envs)
         by_worker = {
-            worker: _rows(episodes, index * config.rollouts, config.rollouts)
+            worker: _rows(kept, index * config.rollouts, config.rollouts)
             for index, worker in enumerate(self._workers)
         }
         self.replay.add(by_worker, cycle)
@@ -358,14 +369,19 @@ def _rows(episodes: Episodes, start: int, count: int) -> Episodes:
     return Episodes(**picked, extras=extras)
 
 
-def _ended_where_lost(episodes: Episodes, envs: LockstepEnvs) -> Episodes:
-    """Ends each episode with the step that takes the object off its support."""
-    lost = support_lost_at(episodes.observation, episodes.length, envs.info)
-    cut = (lost >= 1) & (lost <= episodes.length)
-    return episodes._replace(
-        length=np.where(cut, lost, episodes.length),
-        terminated=episodes.terminated | cut,
-    )
+def _cut_where_lost(episodes: Episodes, envs: LockstepEnvs) -> Episodes:
+    """Cuts each episode after the step that takes the object off its support."""
+    first = support_lost_at(episodes.observation, episodes.length, envs.info)
+    lost = (first >= 1) & (first <= episodes.length)
+    return episodes._replace(length=np.where(lost, first, episodes.length), lost=lost)
+
+
+def _group(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    """Returns the arrays of one group, without its name in front of theirs."""
+    prefix = f"{name}/"
+    return {
+        key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)
+    }
 
 
 def _pairs(cells: list[Any]) -> list[tuple[int, int]]:

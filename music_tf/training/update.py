@@ -1,5 +1,6 @@
 """One update of everything that learns: rewards, losses, one reduction, one Adam step."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -71,6 +72,7 @@ class Update:
         learner: Learner,
         terms: Sequence[RewardTerm],
         config: AgentConfig,
+        discount: float,
         comm: Communicator,
         workers: int,
     ) -> None:
@@ -80,12 +82,14 @@ class Update:
             learner: Actor and critics.
             terms: Rewards, in the order in which they are summed.
             config: Polyak averaging and the reduction of gradients.
+            discount: Gamma, for what a lost object pays for ever after.
             comm: The ranks.
             workers: Number of workers over all ranks.
         """
         self._learner = learner
         self._terms = terms
         self._config = config
+        self._horizon = discount / (1.0 - discount)
         self._comm = comm
         self._workers = workers
         self.layout = Layout(
@@ -101,7 +105,6 @@ class Update:
         self._learning_rate = tf.constant(self.layout.learning_rates())
         self._reduced = np.zeros_like(initial)
         self._names: list[str] = []
-        self._apply_adam = compiled(adam_step, fused=True)
         self._run_all = compiled(self._all_updates)
         self._run_gradient = compiled(self._gradient)
         self._run_apply = compiled(self._apply)
@@ -220,7 +223,8 @@ class Update:
             tape.watch(flat)
             weights = self.layout.split(flat)
             rewards = self._rewards(weights, now, schedules)
-            batch = _batch(now.transitions, tf.add_n(list(rewards.values())), inputs)
+            total_reward = tf.add_n([*rewards.values(), self._aftermath(now, schedules)])
+            batch = _batch(now.transitions, total_reward, inputs)
             losses = self._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
             total, metrics = tf.reduce_sum(losses.total), dict(losses.metrics)
             for term in self._terms:
@@ -251,10 +255,23 @@ class Update:
             for term in self._terms
         }
 
+    def _aftermath(self, now: Feed, schedules: Schedules) -> tf.Tensor:
+        r"""Returns what follows a lost object, [W, B]: each term's lowest reward, for ever.
+
+        .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
+        """
+        lowest = [
+            schedules.terms[term.name] * (term.mixing.clip[0] + term.mixing.shift)
+            for term in self._terms
+            if math.isfinite(term.mixing.clip[0])
+        ]
+        value = self._horizon * tf.add_n(lowest) if lowest else tf.zeros([])
+        return tf.where(now.transitions.lost, value, 0.0)
+
     def _apply(self, gradient: tf.Tensor) -> tf.Tensor:
         """Takes one Adam step and returns the norm of the reduced gradient."""
         step = self.step.assign_add(1)
-        parameters, moments = self._apply_adam(
+        parameters, moments = adam_step(
             tf.convert_to_tensor(self.parameters),
             gradient,
             AdamState(

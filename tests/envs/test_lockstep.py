@@ -1,6 +1,7 @@
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium_robotics.utils import rotations
 
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
@@ -42,6 +43,13 @@ def test_a_seed_fixes_the_episode_bit_for_bit_whatever_came_before(env_id):
     np.testing.assert_equal(play(LockstepEnvs(env_id, 1), seed=5), first)
 
 
+def test_forces_left_behind_in_the_simulator_do_not_outlive_a_reset():
+    envs = LockstepEnvs("HandManipulateBlock-v1", 1)
+    first = play(envs, seed=5, steps=5)
+    envs._members[0].environment.unwrapped.data.xfrc_applied[:] = 0.1
+    np.testing.assert_equal(play(envs, seed=5, steps=5), first)
+
+
 def test_spec_says_sizes_split_and_length():
     spec = LockstepEnvs("FetchPush-v4", 1).spec
     assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (25, 3, 4)
@@ -69,11 +77,12 @@ def test_rows_follow_the_given_indices(odd):
     )
 
 
-def test_goals_given_are_observed_and_rewarded():
-    envs = LockstepEnvs("FetchPush-v4", 1)
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "music_tf/PointPush-v0"])
+def test_goals_given_are_observed_and_rewarded(env_id):
+    envs = LockstepEnvs(env_id, 1)
     goal = envs.reset([0], [0]).achieved_goal
     np.testing.assert_array_equal(envs.reset([0], [0], goal).desired_goal, goal)
-    taken = envs.step(np.zeros((1, 4), np.float32), [0])
+    taken = envs.step(np.zeros((1, envs.spec.action_dim), np.float32), [0])
     np.testing.assert_array_equal(taken.desired_goal, goal)
     assert (taken.reward[0], taken.success[0]) == (0.0, True)
     assert envs.reset([0], [0]).desired_goal.tolist() != goal.tolist()
@@ -214,6 +223,15 @@ def test_reward_of_goals_is_that_of_single_goals(env_id):
     assert rewards.dtype == np.float32
     assert rewards[:2].tolist() == [0.0, 0.0]
     assert -1.0 in rewards
+
+
+def test_reward_of_many_pens_ignores_their_turn_about_the_vertical():
+    envs = LockstepEnvs("HandManipulatePen-v1", 1)
+    achieved = np.concatenate([envs.reset([0], [seed]).achieved_goal for seed in range(4)])
+    turned = achieved.copy()
+    for row in turned:
+        row[3:] = rotations.euler2quat(rotations.quat2euler(row[3:]) + np.eye(3)[2])
+    assert envs.goal_reward(achieved, turned).tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
 def test_a_reward_that_mixes_goals_up_is_refused(odd):

@@ -46,6 +46,7 @@ def test_disc_over_the_edge_falls_and_cannot_be_fetched_back():
     place(environment, (0.8, 0.0), (0.95, 0.0))
     fallen = environment.step(np.array([1.0, 0.0, -1.0], np.float32))[0]["achieved_goal"]
     np.testing.assert_allclose(fallen, [1.05, 0.0, -0.5])
+    environment._point = [0.95, 0.0]
     after = environment.step(np.array([-1.0, 0.0, 1.0], np.float32))[0]["achieved_goal"]
     np.testing.assert_array_equal(after, fallen)
 

@@ -80,8 +80,16 @@ def test_comotion_allows_half_of_the_longer_step_apart():
     assert metrics_of(path(0.1, 0.13), path(0.15, 0.19))["object_comotion_m"] == pytest.approx(0.04)
 
 
-def test_comotion_needs_the_gripper_within_ten_centimetres():
-    assert metrics_of(path(0.1, 0.14), path(0.21, 0.25))["object_comotion_m"] == 0.0
+@pytest.mark.parametrize(
+    ("gripper", "places"),
+    [
+        ((0.1, 0.14), (0.21, 0.25)),  # 0.11 apart throughout
+        ((0.1, 0.14), (0.19, 0.245)),  # 0.09 before and 0.105 after the step
+        ((0.1, 0.155), (0.205, 0.245)),  # 0.105 before and 0.09 after it
+    ],
+)
+def test_comotion_needs_the_gripper_within_ten_centimetres(gripper, places):
+    assert metrics_of(path(*gripper), path(*places))["object_comotion_m"] == 0.0
 
 
 def test_comotion_of_an_episode_that_loses_the_object_is_nothing():

@@ -13,6 +13,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training import durable
 from music_tf.training.checkpoint import Checkpoints, load_weights, save_weights
 from music_tf.training.manifest import MANIFEST, read_manifest
+from music_tf.training.state_folder import labels, read_state
 
 WORKERS = ["worker_0000", "worker_0001"]
 
@@ -299,7 +300,7 @@ def test_an_array_that_claims_more_than_its_file_holds_is_never_allocated(tmp_pa
     content = path.read_bytes().replace(b"(2,)", b"(2000000000000,)", 1)[:128] + bytes(16)
     path.unlink()
     stored = durable.write_bytes("a", tmp_path, "a.npy", content)
-    with pytest.raises(durable.DamagedError, match=r"a\.npy"):
+    with pytest.raises(durable.DamagedError, match="does not fit the size"):
         durable.read_array(tmp_path, stored)
 
 
@@ -311,12 +312,13 @@ def test_pickled_content_is_never_loaded(tmp_path):
         durable.read_array(tmp_path, stored)
 
 
-def test_a_symlink_loop_or_a_pipe_in_place_of_a_file_is_damage(tmp_path):
+def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(tmp_path, caplog):
     saved(tmp_path, [1, 2])
     path = tmp_path / "epoch_000002/meta.json"
     path.unlink()
     os.mkfifo(path)
     assert_holds(restore(tmp_path), 1)
+    assert "not a regular file" in caplog.text
 
 
 # --- crashes and failing disks --------------------------------------------------------------
@@ -352,19 +354,22 @@ def count_calls(monkeypatch, at, action):
     monkeypatch.setattr(writer, "write", counted(writer.write, half=True))
 
 
-def save_in_child(directory, at):
-    """Saves epoch 4 in a child that dies at a given call; returns whether it lived."""
+def killed_at(at, save):
+    """Saves in a child that dies with code 9 at a given call; returns the child's code."""
     child = os.fork()
     if child == 0:
         try:
             with pytest.MonkeyPatch.context() as monkeypatch:
-                checkpoints = Checkpoints(directory, Communicator(), keep=2)
-                checkpoints.restore(WORKERS)
                 count_calls(monkeypatch, at, lambda: os._exit(9))
-                os._exit(0 if checkpoints.save(4, *state_of(4)) else 1)
+                os._exit(0 if save() else 1)
         finally:
             os._exit(2)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def continued(directory):
+    checkpoints = Checkpoints(directory, Communicator(), keep=2)
+    return checkpoints, checkpoints.restore(WORKERS)
 
 
 def test_a_kill_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path):
@@ -373,9 +378,11 @@ def test_a_kill_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path):
     for at in range(1, 1000):
         directory = tmp_path / str(at)
         shutil.copytree(tmp_path / "base", directory)
-        code = save_in_child(directory, at)
-        checkpoints = Checkpoints(directory, Communicator(), keep=2)
-        restored = checkpoints.restore(WORKERS)
+        checkpoints, _ = continued(directory)
+        code = killed_at(at, lambda own=checkpoints: own.save(4, *state_of(4)))
+        for label in labels(path.name for path in directory.iterdir()):
+            read_state(directory / label, read_manifest(directory / label))
+        checkpoints, restored = continued(directory)
         assert_holds(restored, restored.epoch)
         assert not list(directory.glob("*.tmp-*"))
         epochs.append(restored.epoch)
@@ -491,6 +498,20 @@ def test_a_full_disk_keeps_the_older_copy_of_weights(tmp_path, monkeypatch, capl
     assert not save_weights(best, {"a": np.ones(2)}, {"score": 2})
     assert "No space left" in caplog.text
     assert load_weights(best)[1] == {"score": 1}
+
+
+def test_a_kill_at_any_call_of_saving_weights_leaves_a_whole_copy(tmp_path):
+    best = tmp_path / "best"
+    scores = []
+    for at in range(1, 1000):
+        assert save_weights(best, {"a": np.ones(2)}, {"score": 1})
+        code = killed_at(at, lambda: save_weights(best, {"a": np.ones(2)}, {"score": 2}))
+        scores.append(load_weights(best)[1]["score"])
+        if code == 0:
+            break
+    assert scores.count(1) > 8
+    assert scores[-1] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best"]
 
 
 def test_a_copy_of_weights_beside_checkpoints_is_left_alone(tmp_path):

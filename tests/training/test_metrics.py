@@ -104,6 +104,39 @@ def test_a_resume_without_earlier_rows_starts_a_header(tmp_path):
     assert (tmp_path / "metrics.csv").read_text().startswith("epoch,time/epoch")
 
 
+def test_a_row_that_the_disk_took_half_of_is_written_whole_later(tmp_path, monkeypatch):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write(row(1))
+    opened = os.fdopen
+
+    def half(descriptor, mode):
+        file = opened(descriptor, mode, buffering=0)
+
+        class Half:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *error):
+                file.close()
+
+            def __getattr__(self, name):
+                return getattr(file, name)
+
+            def write(self, data):
+                file.write(data * 2)
+                raise OSError(28, "No space left on device")
+
+        return Half()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdopen", half)
+        writer.write(row(2))
+    assert (tmp_path / "metrics.csv").read_text().count("2,2,200") == 2
+    writer._csv._pending = b""
+    writer.write(row(3))
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[1:] == ["1,1,100", "3,3,300"]
+
+
 def test_a_failing_disk_costs_one_warning_in_ten_minutes_and_no_row(tmp_path, monkeypatch, caplog):
     clock = [0.0]
     monkeypatch.setattr(metrics.time, "monotonic", lambda: clock[0])

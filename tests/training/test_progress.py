@@ -43,7 +43,8 @@ def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
 def test_on_a_terminal_a_bar_shows_cycles():
     text = shown(Terminal())
     assert "\x1b[" in text
-    assert "steps 300" in text
+    assert "cycle 1/10  steps 250" in text
+    assert "steps 300  fps 42  eval/success_rate 0.250" in text
 
 
 def test_no_colour_is_used_where_none_is_wanted(monkeypatch):

@@ -94,7 +94,7 @@ def test_a_lock_whose_process_number_was_given_to_another_is_taken_over(tmp_path
     open_and_close(tmp_path, resume=True)
 
 
-@pytest.mark.parametrize("content", [lock_of(1, host="elsewhere"), "", "[]", "{"])
+@pytest.mark.parametrize("content", [lock_of(1, host="elsewhere", boot="another"), "", "[]", "{"])
 def test_a_lock_that_cannot_be_judged_is_respected(tmp_path, content):
     open_and_close(tmp_path)
     (tmp_path / LOCK_NAME).write_text(content)

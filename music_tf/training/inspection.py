@@ -1,0 +1,217 @@
+"""Loads what a run has learned, and measures it, without MPI and without its replay."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from music_tf.config.schema import Config
+from music_tf.config.stored import StoredRun, read_run
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.rollout import Policy
+from music_tf.training.comparison import compare
+from music_tf.training.durable import replace_file
+from music_tf.training.evaluation import evaluation_conditions, wilson_interval
+from music_tf.training.progress import Progress
+from music_tf.training.provenance import provenance
+from music_tf.training.trainer import Trainer
+from music_tf.training.weights import load_weights
+from music_tf.types import Metrics
+
+EVALUATION_NAME = "evaluation.json"
+_MOST_ENVIRONMENTS = 32
+_SUCCESS = "eval/success_rate"
+_SKILLS_PER_TABLE = 8
+_SEEDS_NAMED = 3
+
+
+class _Alone(Communicator):
+    """This process by itself, even where a launcher started several: the others have left."""
+
+    def __init__(self) -> None:
+        self._comm: Any = None
+        self.rank, self.size = 0, 1
+        self._seconds, self._calls, self._longest = 0.0, 0, 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedRun:
+    """A run as its newest intact checkpoint left it, ready to act."""
+
+    path: Path
+    stored: StoredRun
+    """What `config.json` says; the configuration is the run's own."""
+    trainer: Trainer
+    """Holds weights and moments, and a few environments in place of the run's."""
+    comm: Communicator
+    policy: Policy
+    """Deterministic, with the main networks."""
+    epoch: int
+    env_steps: int
+
+    @property
+    def config(self) -> Config:
+        """The configuration that the run was trained with."""
+        return self.stored.config
+
+    @property
+    def envs(self) -> LockstepEnvs:
+        """Environments to play in."""
+        return self.trainer.envs
+
+
+def load_run(
+    run: Path, typed_env_id: str | None = None, environments: int | None = None
+) -> LoadedRun:
+    """Builds a run's environments and networks and loads its newest intact checkpoint.
+
+    Args:
+        run: The run directory.
+        typed_env_id: The environment that the user typed, if any: `module:Id` is taken from
+            nowhere else.
+        environments: How many to make; as many as the run had on one rank by default, up to 32.
+
+    Raises:
+        UsageError: No run, no checkpoint yet, another environment than the one typed, or
+            weights that do not fit the configuration; the text names the first of them.
+        EnvironmentFault: Every checkpoint is damaged, or the environment cannot be created.
+    """
+    stored = read_run(run, typed_env_id)
+    config = stored.config
+    if typed_env_id is not None and typed_env_id != config.env_id:
+        raise UsageError(
+            f"--env-id: the run was trained on {config.env_id}, got {typed_env_id[:80]!r}\n"
+            "it may be left out, unless the id is of the form module:Id"
+        )
+    arrays, meta = load_weights(run / "checkpoints")
+    count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
+    comm = _Alone()
+    trainer = Trainer(_smaller(config, count), comm)
+    try:
+        trainer.load_weights(arrays)
+        epoch, env_steps = (int(meta["counters"][name]) for name in ("epoch", "env_steps"))
+    except (ValueError, KeyError, TypeError) as error:
+        trainer.envs.close()
+        text = f"meta: {error!r}" if isinstance(error, (KeyError, TypeError)) else str(error)
+        raise UsageError(f"{run}: the checkpoint does not fit {run.name}/config.json\n{text}") from (
+            error
+        )
+    return LoadedRun(run, stored, trainer, comm, trainer.policy(), epoch, env_steps)
+
+
+def evaluate_run(run: Path, episodes: int = 100, typed_env_id: str | None = None) -> None:
+    """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
+
+    Success is given for runs trained on the environment's goals; where there are skills, each is
+    measured by itself on the same episodes.
+
+    Args:
+        run: The run directory.
+        episodes: How many, for each policy and each skill.
+        typed_env_id: As for `load_run`.
+
+    Raises:
+        UsageError: The run cannot be loaded.
+        EnvironmentFault: A checkpoint or the environment is broken, or nothing can be written.
+        NumbersFault: The policy gives actions that are not finite.
+    """
+    loaded = load_run(run, typed_env_id)
+    progress = Progress()
+    progress.banner([f"{describe(loaded)}: {episodes} episodes"])
+    try:
+        result = measure(loaded, episodes)
+    finally:
+        loaded.envs.close()
+    _show(progress, result)
+    path = run / EVALUATION_NAME
+    try:
+        replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+    progress.banner([f"written: {path}"])
+
+
+def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
+    """Returns what `evaluation.json` holds, the same for each call."""
+    config = loaded.config
+    policies = compare(loaded.trainer, loaded.comm, episodes)
+    numbers = range(config.skills if config.skills > 1 else 0)
+    skills = [loaded.trainer.evaluate(episodes, loaded.policy, skill) for skill in numbers]
+    first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), 0, False, config.skills)
+    made = provenance(loaded.comm, {})
+    return {
+        "recipe": loaded.stored.recipe,
+        "preset": loaded.stored.preset,
+        "env_id": config.env_id,
+        "seed": config.seed,
+        "checkpoint": {"epoch": loaded.epoch, "env_steps": loaded.env_steps},
+        "episodes": episodes,
+        "protocol": {
+            "policy": "deterministic, main networks",
+            "goals": config.goals,
+            "reset_seeds": "fixed by episode index from 0 on, the same for every run",
+            "first_reset_seeds": [int(seed) for seed in first.seeds],
+            "skills": "taking turns by episode index; then each by itself on the same episodes",
+        },
+        "success": _success(policies["ours"], episodes),
+        "policies": policies,
+        "skills": [
+            {"skill": number, "success": _success(metrics, episodes), "metrics": metrics}
+            for number, metrics in enumerate(skills)
+        ],
+        "versions": made["versions"],
+        "commit": made["commit"],
+    }
+
+
+def describe(loaded: LoadedRun) -> str:
+    """Returns one line that says which run this is, and how far it has come."""
+    stored = loaded.stored
+    return (
+        f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}, seed {stored.config.seed}, "
+        f"epoch {loaded.epoch}, {loaded.env_steps:,} steps"
+    )
+
+
+def _smaller(config: Config, environments: int) -> Config:
+    """Returns the configuration with fewer environments and no room for replay."""
+    replay = dataclasses.replace(config.replay, capacity=1)
+    return dataclasses.replace(config, workers=1, rollouts=environments, replay=replay)
+
+
+def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
+    """Returns the success rate and its interval, or None where no goals were trained on."""
+    if _SUCCESS not in metrics:
+        return None
+    successes = round(metrics[_SUCCESS] * episodes)
+    return {
+        "successes": successes,
+        "rate": successes / episodes,
+        "interval_95": list(wilson_interval(successes, episodes)),
+    }
+
+
+def _show(progress: Progress, result: Mapping[str, Any]) -> None:
+    """Shows the comparison, the success rate and its interval, and a table of skills."""
+    title = f"{result['env_id']}, {result['episodes']} episodes"
+    progress.final_table(_by_metric(result["policies"]), title)
+    if result["success"]:
+        progress.banner([f"success rate {_with_interval(result['success'])}"])
+    skills = {f"skill {row['skill']}": row["metrics"] for row in result["skills"]}
+    for start in range(0, len(skills), _SKILLS_PER_TABLE):
+        part = dict(list(skills.items())[start : start + _SKILLS_PER_TABLE])
+        progress.final_table(_by_metric(part), f"{title} of each skill")
+
+
+def _with_interval(success: Mapping[str, Any]) -> str:
+    low, high = success["interval_95"]
+    return f"{success['rate']:.3f} (95 % interval {low:.3f} to {high:.3f})"
+
+
+def _by_metric(rows: Mapping[str, Metrics]) -> dict[str, dict[str, float | None]]:
+    """Turns metrics by policy into policies by metric."""
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    return {name: {policy: row.get(name) for policy, row in rows.items()} for name in names}

@@ -1,0 +1,50 @@
+"""Starts the command line in processes of its own, with a stub instead of a training session."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+SITE = pathlib.Path(__file__).parent / "stub_site"
+MPIRUN = [
+    str(pathlib.Path(sys.executable).parent / "mpirun"),
+    *("--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", "2"),
+]
+WITH_MPI4PY = [*MPIRUN, sys.executable, "-m", "mpi4py"]
+PLAIN = [*MPIRUN, sys.executable]
+ALONE = [sys.executable]
+SECONDS = 60
+
+
+def environment(mode):
+    extra = {"STUB_MODE": mode, "PYTHONPATH": f"{SITE}:{ROOT}"} if mode else {}
+    return {**os.environ, **extra}
+
+
+def start(*words, how=ALONE, mode=""):
+    """Returns a running `music-tf WORDS`."""
+    return subprocess.Popen(
+        [*how, "-m", "music_tf", *words],
+        cwd=ROOT,
+        env=environment(mode),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    """Returns exit code, standard output and standard error of a process that ends in time."""
+    try:
+        output, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return process.returncode, output, errors
+
+
+def music_tf(*words, how=ALONE, mode=""):
+    """Returns exit code, standard output and standard error of `music-tf WORDS`."""
+    return finish(start(*words, how=how, mode=mode))

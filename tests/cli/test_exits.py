@@ -1,0 +1,127 @@
+import pytest
+from started import PLAIN, WITH_MPI4PY, music_tf
+
+from music_tf.cli.exits import guarded, report
+from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
+
+TOGETHER = pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
+
+
+def raising(error):
+    def action():
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(UsageError("x"), 2), (EnvironmentFault("x"), 3), (NumbersFault("x"), 4)]
+)
+def test_a_fault_is_told_once_and_keeps_its_code(error, code, capsys):
+    assert guarded(raising(error)) == code
+    assert capsys.readouterr() == ("", "music-tf: x\n")
+
+
+def test_a_bug_shows_its_traceback(capsys):
+    assert guarded(raising(KeyError("lost"))) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith("Traceback")
+    assert errors.count("KeyError: 'lost'") == 1
+
+
+def test_ctrl_c_is_no_bug(capsys):
+    assert guarded(raising(KeyboardInterrupt())) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_report_is_short_whatever_the_fault_says(capsys):
+    report(UsageError("\n".join("x" * 10_000 for _ in range(50))))
+    errors = capsys.readouterr().err
+    assert len(errors.splitlines()) == 10
+    assert len(errors) < 4000
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [("fault", 4), ("bug", 1), ("thread bug", 1)],
+)
+def test_one_process_ends_with_one_message_and_the_code(mode, expected):
+    code, _, errors = music_tf("train", "ddpg", mode=mode)
+    assert code == expected
+    assert errors.count("Traceback") == int(expected == 1)
+    assert errors.startswith("Traceback" if expected == 1 else "music-tf: bad numbers\nin the")
+    assert "[rank" not in errors
+
+
+def test_one_process_trains_in_a_new_directory(tmp_path):
+    code, output, errors = music_tf("train", "ddpg", mode="fine")
+    assert (code, errors) == (0, "")
+    assert output.startswith(f"ddpg 1 {tmp_path}/runs/FetchPush-v4/ddpg/seed0-")
+
+
+@pytest.mark.distributed
+@TOGETHER
+@pytest.mark.parametrize(
+    ("words", "expected", "text"),
+    [
+        (("train", "ddgp"), 2, "did you mean ddpg?"),
+        (("train", "ddpg", "--workers", "3"), 2, "multiple of the 2 ranks, got 3"),
+        (("trian",), 2, "did you mean train?"),
+    ],
+)
+def test_ranks_refuse_a_wrong_command_line_once_and_without_an_abort(how, words, expected, text):
+    code, output, errors = music_tf(*words, how=how, mode="fine")
+    assert (code, output) == (expected, "")
+    assert errors.count(text) == 1
+    assert len(errors.splitlines()) <= 3
+
+
+@pytest.mark.distributed
+@TOGETHER
+def test_ranks_show_help_once(how):
+    code, output, errors = music_tf("train", "--help", how=how)
+    assert (code, errors) == (0, "")
+    assert output.count("usage:") == 1
+
+
+@pytest.mark.distributed
+def test_ranks_agree_on_one_new_directory(tmp_path):
+    code, output, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode="fine")
+    assert (code, errors) == (0, "")
+    assert output.startswith("ddpg 2 ")
+    assert len(list((tmp_path / "runs/FetchPush-v4/ddpg").iterdir())) == 1
+
+
+@pytest.mark.distributed
+def test_ranks_all_refuse_a_directory_that_the_root_refuses(tmp_path):
+    (tmp_path / "config.json").touch()
+    words = ("train", "ddpg", "--run-dir", str(tmp_path))
+    code, output, errors = music_tf(*words, how=WITH_MPI4PY, mode="fine")
+    assert (code, output) == (2, "")
+    assert errors.count("already holds a run") == 1
+    assert len(errors.splitlines()) == 2
+
+
+@pytest.mark.distributed
+@TOGETHER
+def test_a_fault_on_all_ranks_is_told_once_without_an_abort(how):
+    code, _, errors = music_tf("train", "ddpg", how=how, mode="fault")
+    assert code == 4
+    assert errors == "music-tf: bad numbers\nin the actor\n"
+
+
+@pytest.mark.distributed
+def test_a_fault_on_one_rank_ends_the_job_with_its_code():
+    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode="lone fault")
+    assert code == 4
+    assert errors.count("bad numbers") == 1
+    assert errors.startswith("music-tf: rank 1: bad numbers")
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("mode", ["bug", "lone bug", "thread bug"])
+def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(mode):
+    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode=mode)
+    assert code == 1
+    assert errors.count("Traceback") == 1
+    assert f"[rank {0 if mode == 'bug' else 1}] Traceback" in errors

@@ -1,0 +1,209 @@
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from started import ROOT, environment, finish, music_tf, start
+
+from music_tf.cli import launch
+from music_tf.cli.launch import Job
+from music_tf.errors import EnvironmentFault
+
+STUB = """
+import os, signal, sys, time
+got = []
+signal.signal(signal.SIGUSR1, lambda number, frame: got.append(number))
+sys.stdout.write("ready\\n"); sys.stdout.flush()
+end = time.monotonic() + 30
+while not got and time.monotonic() < end:
+    time.sleep(0.01)
+sys.exit(75 if got else 1)
+"""
+LAUNCH = f"""
+import os, sys
+from music_tf.cli.launch import Job
+sys.exit(Job([sys.executable, "-c", {STUB!r}], os.environ).wait())
+"""
+
+
+def launched(code=LAUNCH):
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def is_alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def children_of(pid):
+    return [
+        int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ]
+
+
+def gone_within(seconds, pids):
+    end = time.monotonic() + seconds
+    while any(map(is_alive, pids)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not any(map(is_alive, pids))
+
+
+@pytest.fixture(autouse=True)
+def own_handlers():
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_every_signal_asks_the_job_to_save_and_its_code_is_passed_on(number):
+    process = launched()
+    process.send_signal(number)
+    assert finish(process)[0] == 75
+
+
+def test_a_second_ctrl_c_ends_the_job_at_once():
+    process = launched(LAUNCH.replace("got.append(number)", "None"))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert finish(process)[0] == 130
+    assert time.monotonic() - began < 5
+
+
+def test_the_job_dies_with_its_launcher():
+    process = launched()
+    jobs = children_of(process.pid)
+    assert len(jobs) == 1
+    process.kill()
+    process.wait(timeout=10)
+    assert gone_within(10, jobs)
+
+
+def test_the_job_is_out_of_reach_of_the_terminal():
+    process = launched()
+    (job,) = children_of(process.pid)
+    assert os.getpgid(job) == job != os.getpgid(process.pid)
+    process.send_signal(signal.SIGUSR1)
+    finish(process)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("raise SystemExit(4)", 4),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
+        ("import sys; raise SystemExit(len(sys.stdin.read()))", 0),
+    ],
+)
+def test_the_code_of_a_job_is_passed_on(code, expected):
+    assert Job([sys.executable, "-c", code], os.environ).wait() == expected
+
+
+def test_without_mpirun_the_cure_is_named(monkeypatch):
+    monkeypatch.setattr(launch, "find_mpirun", lambda: None)
+    with pytest.raises(EnvironmentFault, match=r"pip install 'music_tf\[mpi\]'"):
+        launch.main(["-n", "2", "recipes"])
+
+
+def test_without_mpi4py_the_cure_is_named(monkeypatch):
+    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EnvironmentFault, match="mpi4py"):
+        launch.main(["-n", "2", "recipes"])
+
+
+def test_one_rank_needs_no_mpirun(monkeypatch, capsys):
+    monkeypatch.setattr(launch, "find_mpirun", lambda: None)
+    assert launch.main(["-n", "1", "recipes"]) == 0
+    assert "ddpg_her\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["-n", "2"], ["-n=2"], ["-np", "2"], ["--ranks", "2"]])
+def test_the_number_of_ranks_comes_before_the_verb(words):
+    verb = ["train", "ddpg", "-n", "3"]
+    assert launch._split([*words, *verb]) == (2, verb)
+
+
+@pytest.mark.parametrize(("version", "binds"), [("mpirun (Open MPI) 5", True), ("HYDRA", False)])
+def test_only_open_mpi_is_told_not_to_bind(version, binds, monkeypatch, tmp_path):
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(f"#!/bin/sh\necho '{version}'\n")
+    mpirun.chmod(0o755)
+    monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun))
+    command = launch._mpirun(3)
+    assert command[:3] == [str(mpirun), "-n", "3"]
+    assert command[-4:] == ["-m", "mpi4py", "-m", "music_tf"]
+    assert (command[3:7] == ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]) is binds
+
+
+def test_open_mpi_gets_a_home_and_leave_to_run_as_root():
+    given = launch._environment({"PATH": "/bin"})
+    assert pathlib.Path(given["HOME"]).is_dir()
+    assert ("OMPI_ALLOW_RUN_AS_ROOT" in given) is (os.geteuid() == 0)
+    assert launch._environment({"HOME": "/mine"})["HOME"] == "/mine"
+
+
+@pytest.mark.distributed
+def test_a_verb_on_two_ranks_speaks_once():
+    code, output, errors = music_tf("launch", "-n", "2", "recipes")
+    assert (code, errors) == (0, "")
+    assert output.split().count("ddpg_her") == 1
+
+
+@pytest.mark.distributed
+def test_ranks_train_in_one_directory_that_their_command_line_names(tmp_path):
+    process = start("launch", "-n", "2", "train", "sac", mode="wait")
+    assert process.stdout.readline() == "waiting\n"
+    (mpirun,) = children_of(process.pid)
+    ranks = children_of(mpirun)
+    lines = [pathlib.Path(f"/proc/{rank}/cmdline").read_text().split("\0") for rank in ranks]
+    (directory,) = (tmp_path / "runs/FetchPush-v4/sac").iterdir()
+    assert len(lines) == 2
+    for line in lines:
+        assert line[line.index("--run-dir") + 1] == str(directory)
+    assert (tmp_path / "runs/latest").resolve() == directory.resolve()
+    process.send_signal(signal.SIGINT)
+    code, output, errors = finish(process)
+    assert (code, output, errors) == (75, "", "music-tf: stopped and saved\n")
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("victim", ["launcher", "mpirun"])
+def test_no_rank_outlives_launcher_or_mpirun(victim):
+    process = start("launch", "-n", "2", "train", "sac", mode="stuck")
+    assert process.stdout.readline() == "waiting\n"
+    (mpirun,) = children_of(process.pid)
+    ranks = children_of(mpirun)
+    os.kill(process.pid if victim == "launcher" else mpirun, signal.SIGKILL)
+    process.wait(timeout=20)
+    assert process.returncode == (-9 if victim == "launcher" else 137)
+    assert gone_within(10, [mpirun, *ranks])
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("words", [("ddpg", "--seed", "x"), ("ddgp",)])
+def test_scripts_take_the_arguments_of_the_verb(words):
+    done = subprocess.run(
+        [sys.executable, "experiments/train.py", *words],
+        cwd=ROOT,
+        env=environment("fine"),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr == music_tf("train", *words)[2]

@@ -1,0 +1,58 @@
+import os
+
+import pytest
+
+from music_tf import recipes
+from music_tf.cli.process import prepare_tensorflow
+from music_tf.config.fields import with_fields
+from music_tf.config.threads import threads_per_rank
+from music_tf.launched import launched_rank, launched_world_size
+
+SETTLED = ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+
+
+@pytest.fixture
+def clean(monkeypatch):
+    for name in SETTLED:
+        monkeypatch.setenv(name, "unset later")
+        monkeypatch.delenv(name)
+    return monkeypatch
+
+
+def test_gpus_are_hidden_and_threads_limited(clean):
+    prepare_tensorflow(3)
+    assert [os.environ[name] for name in SETTLED] == ["tensorflow", "2", "3", "-1"]
+
+
+def test_what_the_user_chose_stays_except_the_backend(clean):
+    for name in SETTLED:
+        clean.setenv(name, "0")
+    prepare_tensorflow(3)
+    assert [os.environ[name] for name in SETTLED] == ["tensorflow", "0", "0", "0"]
+
+
+def test_one_rank_takes_all_cores_and_several_one_each():
+    config = recipes.resolve("ddpg")
+    assert threads_per_rank(config, 1) == len(os.sched_getaffinity(0))
+    assert threads_per_rank(config, 2) == 1
+    assert threads_per_rank(with_fields(config, {"threads": 5}), 2) == 5
+
+
+@pytest.mark.parametrize(
+    ("variables", "rank", "size"),
+    [
+        ({}, 0, 1),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, 1, 2),
+        ({"PMI_RANK": "3", "PMI_SIZE": "4"}, 3, 4),
+        ({"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3"}, 2, 3),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "3"}, 0, 1),  # a batch script, not yet in a step
+        ({"OMPI_COMM_WORLD_SIZE": "two"}, 0, 1),
+    ],
+)
+def test_launchers_say_who_is_who(variables, rank, size, monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("OMPI_", "PMI", "SLURM_")):
+            monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert (launched_rank(), launched_world_size()) == (rank, size)

@@ -1,0 +1,80 @@
+import os
+
+import pytest
+
+from music_tf.cli.runs import find_run, link_latest, new_directory, prepare_directory
+from music_tf.config.parse import parse_train
+from music_tf.errors import EnvironmentFault, UsageError
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "runs"
+
+
+def test_a_run_gets_a_place_of_its_own(root):
+    command = parse_train(["sac", "--seed", "3", "--env-id", "music_tf/PointPush-v0"])
+    first, second = new_directory(command), new_directory(command)
+    assert first.parent == root / "music_tf_PointPush-v0" / "sac"
+    assert first.name.startswith("seed3-")
+    assert first != second
+    assert first.is_dir()
+    assert second.is_dir()
+
+
+def test_the_module_of_an_environment_is_no_part_of_the_path(root):
+    command = parse_train(["sac", "--env-id", "some.where:Task-v0"])
+    assert new_directory(command).parent == root / "Task-v0" / "sac"
+
+
+def test_latest_is_a_relative_link_that_follows_the_newest_run(root):
+    first = prepare_directory(parse_train(["sac"]))
+    second = prepare_directory(parse_train(["ddpg"]))
+    link = root / "latest"
+    assert not os.path.isabs(os.readlink(link))
+    assert link.resolve() == second.resolve() != first.resolve()
+    assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
+
+
+def test_latest_does_not_leave_the_root(root, tmp_path):
+    prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "elsewhere")]))
+    assert not (root / "latest").exists()
+    assert (tmp_path / "elsewhere").is_dir()
+
+
+def test_a_folder_called_latest_is_left_alone(root):
+    (root / "latest" / "mine").mkdir(parents=True)
+    prepare_directory(parse_train(["sac"]))
+    assert (root / "latest" / "mine").is_dir()
+    assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
+
+
+def test_a_run_is_not_overwritten(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match="--resume"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path)]))
+
+
+def test_a_file_is_no_run_directory(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "file")]))
+
+
+def test_a_place_that_cannot_be_made_is_a_fault_of_the_environment(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentFault, match="cannot be created"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "file" / "run")]))
+
+
+def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path):
+    run = root / "Task" / "run"
+    run.mkdir(parents=True)
+    (run / "config.json").touch()
+    link_latest(run)
+    assert find_run(str(run)) == run
+    assert find_run("latest").resolve() == run.resolve()
+    with pytest.raises(UsageError, match="latest"):
+        find_run(str(tmp_path))
+    with pytest.raises(UsageError, match="''"):
+        find_run("")

@@ -1,0 +1,172 @@
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+from started import ROOT, music_tf
+
+from music_tf import __version__, recipes
+from music_tf.cli import LATER, VERBS, help_text, run_verb
+from music_tf.errors import UsageError
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
+def test_help_lists_every_verb(words):
+    code, output, errors = music_tf(*words)
+    assert (code, errors) == (0, "")
+    assert output == help_text()
+    assert [verb for verb in (*VERBS, *LATER) if f"\n  {verb} " not in output] == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb, capsys):
+    assert run_verb([verb, "--help"]) == 0
+    assert f"music-tf {verb}" in capsys.readouterr().out
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from music_tf.cli import run_verb\n"
+        f"for verb in {[[v, '--help'] for v in VERBS if v != 'train'] + [['--help']]}:\n"
+        "    run_verb(verb)\n"
+        "run_verb(['train', '--help'])\n"
+        "heavy = ('numpy', 'tensorflow', 'mpi4py', 'gymnasium', 'rich')\n"
+        "sys.stderr.write(str([m for m in heavy if m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == "[]"
+
+
+def test_the_version_is_shown():
+    assert music_tf("--version") == (0, f"music-tf {__version__}\n", "")
+
+
+def test_recipes_are_one_name_a_line_off_a_terminal():
+    assert music_tf("recipes") == (0, "".join(f"{name}\n" for name in recipes.names()), "")
+
+
+def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run_verb(["recipes"]) == 0
+    output = capsys.readouterr().out
+    assert [name for name in recipes.names() if recipes.describe(name) not in output] == []
+    assert "laptop, paper" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["trian"], ["'trian'", "did you mean train?"]),
+        (["eval"], ["did you mean evaluate?"]),
+        (["--versoin"], ["did you mean --version?"]),
+        (["plot", "latest"], ["plot", "not in version"]),
+        (["report"], ["report", "not in version"]),
+        (["recipes", "x"], ["no arguments", "'x'"]),
+        (["recipes", "--all"], ["'--all'"]),
+        (["evaluate"], ["RUN", "music-tf evaluate latest"]),
+        (["evaluate", "a", "b"], ["RUN", "'a b'"]),
+        (["evaluate", "nowhere"], ["'nowhere'", "config.json", "latest"]),
+        (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "1..1000000", "'0'"]),
+        (["evaluate", "RUN", "--episode", "5"], ["did you mean --episodes?"]),
+        (["play", "RUN", "--out", "film.avi"], ["--out", ".mp4", "'film.avi'"]),
+        (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
+        (["play", "RUN", "--skill", "fast"], ["--skill", "all", "'fast'"]),
+        (["check-env"], ["ID", "check-env FetchPush-v4"]),
+        (["check-env", "FetchPsh-v4"], ["did you mean FetchPush-v4?"]),
+        (["launch"], ["-n N"]),
+        (["launch", "-n", "2"], ["expected one of train"]),
+        (["launch", "-n", "two", "train"], ["1..4096", "'two'"]),
+        (["launch", "-n", "0", "train", "ddpg"], ["1..4096", "'0'"]),
+        (["launch", "--rank", "2", "train"], ["did you mean --ranks?"]),
+        (["launch", "-n", "2", "trian"], ["did you mean train?"]),
+        (["launch", "-n", "2", "launch", "-n", "2"], ["'launch'"]),
+        (["launch", "-n", "2", "train", "ddgp"], ["did you mean ddpg?"]),
+        (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 2", "--workers 3"]),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_is_refused(words, parts, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    with pytest.raises(UsageError) as caught:
+        run_verb([str(run) if word == "RUN" else word for word in words])
+    text = str(caught.value)
+    assert [part for part in parts if part not in text] == []
+    assert len(text.splitlines()) <= 10
+
+
+def test_a_reader_that_goes_away_is_no_fault():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "music_tf", "recipes"],
+        cwd=ROOT,
+        check=False,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.fixture
+def stored_run(tmp_path):
+    run = tmp_path / "runs" / "run"
+    run.mkdir(parents=True)
+    (run / "config.json").write_text("{}")
+    (tmp_path / "runs" / "latest").symlink_to("run")
+    return run
+
+
+def stand_in(monkeypatch, module, name):
+    """Replaces a function that a verb imports late, and returns the list of its calls."""
+    calls = []
+    stub = types.ModuleType(module)
+    setattr(stub, name, lambda *arguments, **named: calls.append((arguments, named)))
+    monkeypatch.setitem(sys.modules, module, stub)
+    for variable in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(variable, "1")
+    return calls
+
+
+def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
+    calls = stand_in(monkeypatch, "music_tf.training.evaluation", "evaluate_run")
+    assert run_verb(["evaluate", "latest"]) == 0
+    assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
+    latest = stored_run.parent / "latest"
+    assert calls == [((latest, 100), {}), ((stored_run, 7), {})]
+
+
+def test_play_passes_its_options_on(stored_run, monkeypatch):
+    calls = stand_in(monkeypatch, "music_tf.viewing.video", "play")
+    words = ["--episodes", "2", "--skill", "3", "--out", "a.gif", "--env-id", "mine:Task-v0"]
+    assert run_verb(["play", str(stored_run)]) == 0
+    assert run_verb(["play", str(stored_run), *words]) == 0
+    first, second = calls
+    assert first == ((stored_run, 4, None, stored_run / "videos" / "policy.mp4"), {})
+    assert (second[0][1:3], str(second[0][3])) == ((2, 3), "a.gif")
+    assert second[1] == {"typed_env_id": "mine:Task-v0"}
+
+
+@pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, 3)])
+def test_check_env_shows_findings_and_their_cures(ok, code, monkeypatch, capsys):
+    module = types.ModuleType("music_tf.envs.check")
+    found = types.SimpleNamespace(name="reward", ok=ok, detail="is -1", cure="mend it")
+    module.check_environment = lambda env_id: [found]
+    monkeypatch.setitem(sys.modules, "music_tf.envs.check", module)
+    assert run_verb(["check-env", "FetchPush-v4"]) == code
+    output = capsys.readouterr().out
+    assert "is -1" in output
+    assert ("cure: mend it" in output) is not ok

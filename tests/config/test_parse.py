@@ -1,0 +1,298 @@
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from music_tf import recipes
+from music_tf.config.fields import choices_of, fields_of, show_value, with_fields
+from music_tf.config.help import train_help
+from music_tf.config.names import nearest
+from music_tf.config.parse import parse_train
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.config.tokens import show_option
+from music_tf.errors import UsageError
+
+FIELDS = {
+    field.name: field for name in recipes.names() for field in fields_of(recipes.resolve(name))
+}
+OPTIONS = [show_option(name) for name in (*FIELDS, "preset", "run_dir", "resume")]
+LETTERS = st.sampled_from("abcdefghijklmnopqrstuvwxyz0123456789_.")
+
+
+def refusal(*arguments):
+    with pytest.raises(UsageError) as caught:
+        parse_train(arguments)
+    text = str(caught.value)
+    assert len(text.splitlines()) <= 10
+    return text
+
+
+@st.composite
+def one_edit(draw, name):
+    place = draw(st.integers(0, len(name) - 1))
+    kind = draw(st.sampled_from(["delete", "insert", "replace", "swap"]))
+    letter = draw(LETTERS)
+    if kind == "delete":
+        return name[:place] + name[place + 1 :]
+    if kind == "insert":
+        return name[:place] + letter + name[place:]
+    if kind == "replace":
+        return name[:place] + letter + name[place + 1 :]
+    return name[:place] + name[place : place + 2][::-1] + name[place + 2 :]
+
+
+def hits(names, valid, seed_of):
+    """Counts how many typos there are, and for how many the nearest name is the right one."""
+    right = total = 0
+    for name in names:
+        for typo in seed_of(name):
+            if typo in valid:
+                continue
+            total += 1
+            right += nearest(typo, valid) == name
+    return right, total
+
+
+def all_typos(name):
+    for place in range(len(name)):
+        yield name[:place] + name[place + 1 :]
+        yield name[:place] + name[place : place + 2][::-1] + name[place + 2 :]
+        for letter in "aeinrst_z":
+            yield name[:place] + letter + name[place:]
+            yield name[:place] + letter + name[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    "valid",
+    [list(recipes.names()), list(recipes.PRESETS), ["environment", "zero"]],
+    ids=["recipes", "presets", "goals"],
+)
+def test_the_nearest_name_is_right_for_nearly_all_typos_of_short_lists(valid):
+    right, total = hits(valid, valid, all_typos)
+    assert total > 100
+    assert right >= 0.95 * total
+
+
+def test_the_nearest_option_is_right_for_nearly_all_typos():
+    names = [option[2:] for option in OPTIONS]
+    right, total = hits(names, names, lambda name: list(all_typos(name))[::41])
+    assert total > 400
+    assert right >= 0.95 * total
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_mistyped_option_is_refused_and_named(data):
+    option = data.draw(st.sampled_from(OPTIONS))
+    typo = "--" + data.draw(one_edit(option[2:]))
+    if typo.replace("_", "-") in OPTIONS or not typo.strip("-"):
+        return
+    text = refusal("ddpg", typo, "1")
+    assert repr(typo) in text
+    assert "did you mean" in text
+
+
+@settings(max_examples=100)
+@given(
+    st.sampled_from(sorted(FIELDS)),
+    st.one_of(
+        st.text(max_size=20),
+        st.floats().map(str),
+        st.integers().map(str),
+        st.sampled_from(["nan", "-inf", "1e999", "None", "", "[]", "{}", "0x10", "9" * 5000]),
+    ),
+)
+def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
+    try:
+        command = parse_train(["sac", f"{show_option(name)}={value}"])
+    except UsageError as error:
+        text = str(error)
+        assert len(text.splitlines()) <= 10
+        assert name in text or show_option(name) in text
+    else:
+        assert all(
+            not math.isnan(field.value)
+            for field in fields_of(command.config)
+            if isinstance(field.value, float)
+        )
+
+
+def changed(field):
+    """Returns a valid value that is not the field's own."""
+    if field.name == "env_id":
+        return "FetchSlideDense-v4"
+    if choices_of(field.hint):
+        others = [choice for choice in choices_of(field.hint) if choice not in field.value]
+        return tuple(others[:1]) if isinstance(field.value, tuple) else others[0]
+    if isinstance(field.value, bool):
+        return not field.value
+    if isinstance(field.value, int):
+        return field.value + 1
+    if isinstance(field.value, tuple):
+        nested = bool(field.value) and isinstance(field.value[0], tuple)
+        floats = bool(field.value) and isinstance(field.value[0], float)
+        return ((1.0, 0.25), (2.0, 0.5)) if nested else (-0.25, 0.75) if floats else (3, 4)
+    return 0.125
+
+
+@pytest.mark.parametrize("spelling", [show_option, "--{}".format])
+def test_every_field_is_an_option_with_either_spelling(spelling):
+    default = recipes.resolve("sac", env_id="FetchSlideDense-v4")
+    fields = list(fields_of(default))
+    values = {field.name: changed(field) for field in fields}
+    words = [[spelling(name), *show_value(value).split()] for name, value in values.items()]
+    config = parse_train(["sac", *(word for option in words for word in option)]).config
+    assert config == with_fields(default, values)
+    same = [field.name for field in fields_of(config) if field in fields]
+    assert same == ["env_id"]
+
+
+def test_typed_values_arrive():
+    line = (
+        "--seed=7 ddpg --agent.hidden-sizes 8 9 --music.clip -inf 2 --music.weight 0 1 5 0.5 "
+        "--agent.discount 0.9 --music.train false --max-minutes inf --rewards task music"
+    )
+    command = parse_train(line.split())
+    config = command.config
+    assert command.recipe == "ddpg"
+    assert config.seed == 7
+    assert config.agent.hidden_sizes == (8, 9)
+    assert config.music.clip == (-math.inf, 2.0)
+    assert config.music.weight == ((0.0, 1.0), (5.0, 0.5))
+    assert config.agent.discount == 0.9
+    assert config.music.train is False
+    assert config.rewards == ("task", "music")
+
+
+def test_the_last_of_several_values_wins_and_none_unsets():
+    config = parse_train(["ddpg", "--agent.discount", "0.9", "--agent.discount", "none"]).config
+    assert config.agent.discount is None
+
+
+def test_a_preset_and_an_environment_choose_the_defaults():
+    assert parse_train(["ddpg"]).config.workers == 2
+    assert parse_train(["ddpg", "--preset", "paper"]).config.workers == 16
+    slide = parse_train(["sac_music", "--env-id", "FetchSlide-v4"]).config
+    assert slide.agent.entropy_scale == 0.03
+    typed = ["sac_music", "--env-id", "FetchSlide-v4", "--agent.entropy-scale", "0.5"]
+    assert parse_train(typed).config.agent.entropy_scale == 0.5
+
+
+def test_the_command_keeps_what_was_typed():
+    command = parse_train(["ddpg", "--seed", "3", "--run-dir", "here"])
+    assert command.arguments == ("ddpg", "--seed", "3", "--run-dir", "here")
+    assert str(command.run_dir) == "here"
+    assert not command.resume
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("", ["RECIPE", "ddpg_her"]),
+        ("ddgp", ["'ddgp'", "did you mean ddpg?"]),
+        ("ddpg sac", ["unexpected", "'sac'"]),
+        ("ddpg --epoch 3", ["'--epoch'", "--epochs"]),
+        ("ddpg -seed 3", ["'-seed'", "--seed"]),
+        ("ddpg --polyak 0.9", ["--agent.polyak"]),
+        ("ddpg --learning-rate 1", ["--music.learning-rate or --skill.learning-rate"]),
+        ("ddpg --preset papr", ["'papr'", "did you mean paper?"]),
+        ("ddpg --goals zer", ["environment, zero", "'zer'", "did you mean zero?"]),
+        ("ddpg --rewards taks", ["did you mean task?"]),
+        ("ddpg --workers 1.5", ["--workers", "whole number", "'1.5'", "in 1..4096"]),
+        ("ddpg --workers 0", ["workers", "[1, 4096]", "got 0"]),
+        ("ddpg --agent.polyak x", ["--agent.polyak", "a number", "'x'", "in [0, 1]", "Now 0.95"]),
+        ("ddpg --agent.polyak nan", ["agent.polyak", "[0, 1]", "nan"]),
+        ("ddpg --agent.polyak 2", ["agent.polyak", "[0, 1]", "2"]),
+        ("ddpg --max-minutes nan", ["max_minutes", "nan"]),
+        ("ddpg --music.clip 1", ["--music.clip", "2 values", "got 1"]),
+        ("ddpg --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
+        ("ddpg --seed", ["--seed", "a value", "none"]),
+        ("ddpg --resume", ["--resume", "--run-dir"]),
+        ("ddpg --run-dir=", ["--run-dir", "''"]),
+        ("ddpg --env-id FetchPsh-v4", ["FetchPush-v4"]),
+        ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
+        ("sac_her --agent.return-clip auto", ["agent.return_clip", "next_state"]),
+        ("ddpg --exploration.sample true", ["exploration.sample", "SAC"]),
+    ],
+)
+def test_a_refusal_says_what_was_expected_and_what_came(line, parts):
+    text = refusal(*line.split())
+    assert [part for part in parts if part not in text] == []
+
+
+@pytest.fixture
+def stored(tmp_path):
+    command = parse_train(["sac", "--seed", "5", "--agent.polyak", "0.9"])
+    run = StoredRun("sac", "laptop", command.arguments, command.config)
+    (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
+    return tmp_path, command.config
+
+
+def test_a_resumed_run_needs_no_recipe_and_keeps_its_settings(stored):
+    directory, config = stored
+    command = parse_train(["--run-dir", str(directory), "--resume"])
+    assert (command.recipe, command.config, command.resume) == ("sac", config, True)
+    again = parse_train(["sac", "--seed", "5", "--run-dir", str(directory), "--resume"])
+    assert again.config == config
+
+
+def test_a_resumed_run_may_become_longer(stored):
+    directory, config = stored
+    words = ["--run-dir", str(directory), "--resume", "--epochs", "77", "--max-minutes", "9"]
+    changed = parse_train(words).config
+    assert changed == with_fields(config, {"epochs": 77, "max_minutes": 9.0})
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--seed", "6"], "--seed: the run has 5, got 6"),
+        (["--agent.polyak", "0.95"], "--agent.polyak: the run has 0.9, got 0.95"),
+        (["--preset", "paper"], "laptop"),
+        (["ddpg"], "sac"),
+    ],
+)
+def test_nothing_else_of_a_resumed_run_may_change(stored, words, part):
+    assert part in refusal("--run-dir", str(stored[0]), "--resume", *words)
+
+
+def test_an_environment_that_needs_an_import_must_be_typed_again(tmp_path):
+    command = parse_train(["ddpg", "--env-id", "mine:Task-v0"])
+    run = StoredRun("ddpg", "laptop", command.arguments, command.config)
+    (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
+    words = ["--run-dir", str(tmp_path), "--resume"]
+    assert "--env-id mine:Task-v0" in refusal(*words)
+    assert parse_train([*words, "--env-id", "mine:Task-v0"]).config == command.config
+
+
+def test_help_shows_every_recipe_and_main_option():
+    text = train_help([])
+    named = ["--env-id", "--preset", "--seed", "--epochs", "--max-minutes", "--workers"]
+    assert [word for word in (*named, "--run-dir", "--resume") if word not in text] == []
+    assert [name for name in recipes.names() if recipes.describe(name) not in text] == []
+
+
+def test_help_of_a_recipe_shows_every_field_with_default_and_meaning():
+    text = train_help(["sac_her", "--help"])
+    for field in fields_of(recipes.resolve("sac_her")):
+        assert f"{show_option(field.name)}  {show_value(field.value)}\n" in text
+        assert len(field.documentation) > 10
+        assert field.documentation in text
+
+
+def test_reading_a_command_line_loads_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from music_tf.config.parse import parse_train\n"
+        "from music_tf.config.help import train_help\n"
+        "parse_train(['ddpg']); train_help([])\n"
+        "print([m for m in ('numpy', 'tensorflow', 'mpi4py', 'gymnasium') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,154 @@
+import dataclasses
+import json
+import math
+
+import pytest
+
+from music_tf import recipes
+from music_tf.config.fields import with_fields
+from music_tf.config.stored import (
+    StoredRun,
+    config_from_json,
+    config_to_json,
+    difference,
+    read_run,
+    run_to_json,
+)
+from music_tf.errors import UsageError
+
+DEEP = "[" * 100_000
+
+
+def stored(recipe="sac"):
+    return config_to_json(recipes.resolve(recipe))
+
+
+@pytest.mark.parametrize("recipe", recipes.names())
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+def test_a_configuration_comes_back_from_strict_json(recipe, preset):
+    config = recipes.resolve(recipe, preset)
+    text = json.dumps(config_to_json(config), allow_nan=False)
+    again = config_from_json(json.loads(text), recipe)
+    assert again == config
+    assert type(again.agent) is type(config.agent)
+
+
+def test_unusual_values_come_back_too():
+    values = {
+        "max_minutes": 1.5,
+        "music.clip": (-math.inf, math.inf),
+        "music.weight": ((0.0, 1.0), (1.0, 0.0)),
+        "agent.discount": 0.9,
+        "rewards": ("task", "music"),
+    }
+    config = with_fields(recipes.resolve("ddpg"), values)
+    data = config_to_json(config)
+    assert data["music"]["clip"] == ["-inf", "inf"]
+    assert config_from_json(data, "ddpg") == config
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "part"),
+    [
+        (("seed",), "1", "seed"),
+        (("seed",), True, "seed"),
+        (("seed",), 1.0, "seed"),
+        (("seed",), -1, "seed"),
+        (("seed",), None, "seed"),
+        (("env_id",), 3, "env_id"),
+        (("agent", "polyak"), "0.9", "agent.polyak"),
+        (("agent", "polyak"), 2, "agent.polyak"),
+        (("agent", "polyak"), 10**400, "agent.polyak"),
+        (("agent", "entropy_mode"), "bath_mean", "agent.entropy_mode"),
+        (("agent", "entropy_mode"), ["off"], "agent.entropy_mode"),
+        (("agent", "entropy_clip"), [0.0], "agent.entropy_clip"),
+        (("agent", "entropy_clip"), "01", "agent.entropy_clip"),
+        (("agent", "hidden_sizes"), [1.5], "agent.hidden_sizes"),
+        (("agent", "learn_temperature"), 1, "agent.learn_temperature"),
+        (("agent",), [], "agent"),
+        (("music", "weight"), [[0.0, 1.0, 2.0]], "music.weight"),
+        (("rewards",), ["taks"], "rewards"),
+        (("agent", "polyac"), 1, "did you mean polyak"),
+        (("agent", "__class__"), "os.system", "__class__"),
+    ],
+)
+def test_a_wrong_value_or_key_is_refused_by_name(path, value, part):
+    data = stored()
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(UsageError, match=part):
+        config_from_json(data, "sac")
+
+
+@pytest.mark.parametrize(("group", "key"), [("agent", "polyak"), ("music", "train")])
+def test_a_missing_key_is_refused_by_name(group, key):
+    data = stored()
+    del data[group][key]
+    with pytest.raises(UsageError, match=f"{group}.{key}"):
+        config_from_json(data, "sac")
+
+
+def test_the_settings_of_another_agent_do_not_fit():
+    with pytest.raises(UsageError, match=r"agent\.entropy_mode"):
+        config_from_json(stored("sac"), "ddpg")
+
+
+def test_a_file_cannot_name_a_module_but_the_user_can():
+    data = config_to_json(recipes.resolve("ddpg", env_id="mine:Task-v0"))
+    with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
+        config_from_json(data, "ddpg")
+    with pytest.raises(UsageError, match="module"):
+        config_from_json(data, "ddpg", "other:Task-v0")
+    assert config_from_json(data, "ddpg", "mine:Task-v0").env_id == "mine:Task-v0"
+
+
+def test_difference_names_the_fields():
+    first = recipes.resolve("ddpg")
+    second = with_fields(first, {"seed": 3, "music.shift": 0.0})
+    assert difference(first, first) == []
+    assert difference(first, second) == ["seed", "music.shift"]
+    assert "agent.entropy_mode" in difference(first, recipes.resolve("sac"))
+
+
+def test_a_run_comes_back_from_its_directory_beside_other_entries(tmp_path):
+    run = StoredRun("sac", "paper", ("sac", "--seed", "1"), recipes.resolve("sac", "paper"))
+    (tmp_path / "config.json").write_text(json.dumps(run_to_json(run) | {"ranks": 2}))
+    assert read_run(tmp_path) == run
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "nonsense",
+        DEEP,
+        '{"recipe": "sac", "preset": "laptop", "arguments": [], "config": {}}',
+        '{"recipe": "nosuch", "preset": "laptop", "arguments": [], "config": {}}',
+        '{"recipe": "__init__", "preset": "laptop", "arguments": [], "config": {}}',
+        '{"recipe": 3, "preset": "laptop", "arguments": [], "config": {}}',
+        "\x00\xff",
+        " " * 1_000_001 + "{}",
+    ],
+    ids=lambda text: repr(text[:30]),
+)
+def test_a_damaged_file_is_refused_with_its_path(tmp_path, text):
+    (tmp_path / "config.json").write_text(text, encoding="latin-1")
+    with pytest.raises(UsageError, match=r"config\.json"):
+        read_run(tmp_path)
+
+
+def test_nan_is_no_value(tmp_path):
+    run = StoredRun("sac", "paper", (), recipes.resolve("sac", "paper"))
+    text = json.dumps(run_to_json(run)).replace('"polyak": 0.95', '"polyak": NaN')
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UsageError, match="NaN"):
+        read_run(tmp_path)
+
+
+def test_every_field_is_written():
+    config = recipes.resolve("sac")
+    assert list(config_to_json(config)) == [field.name for field in dataclasses.fields(config)]

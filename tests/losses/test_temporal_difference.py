@@ -1,0 +1,55 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.losses.temporal_difference import critic_loss, td_target
+
+FREE = (-math.inf, math.inf)
+
+
+def target(reward, discount, next_q, bounds=FREE):
+    values = (tf.constant(value, tf.float32) for value in (reward, discount, next_q))
+    return td_target(*values, bounds).numpy()
+
+
+def test_the_target_is_the_reward_and_the_discounted_lowest_value():
+    # -1 + 0.98 * min(-3, -5) = -5.9; 0 + 0.98 * min(-1, 2) = -0.98
+    found = target([[-1.0, 0.0]], [[0.98, 0.98]], [[[-3.0, -1.0]], [[-5.0, 2.0]]])
+    np.testing.assert_allclose(found, [[-5.9, -0.98]], rtol=1e-6)
+
+
+def test_nothing_is_bootstrapped_where_the_discount_is_zero():
+    found = target([[-1.0, -1.0]], [[0.0, 0.5]], [[[-4.0, -4.0]]])
+    np.testing.assert_allclose(found, [[-1.0, -3.0]])
+
+
+def test_bounds_clip_the_target_and_not_its_parts():
+    # -1 + 0.5 * (-100) = -51 -> -50; -1 + 0.5 * 1.5 = -0.25 stays; 1 + 0.5 * 2 = 2 -> 0
+    found = target([[-1.0, -1.0, 1.0]], [[0.5] * 3], [[[-100.0, 1.5, 2.0]]], (-50.0, 0.0))
+    np.testing.assert_allclose(found, [[-50.0, -0.25, 0.0]])
+
+
+def test_no_gradient_passes_through_the_target():
+    inputs = [tf.Variable(tf.ones(shape)) for shape in ([1, 2], [1, 2], [2, 1, 2])]
+    with tf.GradientTape() as tape:
+        value = td_target(*map(tf.identity, inputs), FREE)
+    assert tape.gradient(value, inputs) == [None, None, None]
+
+
+def test_the_critic_loss_sums_members_and_averages_the_batch():
+    # worker 0: ((1-0)^2 + (2-4)^2) / 2 + ((1-1)^2 + (2-1)^2) / 2 = 2.5 + 0.5 = 3
+    # worker 1: ((3-0)^2 + (0-0)^2) / 2 + ((3-2)^2 + (0-1)^2) / 2 = 4.5 + 1 = 5.5
+    q = [[[0.0, 4.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]]
+    found = critic_loss(tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]]))
+    np.testing.assert_allclose(found, [3.0, 5.5])
+
+
+def test_shapes_that_would_broadcast_are_refused():
+    with pytest.raises(ValueError, match="shape"):
+        td_target(tf.zeros([2, 3]), tf.zeros([2, 3]), tf.zeros([2, 3]), FREE)
+    with pytest.raises(ValueError, match="shape"):
+        td_target(tf.zeros([2, 3]), tf.zeros([2, 1]), tf.zeros([1, 2, 3]), FREE)
+    with pytest.raises(ValueError, match="shape"):
+        critic_loss(tf.zeros([1, 2, 3]), tf.zeros([2, 1]))

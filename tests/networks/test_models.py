@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.networks.models import (
+    critic,
+    deterministic_actor,
+    gaussian_actor,
+    skill_discriminator,
+    statistics_network,
+)
+
+FETCH_INPUTS, FETCH_ACTIONS = 25 + 1 + 3, 4
+HIDDEN = (256, 256, 256)
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [
+        # 29*256+256 + 2*(256*256+256) + 256*4+4
+        (lambda: deterministic_actor(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 140_292),
+        # 29*256+256 + 3*(256*256+256) + 2*(256*4+4)
+        (lambda: gaussian_actor(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 207_112),
+        # 33*256+256 + 2*(256*256+256) + 256+1
+        (lambda: critic(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 140_545),
+        # 2*(3*128+128) + 128+1
+        (lambda: statistics_network(3, 3, 128, rng()), 1_153),
+        # 3*128+128 + 2*(128*128+128) + 128*K+K
+        (lambda: skill_discriminator(3, 1, (128, 128, 128), rng()), 33_665),
+        (lambda: skill_discriminator(3, 5, (128, 128, 128), rng()), 34_181),
+    ],
+)
+def test_parameter_counts_are_those_of_the_release(model, parameters):
+    assert model().count_params() == parameters
+
+
+def test_weights_are_glorot_uniform_and_biases_zero():
+    model = deterministic_actor(30, 4, (50, 60), rng())
+    for layer in model.layers[1:]:
+        kernel, bias = layer.get_weights()
+        limit = np.sqrt(6.0 / sum(kernel.shape))
+        assert np.abs(kernel).max() <= limit
+        assert np.abs(kernel).max() > 0.9 * limit
+        assert not bias.any()
+
+
+def test_the_seed_and_nothing_else_decides_the_weights():
+    first, second, other = (
+        critic(4, 2, (8,), np.random.default_rng(seed)).get_weights() for seed in (1, 1, 2)
+    )
+    np.testing.assert_equal(first, second)
+    assert any((a != b).any() for a, b in zip(first, other, strict=True))
+
+
+def put(model, *weights):
+    model.set_weights([np.array(weight) for weight in weights])
+
+
+def test_hidden_layers_are_relu_and_actions_tanh():
+    model = deterministic_actor(2, 1, (2,), rng())
+    put(model, [[1.0, -1.0], [0.0, 0.0]], [0.5, 0.0], [[1.0], [3.0]], [0.25])
+    # x = 1: relu(1.5, -1) = (1.5, 0) -> 1.5 + 0.25; x = -1: relu(-0.5, 1) = (0, 1) -> 3.25
+    found = model(np.float32([[1.0, 9.0], [-1.0, 9.0]]))
+    np.testing.assert_allclose(found, np.tanh([[1.75], [3.25]]), rtol=1e-6)
+
+
+def test_log_deviations_lie_between_minus_five_and_two():
+    model = gaussian_actor(2, 3, (4,), rng())
+    model.set_weights([100.0 * weight for weight in model.get_weights()])
+    inputs = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
+    mean, log_deviation = map(np.asarray, model(inputs))
+    assert np.abs(mean).max() > 10.0
+    assert log_deviation.min() == pytest.approx(-5.0, abs=1e-3)
+    assert log_deviation.max() == pytest.approx(2.0, abs=1e-3)
+    put(model, *(np.zeros(weight.shape) for weight in model.get_weights()))
+    np.testing.assert_allclose(model(inputs)[1], np.full([200, 3], -1.5))  # -5 + 3.5 (0 + 1)
+
+
+def test_the_layer_before_the_heads_is_linear():
+    model = gaussian_actor(1, 1, (1,), rng())
+    one, zero = np.ones([1, 1]), np.zeros([1])
+    model.set_weights([one, zero, -one, zero, one, zero, one, zero])
+    mean, log_deviation = model(np.float32([[2.0]]))
+    assert float(mean[0, 0]) == -2.0  # a ReLU would have given 0
+    assert float(log_deviation[0, 0]) == pytest.approx(-5.0 + 3.5 * (np.tanh(-2.0) + 1.0))
+
+
+def test_critics_are_linear_at_the_end():
+    model = critic(1, 1, (1,), rng())
+    model.set_weights([np.ones([2, 1]), np.zeros([1]), np.full([1, 1], -100.0), np.zeros([1])])
+    assert float(model(np.float32([[2.0, 1.0]]))[0, 0]) == -300.0
+
+
+def test_scores_of_the_statistics_network_are_bounded_and_its_first_layers_have_own_biases():
+    model = statistics_network(1, 2, 2, rng())
+    by_layer = {layer.name: layer for layer in model.layers}
+    put(by_layer["agent"], [[1.0, -1.0]], [0.5, 0.0])
+    put(by_layer["surrounding"], [[1.0, 0.0], [0.0, 1.0]], [0.0, 0.25])
+    put(by_layer["score"], [[0.5], [2.0]], [-0.125])
+    # x = 1, y = (1, 3): relu(1 + 0.5 + 1, -1 + 3 + 0.25) = (2.5, 2.25) -> 1.25 + 4.5 - 0.125
+    found = model([np.float32([[1.0]]), np.float32([[1.0, 3.0]])])
+    np.testing.assert_allclose(found, [[np.tanh(5.625)]], rtol=1e-6)
+    assert tf.reduce_max(tf.abs(found)) <= 1.0

@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.networks.models import critic, gaussian_actor, statistics_network
+from music_tf.networks.parameters import Layout, Network, Scalar
+
+
+@pytest.fixture
+def networks():
+    seed = np.random.default_rng(0)
+    return [
+        Network("actor", gaussian_actor(3, 2, (4,), seed), 1e-3),
+        Network("critic_0", critic(3, 2, (4,), seed), 2e-3),
+        Scalar("log_temperature", -1.5, 3e-3),
+        Network("statistics", statistics_network(2, 2, 4, seed), 0.0),
+    ]
+
+
+@pytest.fixture
+def layout(networks):
+    return Layout(networks)
+
+
+def test_names_say_network_layer_and_weight(layout):
+    assert layout.names[:2] == ["actor/hidden_0/kernel", "actor/hidden_0/bias"]
+    assert "actor/log_deviation/bias" in layout.names
+    assert "critic_0/value/kernel" in layout.names
+    assert layout.names.count("log_temperature") == 1
+    assert layout.names[-6:] == [
+        f"statistics/{layer}/{weight}"
+        for layer in ("agent", "surrounding", "score")
+        for weight in ("kernel", "bias")
+    ]
+
+
+def test_a_network_applies_the_weights_handed_in_and_not_its_own(networks, layout):
+    inputs = tf.constant([[0.1, -0.2, 0.3, 0.5, -0.5]])
+    flat = layout.initial()
+    network = networks[1]
+    own = network(layout.split(tf.constant(flat))["critic_0"], inputs)
+    np.testing.assert_allclose(own, network.model(inputs), rtol=1e-6)
+    zeros = network(layout.split(tf.zeros_like(flat))["critic_0"], inputs)
+    np.testing.assert_array_equal(zeros, [[0.0]])
+
+
+def test_splitting_gives_back_each_weight_in_its_shape(networks, layout):
+    weights = layout.split(tf.constant(layout.initial()))
+    for network in (networks[0], networks[1], networks[3]):
+        for piece, variable in zip(weights[network.name], network.model.weights, strict=True):
+            np.testing.assert_array_equal(piece, variable.numpy())
+    assert weights["log_temperature"][0].shape == ()
+    assert float(weights["log_temperature"][0]) == -1.5
+    assert layout.size == len(layout.initial()) == sum(network.size for network in networks)
+
+
+def test_every_weight_has_the_learning_rate_of_its_network(networks, layout):
+    rates = layout.split(tf.constant(layout.learning_rates()))
+    for network in networks:
+        found = np.concatenate([np.ravel(piece) for piece in rates[network.name]])
+        np.testing.assert_array_equal(found, np.full(network.size, network.learning_rate, "f4"))
+
+
+def test_a_position_finds_the_weight_that_holds_it(layout):
+    start = 0
+    for name, array in layout.name_arrays(layout.initial()).items():
+        assert layout.name_at(start) == name
+        assert layout.name_at(start + array.size - 1) == name
+        start += array.size
+
+
+def test_arrays_by_name_survive_a_round_trip(layout):
+    flat = np.random.default_rng(1).normal(size=layout.size).astype(np.float32)
+    arrays = layout.name_arrays(flat)
+    shuffled = {name: arrays[name] for name in sorted(arrays)}
+    np.testing.assert_array_equal(layout.flatten(shuffled), flat)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda arrays: arrays.pop("critic_0/value/bias"), r"^critic_0/value/bias: missing$"),
+        (
+            lambda arrays: arrays.update({"critic_0/value/bias": np.zeros(2, np.float32)}),
+            r"^critic_0/value/bias: expected float32 \(1,\), found float32 \(2,\)$",
+        ),
+        (
+            lambda arrays: arrays.update({"actor/mean/bias": np.zeros(2, np.float64)}),
+            r"^actor/mean/bias: expected float32 \(2,\), found float64 \(2,\)$",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused_by_name(layout, change, says):
+    arrays = layout.name_arrays(layout.initial())
+    change(arrays)
+    with pytest.raises(ValueError, match=says):
+        layout.flatten(arrays)
+
+
+def test_two_networks_of_one_name_are_refused(networks):
+    with pytest.raises(ValueError, match="share a name"):
+        Layout([networks[1], networks[1]])

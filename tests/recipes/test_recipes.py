@@ -1,0 +1,127 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from music_tf import recipes
+from music_tf.config.environments import KNOWN
+from music_tf.config.fields import with_fields
+from music_tf.config.schema import DdpgConfig, SacConfig
+from music_tf.errors import UsageError
+
+NAMES = ("ddpg", "ddpg_her", "ddpg_music", "sac", "sac_her", "sac_music")
+
+
+def test_every_file_is_a_recipe():
+    files = Path(recipes.__file__).parent.glob("*.py")
+    assert recipes.names() == tuple(sorted(file.stem for file in files if file.stem != "__init__"))
+    assert set(NAMES) <= set(recipes.names())
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_a_recipe_says_in_one_sentence_what_it_does(name):
+    text = recipes.describe(name)
+    assert text.endswith(".")
+    assert len(text) <= 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_paper_preset_has_the_published_sizes(name):
+    config = recipes.resolve(name, "paper", "FetchPush-v4")
+    sizes = (config.workers, config.rollouts, config.cycles, config.updates, config.epochs)
+    assert sizes == (16, 2, 50, 40, 50)
+    assert config.replay.batch_size == 256
+    assert config.music.trajectories == 256
+    assert (config.agent.polyak, config.agent.polyak_every) == (0.95, "cycle")
+    assert config.agent.actor_learning_rate == config.agent.critic_learning_rate == 1e-3
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_the_laptop_preset_does_less_of_the_same(name):
+    paper, laptop = recipes.resolve(name, "paper"), recipes.resolve(name, "laptop")
+    assert laptop.workers % 2 == 0
+    assert laptop.workers * laptop.rollouts * laptop.cycles < 1600
+    assert (laptop.goals, laptop.rewards) == (paper.goals, paper.rewards)
+    assert laptop.agent.return_clip == paper.agent.return_clip
+
+
+@pytest.mark.parametrize("name", ["ddpg", "sac"])
+def test_baselines_take_the_task_reward_without_hindsight(name):
+    config = recipes.resolve(name, "paper")
+    assert (config.goals, config.rewards, config.replay.relabel_k) == ("environment", ("task",), 0)
+    assert config.agent.return_clip == "off"
+
+
+@pytest.mark.parametrize("name", ["ddpg_music", "sac_music"])
+def test_music_sees_no_task(name):
+    config = recipes.resolve(name, "paper")
+    assert (config.goals, config.rewards, config.replay.relabel_k) == ("zero", ("music",), 0)
+    assert config.music.shift == -1.0
+    assert config.music.pair_negatives == "random"
+
+
+@pytest.mark.parametrize("name", ["ddpg_her", "sac_her"])
+def test_hindsight_relabels_four_of_five(name):
+    config = recipes.resolve(name, "paper")
+    assert (config.replay.strategy, config.replay.relabel_k) == ("future", 4.0)
+
+
+def test_learners_are_what_the_names_say():
+    for name in NAMES:
+        kind = SacConfig if name.startswith("sac") else DdpgConfig
+        assert type(recipes.resolve(name).agent) is kind
+    assert recipes.resolve("ddpg_her").agent.return_clip == "auto"
+
+
+def test_the_released_sac_is_not_soft_and_sac_her_is():
+    released = recipes.resolve("sac", "paper").agent
+    assert (released.entropy_mode, released.actor_entropy, released.critics) == (
+        "batch_mean",
+        False,
+        1,
+    )
+    soft = recipes.resolve("sac_her", "paper")
+    assert (soft.agent.entropy_mode, soft.agent.actor_entropy) == ("next_state", True)
+    assert (soft.agent.critics, soft.agent.learn_temperature) == (2, True)
+    assert soft.agent.next_action == "main"
+    assert soft.exploration.sample
+
+
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+@pytest.mark.parametrize("name", ["sac", "sac_music"])
+def test_the_slide_has_a_larger_entropy_scale(name, preset):
+    assert recipes.resolve(name, preset, "FetchSlide-v4").agent.entropy_scale == 0.03
+    assert recipes.resolve(name, preset, "FetchPush-v4").agent.entropy_scale == 0.02
+
+
+def test_reaching_has_short_epochs():
+    assert recipes.resolve("ddpg_her", "paper", "FetchReach-v4").cycles == 10
+
+
+def test_the_environment_is_the_one_asked_for():
+    assert recipes.resolve("sac", env_id="music_tf/PointPush-v0").env_id == "music_tf/PointPush-v0"
+    assert recipes.resolve("sac").env_id in KNOWN
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("ddgp",), "ddpg"),
+        (("ddpg.py",), "ddpg"),
+        (("",), "RECIPE"),
+        (("ddpg", "labtop"), "did you mean laptop"),
+    ],
+)
+def test_unknown_names_are_refused(arguments, part):
+    with pytest.raises(UsageError, match=part):
+        recipes.resolve(*arguments)
+
+
+def test_dotted_names_replace_settings_at_any_depth():
+    before = recipes.resolve("ddpg")
+    after = with_fields(before, {"seed": 1, "agent.polyak": 0.5, "agent.critics": 2})
+    assert after == dataclasses.replace(
+        before, seed=1, agent=dataclasses.replace(before.agent, polyak=0.5, critics=2)
+    )
+    with pytest.raises(UsageError, match="polyak"):
+        with_fields(before, {"agent.polyak": 3.0})

@@ -1,0 +1,40 @@
+"""Made-up episodes whose numbers say where they come from."""
+
+import numpy as np
+
+from music_tf.types import Episodes, EnvSpec
+
+STEPS = 5
+SPEC = EnvSpec(
+    env_id="made up", observation_dim=4, goal_dim=2, action_dim=3, max_episode_steps=STEPS
+)
+
+
+def make_episodes(first, count=1, lengths=None, terminated=None, skills=1, seed=0):
+    """Episode e has 100 e + t + i / 10 in component i of state t, and -e as its goal."""
+    states, numbers = np.arange(STEPS + 1), np.arange(first, first + count)
+    length = np.full(count, STEPS) if lengths is None else np.array(lengths)
+    state = np.minimum(states, length[:, None])
+    base = 100.0 * numbers[:, None, None] + state[..., None]
+    observation = base + np.arange(SPEC.observation_dim) / 10.0
+    steps = base[:, :STEPS] + 0.5 + np.arange(SPEC.action_dim) / 10.0
+    over = np.arange(STEPS) >= length[:, None]
+    ended = np.zeros(count, np.bool_) if terminated is None else np.array(terminated)
+    return Episodes(
+        observation=observation.astype(np.float32),
+        achieved_goal=observation[..., :2].astype(np.float32),
+        desired_goal=np.repeat(-numbers[:, None], 2, axis=1).astype(np.float32),
+        action=np.where(over[..., None], 0.0, steps).astype(np.float32),
+        reward=np.where(over, 0.0, -7.0).astype(np.float32),
+        length=length.astype(np.int64),
+        terminated=ended,
+        success=ended.copy(),
+        skill=np.eye(skills, dtype=np.float32)[numbers % skills],
+        task=np.zeros(count, np.int64),
+        extras={},
+    )
+
+
+def goal_reward(achieved, desired):
+    """0 where the goals are equal, else -1."""
+    return np.where((achieved == desired).all(axis=-1), 0.0, -1.0)

@@ -1,0 +1,266 @@
+import numpy as np
+import pytest
+
+from music_tf.config.schema import ReplayConfig
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from tests.replay.episodes import SPEC, STEPS, goal_reward, make_episodes
+
+GAMMA = 0.9
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def shard_of(episodes, columns=(), **config):
+    return Shard(SPEC, 1, ReplayConfig(capacity=episodes * STEPS, **config), columns)
+
+
+def numbers_in(shard):
+    """Which made-up episodes the filled part holds."""
+    return (-shard.arrays["desired_goal"][: shard.size, 0]).astype(int).tolist()
+
+
+def buffer_of(*shards, **config):
+    config = ReplayConfig(**{"batch_size": 64, **config})
+    return ReplayBuffer(dict(enumerate(shards)), config, goal_reward, GAMMA, seed=1)
+
+
+def filled(count=6, **changes):
+    shard = shard_of(count)
+    shard.add(make_episodes(0, count, **changes), rng())
+    return shard
+
+
+def test_slots_fill_in_order():
+    shard = shard_of(4)
+    assert shard.capacity == 4
+    assert shard.add(make_episodes(0, 2), rng()).tolist() == [0, 1]
+    assert shard.add(make_episodes(2, 1), rng()).tolist() == [2]
+    assert (shard.size, numbers_in(shard)) == (3, [0, 1, 2])
+
+
+def test_capacity_counts_transitions_and_holds_at_least_one_episode():
+    assert Shard(SPEC, 1, ReplayConfig(capacity=4 * STEPS + STEPS - 1)).capacity == 4
+    assert Shard(SPEC, 1, ReplayConfig(capacity=1)).capacity == 1
+
+
+def test_an_insert_that_straddles_the_end_overwrites_what_was_there_before_it():
+    for seed in range(20):
+        shard = shard_of(4)
+        shard.add(make_episodes(0, 3), rng())
+        slots = shard.add(make_episodes(3, 3), rng(seed))
+        assert slots[0] == 3
+        assert set(slots[1:].tolist()) <= {0, 1, 2}
+        assert shard.size == 4
+        assert numbers_in(shard)[3] == 3
+
+
+def test_a_full_store_overwrites_uniformly_at_random_and_never_grows():
+    shard = shard_of(4)
+    shard.add(make_episodes(0, 4), rng())
+    slots = np.concatenate(
+        [shard.add(make_episodes(number, 2), rng(number)) for number in range(4, 1004, 2)]
+    )
+    assert shard.size == 4
+    counts = np.bincount(slots, minlength=4)
+    assert counts.sum() == 1000
+    assert (abs(counts - 250) < 70).all()  # five standard deviations, sqrt(1000 * 3/16) = 13.7
+
+
+def test_the_oldest_give_way_in_a_ring():
+    shard = shard_of(4, overwrite="oldest")
+    for number in range(7):
+        shard.add(make_episodes(number), rng())
+    assert numbers_in(shard) == [4, 5, 6, 3]
+    assert shard.add(make_episodes(7, 3), rng()).tolist() == [3, 0, 1]
+    assert numbers_in(shard) == [8, 9, 6, 7]
+
+
+def test_a_ring_starts_over_at_the_first_slot_when_an_insert_straddles_the_end():
+    shard = shard_of(4, overwrite="oldest")
+    shard.add(make_episodes(0, 3), rng())
+    assert shard.add(make_episodes(3, 3), rng()).tolist() == [3, 0, 1]
+    assert numbers_in(shard) == [4, 5, 2, 3]
+
+
+def test_what_is_stored_does_not_follow_its_source():
+    shard, episodes = shard_of(2, columns=[0]), make_episodes(1)
+    kept = {name: np.copy(array) for name, array in episodes._asdict().items() if name != "extras"}
+    shard.add(episodes, rng())
+    for name, array in kept.items():
+        source = getattr(episodes, name)
+        source[...] = 1 if source.dtype == np.bool_ else 77
+        np.testing.assert_array_equal(shard.arrays[name][:1], array)
+    np.testing.assert_array_equal(shard.trajectories[0, :, 0], kept["observation"][0, :, 0])
+
+
+def test_saved_rows_do_not_follow_the_store():
+    shard = filled(2)
+    rows = shard.rows(np.array([0]))
+    shard.add(make_episodes(8, 2), rng())
+    np.testing.assert_array_equal(rows["desired_goal"], [[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("overwrite", ["random", "oldest"])
+def test_a_restored_store_goes_on_bit_equal(overwrite):
+    config = {"overwrite": overwrite, "batch_size": 32, "relabel_k": 4.0}
+    one, other = (
+        buffer_of(*(shard_of(5, columns=[1, 3], overwrite=overwrite) for _ in range(2)), **config)
+        for _ in range(2)
+    )
+    saved = {0: [], 1: []}
+    for cycle in range(6):
+        one.add({w: make_episodes(2 * cycle + 50 * w, 2) for w in (0, 1)}, cycle)
+        if cycle in (0, 3, 5):
+            for worker, rows in one.unsaved().items():
+                saved[worker].append({name: np.copy(array) for name, array in rows.items()})
+            one.mark_saved()
+    for worker, rows in saved.items():
+        other.shards[worker].restore(rows)
+    for buffer in (one, other):
+        buffer.add({w: make_episodes(90 + 50 * w, 2) for w in (0, 1)}, 6)
+    for worker in (0, 1):
+        assert numbers_in(one.shards[worker]) == numbers_in(other.shards[worker])
+    np.testing.assert_equal(one.sample_transitions(3, 6), other.sample_transitions(3, 6))
+    np.testing.assert_equal(one.sample_trajectories(3, 4, 6), other.sample_trajectories(3, 4, 6))
+
+
+def test_only_what_is_new_is_unsaved():
+    buffer = buffer_of(shard_of(4))
+    assert buffer.unsaved() == {0: {}}
+    buffer.add({0: make_episodes(0, 2)}, 0)
+    assert buffer.unsaved()[0]["slots"].tolist() == [0, 1]
+    buffer.add({0: make_episodes(2, 1)}, 1)
+    assert buffer.unsaved()[0]["slots"].tolist() == [0, 1, 2]
+    buffer.mark_saved()
+    buffer.add({0: make_episodes(3, 1)}, 2)
+    assert buffer.unsaved()[0]["slots"].tolist() == [3]
+
+
+def test_transitions_fit_together():
+    batch = buffer_of(filled(), relabel_k=0.0).sample_transitions(3, 0)
+    assert batch.observation.shape == (3, 1, 64, 4)
+    number, time = batch.episode, batch.time
+    state = 100.0 * number + time
+    np.testing.assert_allclose(batch.observation[..., 0], state, rtol=1e-6)
+    np.testing.assert_allclose(batch.next_observation[..., 0], state + 1, rtol=1e-6)
+    np.testing.assert_allclose(batch.achieved_goal[..., 0], state, rtol=1e-6)
+    np.testing.assert_allclose(batch.next_achieved_goal[..., 0], state + 1, rtol=1e-6)
+    np.testing.assert_allclose(batch.action[..., 0], state + 0.5, rtol=1e-6)
+
+
+def test_k_zero_and_none_change_no_goal():
+    for config in ({"relabel_k": 0.0}, {"relabel_k": 4.0, "strategy": "none"}):
+        batch = buffer_of(filled(), **config).sample_transitions(3, 0)
+        np.testing.assert_array_equal(batch.desired_goal[..., 0], -batch.episode)
+        assert (batch.reward == -1.0).all()
+
+
+def test_every_new_goal_was_achieved_later_in_the_same_episode():
+    batch = buffer_of(filled(), relabel_k=4.0, batch_size=5000).sample_transitions(2, 0)
+    goal = batch.desired_goal[..., 0]
+    relabelled = goal != -batch.episode
+    assert relabelled.mean() == pytest.approx(0.8, abs=0.02)
+    state = np.round(goal - 100.0 * batch.episode)[relabelled]
+    assert (state > batch.time[relabelled]).all()
+    assert (state <= STEPS).all()
+    last = batch.time[relabelled] == STEPS - 1
+    assert last.any()
+    assert (state[last] == STEPS).all()
+
+
+def test_rewards_are_those_of_the_goal_reached_next_under_the_goal_given():
+    batch = buffer_of(filled(), relabel_k=4.0, batch_size=5000).sample_transitions(1, 0)
+    reached = np.round(batch.desired_goal[..., 0] - 100.0 * batch.episode) == batch.time + 1
+    np.testing.assert_array_equal(batch.reward, np.where(reached, 0.0, -1.0))
+    assert 0.2 < reached.mean() < 0.6  # 0.8 * (1 + 1/2 + 1/3 + 1/4 + 1/5) / 5 = 0.365
+
+
+def test_final_goals_are_those_of_the_last_valid_state():
+    shard = filled(4, lengths=[5, 3, 1, 2])
+    batch = buffer_of(shard, relabel_k=1e6, strategy="final").sample_transitions(3, 0)
+    length = shard.arrays["length"][batch.episode]
+    np.testing.assert_allclose(
+        batch.desired_goal[..., 0], 100.0 * batch.episode + length, rtol=1e-6
+    )
+
+
+def test_padding_is_never_sampled():
+    shard = filled(4, lengths=[5, 3, 1, 2])
+    for name in ("observation", "achieved_goal", "action"):
+        values = shard.arrays[name]
+        for episode, length in enumerate((5, 3, 1, 2)):
+            values[episode, length + (name != "action") :] = np.nan
+    batch = buffer_of(shard, relabel_k=4.0, batch_size=2000).sample_transitions(2, 0)
+    assert (batch.time < shard.arrays["length"][batch.episode]).all()
+    for name in ("observation", "next_observation", "achieved_goal", "desired_goal", "action"):
+        assert np.isfinite(getattr(batch, name)).all()
+    assert set(batch.time[batch.episode == 1]) == {0, 1, 2}
+
+
+def test_only_the_filled_part_is_sampled():
+    shard = shard_of(100)
+    shard.add(make_episodes(0, 2), rng())
+    buffer = buffer_of(shard)
+    assert set(np.ravel(buffer.sample_transitions(4, 0).episode)) == {0, 1}
+    columns, lengths = buffer.sample_trajectories(2, 50, 0)
+    assert columns.shape == (2, 1, 50, STEPS + 1, 0)
+    assert (lengths == STEPS).all()
+
+
+def test_the_discount_is_zero_at_true_terminations_alone():
+    shard = filled(4, lengths=[5, 3, 3, 5], terminated=[False, True, False, True])
+    batch = buffer_of(shard, batch_size=1000).sample_transitions(1, 0)
+    last = batch.time == shard.arrays["length"][batch.episode] - 1
+    ended = last & np.isin(batch.episode, [1, 3])
+    np.testing.assert_array_equal(batch.discount, np.where(ended, 0.0, np.float32(GAMMA)))
+    assert ended.any()
+    assert (last & ~ended).any()  # a time limit ends nothing
+
+
+def test_workers_draw_from_their_own_shards_with_their_own_numbers():
+    shards = [filled(), shard_of(6)]
+    shards[1].add(make_episodes(50, 6), rng())
+    batch = buffer_of(*shards).sample_transitions(2, 0)
+    assert (batch.observation[:, 0] < 600).all()
+    assert (batch.observation[:, 1] >= 5000).all()
+    assert (batch.episode[:, 0] != batch.episode[:, 1]).any()
+
+
+def test_batches_depend_on_worker_and_cycle_and_not_on_the_other_workers():
+    alone = ReplayBuffer({1: filled()}, ReplayConfig(batch_size=64), goal_reward, GAMMA, seed=1)
+    together = buffer_of(filled(), filled())
+    np.testing.assert_equal(
+        together.sample_transitions(3, 4).time[:, 1], alone.sample_transitions(3, 4).time[:, 0]
+    )
+    assert (alone.sample_transitions(3, 4).time != alone.sample_transitions(3, 5).time).any()
+    first, second = alone.sample_transitions(2, 4).time
+    assert (first != second).any()
+
+
+def test_trajectories_are_the_kept_columns_of_whole_episodes():
+    shard = shard_of(3, columns=[3, 0])
+    shard.add(make_episodes(0, 3, lengths=[5, 2, 4]), rng())
+    columns, lengths = buffer_of(shard).sample_trajectories(2, 40, 0)
+    assert columns.shape == (2, 1, 40, STEPS + 1, 2)
+    number = np.round(columns[..., 0, 1] / 100).astype(int)
+    assert set(np.ravel(number)) == {0, 1, 2}
+    np.testing.assert_array_equal(lengths, np.array([5, 2, 4])[number])
+    np.testing.assert_array_equal(columns, shard.arrays["observation"][number][..., [3, 0]])
+
+
+def test_fresh_transitions_are_as_many_as_steps_and_come_from_the_fresh_episodes():
+    buffer = buffer_of(filled(), relabel_k=4.0)
+    batch = buffer.sample_fresh(make_episodes(20, 3), worker=0, cycle=2)
+    assert batch.observation.shape == (3 * STEPS, 4)
+    assert (batch.observation >= 2000).all()
+    assert (batch.desired_goal > 0).any()  # relabelled
+    assert (batch.desired_goal < 0).any()
+
+
+def test_skills_follow_their_episodes():
+    shard = Shard(SPEC, 3, ReplayConfig(capacity=6 * STEPS))
+    shard.add(make_episodes(0, 6, skills=3), rng())
+    batch = buffer_of(shard).sample_transitions(1, 0)
+    np.testing.assert_array_equal(batch.skill.argmax(axis=-1), batch.episode % 3)

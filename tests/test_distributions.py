@@ -1,0 +1,76 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.distributions import sample_tanh_gaussian, tanh_gaussian
+
+
+@pytest.fixture(scope="module")
+def parts():
+    generator = np.random.default_rng(0)
+    mean = tf.constant(generator.uniform(-0.7, 0.7, (6, 4)), tf.float32)
+    log_deviation = tf.constant(generator.uniform(-3.0, -0.5, (6, 4)), tf.float32)
+    noise = tf.constant(generator.normal(size=(6, 4)), tf.float32)
+    return mean, log_deviation, noise
+
+
+def test_a_sample_is_the_tanh_of_mean_plus_scaled_noise():
+    found = sample_tanh_gaussian(*map(tf.constant, ([[0.5]], [[math.log(2.0)]], [[-1.0]])))
+    # x = 0.5 + 2 (-1) = -1.5; log N = -1/2 - log 2 - log(2 pi) / 2 = -2.112086
+    # log(1 - tanh(1.5)^2) = log(0.1807066) = -1.710880; log pi = -2.112086 + 1.710880
+    np.testing.assert_allclose(found.action, [[math.tanh(-1.5)]], rtol=1e-6)
+    np.testing.assert_allclose(found.log_density, [-0.401206], rtol=1e-5)
+
+
+def test_log_densities_agree_with_tensorflow_probability(parts):
+    mean, log_deviation, _ = parts
+    drawn = sample_tanh_gaussian(*parts)
+    reference = tanh_gaussian(mean, log_deviation)
+    assert np.abs(drawn.action).max() < 0.99
+    np.testing.assert_allclose(
+        drawn.log_density, reference.log_prob(drawn.action), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_log_densities_are_those_of_the_change_of_variables_in_double_precision(parts):
+    mean, log_deviation, noise = (np.asarray(part, np.float64) for part in parts)
+    raw = mean + np.exp(log_deviation) * noise
+    normal = -0.5 * noise**2 - log_deviation - 0.5 * np.log(2.0 * np.pi)
+    expected = np.sum(normal - np.log(1.0 - np.tanh(raw) ** 2), axis=-1)
+    np.testing.assert_allclose(sample_tanh_gaussian(*parts).log_density, expected, rtol=1e-4)
+
+
+def test_the_density_integrates_to_one():
+    noise = np.linspace(-6.0, 6.0, 2001)[:, None]
+    drawn = sample_tanh_gaussian(
+        tf.fill([2001, 1], 0.3), tf.fill([2001, 1], -1.0), tf.constant(noise, tf.float32)
+    )
+    density = np.exp(drawn.log_density.numpy())
+    assert np.trapezoid(density, drawn.action[:, 0].numpy()) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("raw", [-30.0, 30.0])
+def test_saturated_actions_have_finite_densities_and_gradients(raw):
+    mean, log_deviation = tf.Variable([[raw]]), tf.Variable([[2.0]])
+    with tf.GradientTape() as tape:
+        drawn = sample_tanh_gaussian(tf.identity(mean), tf.identity(log_deviation), tf.zeros([1, 1]))
+        value = tf.reduce_sum(drawn.log_density)
+    gradients = tape.gradient(value, [mean, log_deviation])
+    assert np.isfinite(drawn.log_density).all()
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+    # -2 - log(2 pi) / 2 - 2 (log 2 - 30) = 55.69
+    np.testing.assert_allclose(drawn.log_density, [55.6948], rtol=1e-4)
+
+
+def test_samples_are_reparameterised(parts):
+    mean, log_deviation, noise = (tf.Variable(part) for part in parts)
+    with tf.GradientTape() as tape:
+        action = sample_tanh_gaussian(
+            tf.identity(mean), tf.identity(log_deviation), tf.identity(noise)
+        ).action
+    on_mean, on_deviation = tape.gradient(action, [mean, log_deviation])
+    slope = 1.0 - np.square(action)
+    np.testing.assert_allclose(on_mean, slope, rtol=1e-4)
+    np.testing.assert_allclose(on_deviation, slope * np.exp(log_deviation) * noise, rtol=1e-4)

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from music_tf.config.schema import NormalizerConfig
+from music_tf.distributed import Communicator
+from music_tf.normalizer import Normalizer
+
+WIDE = NormalizerConfig(epsilon=1e-6, input_clip=1e6)
+
+
+def normalizer(size=1, config=WIDE):
+    return Normalizer(size, config, Communicator())
+
+
+def rows(*values):
+    """One component, workers by rows."""
+    return np.float32(values)[..., None]
+
+
+def test_before_any_row_the_mean_is_zero_and_the_deviation_one():
+    moments = normalizer(3).moments
+    np.testing.assert_array_equal(moments.mean, [0, 0, 0])
+    np.testing.assert_array_equal(moments.deviation, [1, 1, 1])
+
+
+def test_one_worker_averages_over_its_rows_and_a_row_of_zeros():
+    one = normalizer()
+    one.update(rows([1.0, 2.0, 6.0]), workers=1)
+    # mean (1 + 2 + 6) / (1 + 3) = 2.25; variance (1 + 4 + 36) / 4 - 2.25^2 = 5.1875
+    np.testing.assert_allclose(one.moments.mean, [2.25])
+    np.testing.assert_allclose(one.moments.deviation, [np.sqrt(5.1875)], rtol=1e-6)
+
+
+def test_with_more_workers_the_prior_row_weighs_as_much_as_they_are():
+    two = normalizer()
+    two.update(rows([1.0, 2.0], [6.0, 3.0]), workers=2)
+    # S / W = 12 / 2 = 6, 1 + N / W = 1 + 4 / 2 = 3, mean 2;
+    # S2 / W = (1 + 4 + 36 + 9) / 2 = 25, variance 25 / 3 - 4 = 13 / 3
+    np.testing.assert_allclose(two.moments.mean, [2.0])
+    np.testing.assert_allclose(two.moments.deviation, [np.sqrt(13 / 3)], rtol=1e-6)
+
+
+def test_updates_add_up():
+    parts, whole = normalizer(2), normalizer(2)
+    values = np.random.default_rng(0).normal(3.0, 2.0, (2, 10, 2)).astype(np.float32)
+    parts.update(values[:, :4], workers=2)
+    parts.update(values[:, 4:], workers=2)
+    whole.update(values, workers=2)
+    np.testing.assert_allclose(parts.state, whole.state, rtol=1e-12)
+    np.testing.assert_allclose(parts.moments.mean, whole.moments.mean, rtol=1e-6)
+
+
+def test_with_many_rows_the_moments_are_those_of_the_data():
+    values = np.random.default_rng(0).normal(3.0, 2.0, (1, 100_000, 1)).astype(np.float32)
+    many = normalizer()
+    many.update(values, workers=1)
+    np.testing.assert_allclose(many.moments.mean, [3.0], atol=0.02)
+    np.testing.assert_allclose(many.moments.deviation, [2.0], atol=0.02)
+
+
+def test_the_deviation_has_a_floor():
+    still = normalizer(config=NormalizerConfig(epsilon=0.01))
+    still.update(rows([0.0] * 9), workers=1)
+    np.testing.assert_allclose(still.moments.deviation, [0.01])
+
+
+def test_raw_values_are_bounded_before_they_count():
+    bounded = normalizer(config=NormalizerConfig(input_clip=2.0))
+    bounded.update(rows([100.0, -100.0, 2.0]), workers=1)
+    np.testing.assert_allclose(bounded.moments.mean, [2.0 / 4])  # (2 - 2 + 2) / (1 + 3)
+
+
+def test_a_restored_state_goes_on_bit_equal():
+    one, other = normalizer(2), normalizer(2)
+    values = np.random.default_rng(0).normal(size=(1, 7, 2)).astype(np.float32)
+    one.update(values, workers=1)
+    other.state = one.state
+    np.testing.assert_equal(other.moments, one.moments)
+    one.update(values + 1, workers=1)
+    other.update(values + 1, workers=1)
+    np.testing.assert_equal(other.moments, one.moments)
+
+
+def test_the_state_is_a_copy_and_a_fresh_one_restores_to_the_start():
+    one = normalizer()
+    one.state[:] = 7.0
+    np.testing.assert_array_equal(one.state, [0.0, 0.0, 1.0])
+    one.state = one.state
+    np.testing.assert_array_equal(one.moments.deviation, [1.0])
+
+
+def test_a_state_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"expected totals of shape \(3,\), got \(5,\)"):
+        normalizer(1).state = normalizer(2).state

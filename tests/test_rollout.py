@@ -1,0 +1,230 @@
+import numpy as np
+import pytest
+
+from music_tf.config.schema import ExplorationConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault, NumbersFault
+from music_tf.rollout import Conditions, GoalsAndSkills, Perturbation, perturbation, play
+
+STEPS = 30
+PUSH = "music_tf/PointPush-v0"
+
+
+def conditions(count, goals=None, skills=1, seed=0):
+    return Conditions(
+        np.arange(seed, seed + count), goals, np.eye(skills, dtype=np.float32)[[0] * count]
+    )
+
+
+def constant(*components):
+    def act(observation, goal, skill, noise):
+        return np.tile(np.float32(components), (len(observation), 1))
+
+    return act
+
+
+def exploration(episodes=4, seed=0, size=3, **config):
+    return perturbation(
+        ExplorationConfig(**config), [np.random.default_rng(seed)], (STEPS, episodes, size)
+    )
+
+
+class Faulty:
+    """Lockstep environments that spoil the chosen episodes for their first tries."""
+
+    def __init__(self, count, spoiled, at_step=5):
+        self.envs = LockstepEnvs(PUSH, count)
+        self.spec, self.spoiled, self.at_step = self.envs.spec, dict(spoiled), at_step
+        self.resets = []
+        self.taken = np.zeros(count, int)
+
+    def reset(self, indices, seeds, goals):
+        self.resets.append((list(indices), list(seeds), None if goals is None else goals.copy()))
+        self.taken[list(indices)] = 0
+        return self.envs.reset(indices, seeds, goals)
+
+    def step(self, actions, indices):
+        taken = self.envs.step(actions, indices)
+        self.taken[list(indices)] += 1
+        for row, index in enumerate(indices):
+            if self.spoiled.get(index, 0) > 0 and self.taken[index] == self.at_step:
+                self.spoiled[index] -= 1
+                taken.faults[row] = f"environment {index} burns"
+                taken.truncated[row] = True
+        return taken
+
+
+def test_an_episode_is_what_the_environment_says_step_by_step():
+    envs, other = LockstepEnvs(PUSH, 2), LockstepEnvs(PUSH, 1)
+    played = play(envs, constant(0.5, -0.25, 1.0), conditions(2, seed=3), None)
+    first = other.reset([0], [4])
+    np.testing.assert_array_equal(played.observation[1, 0], first.observation[0])
+    np.testing.assert_array_equal(played.desired_goal[1], first.desired_goal[0])
+    for step in range(STEPS):
+        taken = other.step(np.float32([[0.5, -0.25, 1.0]]), [0])
+        np.testing.assert_array_equal(played.observation[1, step + 1], taken.observation[0])
+        np.testing.assert_array_equal(played.achieved_goal[1, step + 1], taken.achieved_goal[0])
+        assert played.reward[1, step] == taken.reward[0]
+    assert played.success[1] == taken.success[0]
+    assert played.length.tolist() == [STEPS, STEPS]
+    assert not played.terminated.any()
+    np.testing.assert_array_equal(played.action[0], np.tile(np.float32([0.5, -0.25, 1]), (STEPS, 1)))
+
+
+def test_the_policy_sees_state_goal_skill_and_its_own_noise():
+    seen = []
+
+    def act(observation, goal, skill, noise):
+        seen.append((observation.copy(), goal.copy(), skill.copy(), noise.copy()))
+        return np.zeros([2, 3], np.float32)
+
+    chosen = conditions(2)._replace(skills=np.eye(3, dtype=np.float32)[[2, 0]])
+    explore = exploration(2, noise=0.0, random_probability=0.0)
+    played = play(LockstepEnvs(PUSH, 2), act, chosen, explore)
+    assert len(seen) == STEPS
+    for step, (observation, goal, skill, noise) in enumerate(seen):
+        np.testing.assert_array_equal(observation, played.observation[:, step])
+        np.testing.assert_array_equal(goal, played.desired_goal)
+        np.testing.assert_array_equal(skill, chosen.skills)
+        np.testing.assert_array_equal(noise, explore.policy[step])
+    np.testing.assert_array_equal(played.skill, chosen.skills)
+
+
+def test_zero_goals_are_stored_and_are_what_success_is_measured_by():
+    sampler = GoalsAndSkills(3, zero_goals=True, skills=1)
+    drawn = sampler.begin_episodes(np.random.default_rng(0), 4)
+    played = play(LockstepEnvs(PUSH, 4), constant(0.0, 0.0, 0.0), drawn, None)
+    np.testing.assert_array_equal(played.desired_goal, np.zeros([4, 3]))
+    distance = np.linalg.norm(played.achieved_goal[:, -1], axis=-1)
+    np.testing.assert_array_equal(played.success, distance <= 0.1)
+    assert (played.reward[~played.success] == -1.0).all()
+
+
+def test_on_fetch_zero_goals_are_never_reached():
+    drawn = GoalsAndSkills(3, zero_goals=True, skills=1).begin_episodes(np.random.default_rng(0), 1)
+    played = play(LockstepEnvs("FetchPush-v4", 1), constant(1.0, 0, 0, 0), drawn, None)
+    assert not played.success.any()
+    assert (played.desired_goal == 0.0).all()
+    assert (played.reward == -1.0).all()
+
+
+def test_an_episode_that_terminates_early_is_padded():
+    def to_goal(observation, goal, skill, noise):
+        """Takes hold of the disc and carries it to the goal."""
+        point, disc = observation[:, :2], observation[:, 3:5]
+        far = np.linalg.norm(disc - point, axis=-1, keepdims=True) > 0.12
+        way = np.where(far, disc - point, goal[:, :2] - disc)
+        return np.concatenate([np.clip(way / 0.1, -1, 1), np.where(far, -1.0, 1.0)], axis=-1)
+
+    envs = LockstepEnvs("music_tf/PointPushTerminating-v0", 6)
+    played = play(envs, to_goal, conditions(6, seed=10), None)
+    short = played.terminated
+    assert short.any()
+    assert (played.length[short] < STEPS).any()
+    assert (played.length[~short] == STEPS).all()
+    np.testing.assert_array_equal(played.success[short], True)
+    for episode in np.flatnonzero(short):
+        length = played.length[episode]
+        last = played.observation[episode, length]
+        assert played.reward[episode, length - 1] == 0.0
+        np.testing.assert_array_equal(
+            played.observation[episode, length:], np.tile(last, (STEPS + 1 - length, 1))
+        )
+        assert not played.action[episode, length:].any()
+        assert not played.reward[episode, length:].any()
+
+
+def test_a_spoiled_episode_is_played_again_under_its_goal_and_skill():
+    envs = Faulty(3, {1: 2})
+    chosen = conditions(3, seed=7)._replace(skills=np.eye(2, dtype=np.float32)[[0, 1, 0]])
+    played = play(envs, constant(0.3, 0.3, 0.0), chosen, None)
+    assert [(indices, seeds) for indices, seeds, _ in envs.resets] == [
+        ([0, 1, 2], [7, 8, 9]),
+        ([1], [9]),
+        ([1], [10]),
+    ]
+    for _, _, goals in envs.resets[1:]:
+        np.testing.assert_array_equal(goals, played.desired_goal[[1]])
+    undisturbed = play(LockstepEnvs(PUSH, 3), constant(0.3, 0.3, 0.0), chosen, None)
+    np.testing.assert_array_equal(played.desired_goal, undisturbed.desired_goal)
+    np.testing.assert_array_equal(played.observation[[0, 2]], undisturbed.observation[[0, 2]])
+    np.testing.assert_array_equal(played.skill, chosen.skills)
+    assert played.length.tolist() == [STEPS] * 3
+    again = LockstepEnvs(PUSH, 1).reset([0], [10]).observation
+    np.testing.assert_array_equal(played.observation[[1], 0], again)
+
+
+def test_goals_that_were_given_survive_a_retry():
+    goals = np.float32([[0.1, 0.2, 0.0], [0.0, 0.0, 0.0]])
+    played = play(Faulty(2, {0: 1}), constant(0, 0, 0), conditions(2, goals), None)
+    np.testing.assert_array_equal(played.desired_goal, goals)
+
+
+def test_four_failures_of_one_episode_end_the_run():
+    with pytest.raises(EnvironmentFault, match=r"(?s)4 tries at one episode .*environment 1 burns"):
+        play(Faulty(2, {1: 4}), constant(0, 0, 0), conditions(2), None)
+    play(Faulty(2, {1: 3}), constant(0, 0, 0), conditions(2), None)
+
+
+def test_an_action_that_is_not_finite_is_our_own_fault():
+    with pytest.raises(NumbersFault, match="non-finite"):
+        play(LockstepEnvs(PUSH, 1), constant(np.nan, 0, 0), conditions(1), None)
+
+
+def test_exploration_adds_noise_clips_and_replaces_whole_actions():
+    explore = Perturbation(
+        gaussian=np.float32([[[0.3, -0.2], [0.3, -0.2]]]),
+        replaced=np.array([[False, True]]),
+        uniform=np.float32([[[0.5, 0.5], [-0.7, 0.9]]]),
+        policy=np.zeros([1, 2, 2], np.float32),
+    )
+    # (0.9 + 0.3 -> 1, 0.1 - 0.2 = -0.1) is kept, the other row is replaced altogether
+    found = explore(np.float32([[0.9, 0.1], [0.9, 0.1]]), 0)
+    np.testing.assert_allclose(found, [[1.0, -0.1], [-0.7, 0.9]], rtol=1e-6)
+
+
+def test_exploration_has_the_configured_size():
+    drawn = exploration(500, noise=0.2, random_probability=0.3)
+    assert drawn.gaussian.std() == pytest.approx(0.2, rel=0.02)
+    assert drawn.replaced.mean() == pytest.approx(0.3, abs=0.02)
+    assert drawn.uniform.std() == pytest.approx(1 / np.sqrt(3), rel=0.02)
+    assert np.abs(drawn.uniform).max() <= 1.0
+    assert drawn.policy.std() == pytest.approx(1.0, rel=0.02)
+
+
+def test_without_noise_the_policy_is_played_as_it_is():
+    explore = exploration(2, noise=0.0, random_probability=0.0)
+    played = play(LockstepEnvs(PUSH, 2), constant(0.5, 0.0, -0.5), conditions(2), explore)
+    np.testing.assert_array_equal(played.action, np.tile(np.float32([0.5, 0, -0.5]), (2, STEPS, 1)))
+
+
+def test_what_is_stored_is_the_action_that_was_taken():
+    explore = exploration(2, noise=0.5, random_probability=0.5)
+    played = play(LockstepEnvs(PUSH, 2), constant(0.5, 0.0, -0.5), conditions(2), explore)
+    for step in range(STEPS):
+        expected = explore(np.tile(np.float32([0.5, 0.0, -0.5]), (2, 1)), step)
+        np.testing.assert_array_equal(played.action[:, step], expected)
+
+
+def test_each_worker_explores_from_its_own_generator():
+    config, shape = ExplorationConfig(), (STEPS, 2, 3)
+    generators = [np.random.default_rng(seed) for seed in (1, 2)]
+    both = perturbation(config, generators, shape)
+    alone = perturbation(config, [np.random.default_rng(2)], shape)
+    for part, own in zip(both, alone, strict=True):
+        np.testing.assert_array_equal(part[:, 2:], own)
+    assert (both.gaussian[:, :2] != both.gaussian[:, 2:]).any()
+
+
+def test_skills_are_uniform_or_pinned():
+    drawn = GoalsAndSkills(3, zero_goals=False, skills=4).begin_episodes(
+        np.random.default_rng(0), 4000
+    )
+    assert drawn.goals is None
+    np.testing.assert_array_equal(drawn.skills.sum(axis=1), np.ones(4000))
+    assert (abs(drawn.skills.sum(axis=0) - 1000) < 137).all()  # five deviations, sqrt(750) = 27.4
+    assert len(set(drawn.seeds.tolist())) > 3990
+    pinned = GoalsAndSkills(3, zero_goals=False, skills=4, pinned=2)
+    np.testing.assert_array_equal(
+        pinned.begin_episodes(np.random.default_rng(0), 3).skills, np.eye(4)[[2, 2, 2]]
+    )
