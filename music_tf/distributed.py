@@ -13,6 +13,7 @@ from music_tf.launched import launched_world_size
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+
 class Communicator:
     """Collective operations over all ranks; every rank calls each of them in the same order.
 
@@ -42,6 +43,27 @@ class Communicator:
     def is_root(self) -> bool:
         """Whether this rank prints, logs and writes checkpoints."""
         return self.rank == 0
+
+    @property
+    def library(self) -> str | None:
+        """First line of what the MPI library says of itself; None where MPI is not loaded."""
+        if self._comm is None:
+            return None
+        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
+
+        return str(MPI.Get_library_version().splitlines()[0])
+
+    def all_arrive(self, seconds: float) -> bool:
+        """Whether every rank calls this within some seconds; the others may wait elsewhere."""
+        if self._comm is None:
+            return True
+        arrival = self._comm.Ibarrier()
+        end = time.monotonic() + seconds
+        while not arrival.Test():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True
 
     def local_workers(self, workers: int) -> range:
         """Returns the workers that live on this rank, an equal share for each.

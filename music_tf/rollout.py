@@ -36,7 +36,9 @@ class ConditionSampler(Protocol):
 class GoalsAndSkills:
     """Zero or environment goals, and skills from a uniform prior or one of them pinned."""
 
-    def __init__(self, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None):
+    def __init__(
+        self, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None
+    ) -> None:
         self._goal_dim = goal_dim
         self._zero_goals = zero_goals
         self._skills = skills
@@ -62,11 +64,14 @@ class Perturbation(NamedTuple):
     def __call__(self, action: Array, step: int) -> Array:
         """Returns the action that is taken in place of the policy's, [E, A]."""
         noisy = np.clip(action + self.gaussian[step], -1.0, 1.0)
-        return np.where(self.replaced[step][:, None], self.uniform[step], noisy)
+        taken: Array = np.where(self.replaced[step][:, None], self.uniform[step], noisy)
+        return taken
 
 
 def perturbation(
-    config: ExplorationConfig, generators: Sequence[np.random.Generator], shape: tuple[int, int, int]
+    config: ExplorationConfig,
+    generators: Sequence[np.random.Generator],
+    shape: tuple[int, int, int],
 ) -> Perturbation:
     """Draws the exploration of each worker's episodes from its own generator.
 
@@ -114,7 +119,22 @@ def play(
         if not pending:
             return record.episodes()
     index = pending[0]
-    raise EnvironmentFault(f"{MAX_ATTEMPTS} tries at one episode failed, the last with\n{faults[index]}")
+    raise EnvironmentFault(
+        f"{MAX_ATTEMPTS} tries at one episode failed, the last with\n{faults[index]}"
+    )
+
+
+def padded(episodes: Episodes) -> Episodes:
+    """Returns the episodes with everything beyond their length padded: states repeat the last."""
+    length = episodes.length[:, None]
+    last = np.minimum(np.arange(episodes.observation.shape[1]), length)[..., None]
+    over = np.arange(episodes.action.shape[1]) >= length
+    return episodes._replace(
+        observation=np.take_along_axis(episodes.observation, last, axis=1),
+        achieved_goal=np.take_along_axis(episodes.achieved_goal, last, axis=1),
+        action=np.where(over[..., None], np.float32(0.0), episodes.action),
+        reward=np.where(over, np.float32(0.0), episodes.reward),
+    )
 
 
 class _Record:
@@ -134,16 +154,13 @@ class _Record:
         self._skill = conditions.skills
 
     def episodes(self) -> Episodes:
-        """Returns the finished episodes, states after the end repeated."""
-        states = np.arange(self.observation.shape[1])
-        last = np.minimum(states, self.length[:, None])[..., None]
-        over = np.arange(self.action.shape[1]) >= self.length[:, None]
-        return Episodes(
-            observation=np.take_along_axis(self.observation, last, axis=1),
-            achieved_goal=np.take_along_axis(self.achieved_goal, last, axis=1),
+        """Returns the finished episodes, padded."""
+        played = Episodes(
+            observation=self.observation,
+            achieved_goal=self.achieved_goal,
             desired_goal=self.desired_goal,
-            action=np.where(over[..., None], np.float32(0.0), self.action),
-            reward=np.where(over, np.float32(0.0), self.reward),
+            action=self.action,
+            reward=self.reward,
             length=self.length,
             terminated=self.terminated,
             lost=np.zeros_like(self.terminated),
@@ -152,6 +169,7 @@ class _Record:
             task=np.zeros_like(self.length),
             extras={},
         )
+        return padded(played)
 
 
 def _attempt(

@@ -37,5 +37,5 @@ def main(arguments: list[str]) -> int:
     prepare_tensorflow(available_cores())
     from music_tf.training.inspection import evaluate_run  # noqa: PLC0415 - TensorFlow
 
-    evaluate_run(run, episodes, **({} if env_id is None else {"typed_env_id": env_id}))
+    evaluate_run(run, episodes, env_id)
     return EXIT_DONE

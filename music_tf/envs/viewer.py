@@ -9,7 +9,6 @@ import numpy.typing as npt
 from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault
 
-
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
     "Fetch": ((1.28, 0.75, 0.5), {"distance": 1.45, "azimuth": 140.0, "elevation": -28.0}),

@@ -68,7 +68,7 @@ class Music:
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
         """Samples trajectories beside a shuffled copy of their surroundings, and the coin."""
         coins = [
-            stream(self._seed, "music/coin", worker, cycle).random(updates) < 0.5
+            stream(self._seed, "music/coin", worker, cycle).integers(2, size=updates) == 1
             for worker in replay.shards
         ]
         swapped = np.stack(coins, axis=1)
@@ -76,9 +76,7 @@ class Music:
             swapped = np.ones_like(swapped)
         feed: dict[str, np.ndarray] = {"swapped": swapped}
         if self._config.train:
-            columns, lengths = replay.sample_trajectories(
-                updates, self._config.trajectories, cycle
-            )
+            columns, lengths = replay.sample_trajectories(updates, self._config.trajectories, cycle)
             order = np.stack(
                 [
                     self._permutations(worker, cycle, lengths[:, index], columns.shape[3])
@@ -106,8 +104,8 @@ class Music:
             tf.stack([agent, agent], axis=1),
             tf.stack([surrounding, surrounding]),
         )
-        negatives = "all_pairs" if self._config.pair_negatives == "all_pairs" else "swap"
-        return tf.stop_gradient(pair_bound(scores, negatives, feed["swapped"]))
+        all_pairs = self._config.pair_negatives == "all_pairs"
+        return tf.stop_gradient(pair_bound(scores, feed["swapped"], all_pairs))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns minus the mean bound over trajectories, [W]."""
@@ -164,9 +162,7 @@ class Music:
         score = tf.tanh(tf.matmul(hidden, score_kernel) + score_bias)
         return tf.reshape(score, rows.shape[:-1])
 
-    def _permutations(
-        self, worker: int, cycle: int, lengths: IntArray, states: int
-    ) -> IntArray:
+    def _permutations(self, worker: int, cycle: int, lengths: IntArray, states: int) -> IntArray:
         """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.
 
         A uniform permutation restricted to the first n states is uniform on them, so that one

@@ -27,9 +27,7 @@ class Skill:
 
     name = "skill"
 
-    def __init__(
-        self, config: SkillConfig, columns: Sequence[int], skills: int, seed: int
-    ) -> None:
+    def __init__(self, config: SkillConfig, columns: Sequence[int], skills: int, seed: int) -> None:
         """Builds the discriminator.
 
         Args:
@@ -81,7 +79,5 @@ class Skill:
         return -likelihood, {"skill/log_likelihood": likelihood, "skill/accuracy": accuracy}
 
     def _logits(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
-        rows = self.networks[0](
-            weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]])
-        )
+        rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
         return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])

@@ -1,7 +1,5 @@
 """Variational lower bounds on mutual information."""
 
-from typing import Literal
-
 import tensorflow as tf
 
 
@@ -31,9 +29,7 @@ def donsker_varadhan(
     return joint - tf.math.log(marginal)
 
 
-def pair_bound(
-    scores: tf.Tensor, negatives: Literal["swap", "all_pairs"], swapped: tf.Tensor
-) -> tf.Tensor:
+def pair_bound(scores: tf.Tensor, swapped: tf.Tensor, all_pairs: bool) -> tf.Tensor:
     r"""The same bound on the two states of a transition, N = 2.
 
     With T_ij the score of agent state t + i beside surrounding state t + j:
@@ -42,12 +38,12 @@ def pair_bound(
 
     when the negatives are swapped, the same with T_00 and T_11 in the logarithm when the
     permutation happens to be the identity, which makes m <= 0, and the mean over all four
-    combinations for `all_pairs`.
+    combinations with `all_pairs`.
 
     Args:
         scores: T_ij in [-1, 1], shape [2, 2, W, B].
-        negatives: `all_pairs`, or `swap` for the two forms that `swapped` chooses between.
-        swapped: True where a worker's whole batch is swapped, shape [W].
+        swapped: True where the negatives of a worker's whole batch are swapped, shape [W].
+        all_pairs: Takes all four combinations as negatives, whatever `swapped` says.
 
     Returns:
         m in nats, shape [W, B].
@@ -57,6 +53,6 @@ def pair_bound(
     weights = tf.exp(scores)
     diagonal = 0.5 * (weights[0, 0] + weights[1, 1])
     crossed = 0.5 * (weights[0, 1] + weights[1, 0])
-    if negatives == "all_pairs":
+    if all_pairs:
         return joint - tf.math.log(0.5 * (diagonal + crossed))
     return joint - tf.math.log(tf.where(swapped[:, None], crossed, diagonal))

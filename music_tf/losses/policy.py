@@ -6,7 +6,8 @@ import tensorflow as tf
 def deterministic_policy_loss(q: tf.Tensor, action: tf.Tensor, action_l2: float) -> tf.Tensor:
     r"""Deterministic policy gradient (Silver et al., 2014) with a penalty on large actions.
 
-    .. math:: L_\pi = -\frac{1}{B}\sum_b Q(s_b, \pi(s_b)) + \lambda \frac{1}{BA}\sum_{b,i} \pi_i(s_b)^2
+    .. math:: L_\pi = -\frac{1}{B} \sum_b Q(s_b, \pi(s_b))
+        + \lambda \frac{1}{BA} \sum_{b,i} \pi_i(s_b)^2
 
     Args:
         q: Value of the policy's own actions, differentiable in them, shape [W, B].

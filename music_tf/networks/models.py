@@ -64,9 +64,9 @@ def critic(
 def statistics_network(
     agent_dim: int, surrounding_dim: int, hidden_size: int, seed: np.random.Generator
 ) -> keras.Model:
-    """The MINE network T(x, y) of MUSIC: maps [R, agent] and [R, surrounding] to (-1, 1), [R, 1].
+    r"""The MINE network T(x, y) of MUSIC: maps [R, agent] and [R, surrounding] to (-1, 1), [R, 1].
 
-    .. math:: T(x, y) = \\tanh(v^T \\operatorname{relu}(A x + a + B y + b) + c)
+    .. math:: T(x, y) = \tanh(v^T \operatorname{relu}(A x + a + B y + b) + c)
     """
     agent = keras.Input([agent_dim])
     surrounding = keras.Input([surrounding_dim])

@@ -119,9 +119,7 @@ class Layout:
             tf.reshape(piece, shape) for piece, shape in zip(pieces, self._shapes, strict=True)
         ]
         weights = iter(shaped)
-        return {
-            network.name: [next(weights) for _ in network.shapes] for network in self.networks
-        }
+        return {network.name: [next(weights) for _ in network.shapes] for network in self.networks}
 
     def name_at(self, position: int) -> str:
         """Returns the name of the weight that holds a position of the flat vector."""

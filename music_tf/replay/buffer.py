@@ -7,7 +7,7 @@ import numpy as np
 from music_tf.config.schema import ReplayConfig
 from music_tf.randomness import stream
 from music_tf.replay.relabel import choose_goals
-from music_tf.types import Array, Episodes, EnvSpec, IntArray, Transition
+from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
 
 GoalReward = Callable[[Array, Array], Array]
 """Rewards [N] of achieved goals [N, G] under desired goals [N, G]."""
@@ -142,7 +142,9 @@ class ReplayBuffer:
         """
         shape = (updates, self._config.batch_size)
         batches = [
-            self._sample(shard.arrays, shard.size, shape, stream(self._seed, purpose, worker, cycle))
+            self._sample(
+                shard.arrays, shard.size, shape, stream(self._seed, purpose, worker, cycle)
+            )
             for worker, shard in self.shards.items()
         ]
         return Transition(*(np.stack(fields, axis=1) for fields in zip(*batches, strict=True)))
@@ -153,9 +155,7 @@ class ReplayBuffer:
         generator = stream(self._seed, "replay/fresh", worker, cycle)
         return self._sample(_named(episodes), len(episodes.length), (count,), generator)
 
-    def sample_trajectories(
-        self, updates: int, count: int, cycle: int
-    ) -> tuple[Array, IntArray]:
+    def sample_trajectories(self, updates: int, count: int, cycle: int) -> tuple[Array, IntArray]:
         """Draws whole trajectories of the kept columns with their lengths.
 
         Returns:

@@ -1,7 +1,7 @@
 """Builds the parts of a run from its configuration: learner, reward terms, bounds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -35,12 +35,7 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
     Raises:
         UsageError: MUSIC where nothing says what the robot's surroundings are.
     """
-    makers = {
-        "task": lambda: TaskReward(config.task),
-        "music": lambda: _music(config, envs),
-        "skill": lambda: _skill(config, envs),
-    }
-    return [makers[name]() for name in config.rewards]
+    return [_TERMS[name](config, envs) for name in config.rewards]
 
 
 def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) -> Learner:
@@ -108,8 +103,7 @@ def _music(config: Config, envs: LockstepEnvs) -> Music:
             "surroundings."
         )
         raise UsageError(
-            f"{config.env_id}: {reason}\n"
-            "for example: --music.agent 0 1 2 --music.surrounding 3 4 5"
+            f"{config.env_id}: {reason}\nfor example: --music.agent 0 1 2 --music.surrounding 3 4 5"
         )
     gain = envs.info.music_gain if config.music.gain is None else config.music.gain
     scale = _input_scale(config, envs, split) if config.music.normalize_inputs else None
@@ -120,6 +114,18 @@ def _skill(config: Config, envs: LockstepEnvs) -> Skill:
     split = split_of(config, envs.spec, envs.info)
     columns = split.surrounding if split else tuple(range(envs.spec.observation_dim))
     return Skill(config.skill, columns, config.skills, config.seed)
+
+
+def _task(config: Config, envs: LockstepEnvs) -> TaskReward:
+    del envs
+    return TaskReward(config.task)
+
+
+_TERMS: Mapping[str, Callable[[Config, LockstepEnvs], RewardTerm]] = {
+    "task": _task,
+    "music": _music,
+    "skill": _skill,
+}
 
 
 def _input_scale(config: Config, envs: LockstepEnvs, split: SplitSpec) -> tuple[Array, Array]:

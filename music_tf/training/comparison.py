@@ -11,9 +11,7 @@ from music_tf.types import Array, Metrics
 EPISODES = 100
 
 
-def compare(
-    trainer: Trainer, comm: Communicator, episodes: int = EPISODES
-) -> dict[str, Metrics]:
+def compare(trainer: Trainer, comm: Communicator, episodes: int = EPISODES) -> dict[str, Metrics]:
     """Evaluates three policies on the same episodes; every rank must call it together.
 
     Returns:

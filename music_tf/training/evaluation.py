@@ -48,27 +48,27 @@ def evaluate(
         to what the size of a batch does to the last bits of an action.
     """
     total, width = len(conditions.seeds), len(envs)
-    result: list[np.ndarray] = []
+    result: dict[str, np.ndarray] = {}
     for start in range(comm.rank * width, total, comm.size * width):
         wanted = np.arange(start, start + width) % total
         goals = None if conditions.goals is None else conditions.goals[wanted]
         batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
-        fields = play(envs, policy, batch, None)[:-1]
-        if not result:
-            result = [np.zeros([total, *field.shape[1:]], field.dtype) for field in fields]
+        played = play(envs, policy, batch, None)._asdict()
+        del played["extras"]
         kept = min(width, total - start)
-        for whole, field in zip(result, fields, strict=True):
-            whole[start : start + kept] = field[:kept]
-    shapes = comm.share([(field.shape, field.dtype.str) for field in result])
-    if not result:
-        result = [np.zeros(shape, np.dtype(kind)) for shape, kind in shapes]
-    summed = [
-        comm.sum_in_place(field.astype(np.int64)).astype(np.bool_)
-        if field.dtype == np.bool_
-        else comm.sum_in_place(field)
-        for field in result
-    ]
-    return Episodes(*summed, extras={})
+        for name, values in played.items():
+            rows = result.setdefault(name, np.zeros([total, *values.shape[1:]], values.dtype))
+            rows[start : start + kept] = values[:kept]
+    layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
+    whole = {name: result.get(name, np.zeros(shape, kind)) for name, shape, kind in layout}
+    return Episodes(**{name: _summed(values, comm) for name, values in whole.items()}, extras={})
+
+
+def _summed(values: np.ndarray, comm: Communicator) -> np.ndarray:
+    """Adds up what each rank played; all others hold zeros there."""
+    if values.dtype == np.bool_:
+        return comm.sum_in_place(values.astype(np.int64)).astype(np.bool_)
+    return comm.sum_in_place(values)
 
 
 def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:

@@ -95,10 +95,8 @@ def load_run(
         epoch, env_steps = (int(meta["counters"][name]) for name in ("epoch", "env_steps"))
     except (ValueError, KeyError, TypeError) as error:
         trainer.envs.close()
-        text = f"meta: {error!r}" if isinstance(error, (KeyError, TypeError)) else str(error)
-        raise UsageError(f"{run}: the checkpoint does not fit {run.name}/config.json\n{text}") from (
-            error
-        )
+        text = str(error) if isinstance(error, ValueError) else f"counters: {error!r}"
+        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{text}") from error
     return LoadedRun(run, stored, trainer, comm, trainer.policy(), epoch, env_steps)
 
 

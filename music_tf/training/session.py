@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
@@ -63,7 +62,6 @@ class Session:
         self._progress.banner(_banner(command, comm, directory.path))
         self._trainer = Trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
-        self._rows: list[dict[str, Any]] = []
         self._row: Metrics = {}
         self._best = float("-inf")
         if command.resume:
@@ -104,11 +102,11 @@ class Session:
         epoch = self._trainer.counters.epoch
         self._row = row
         self._trainer.update.check_equal()
+        if self._writer is not None:
+            self._writer.write({name: row.get(name) for name in METRICS})
         if epoch % self._config.checkpoint_every == 0:
             self._save()
         self._keep_best(row)
-        if self._writer is not None:
-            self._writer.write(row)
         self._progress.epoch(row)
         if self._comm.any(stop_requested()) and epoch < self._config.epochs:
             self._stop()
@@ -145,7 +143,7 @@ class Session:
         workers = {_worker_name(worker): worker for worker in self._trainer.replay.shards}
         restored = self._checkpoints.restore(sorted(workers))
         if restored is None:
-            _LOGGER.warning("no checkpoint yet in %s: starting at the beginning", self._directory)
+            _LOGGER.warning("%s holds no checkpoint: starting anew", self._directory.checkpoints)
             return
         self._trainer.load(restored.arrays, restored.meta)
         self._best = float(restored.meta["best_success_rate"])
@@ -207,9 +205,7 @@ def _by_metric(
     policies: Mapping[str, Mapping[str, float]],
 ) -> dict[str, dict[str, float | None]]:
     names = dict.fromkeys(name for row in policies.values() for name in row)
-    return {
-        name: {policy: row.get(name) for policy, row in policies.items()} for name in names
-    }
+    return {name: {policy: row.get(name) for policy, row in policies.items()} for name in names}
 
 
 def _banner(command: TrainCommand, comm: Communicator, path: Path) -> list[str]:

@@ -16,9 +16,9 @@ from music_tf.intrinsic.music import Music
 from music_tf.normalizer import Normalizer
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.rollout import GoalsAndSkills, Policy, perturbation, play
+from music_tf.rollout import GoalsAndSkills, Policy, padded, perturbation, play
 from music_tf.training.assembly import build_learner, build_terms, discount, split_of
-from music_tf.training.behaviour import support_lost_at, summarize, visited_cells
+from music_tf.training.behaviour import summarize, support_lost_at, visited_cells
 from music_tf.training.evaluation import evaluate, evaluation_conditions
 from music_tf.training.policy import Actor
 from music_tf.training.update import Feed, Inputs, Schedules, Update
@@ -81,9 +81,7 @@ class Trainer:
         shards = {
             worker: Shard(spec, config.skills, config.replay, columns) for worker in self._workers
         }
-        self.replay = ReplayBuffer(
-            shards, config.replay, self.envs.goal_reward, gamma, config.seed
-        )
+        self.replay = ReplayBuffer(shards, config.replay, self.envs.goal_reward, gamma, config.seed)
         self.observations = Normalizer(spec.observation_dim, config.normalizer, comm)
         self.goals = Normalizer(spec.goal_dim, config.normalizer, comm)
         self.log = EpochLog()
@@ -123,9 +121,9 @@ class Trainer:
     ) -> Metrics:
         """Plays evaluation episodes, by default with the present policy; all ranks together.
 
-        Skills take turns, unless `skill` pins one of them. Success is measured under the environment's goals where training was, and behaviour
+        Success is measured under the environment's goals where training was, and behaviour
         under the goals of training: a policy that knew only zero goals does anything under
-        others.
+        others. Skills take turns, unless `skill` pins one of them.
         """
         zero_goals = self.config.goals == "zero"
         conditions = evaluation_conditions(
@@ -169,9 +167,11 @@ class Trainer:
             f"targets/{name}": array
             for name, array in update.targets_layout.name_arrays(update.targets.numpy()).items()
         }
-        named["normalizer/observation"] = self.observations.state
-        named["normalizer/goal"] = self.goals.state
-        return named
+        return {
+            **named,
+            "normalizer/observation": self.observations.state,
+            "normalizer/goal": self.goals.state,
+        }
 
     def meta(self) -> dict[str, Any]:
         """Returns counters and what else JSON can hold."""
@@ -258,9 +258,7 @@ class Trainer:
             for index, worker in enumerate(self._workers)
         }
         self.replay.add(by_worker, cycle)
-        fresh = [
-            self.replay.sample_fresh(own, worker, cycle) for worker, own in by_worker.items()
-        ]
+        fresh = [self.replay.sample_fresh(own, worker, cycle) for worker, own in by_worker.items()]
         self.observations.update(np.stack([batch.observation for batch in fresh]), config.workers)
         self.goals.update(np.stack([batch.desired_goal for batch in fresh]), config.workers)
         return episodes
@@ -373,7 +371,8 @@ def _cut_where_lost(episodes: Episodes, envs: LockstepEnvs) -> Episodes:
     """Cuts each episode after the step that takes the object off its support."""
     first = support_lost_at(episodes.observation, episodes.length, envs.info)
     lost = (first >= 1) & (first <= episodes.length)
-    return episodes._replace(length=np.where(lost, first, episodes.length), lost=lost)
+    length = np.where(lost, first, episodes.length)
+    return padded(episodes._replace(length=length, lost=lost))
 
 
 def _group(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:

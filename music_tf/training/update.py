@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -58,6 +58,9 @@ class Schedules(NamedTuple):
 
     terms: Mapping[str, tf.Tensor]
     entropy: tf.Tensor
+
+
+_Loop: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
 
 
 class Update:
@@ -175,25 +178,27 @@ class Update:
     def _reduced_updates(
         self, feed: Feed, inputs: Inputs, schedules: Schedules, updates: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        totals, lows, highs = 0.0, [], []
+        totals = np.zeros(0)
+        lows, highs = [], []
         for index in range(updates):
             number = tf.constant(index)
             gradient, values, low, high = self._run_gradient(feed, number, inputs, schedules)
             self._comm.sum_into(gradient.numpy(), self._reduced)
             norm = self._run_apply(tf.convert_to_tensor(self._reduced))
-            totals = totals + np.append(values.numpy(), norm.numpy() / self._comm.size)
+            shares = np.append(values.numpy(), norm.numpy() / self._comm.size)
+            totals = shares if index == 0 else totals + shares
             lows.append(low.numpy())
             highs.append(high.numpy())
             if int(self.step.numpy()) % DESYNC_INTERVAL == 0:
                 self.check_equal()
-        return np.asarray(totals), np.min(lows, axis=0), np.max(highs, axis=0)
+        return totals, np.min(lows, axis=0), np.max(highs, axis=0)
 
     def _all_updates(
         self, feed: Feed, inputs: Inputs, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         updates = feed.transitions.reward.shape[0]
 
-        def body(index: tf.Tensor, sums: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> tuple:
+        def body(index: tf.Tensor, sums: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> _Loop:
             gradient, values, lowest, highest = self._gradient(feed, index, inputs, schedules)
             norm = self._apply(gradient)
             sums += tf.concat([values, [norm]], axis=0)

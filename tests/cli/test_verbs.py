@@ -142,11 +142,11 @@ def stand_in(monkeypatch, module, name):
 
 
 def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
-    calls = stand_in(monkeypatch, "music_tf.training.evaluation", "evaluate_run")
+    calls = stand_in(monkeypatch, "music_tf.training.inspection", "evaluate_run")
     assert run_verb(["evaluate", "latest"]) == 0
     assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
     latest = stored_run.parent / "latest"
-    assert calls == [((latest, 100), {}), ((stored_run, 7), {})]
+    assert calls == [((latest, 100, None), {}), ((stored_run, 7, None), {})]
 
 
 def test_play_passes_its_options_on(stored_run, monkeypatch):

@@ -10,7 +10,7 @@ SPEC = EnvSpec(
 )
 
 
-def make_episodes(first, count=1, lengths=None, terminated=None, skills=1, seed=0):
+def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skills=1):
     """Episode e has 100 e + t + i / 10 in component i of state t, and -e as its goal."""
     states, numbers = np.arange(STEPS + 1), np.arange(first, first + count)
     length = np.full(count, STEPS) if lengths is None else np.array(lengths)
@@ -28,6 +28,7 @@ def make_episodes(first, count=1, lengths=None, terminated=None, skills=1, seed=
         reward=np.where(over, 0.0, -7.0).astype(np.float32),
         length=length.astype(np.int64),
         terminated=ended,
+        lost=np.zeros(count, np.bool_) if lost is None else np.array(lost),
         success=ended.copy(),
         skill=np.eye(skills, dtype=np.float32)[numbers % skills],
         task=np.zeros(count, np.int64),

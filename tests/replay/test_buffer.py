@@ -219,6 +219,15 @@ def test_the_discount_is_zero_at_true_terminations_alone():
     assert (last & ~ended).any()  # a time limit ends nothing
 
 
+def test_a_lost_object_is_marked_at_its_last_step_and_nothing_is_bootstrapped_there():
+    shard = filled(3, lengths=[5, 3, 4], lost=[False, True, False])
+    batch = buffer_of(shard, batch_size=1000).sample_transitions(1, 0)
+    expected = (batch.episode == 1) & (batch.time == 2)
+    assert expected.any()
+    np.testing.assert_array_equal(batch.lost, expected)
+    np.testing.assert_array_equal(batch.discount, np.where(expected, 0.0, np.float32(GAMMA)))
+
+
 def test_workers_draw_from_their_own_shards_with_their_own_numbers():
     shards = [filled(), shard_of(6)]
     shards[1].add(make_episodes(50, 6), rng())

@@ -1,0 +1,33 @@
+"""Draws one evaluation episode of a run as a row of pictures: `film_strip.py RUN FILE.png`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from music_tf.cli.exits import guarded, leave
+from music_tf.cli.process import available_cores, prepare_tensorflow
+from music_tf.cli.runs import find_run
+from music_tf.errors import EXIT_DONE
+
+
+def main() -> int:
+    """Writes the picture and returns 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", help="run directory, or latest")
+    parser.add_argument("out", type=Path, help="the .png to write")
+    parser.add_argument("--episode", type=int, default=1, help="which, from 1 (default 1)")
+    parser.add_argument("--frames", type=int, default=6, help="how many pictures (default 6)")
+    parser.add_argument("--skill", type=int, default=0, help="which skill, from 0 (default 0)")
+    parser.add_argument("--env-id", help="repeats module:Id of your own environment")
+    given = parser.parse_args()
+    run = find_run(given.run)
+    prepare_tensorflow(available_cores())
+    from music_tf.viewing.strip import film_strip  # noqa: PLC0415 - TensorFlow
+
+    film_strip(run, given.out, given.episode, given.frames, given.skill, given.env_id)
+    sys.stdout.write(f"{given.out}\n")
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    leave(guarded(main))

@@ -1,0 +1,97 @@
+"""Random minibatches and weights for learners of any configuration."""
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.base import Batch
+from music_tf.networks.parameters import Layout
+
+WORKERS, ROWS, INPUTS, ACTIONS = 2, 5, 6, 3
+
+
+def random(*shape, seed=0):
+    return tf.constant(np.random.default_rng(seed).normal(size=shape), tf.float32)
+
+
+def make_batch(seed=0):
+    discount = np.full([WORKERS, ROWS], 0.9, np.float32)
+    discount[0, 1] = 0.0
+    return Batch(
+        inputs=random(WORKERS, ROWS, INPUTS, seed=seed),
+        next_inputs=random(WORKERS, ROWS, INPUTS, seed=seed + 1),
+        action=tf.tanh(random(WORKERS, ROWS, ACTIONS, seed=seed + 2)),
+        reward=random(WORKERS, ROWS, seed=seed + 3),
+        discount=tf.constant(discount),
+    )
+
+
+def make_noise(seed=9):
+    names = ("policy", "next_policy")
+    return {
+        name: random(WORKERS, ROWS, ACTIONS, seed=seed + index) for index, name in enumerate(names)
+    }
+
+
+class Case:
+    """A learner with random weights, other target weights and a batch."""
+
+    def __init__(self, learner, seed=0):
+        self.learner = learner
+        self.layout = Layout(learner.networks)
+        self.targets_layout = Layout(learner.target_networks)
+        generator = np.random.default_rng(seed)
+        initial = self.layout.initial()
+        self.flat = tf.Variable(initial + 0.05 * generator.normal(size=initial.shape).astype("f4"))
+        size = self.targets_layout.size
+        self.target_flat = tf.Variable(
+            initial[:size] + 0.05 * generator.normal(size=size).astype("f4")
+        )
+        self.batch, self.noise = make_batch(seed), make_noise(seed + 9)
+
+    def losses(self, entropy_weight=0.5):
+        return self.learner.losses(
+            self.layout.split(tf.identity(self.flat)),
+            self.targets_layout.split(tf.identity(self.target_flat)),
+            self.batch,
+            self.noise,
+            tf.constant(entropy_weight),
+        )
+
+    @property
+    def weights(self):
+        return self.layout.split(tf.identity(self.flat))
+
+    @property
+    def targets(self):
+        return self.targets_layout.split(tf.identity(self.target_flat))
+
+    def gradients(self, **changes):
+        """Gradient of the total loss by network, and with respect to the targets."""
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(self.losses(**changes).total)
+        on_flat, on_targets = tape.gradient(total, [self.flat, self.target_flat])
+        return self.by_network(on_flat), on_targets
+
+    def gradient_of(self, function):
+        """Gradient by network of a loss that is a function of the weights by network."""
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(function(self.layout.split(tf.identity(self.flat))))
+        return self.by_network(tape.gradient(value, self.flat))
+
+    def by_network(self, flat):
+        pieces = self.layout.split(tf.convert_to_tensor(flat))
+        return {
+            name: np.concatenate([np.ravel(piece) for piece in parts])
+            for name, parts in pieces.items()
+        }
+
+    def network(self, name):
+        return next(network for network in self.learner.networks if network.name == name)
+
+    def q(self, weights, inputs, action):
+        """Values [C, W, B] from the Keras models, one critic after the other."""
+        names = [name for name in weights if name.startswith("critic")]
+        rows = tf.reshape(tf.concat([inputs, action], -1), [-1, INPUTS + ACTIONS])
+        return tf.stack(
+            [tf.reshape(self.network(n)(weights[n], rows), [WORKERS, ROWS]) for n in names]
+        )

@@ -1,0 +1,111 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.agents.ddpg import Ddpg
+from music_tf.config.schema import DdpgConfig
+from tests.agents.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+
+FREE = (-math.inf, math.inf)
+
+
+def case_of(bounds=FREE, **config):
+    config = DdpgConfig(**{"hidden_sizes": (8, 8), "action_l2": 0.7, **config})
+    return Case(Ddpg(config, INPUTS, ACTIONS, bounds, np.random.default_rng(0)))
+
+
+def policy(case, weights, inputs):
+    rows = case.network("actor")(weights["actor"], tf.reshape(inputs, [-1, INPUTS]))
+    return tf.reshape(rows, [WORKERS, ROWS, ACTIONS])
+
+
+def target(case):
+    batch = case.batch
+    action = policy(case, case.targets, batch.next_inputs)
+    lowest = tf.reduce_min(case.q(case.targets, batch.next_inputs, action), axis=0)
+    return batch.reward + batch.discount * lowest
+
+
+@pytest.mark.parametrize("critics", [1, 3])
+def test_the_critic_regresses_on_what_the_target_networks_say(critics):
+    case = case_of(critics=critics)
+    q = case.q(case.weights, case.batch.inputs, case.batch.action)
+    errors = np.square(target(case) - q)  # [C, W, B]
+    metrics = case.losses().metrics
+    np.testing.assert_allclose(
+        metrics["train/critic_loss"], errors.mean(axis=2).sum(axis=0), rtol=1e-5
+    )
+    np.testing.assert_allclose(metrics["train/mean_q"], q.numpy().mean(axis=(0, 2)), rtol=1e-4)
+
+
+def test_targets_are_bounded():
+    case = case_of(bounds=(-0.25, 0.25))
+    q = case.q(case.weights, case.batch.inputs, case.batch.action)
+    clipped = np.clip(target(case), -0.25, 0.25)
+    assert not np.array_equal(clipped, target(case))
+    expected = np.square(clipped - q[0]).mean(axis=1)
+    np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("critics", [1, 2])
+def test_each_network_gets_the_gradient_of_its_own_loss_alone(critics):
+    case = case_of(critics=critics)
+    batch, fixed, y = case.batch, case.weights, target(case)
+
+    def critic_loss(weights):
+        q = case.q(weights, batch.inputs, batch.action)
+        return tf.reduce_sum(tf.reduce_mean(tf.square(y - q), axis=2))
+
+    def actor_loss(weights):
+        action = policy(case, weights, batch.inputs)
+        lowest = tf.reduce_min(case.q(fixed, batch.inputs, action), axis=0)
+        return -tf.reduce_mean(lowest, 1) + 0.7 * tf.reduce_mean(tf.square(action), [1, 2])
+
+    found, _ = case.gradients()
+    of_critic, of_actor = case.gradient_of(critic_loss), case.gradient_of(actor_loss)
+    for index in range(critics):
+        name = f"critic_{index}"
+        np.testing.assert_allclose(found[name], of_critic[name], atol=1e-6)
+    np.testing.assert_allclose(found["actor"], of_actor["actor"], atol=1e-6)
+    assert np.abs(found["actor"]).max() > 1e-3
+
+
+def test_no_gradient_reaches_the_targets():
+    _, on_targets = case_of(critics=2).gradients()
+    assert on_targets is None
+
+
+def test_the_total_is_the_sum_of_both_losses():
+    losses = case_of().losses()
+    expected = losses.metrics["train/critic_loss"] + losses.metrics["train/actor_loss"]
+    np.testing.assert_allclose(losses.total, expected, rtol=1e-6)
+    assert losses.total.shape == (WORKERS,)
+
+
+def test_everything_has_a_target_and_learns_at_its_own_rate():
+    learner = case_of(critics=2, actor_learning_rate=0.1, critic_learning_rate=0.2).learner
+    rates = [(network.name, network.learning_rate) for network in learner.networks]
+    assert rates == [("actor", 0.1), ("critic_0", 0.2), ("critic_1", 0.2)]
+    assert [network.name for network in learner.target_networks] == [name for name, _ in rates]
+
+
+def test_critics_of_an_ensemble_start_different():
+    weights = case_of(critics=2).learner.networks
+    assert (weights[1].initial != weights[2].initial).any()
+
+
+def test_acting_ignores_noise_and_stays_within_bounds():
+    case = case_of()
+    inputs = 100.0 * random(50, INPUTS)
+    quiet = case.learner.act(case.weights, inputs, None)
+    np.testing.assert_array_equal(quiet, case.learner.act(case.weights, inputs, random(50, ACTIONS)))
+    assert np.abs(quiet).max() <= 1.0
+    np.testing.assert_allclose(
+        quiet, case.network("actor")(case.weights["actor"], inputs), rtol=1e-6
+    )
+
+
+def test_it_draws_nothing():
+    assert case_of().learner.draws([np.random.default_rng(0)], 3, 4) == {}

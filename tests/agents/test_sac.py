@@ -1,0 +1,178 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.agents.sac import Sac
+from music_tf.config.schema import SacConfig
+from music_tf.distributions import sample_tanh_gaussian
+from tests.agents.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+
+FREE = (-math.inf, math.inf)
+PAPER = {
+    "critics": 2,
+    "entropy_mode": "next_state",
+    "actor_entropy": True,
+    "learn_temperature": True,
+    "next_action": "main",
+}
+
+
+def case_of(bounds=FREE, seed=0, **config):
+    defaults = {"hidden_sizes": (8, 8), "action_l2": 0.0, "entropy_clip": (-5.0, 5.0)}
+    config = SacConfig(**{**defaults, "entropy_scale": 0.3, **config})
+    return Case(Sac(config, INPUTS, ACTIONS, bounds, np.random.default_rng(0)), seed)
+
+
+def sample(case, weights, inputs, noise):
+    mean, log_deviation = case.network("actor")(
+        weights["actor"], tf.reshape(inputs, [-1, INPUTS])
+    )
+    shape = [WORKERS, ROWS, ACTIONS]
+    return sample_tanh_gaussian(tf.reshape(mean, shape), tf.reshape(log_deviation, shape), noise)
+
+
+def target(case, proposer, entropy=0.0):
+    """Reward plus what is given, plus the discounted value of the proposer's next action."""
+    batch = case.batch
+    action = sample(case, proposer, batch.next_inputs, case.noise["next_policy"]).action
+    lowest = tf.reduce_min(case.q(case.targets, batch.next_inputs, action), axis=0)
+    return batch.reward + entropy + batch.discount * lowest
+
+
+def critic_loss(case, y):
+    q = case.q(case.weights, case.batch.inputs, case.batch.action)
+    return np.square(y - q).mean(axis=2).sum(axis=0)
+
+
+@pytest.mark.parametrize("critics", [1, 2])
+@pytest.mark.parametrize("next_action", ["target", "main"])
+def test_next_actions_come_from_the_chosen_actor(critics, next_action):
+    case = case_of(critics=critics, entropy_mode="off", next_action=next_action)
+    proposer = case.targets if next_action == "target" else case.weights
+    expected = critic_loss(case, target(case, proposer))
+    np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
+    other = case.weights if next_action == "target" else case.targets
+    assert np.abs(critic_loss(case, target(case, other)) - expected).max() > 1e-4
+
+
+@pytest.mark.parametrize("mode", ["batch_mean", "per_sample"])
+def test_the_entropy_reward_is_that_of_the_main_actor_at_the_state_before(mode):
+    case = case_of(entropy_mode=mode)
+    drawn = sample(case, case.weights, case.batch.inputs, case.noise["policy"])
+    rho = np.clip(-0.3 * drawn.log_density.numpy(), -5.0, 5.0)
+    if mode == "batch_mean":
+        rho = np.repeat(rho.mean(axis=1, keepdims=True), ROWS, axis=1)
+    expected = critic_loss(case, target(case, case.targets, 0.5 * rho))
+    found = case.losses(entropy_weight=0.5).metrics["train/critic_loss"]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_without_entropy_its_weight_changes_nothing():
+    case = case_of(entropy_mode="off")
+    one, other = (case.losses(entropy_weight=weight).total for weight in (0.0, 1.0))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_the_soft_target_takes_off_the_log_density_of_the_next_action():
+    case = case_of(**PAPER, temperature=0.4)
+    # the weights of a case are perturbed, and so is the logarithm of its temperature
+    alpha = math.exp(float(case.weights["log_temperature"][0]))
+    following = sample(case, case.weights, case.batch.next_inputs, case.noise["next_policy"])
+    entropy = -alpha * case.batch.discount * following.log_density
+    expected = critic_loss(case, target(case, case.weights, entropy))
+    np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("config", [{}, {"entropy_mode": "per_sample"}, PAPER])
+def test_each_network_gets_the_gradient_of_its_own_loss_alone(config):
+    case = case_of(**config)
+    batch, fixed = case.batch, case.weights
+    names = [name for name in fixed if name.startswith("critic")]
+    alpha = math.exp(float(fixed["log_temperature"][0]))
+    drawn = sample(case, fixed, batch.inputs, case.noise["policy"])
+    if config == PAPER:
+        after = sample(case, fixed, batch.next_inputs, case.noise["next_policy"])
+        y = target(case, fixed, -alpha * batch.discount * after.log_density)
+    else:
+        rho = np.clip(-0.3 * drawn.log_density.numpy(), -5.0, 5.0)
+        rho = rho if config else np.repeat(rho.mean(axis=1, keepdims=True), ROWS, axis=1)
+        y = target(case, case.targets, 0.5 * rho)
+
+    def value_loss(weights):
+        q = case.q(weights, batch.inputs, batch.action)
+        return tf.reduce_sum(tf.reduce_mean(tf.square(y - q), axis=2))
+
+    def policy_loss(weights):
+        drawn = sample(case, weights, batch.inputs, case.noise["policy"])
+        lowest = tf.reduce_min(case.q(fixed, batch.inputs, drawn.action), axis=0)
+        entropy = alpha * drawn.log_density if config == PAPER else 0.0
+        return tf.reduce_mean(entropy - lowest, axis=1)
+
+    found, on_targets = case.gradients(entropy_weight=0.5)
+    assert on_targets is None
+    expected = case.gradient_of(value_loss)
+    for name in names:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+    np.testing.assert_allclose(found["actor"], case.gradient_of(policy_loss)["actor"], atol=1e-5)
+    assert np.abs(found["actor"]).max() > 1e-3
+
+
+def test_the_temperature_follows_the_gap_to_the_entropy_wanted():
+    case = case_of(**PAPER, target_entropy_per_action=-2.0)
+    alpha = math.exp(float(case.weights["log_temperature"][0]))
+    drawn = sample(case, case.weights, case.batch.inputs, case.noise["policy"])
+    # -alpha (mean log pi - 2 A), summed over the workers
+    expected = -alpha * np.sum(drawn.log_density.numpy().mean(axis=1) - 2.0 * ACTIONS)
+    found, _ = case.gradients()
+    np.testing.assert_allclose(found["log_temperature"], [expected], rtol=1e-4)
+    metrics = case.losses().metrics
+    np.testing.assert_allclose(metrics["train/temperature"], [alpha] * WORKERS, rtol=1e-6)
+    np.testing.assert_allclose(
+        metrics["train/entropy"], -drawn.log_density.numpy().mean(axis=1), rtol=1e-5
+    )
+
+
+def test_a_fixed_temperature_gets_no_gradient_and_no_step():
+    case = case_of(**{**PAPER, "learn_temperature": False})
+    assert case.gradients()[0]["log_temperature"].tolist() == [0.0]
+    assert case.network("log_temperature").learning_rate == 0.0
+    assert case_of(**PAPER, temperature_learning_rate=0.01).network(
+        "log_temperature"
+    ).learning_rate == pytest.approx(0.01)
+
+
+def test_the_temperature_starts_as_configured():
+    network = case_of(temperature=0.4).network("log_temperature")
+    np.testing.assert_allclose(network.initial, [math.log(0.4)], rtol=1e-6)
+
+
+def test_the_temperature_has_no_target_network():
+    learner = case_of(critics=2).learner
+    targets = [network.name for network in learner.target_networks]
+    assert targets == ["actor", "critic_0", "critic_1"]
+    assert [network.name for network in learner.networks] == [*targets, "log_temperature"]
+
+
+def test_acting_takes_the_squashed_mean_or_a_sample():
+    case = case_of()
+    inputs, noise = random(40, INPUTS), random(40, ACTIONS, seed=5)
+    mean, log_deviation = case.network("actor")(case.weights["actor"], inputs)
+    act = case.learner.act
+    np.testing.assert_allclose(act(case.weights, inputs, None), np.tanh(mean), rtol=1e-5)
+    sampled = act(case.weights, inputs, noise)
+    expected = np.tanh(mean + np.exp(log_deviation) * noise)
+    np.testing.assert_allclose(sampled, expected, rtol=1e-4, atol=1e-6)
+    assert np.abs(sampled).max() <= 1.0
+
+
+def test_noise_is_drawn_for_each_worker_from_its_own_generator():
+    draws = case_of().learner.draws
+    both = draws([np.random.default_rng(1), np.random.default_rng(2)], 3, 4)
+    alone = draws([np.random.default_rng(2)], 3, 4)
+    assert set(both) == {"policy", "next_policy"}
+    for name, noise in both.items():
+        assert noise.shape == (3, 2, 4, ACTIONS)
+        np.testing.assert_array_equal(noise[:, 1], alone[name][:, 0])
+    assert (both["policy"] != both["next_policy"]).all()

@@ -1,0 +1,77 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.config.schema import TaskConfig
+from music_tf.intrinsic.base import Mixing, schedule_value
+from music_tf.intrinsic.task import TaskReward
+from music_tf.types import Transition
+
+MUSIC = Mixing(5000.0, (0.0, 1.0), -1.0, ((0.0, 1.0),))
+PUBLISHED = ((0.0, 0.2), (24.0, 0.2), (200.0, 1.0))
+
+
+def mixed(mixing, rewards, weight=1.0):
+    return mixing(tf.constant(rewards, tf.float32), tf.constant(weight)).numpy()
+
+
+def test_a_term_is_scaled_clipped_shifted_and_weighted_in_this_order():
+    # 0.5 * (clip(5000 * (-0.1, 1e-4, 0.3), 0, 1) - 1) = 0.5 * ((0, 0.5, 1) - 1)
+    np.testing.assert_allclose(mixed(MUSIC, [-0.1, 1e-4, 0.3], 0.5), [-0.5, -0.25, 0.0], atol=1e-6)
+
+
+def test_the_skill_term_of_the_release_pays_between_minus_one_and_zero():
+    skill = Mixing(0.5, (-1.0, 0.0), 0.0, ((0.0, 1.0),))
+    # 0.5 log(1/5) = -0.8047; 0.5 log(1/100) = -2.3 -> -1
+    np.testing.assert_allclose(
+        mixed(skill, np.log([1 / 5, 1 / 100, 1.0])), [-0.804719, -1.0, 0.0], rtol=1e-5
+    )
+
+
+def test_bounds_are_the_least_and_the_most_that_a_term_can_pay_at_any_time():
+    assert MUSIC.bounds == (-1.0, 0.0)
+    # weights 0.2 and 1 times (clip + shift) = (-1, 0)
+    assert MUSIC._replace(weight=PUBLISHED).bounds == (-1.0, 0.0)
+    assert MUSIC._replace(shift=0.0, weight=((0.0, 0.5),)).bounds == (0.0, 0.5)
+    # a negative weight turns the ends round: -2 * (-1, 0) = (2, 0), 1 * (-1, 0)
+    assert MUSIC._replace(weight=((0.0, 1.0), (9.0, -2.0))).bounds == (-1.0, 2.0)
+    assert Mixing(1.0, (-math.inf, 0.0), 0.0, ((0.0, 1.0),)).bounds == (-math.inf, 0.0)
+
+
+def test_a_term_that_never_weighs_anything_is_bounded_by_zero():
+    unbounded = Mixing(1.0, (-math.inf, math.inf), 0.0, ((0.0, 0.0),))
+    assert unbounded.bounds == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_no_raw_reward_leaves_the_bounds(weight):
+    rewards = np.concatenate([np.linspace(-2, 2, 101), [-1e9, 1e9]])
+    found = mixed(MUSIC, rewards, weight)
+    assert found.min() >= -weight - 1e-6
+    assert found.max() <= 0.0
+
+
+@pytest.mark.parametrize(
+    ("epoch", "value"),
+    [
+        (-1, 0.2),
+        (0, 0.2),
+        (24, 0.2),
+        (112, 0.6),  # half way from 24 to 200, so 0.2 + 0.8 / 2
+        (200, 1.0),
+        (10_000, 1.0),
+    ],
+)
+def test_schedules_are_linear_between_their_points_and_constant_outside(epoch, value):
+    assert schedule_value(PUBLISHED, epoch) == pytest.approx(value)
+
+
+def test_the_task_reward_is_the_replayed_one():
+    batch = Transition(*[None] * len(Transition._fields))._replace(reward=tf.constant([[-1.0, 0.0]]))
+    term = TaskReward(TaskConfig(scale=2.0, clip=(-1.5, 0.0), shift=0.5))
+    assert term.networks == ()
+    reward = term.reward({}, batch, {})
+    np.testing.assert_array_equal(reward, [[-1.0, 0.0]])
+    np.testing.assert_allclose(mixed(term.mixing, reward), [[-1.0, 0.5]])  # -2 -> -1.5 + 0.5

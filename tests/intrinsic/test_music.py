@@ -1,0 +1,306 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.losses.mutual_information import donsker_varadhan
+from music_tf.networks.parameters import Layout
+from tests.intrinsic.carried import (
+    CENTRE,
+    STEPS,
+    carried_episodes,
+    music,
+    replay_of,
+    train,
+    transitions,
+    weights_of,
+)
+
+COINS = {"swapped": tf.constant([True, False])}
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def observations(workers=2, rows=30, seed=0):
+    """Two states [W, B, 25] between which gripper and object both move."""
+    generator = rng(seed)
+    before = generator.normal(size=(workers, rows, 25))
+    before[..., :6] = np.tile(CENTRE, 2) + generator.normal(0.0, 0.1, (workers, rows, 6))
+    after = before + generator.normal(0.0, 0.03, before.shape)
+    return before.astype(np.float32), after.astype(np.float32)
+
+
+def keras_scores(term, weights, agent, surrounding):
+    rows = [np.reshape(values, (-1, 3)) for values in (agent, surrounding)]
+    return tf.reshape(term.networks[0](weights["statistics"], *rows), agent.shape[:-1])
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (2, 5, 3), (2, 3, 4, 3)])
+def test_scores_are_those_of_the_keras_model(shape):
+    term = music()
+    for seed in (None, 1):
+        weights = weights_of(term, seed)
+        agent, surrounding = (
+            tf.constant(rng(index).normal(size=shape), tf.float32) for index in (0, 1)
+        )
+        found = term._score(weights["statistics"], agent, surrounding)
+        expected = keras_scores(term, weights, agent, surrounding)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert np.std(found) > 0.01
+
+
+@pytest.mark.parametrize("negatives", ["random", "swap", "all_pairs"])
+def test_the_reward_is_the_bound_on_the_two_states_of_a_transition(negatives):
+    term = music(pair_negatives=negatives)
+    weights = weights_of(term, 3)
+    states = observations()
+    score = {
+        (i, j): keras_scores(term, weights, x[..., :3], y[..., 3:6]).numpy().astype(np.float64)
+        for i, x in enumerate(states)
+        for j, y in enumerate(states)
+    }
+    joint = 0.5 * (score[0, 0] + score[1, 1])
+    same = 0.5 * (np.exp(score[0, 0]) + np.exp(score[1, 1]))
+    crossed = 0.5 * (np.exp(score[0, 1]) + np.exp(score[1, 0]))
+    marginal = np.stack([crossed[0], same[1]])  # worker 0 is swapped, worker 1 is not
+    if negatives == "all_pairs":
+        marginal = 0.5 * (same + crossed)
+    found = term.reward(weights, transitions(*states), COINS)
+    np.testing.assert_allclose(found, joint - np.log(marginal), atol=1e-6)
+
+
+@pytest.mark.parametrize("still", [slice(0, 3), slice(3, 6)], ids=["gripper", "object"])
+@pytest.mark.parametrize("negatives", ["swap", "all_pairs"])
+def test_a_still_object_or_gripper_pays_nothing(still, negatives):
+    term = music(pair_negatives=negatives)
+    before, after = observations()
+    after[..., still] = before[..., still]
+    for seed in range(5):
+        reward = term.reward(weights_of(term, seed), transitions(before, after), COINS)
+        assert np.max(reward) <= 1e-6
+
+
+def test_only_the_positions_of_gripper_and_object_matter():
+    term = music()
+    weights = weights_of(term)
+    before, after = observations()
+    expected = term.reward(weights, transitions(before, after), COINS)
+    for states in (before, after):
+        states[..., 6:] += rng(5).normal(size=states[..., 6:].shape)
+    np.testing.assert_array_equal(term.reward(weights, transitions(before, after), COINS), expected)
+    after[..., 5] += 0.01
+    assert (term.reward(weights, transitions(before, after), COINS) != expected).numpy().all()
+
+
+def test_no_gradient_passes_through_the_reward():
+    term = music()
+    flat = tf.Variable(Layout(term.networks).initial())
+    with tf.GradientTape() as tape:
+        weights = Layout(term.networks).split(tf.identity(flat))
+        reward = term.reward(weights, transitions(*observations()), COINS)
+    assert tape.gradient(reward, flat) is None
+
+
+def test_about_half_of_the_batches_pay_nothing_since_they_share_a_coin():
+    term, replay = music(train=False), replay_of(0.5, 0.5, count=2)
+    swapped = term.feed(replay, 1000, 0)["swapped"]
+    assert swapped.shape == (1000, 2)
+    assert abs(swapped.mean() - 0.5) < 0.056  # five deviations of 2000 coins
+    agree = np.mean(swapped[:, 0] == swapped[:, 1])
+    assert abs(agree - 0.5) < 0.08  # workers toss their own
+    assert (term.feed(replay, 1000, 1)["swapped"] != swapped).any()
+    # with T = tanh(relu(|x| + |y|) - 1) something pays under the swap, nothing without it
+    weights = weights_of(term, 3)
+    states = transitions(*observations())
+    paid = [np.max(term.reward(weights, states, {"swapped": tf.fill([2], coin)}), axis=1)
+            for coin in (True, False)]
+    assert (paid[0] > 1e-4).all()
+    assert (paid[1] <= 1e-6).all()
+
+
+@pytest.mark.parametrize("negatives", ["swap", "all_pairs"])
+def test_other_negatives_need_no_coin(negatives):
+    term, replay = music(train=False, pair_negatives=negatives), replay_of(0.5, count=2)
+    if negatives == "swap":
+        assert term.feed(replay, 100, 0)["swapped"].all()
+    weights, states = weights_of(term), transitions(*observations())
+    first, second = (
+        term.reward(weights, states, {"swapped": tf.constant(coins)})
+        for coins in ([True, True], [False, False])
+    )
+    assert np.array_equal(first, second) == (negatives == "all_pairs")
+
+
+def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_time():
+    term, replay = music(), replay_of(0.5, 0.0)
+    feed = {name: values[0] for name, values in term.feed(replay, 3, 0).items()}
+    weights = weights_of(term, 1)
+    agent, surrounding = np.split(feed["trajectories"], 2, axis=-1)
+    assert agent.shape == (2, 32, STEPS + 1, 3)
+    for rows, shuffled in ((surrounding, feed["shuffled"]),):
+        np.testing.assert_array_equal(np.sort(rows, axis=2), np.sort(shuffled, axis=2))
+    expected = donsker_varadhan(
+        keras_scores(term, weights, agent, surrounding),
+        keras_scores(term, weights, agent, feed["shuffled"]),
+        tf.ones([2, 32, STEPS + 1]),
+    )
+    tensors = {name: tf.constant(values) for name, values in feed.items()}
+    loss, metrics = term.loss(weights, tensors)
+    np.testing.assert_allclose(metrics["music/bound"], np.mean(expected, axis=1), atol=1e-6)
+    np.testing.assert_allclose(loss, -np.mean(expected, axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("negatives", ["shared", "independent"])
+def test_one_permutation_serves_a_batch_or_each_trajectory_has_its_own(negatives):
+    term = music(trajectory_negatives=negatives)
+    order = term._permutations(0, 0, np.full([4, 32], STEPS), STEPS + 1)
+    assert order.shape == (4, 32, STEPS + 1)
+    np.testing.assert_array_equal(np.sort(order, axis=-1), np.broadcast_to(
+        np.arange(STEPS + 1), order.shape))
+    alike = (order == order[:, :1]).all()
+    assert alike == (negatives == "shared")
+    assert (order[0] != order[1]).any()
+    for worker, cycle in ((1, 0), (0, 1)):
+        other = term._permutations(worker, cycle, np.full([4, 32], STEPS), STEPS + 1)
+        assert (other != order).any()
+
+
+@pytest.mark.parametrize("negatives", ["shared", "independent"])
+def test_shorter_trajectories_are_permuted_among_their_valid_states(negatives):
+    term = music(trajectory_negatives=negatives)
+    lengths = rng().integers(1, 9, size=(50, 6))
+    order = term._permutations(0, 0, lengths, 9)
+    for permutation, length in zip(order.reshape(-1, 9), lengths.ravel(), strict=True):
+        valid = length + 1
+        assert sorted(permutation[:valid]) == list(range(valid))
+        assert permutation[valid:].tolist() == list(range(valid, 9))
+
+
+def test_a_restricted_permutation_is_uniform():
+    term = music(trajectory_negatives="independent")
+    order = term._permutations(0, 0, np.full([1, 12_000], 2), 6)[0, :, :3]
+    names, counts = np.unique(order @ [100, 10, 1], return_counts=True)
+    assert names.tolist() == [12, 21, 102, 120, 201, 210]
+    # the 0.9999 quantile of chi-square with 5 degrees of freedom is 25.7
+    assert np.sum((counts - 2000) ** 2) / 2000 < 25.7
+
+
+def test_padding_changes_neither_bound_nor_gradient():
+    term = music()
+    layout = Layout(term.networks)
+    flat = tf.Variable(layout.initial())
+    results = []
+    for padding in (0.0, 7.0, -300.0):
+        replay = replay_of(1.0, length=20)
+        replay.shards[0].trajectories[:, 21:] = padding
+        feed = {name: tf.constant(values[0]) for name, values in term.feed(replay, 1, 0).items()}
+        assert feed["valid"].numpy().sum(axis=-1).tolist() == [[21.0] * 32]
+        with tf.GradientTape() as tape:
+            loss, _ = term.loss(layout.split(tf.identity(flat)), feed)
+        results.append((loss.numpy(), tape.gradient(loss, flat).numpy()))
+    for loss, gradient in results[1:]:
+        np.testing.assert_allclose(loss, results[0][0], atol=1e-7)
+        np.testing.assert_allclose(gradient, results[0][1], atol=1e-7)
+
+
+def test_the_gradient_of_the_loss_agrees_with_finite_differences():
+    term = music(hidden_size=4)
+    layout = Layout(term.networks)
+    flat = np.random.default_rng(0).normal(size=layout.size)
+    feed = {
+        name: tf.constant(values[0], tf.float64)
+        for name, values in term.feed(replay_of(1.0, count=4, length=20), 1, 0).items()
+    }
+
+    def loss(parameters):
+        return term.loss(layout.split(parameters), feed)[0]
+
+    exact, measured = tf.test.compute_gradient(loss, [tf.constant(flat)], delta=1e-6)
+    np.testing.assert_allclose(exact[0], measured[0], atol=1e-7)
+    assert np.abs(exact[0]).max() > 1e-3
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Weights after 400 updates on walks in which the object is carried in three of ten."""
+    return train(music(), replay_of(0.3, count=1000), 400)
+
+
+def paid(weights, moves, other):
+    """Mean clipped reward of swapped pairs; `other` is the object's way for the gripper's."""
+    start = carried_episodes(100, 0.3, rng(7)).observation[:, ::10].reshape(1, -1, 25)
+    after = start.copy()
+    after[..., :3] += moves
+    after[..., 3:6] += other
+    term = music(pair_negatives="swap")
+    reward = term.reward(weights, transitions(start, after), {"swapped": tf.constant([True])})
+    return float(np.mean(np.clip(5000.0 * reward, 0.0, 1.0)))
+
+
+def test_carried_objects_raise_the_bound_within_400_updates(trained):
+    _, bounds = trained
+    assert np.mean(bounds[:5]) < 0.005
+    assert np.mean(bounds[-50:]) > 0.02
+
+
+def test_moving_together_pays_most_and_apart_or_not_at_all_the_least(trained):
+    weights, _ = trained
+    moves, own = rng(8).normal(0.0, 0.02, (2, 1, 600, 3))
+    together, alone, apart, still = (
+        paid(weights, moves, other) for other in (moves, own, -moves, 0.0 * moves)
+    )
+    assert together > 0.6
+    assert together > alone + 0.2
+    assert alone > apart + 0.2
+    assert apart < 0.1
+    assert still < 1e-3
+
+
+def test_objects_that_never_move_are_worth_nothing_even_after_learning():
+    _, bounds = train(music(), replay_of(0.0), 60)
+    assert bounds.max() <= 1e-6
+
+
+def test_a_frozen_network_samples_nothing_and_has_no_loss():
+    term = music(train=False)
+    assert set(term.feed(replay_of(0.5, count=2), 3, 0)) == {"swapped"}
+    loss, metrics = term.loss(weights_of(term), {})
+    assert (float(loss), metrics) == (0.0, {})
+    assert term.networks[0].learning_rate == 0.0
+    assert music(learning_rate=0.1).networks[0].learning_rate == 0.1
+
+
+def test_normalised_inputs_are_centred_and_divided():
+    centre, unit = np.arange(6, dtype=np.float32), np.float32([1, 2, 4, 8, 16, 32])
+    scaled, plain = music(scale=(centre, unit)), music()
+    weights = weights_of(plain, 1)
+    raw = rng().normal(size=(5, 6)).astype(np.float32)
+    inputs = (raw - centre) / unit
+    found = scaled._score(weights["statistics"], raw[:, :3], raw[:, 3:])
+    expected = plain._score(weights["statistics"], inputs[:, :3], inputs[:, 3:])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
+    weights, bounds = trained
+    term = music()
+    episodes = carried_episodes(400, 0.3, rng(99))
+    found = term.heldout_bound(weights, episodes.observation, episodes.length)
+    assert found == pytest.approx(np.mean(bounds[-50:]), abs=0.02)
+    assert found == term.heldout_bound(weights, episodes.observation, episodes.length)
+    still = carried_episodes(400, 0.0, rng(99))
+    assert term.heldout_bound(weights, still.observation, still.length) <= 1e-6
+    # padding of shorter episodes does not count
+    short = np.full(400, 20)
+    changed = episodes.observation.copy()
+    changed[:, 21:] = 55.0
+    assert term.heldout_bound(weights, changed, short) == pytest.approx(
+        term.heldout_bound(weights, episodes.observation, short), abs=1e-7
+    )
+
+
+def test_the_initial_weights_follow_from_the_seed():
+    first, same, other = (music(seed=seed).networks[0].initial for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert (first != other).any()
