@@ -17,6 +17,29 @@ class Moments(NamedTuple):
     deviation: Array  # [D], at least epsilon
 
 
+class NetworkInputs(NamedTuple):
+    """How observations, conditions and goals become what actor and critics read."""
+
+    observation: Moments
+    goal: Moments
+    config: NormalizerConfig
+
+    def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
+        """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
+        parts = [
+            self._normalize(observation, self.observation),
+            skill,
+            self._normalize(goal, self.goal),
+        ]
+        return np.concatenate(parts, axis=-1)
+
+    def _normalize(self, values: Array, moments: Moments) -> Array:
+        raw = np.clip(values, -self.config.input_clip, self.config.input_clip)
+        scaled = (raw - moments.mean) / moments.deviation
+        bounded: Array = np.clip(scaled, -self.config.clip, self.config.clip)
+        return bounded
+
+
 class Normalizer:
     """Sums over workers of everything seen, and the moments that follow.
 

@@ -3,7 +3,7 @@ import pytest
 
 from music_tf.config.schema import NormalizerConfig
 from music_tf.distributed import Communicator
-from music_tf.normalizer import Normalizer
+from music_tf.normalizer import Moments, NetworkInputs, Normalizer
 
 WIDE = NormalizerConfig(epsilon=1e-6, input_clip=1e6)
 
@@ -92,3 +92,21 @@ def test_the_state_is_a_copy_and_a_fresh_one_restores_to_the_start():
 def test_a_state_of_another_size_is_refused():
     with pytest.raises(ValueError, match=r"expected totals of shape \(3,\), got \(5,\)"):
         normalizer(1).state = normalizer(2).state
+
+
+def test_network_inputs_are_clipped_normalised_clipped_and_joined():
+    inputs = NetworkInputs(
+        observation=Moments(np.float32([1.0, 0.0]), np.float32([2.0, 0.1])),
+        goal=Moments(np.float32([0.5]), np.float32([0.01])),
+        config=NormalizerConfig(clip=5.0, input_clip=20.0),
+    )
+    # (4 - 1) / 2 = 1.5; 0.3 / 0.1 = 3; the skill as it is; (0.52 - 0.5) / 0.01 = 2
+    found = inputs(np.float32([[4.0, 0.3]]), np.float32([[0.52]]), np.float32([[0.0, 1.0]]))
+    np.testing.assert_allclose(found, [[1.5, 3.0, 0.0, 1.0, 2.0]], rtol=1e-4)
+    assert found.dtype == np.float32
+    # (min(100, 20) - 1) / 2 = 9.5 -> 5 and -20 / 0.1 -> -5; far goals saturate too
+    found = inputs(np.float32([[100.0, -100.0]]), np.float32([[0.0]]), np.float32([[9.0, 9.0]]))
+    np.testing.assert_allclose(found, [[5.0, -5.0, 9.0, 9.0, -5.0]], rtol=1e-6)
+    wide = inputs._replace(config=NormalizerConfig(clip=100.0, input_clip=20.0))
+    found = wide(np.float32([[100.0, 0.0]]), np.float32([[0.5]]), np.zeros([1, 0], np.float32))
+    np.testing.assert_allclose(found, [[9.5, 0.0, 0.0]], atol=1e-6)

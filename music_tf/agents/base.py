@@ -13,6 +13,9 @@ Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 """Weights of each network by its name."""
 
 
+ActorWeights: TypeAlias = Sequence[Array]
+
+
 class Batch(NamedTuple):
     """A minibatch as networks see it: inputs normalised, reward mixed, leading axes [W, B]."""
 
@@ -45,11 +48,11 @@ class Learner(Protocol):
     def target_networks(self) -> Sequence[Network]:
         """Those that have a slowly moving copy."""
 
-    def act(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
-        """Returns actions [E, A] for normalised inputs [E, I].
+    def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
+        """Returns actions [E, A] for normalised inputs [E, I], in numpy.
 
         Args:
-            weights: Of the actor at least.
+            weights: Of the actor, in the order of its Keras model.
             inputs: Normalised observation, condition and goal.
             noise: Standard normal [E, A] to draw from a stochastic policy, or None for its mean.
         """

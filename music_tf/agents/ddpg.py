@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import ActorWeights, Batch, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
 from music_tf.config.schema import DdpgConfig
 from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target
+from music_tf.networks.dense import dense, hidden_layers
 from music_tf.networks.models import deterministic_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
@@ -59,10 +60,12 @@ class Ddpg:
         """All of them."""
         return [self._actor, *self._critics.networks]
 
-    def act(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+    def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
         """Returns the policy's actions [E, A]; there is no noise to be used."""
         del noise
-        return self._actor(weights["actor"], inputs)
+        depth = len(self._config.hidden_sizes)
+        action: Array = np.tanh(dense(weights, hidden_layers(weights, inputs, depth), depth))
+        return action
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

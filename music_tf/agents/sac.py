@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import ActorWeights, Batch, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
 from music_tf.config.schema import SacConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
@@ -17,7 +17,8 @@ from music_tf.losses.policy import (
     temperature_loss,
 )
 from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.models import gaussian_actor
+from music_tf.networks.dense import dense, hidden_layers
+from music_tf.networks.models import LOG_DEVIATION_RANGE, gaussian_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
@@ -65,12 +66,17 @@ class Sac:
         """Actor and critics."""
         return [self._actor, *self._critics.networks]
 
-    def act(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+    def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
         """Returns the squashed mean, or a sample where noise is given, [E, A]."""
-        mean, log_deviation = self._actor(weights["actor"], inputs)
+        depth = len(self._config.hidden_sizes)
+        features = dense(weights, hidden_layers(weights, inputs, depth), depth)
+        raw = dense(weights, features, depth + 1)
         if noise is None:
-            return tf.tanh(mean)
-        return sample_tanh_gaussian(mean, log_deviation, noise).action
+            return np.tanh(raw)
+        low, high = LOG_DEVIATION_RANGE
+        squashed = np.tanh(dense(weights, features, depth + 2))
+        deviation = np.exp(low + 0.5 * (high - low) * (squashed + 1.0))
+        return np.tanh(raw + deviation * noise)
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

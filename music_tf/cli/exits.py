@@ -89,7 +89,7 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
 
 def _speak_or_abort(comm: "Communicator", fault: MusicError) -> None:
     """Reports a fault that every rank met, or ends the job over one that only some met."""
-    if True:
+    if _all_arrive(comm):
         if comm.is_root:
             report(fault)
         return

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     prepare_tensorflow(available_cores())
     from music_tf.viewing.video import play  # noqa: PLC0415 - TensorFlow
 
-    play(run, episodes, skill, out, **({} if env_id is None else {"typed_env_id": env_id}))
+    play(run, episodes, skill, out, env_id)
     return EXIT_DONE
 
 

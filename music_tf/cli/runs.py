@@ -56,6 +56,7 @@ def prepare_directory(command: TrainCommand) -> Path:
         raise UsageError(f"--run-dir: expected a directory, {directory} is a file") from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise EnvironmentFault(f"{directory}: cannot be written")
+    directory = _behind_link(directory)
     link_latest(directory)
     return directory
 
@@ -84,11 +85,16 @@ def find_run(text: str) -> Path:
     candidates = [Path(text), runs_root() / text] if text else []
     for directory in candidates:
         if (directory / FILE_NAME).is_file():
-            return directory
+            return _behind_link(directory)
     raise UsageError(
         f"RUN: expected a run directory with a {FILE_NAME}, got {text[:200]!r}\n"
         f"the newest run under {runs_root()} is called {LATEST}"
     )
+
+
+def _behind_link(directory: Path) -> Path:
+    """Returns the directory that a link such as `latest` means now: it may move during the run."""
+    return directory.resolve() if directory.is_symlink() else directory
 
 
 def _create(directory: Path, *, exist_ok: bool) -> None:

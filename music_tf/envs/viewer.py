@@ -11,7 +11,7 @@ from music_tf.errors import EnvironmentFault
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
-    "Fetch": ((1.28, 0.75, 0.5), {"distance": 1.45, "azimuth": 140.0, "elevation": -28.0}),
+    "Fetch": ((1.26, 0.75, 0.57), {"distance": 1.5, "azimuth": 140.0, "elevation": -28.0}),
 }
 """Where the camera looks and from where, by the beginning of an id; others keep their own."""
 

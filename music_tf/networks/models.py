@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-_LOG_DEVIATION_MIN, _LOG_DEVIATION_MAX = -5.0, 2.0
+LOG_DEVIATION_RANGE = (-5.0, 2.0)
+"""Bounds of the log-deviation before squashing."""
 
 
 def _dense(units: int, activation: str | None, name: str, seed: np.random.Generator) -> keras.Layer:
@@ -48,8 +49,8 @@ def gaussian_actor(
     features = _dense(hidden_sizes[-1], None, "features", seed)(hidden)
     mean = _dense(action_dim, None, "mean", seed)(features)
     squashed = _dense(action_dim, "tanh", "log_deviation", seed)(features)
-    span = 0.5 * (_LOG_DEVIATION_MAX - _LOG_DEVIATION_MIN)
-    return keras.Model(inputs, [mean, _LOG_DEVIATION_MIN + span * (squashed + 1.0)])
+    low, high = LOG_DEVIATION_RANGE
+    return keras.Model(inputs, [mean, low + 0.5 * (high - low) * (squashed + 1.0)])
 
 
 def critic(

@@ -7,10 +7,17 @@ can pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC rele
 
 import dataclasses
 
-from music_tf.config.schema import Config, DdpgConfig, EvaluationConfig, ReplayConfig
+from music_tf.config.schema import (
+    Config,
+    DdpgConfig,
+    EvaluationConfig,
+    ReplayConfig,
+    TaskConfig,
+)
 
 CONFIG = Config(
     agent=DdpgConfig(return_clip="auto"),
+    task=TaskConfig(clip=(-1.0, 0.0)),
     replay=ReplayConfig(strategy="future", relabel_k=4.0),
     evaluation=EvaluationConfig(episodes=320),
 )

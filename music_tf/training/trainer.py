@@ -13,15 +13,15 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import schedule_value
 from music_tf.intrinsic.music import Music
-from music_tf.normalizer import Normalizer
+from music_tf.normalizer import NetworkInputs, Normalizer
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import GoalsAndSkills, Policy, padded, perturbation, play
 from music_tf.training.assembly import build_learner, build_terms, discount, split_of
 from music_tf.training.behaviour import summarize, support_lost_at, visited_cells
 from music_tf.training.evaluation import evaluate, evaluation_conditions
-from music_tf.training.policy import Actor
-from music_tf.training.update import Feed, Inputs, Schedules, Update
+from music_tf.training.policy import learned_policy
+from music_tf.training.update import Feed, Schedules, Update
 from music_tf.types import Episodes, Metrics
 
 _NO_ENTROPY: Schedule = ((0.0, 0.0),)
@@ -72,8 +72,7 @@ class Trainer:
         self.counters = Counters()
         self._terms = build_terms(config, self.envs)
         learner = build_learner(config, spec, self._terms)
-        self._explorer = Actor(learner, sample=config.exploration.sample)
-        self._actor = Actor(learner, sample=False)
+        self._learner = learner
         gamma = discount(config, spec)
         self.update = Update(learner, self._terms, config.agent, gamma, comm, config.workers)
         split = split_of(config, spec, self.envs.info) if "music" in config.rewards else None
@@ -143,7 +142,7 @@ class Trainer:
 
     def policy(self) -> Policy:
         """Returns the deterministic policy as it is now."""
-        return self._actor.policy(self.update.policy_weights(), self._inputs())
+        return learned_policy(self._learner, self.update.actor_weights(), self._inputs())
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns what acting needs: weights and normaliser totals, by explicit names."""
@@ -248,7 +247,9 @@ class Trainer:
             [stream(config.seed, "rollout/exploration", w, cycle) for w in self._workers],
             (spec.max_episode_steps, config.rollouts, spec.action_dim),
         )
-        policy = self._explorer.policy(self.update.policy_weights(), self._inputs())
+        policy = learned_policy(
+            self._learner, self.update.actor_weights(), self._inputs(), config.exploration.sample
+        )
         episodes = play(self.envs, policy, conditions, explore)
         kept = episodes
         if config.lost_object == "absorb":
@@ -266,26 +267,24 @@ class Trainer:
     def _learn(self) -> Metrics:
         """Takes all updates of a cycle."""
         config, cycle = self.config, self.counters.cycle
+        batch = self.replay.sample_transitions(config.updates, cycle)
+        inputs = self._inputs()
         feed = Feed(
-            self.replay.sample_transitions(config.updates, cycle),
+            batch,
+            inputs(batch.observation, batch.desired_goal, batch.skill),
+            inputs(batch.next_observation, batch.desired_goal, batch.skill),
             {term.name: term.feed(self.replay, config.updates, cycle) for term in self._terms},
-            self.update.draws(
+            self._learner.draws(
                 [stream(config.seed, "agent/noise", w, cycle) for w in self._workers],
                 config.updates,
                 config.replay.batch_size,
             ),
         )
         self.counters.updates += config.updates
-        return self.update.run(feed, self._inputs(), self._schedules())
+        return self.update.run(feed, self._schedules())
 
-    def _inputs(self) -> Inputs:
-        config = self.config.normalizer
-        return Inputs(
-            self.observations.moments,
-            self.goals.moments,
-            np.float32(config.clip),
-            np.float32(config.input_clip),
-        )
+    def _inputs(self) -> NetworkInputs:
+        return NetworkInputs(self.observations.moments, self.goals.moments, self.config.normalizer)
 
     def _schedules(self) -> Schedules:
         epoch = self.counters.epoch

@@ -14,7 +14,6 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout
-from music_tf.normalizer import Moments
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.types import Array, Metrics, Transition
 
@@ -22,33 +21,12 @@ DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks."""
 
 
-class Inputs(NamedTuple):
-    """How raw observations and goals become network inputs."""
-
-    observation: Moments
-    goal: Moments
-    clip: tf.Tensor  # scalar, bound of normalised components
-    raw_clip: tf.Tensor  # scalar, bound before
-
-    def __call__(self, observation: tf.Tensor, goal: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
-        """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
-        parts = [
-            self._normalize(observation, self.observation),
-            skill,
-            self._normalize(goal, self.goal),
-        ]
-        return tf.concat(parts, axis=-1)
-
-    def _normalize(self, values: tf.Tensor, moments: Moments) -> tf.Tensor:
-        raw = tf.clip_by_value(values, -self.raw_clip, self.raw_clip)
-        scaled = (raw - moments.mean) / moments.deviation
-        return tf.clip_by_value(scaled, -self.clip, self.clip)
-
-
 class Feed(NamedTuple):
     """All that the updates of one cycle need; arrays are [U, W, ...]."""
 
     transitions: Transition
+    inputs: Array  # [U, W, B, I], normalised, of the states before the actions
+    next_inputs: Array  # [U, W, B, I]
     terms: Mapping[str, Mapping[str, np.ndarray]]
     noise: Mapping[str, Array]
 
@@ -113,7 +91,7 @@ class Update:
         self._run_apply = compiled(self._apply)
         self._move_targets = compiled(self._polyak)
 
-    def run(self, feed: Feed, inputs: Inputs, schedules: Schedules) -> Metrics:
+    def run(self, feed: Feed, schedules: Schedules) -> Metrics:
         """Takes all updates of a cycle; every rank must call it together.
 
         Returns:
@@ -127,9 +105,9 @@ class Update:
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         updates = len(feed.transitions.reward)
         if self._comm.size == 1:
-            sums, lows, highs = self._run_all(tensors, inputs, schedules)
+            sums, lows, highs = self._run_all(tensors, schedules)
         else:
-            sums, lows, highs = self._reduced_updates(tensors, inputs, schedules, updates)
+            sums, lows, highs = self._reduced_updates(tensors, schedules, updates)
         if self._config.polyak_every == "cycle":
             self._move_targets()
         values = dict(zip(self._names, np.asarray(sums) / updates, strict=True))
@@ -139,12 +117,6 @@ class Update:
         for name, low, high in zip(names, np.asarray(lows), np.asarray(highs), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
-
-    def draws(
-        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
-    ) -> dict[str, Array]:
-        """Draws the noise that the learner needs for all updates of a cycle."""
-        return self._learner.draws(generators, updates, batch_size)
 
     def check_equal(self) -> None:
         """Compares parameters bit by bit over ranks; every rank must call it together.
@@ -167,22 +139,20 @@ class Update:
                 f"{self.layout.name_at(lowest)} on ranks {ranks} is not what rank 0 holds"
             )
 
-    def policy_weights(self) -> dict[str, list[tf.Tensor]]:
-        """Returns the actor's weights as they are now, for acting."""
-        return self._learner_weights(self.parameters)
-
-    def _learner_weights(self, flat: tf.Tensor) -> dict[str, list[tf.Tensor]]:
-        actor = self.targets_layout.networks[0]
-        return Layout([actor]).split(flat[: actor.size])
+    def actor_weights(self) -> list[Array]:
+        """Returns a copy of the actor's weights as they are now, for acting."""
+        actor = self._learner.networks[0]
+        flat = self.parameters[: actor.size].numpy()
+        return Layout([actor]).split_arrays(flat)[actor.name]
 
     def _reduced_updates(
-        self, feed: Feed, inputs: Inputs, schedules: Schedules, updates: int
+        self, feed: Feed, schedules: Schedules, updates: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         totals = np.zeros(0)
         lows, highs = [], []
         for index in range(updates):
             number = tf.constant(index)
-            gradient, values, low, high = self._run_gradient(feed, number, inputs, schedules)
+            gradient, values, low, high = self._run_gradient(feed, number, schedules)
             self._comm.sum_into(gradient.numpy(), self._reduced)
             norm = self._run_apply(tf.convert_to_tensor(self._reduced))
             shares = np.append(values.numpy(), norm.numpy() / self._comm.size)
@@ -194,18 +164,18 @@ class Update:
         return totals, np.min(lows, axis=0), np.max(highs, axis=0)
 
     def _all_updates(
-        self, feed: Feed, inputs: Inputs, schedules: Schedules
+        self, feed: Feed, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         updates = feed.transitions.reward.shape[0]
 
         def body(index: tf.Tensor, sums: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> _Loop:
-            gradient, values, lowest, highest = self._gradient(feed, index, inputs, schedules)
+            gradient, values, lowest, highest = self._gradient(feed, index, schedules)
             norm = self._apply(gradient)
             sums += tf.concat([values, [norm]], axis=0)
             return index + 1, sums, tf.minimum(low, lowest), tf.maximum(high, highest)
 
         count = len(self._terms)
-        self._gradient(feed, tf.constant(0), inputs, schedules)  # names the metrics; pruned
+        self._gradient(feed, tf.constant(0), schedules)  # names the metrics; pruned
         start = (
             tf.constant(0),
             tf.zeros([len(self._names)]),
@@ -218,7 +188,7 @@ class Update:
         return sums, low, high
 
     def _gradient(
-        self, feed: Feed, index: tf.Tensor, inputs: Inputs, schedules: Schedules
+        self, feed: Feed, index: tf.Tensor, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the flat gradient [P], metric shares, and each term's extremes, of one update."""
         now: Feed = tf.nest.map_structure(lambda values: values[index], feed)
@@ -229,7 +199,13 @@ class Update:
             weights = self.layout.split(flat)
             rewards = self._rewards(weights, now, schedules)
             total_reward = tf.add_n([*rewards.values(), self._aftermath(now, schedules)])
-            batch = _batch(now.transitions, total_reward, inputs)
+            batch = Batch(
+                inputs=now.inputs,
+                next_inputs=now.next_inputs,
+                action=now.transitions.action,
+                reward=total_reward,
+                discount=now.transitions.discount,
+            )
             losses = self._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
             total, metrics = tf.reduce_sum(losses.total), dict(losses.metrics)
             for term in self._terms:
@@ -304,15 +280,3 @@ class Update:
             f"non-finite numbers within the {int(self.step.numpy())} updates so far: "
             f"{', '.join(bad)}\nthe last checkpoint is intact; smaller learning rates may help"
         )
-
-
-def _batch(transitions: Transition, reward: tf.Tensor, inputs: Inputs) -> Batch:
-    return Batch(
-        inputs=inputs(transitions.observation, transitions.desired_goal, transitions.skill),
-        next_inputs=inputs(
-            transitions.next_observation, transitions.desired_goal, transitions.skill
-        ),
-        action=transitions.action,
-        reward=reward,
-        discount=transitions.discount,
-    )

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 INK, PAPER, GOOD = (30, 30, 30), (255, 255, 255), (0, 120, 40)
+_BETWEEN = (205, 205, 205)
 _GAP = 4
 _TITLE_SIZES = range(18, 8, -1)
 _CAPTION_SIZES = range(15, 8, -1)
@@ -46,7 +47,7 @@ def sheet(tiles: Sequence[Image.Image], columns: int, title: str = "") -> Image.
     head = _line(title, whole, _TITLE_SIZES, INK) if title else None
     top = head.height + _GAP if head else 0
     total = top + rows * (height + _GAP) - _GAP
-    result = Image.new("RGB", (whole + whole % 2, total + total % 2), PAPER)
+    result = Image.new("RGB", (whole + whole % 2, total + total % 2), _BETWEEN)
     if head is not None:
         result.paste(head, (0, 0))
     for number, one in enumerate(tiles):

@@ -1,16 +1,16 @@
 """Plays evaluation episodes and takes a picture of each state."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from music_tf.envs.lockstep import Steps
-from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.rollout import Conditions
+from music_tf.errors import UsageError
+from music_tf.rollout import Conditions, play
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.training.inspection import LoadedRun
+from music_tf.viewing.offscreen import paint
+from music_tf.viewing.painter import Picture, Take
 
 
 class Shot(NamedTuple):
@@ -24,17 +24,21 @@ class Shot(NamedTuple):
 class View(NamedTuple):
     """One episode at one time."""
 
-    image: npt.NDArray[np.uint8]  # [height, width, 3]
+    image: Picture
     step: int
     success: bool
+    """Whether it is over and has succeeded."""
 
 
-def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
+def film(
+    loaded: LoadedRun, shots: Sequence[Shot], variables: Mapping[str, str]
+) -> Iterator[list[View]]:
     """Plays episodes side by side, under the goals of training, and shows each of their states.
 
     Args:
         loaded: The run; must have an environment for each shot.
         shots: What to film.
+        variables: What `drawing_variables` returned.
 
     Yields:
         A view of each shot: the first states, then those after each step. Episodes that are
@@ -44,26 +48,20 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
         EnvironmentFault: An environment breaks, or cannot be drawn.
         NumbersFault: The policy gives actions that are not finite.
     """
-    envs = loaded.envs
     conditions = _conditions(loaded, shots)
-    active = list(range(len(shots)))
-    first = envs.reset(active, [int(seed) for seed in conditions.seeds], conditions.goals)
-    observation = first.observation
-    noise = np.zeros([len(shots), envs.spec.action_dim], np.float32)
-    views = [View(envs.render(index), 0, False) for index in active]
-    yield list(views)
-    for step in range(1, envs.spec.max_episode_steps + 1):
-        action = loaded.policy(observation, first.desired_goal, conditions.skills, noise)
-        taken = envs.step(action[active], active)
-        _refuse_faults(taken)
-        for index, success in zip(active, taken.success, strict=True):
-            views[index] = View(envs.render(index), step, bool(success))
-        yield list(views)
-        observation[active] = taken.observation
-        over = taken.terminated | taken.truncated
-        active = [index for index, done in zip(active, over, strict=True) if not done]
-        if not active:
-            return
+    played = play(loaded.envs, loaded.policy, conditions, None)
+    goals = np.zeros([0, loaded.envs.spec.goal_dim], np.float32)
+    take = Take(
+        conditions.seeds,
+        goals if conditions.goals is None else conditions.goals,
+        played.action,
+        played.length,
+        played.observation,
+    )
+    for step, images in enumerate(paint(loaded.config.env_id, take, variables)):
+        now = np.minimum(step, played.length)
+        succeeds = played.success & (now == played.length)
+        yield list(map(View, images, now.tolist(), succeeds.tolist()))
 
 
 def check_skill(skill: int | None, skills: int) -> None:
@@ -90,9 +88,3 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> Conditions:
         np.zeros([len(shots), goal_dim], np.float32) if zero_goals else None,
         np.concatenate([one.skills for one in single]),
     )
-
-
-def _refuse_faults(taken: Steps) -> None:
-    for fault in taken.faults:
-        if fault is not None:
-            raise EnvironmentFault(fault)

@@ -9,12 +9,12 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.inspection import load_run
 from music_tf.viewing.drawing import sheet, tile
 from music_tf.viewing.filming import Shot, check_skill, film
-from music_tf.viewing.offscreen import prepare_drawing
+from music_tf.viewing.offscreen import drawing_variables
 
 _TILE_WIDTH = 240
 
 
-def film_strip(  # noqa: PLR0913 - what the script offers
+def film_strip(
     run: Path,
     out_png: Path,
     episode: int = 1,
@@ -43,10 +43,11 @@ def film_strip(  # noqa: PLR0913 - what the script offers
     for name, value, least in (("episode", episode, 1), ("frames", frames, 2)):
         if value < least:
             raise UsageError(f"{name}: expected a number from {least} on, got {value}")
-    prepare_drawing(config.env_id)
+    variables = drawing_variables(config.env_id)
+    shots = [Shot(episode - 1, skill)]
     loaded = load_run(run, typed_env_id, environments=1)
     try:
-        states = [views[0] for views in film(loaded, [Shot(episode - 1, skill)])]
+        states = [views[0] for views in film(loaded, shots, variables)]
     finally:
         loaded.envs.close()
     shown = np.unique(np.linspace(0, len(states) - 1, frames).round().astype(int))

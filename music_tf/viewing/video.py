@@ -4,10 +4,12 @@ import contextlib
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import imageio.v2 as imageio
+import numpy as np
 from PIL import Image
 from rich.console import Console
 from rich.progress import Progress
@@ -17,7 +19,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.inspection import LoadedRun, describe, load_run
 from music_tf.viewing.drawing import GOOD, INK, sheet, tile
 from music_tf.viewing.filming import Shot, View, check_skill, film
-from music_tf.viewing.offscreen import prepare_drawing
+from music_tf.viewing.offscreen import drawing_variables
 
 _MOST_SKILLS, _MOST_ROWS = 10, 4
 """Columns and rows of a sheet; what has no room on it follows on another one."""
@@ -55,12 +57,12 @@ def play(
     check_skill(skill, config.skills)
     if out.suffix.lower() not in _LARGEST_TILE or out.is_dir():
         raise UsageError(f"--out: expected a file ending in .mp4 or .gif, got {str(out)[:200]!r}")
-    prepare_drawing(config.env_id)
+    variables = drawing_variables(config.env_id)
     sheets = pages(episodes, range(config.skills) if skill is None else [skill])
     loaded = load_run(run, typed_env_id, max(len(shots) for shots, _ in sheets))
     console = Console()
     try:
-        frames = _frames(loaded, sheets, out.suffix.lower(), console)
+        frames = _frames(loaded, sheets, variables, out.suffix.lower(), console)
         count = write_film(out, frames, loaded.envs.frames_per_second)
     finally:
         loaded.envs.close()
@@ -114,7 +116,11 @@ def write_film(out: Path, frames: Iterable[Image.Image], frames_per_second: int)
 
 
 def _frames(
-    loaded: LoadedRun, sheets: Sequence[Page], suffix: str, console: Console
+    loaded: LoadedRun,
+    sheets: Sequence[Page],
+    variables: Mapping[str, str],
+    suffix: str,
+    console: Console,
 ) -> Iterator[Image.Image]:
     """Yields each sheet's film, its last picture for a moment longer, and shows how far it is."""
     steps, goals = loaded.envs.spec.max_episode_steps, loaded.config.goals == "environment"
@@ -124,7 +130,7 @@ def _frames(
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("filming", total=len(sheets) * (steps + 1))
         for shots, columns in sheets:
-            for views in film(loaded, shots):
+            for views in film(loaded, shots, variables):
                 tiles = [
                     tile(
                         view.image,
@@ -149,18 +155,20 @@ def _tile_width(suffix: str, columns: int, rows: int) -> int:
 
 def _write_mp4(path: Path, frames: Iterable[Image.Image], frames_per_second: int) -> int:
     count = 0
-    with imageio.get_writer(
-        path,
-        format="FFMPEG",
-        fps=frames_per_second,
-        codec="libx264",
-        pixelformat="yuv420p",
-        quality=7,
-        macro_block_size=2,
-        ffmpeg_log_level="error",
-    ) as writer:
-        for count, frame in enumerate(frames, start=1):
+    options: dict[str, Any] = {
+        "format": "FFMPEG",
+        "fps": frames_per_second,
+        "codec": "libx264",
+        "pixelformat": "yuv420p",
+        "quality": 7,
+        "macro_block_size": 2,
+        "ffmpeg_log_level": "error",
+    }
+    writer: Any = imageio.get_writer(path, **options)
+    with contextlib.closing(writer):
+        for frame in frames:
             writer.append_data(np.asarray(frame))
+            count += 1
     return count
 
 

@@ -96,15 +96,19 @@ def test_critics_of_an_ensemble_start_different():
     assert (weights[1].initial != weights[2].initial).any()
 
 
-def test_acting_ignores_noise_and_stays_within_bounds():
-    case = case_of()
-    inputs = 100.0 * random(50, INPUTS)
-    quiet = case.learner.act(case.weights, inputs, None)
-    np.testing.assert_array_equal(quiet, case.learner.act(case.weights, inputs, random(50, ACTIONS)))
-    assert np.abs(quiet).max() <= 1.0
+@pytest.mark.parametrize("hidden_sizes", [(8,), (8, 4, 8)])
+def test_acting_is_the_keras_model_whatever_the_noise(hidden_sizes):
+    case = case_of(hidden_sizes=hidden_sizes)
+    inputs = 10.0 * random(50, INPUTS)
+    weights = [weight.numpy() for weight in case.weights["actor"]]
+    quiet = case.learner.act(weights, inputs.numpy(), None)
     np.testing.assert_allclose(
-        quiet, case.network("actor")(case.weights["actor"], inputs), rtol=1e-6
+        quiet, case.network("actor")(case.weights["actor"], inputs), rtol=1e-4, atol=1e-6
     )
+    assert quiet.dtype == np.float32
+    assert np.abs(quiet).max() <= 1.0
+    noise = random(50, ACTIONS).numpy()
+    np.testing.assert_array_equal(quiet, case.learner.act(weights, inputs.numpy(), noise))
 
 
 def test_it_draws_nothing():

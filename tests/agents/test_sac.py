@@ -155,15 +155,18 @@ def test_the_temperature_has_no_target_network():
     assert [network.name for network in learner.networks] == [*targets, "log_temperature"]
 
 
-def test_acting_takes_the_squashed_mean_or_a_sample():
-    case = case_of()
-    inputs, noise = random(40, INPUTS), random(40, ACTIONS, seed=5)
+@pytest.mark.parametrize("hidden_sizes", [(8,), (8, 4, 8)])
+def test_acting_takes_the_squashed_mean_or_a_sample_of_the_keras_model(hidden_sizes):
+    case = case_of(hidden_sizes=hidden_sizes)
+    inputs, noise = 3.0 * random(40, INPUTS), random(40, ACTIONS, seed=5)
+    weights = [weight.numpy() for weight in case.weights["actor"]]
     mean, log_deviation = case.network("actor")(case.weights["actor"], inputs)
-    act = case.learner.act
-    np.testing.assert_allclose(act(case.weights, inputs, None), np.tanh(mean), rtol=1e-5)
-    sampled = act(case.weights, inputs, noise)
-    expected = np.tanh(mean + np.exp(log_deviation) * noise)
-    np.testing.assert_allclose(sampled, expected, rtol=1e-4, atol=1e-6)
+    quiet = case.learner.act(weights, inputs.numpy(), None)
+    np.testing.assert_allclose(quiet, np.tanh(mean), rtol=1e-4, atol=1e-6)
+    sampled = case.learner.act(weights, inputs.numpy(), noise.numpy())
+    expected = sample_tanh_gaussian(mean, log_deviation, noise).action
+    np.testing.assert_allclose(sampled, expected, rtol=1e-4, atol=1e-5)
+    assert quiet.dtype == sampled.dtype == np.float32
     assert np.abs(sampled).max() <= 1.0
 
 

@@ -106,11 +106,18 @@ def test_the_job_is_out_of_reach_of_the_terminal():
     [
         ("raise SystemExit(4)", 4),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
-        ("import sys; raise SystemExit(len(sys.stdin.read()))", 0),
     ],
 )
 def test_the_code_of_a_job_is_passed_on(code, expected):
     assert Job([sys.executable, "-c", code], os.environ).wait() == expected
+
+
+def test_the_job_reads_nothing_from_the_terminal():
+    code = LAUNCH.replace(repr(STUB), repr("import sys; sys.exit(len(sys.stdin.read()))"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, input=b"typed", check=False, timeout=60
+    )
+    assert done.returncode == 0
 
 
 def test_without_mpirun_the_cure_is_named(monkeypatch):

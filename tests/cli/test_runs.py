@@ -36,6 +36,15 @@ def test_latest_is_a_relative_link_that_follows_the_newest_run(root):
     assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
 
 
+def test_a_run_in_latest_stays_where_it_is_when_the_link_moves_on(root):
+    first = prepare_directory(parse_train(["sac"]))
+    resumed = prepare_directory(parse_train(["sac", "--run-dir", str(root / "latest")]))
+    (first / "config.json").touch()
+    found = find_run("latest")
+    prepare_directory(parse_train(["ddpg"]))
+    assert found.resolve() == resumed.resolve() == first.resolve()
+
+
 def test_latest_does_not_leave_the_root(root, tmp_path):
     prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "elsewhere")]))
     assert not (root / "latest").exists()

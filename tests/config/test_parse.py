@@ -219,8 +219,9 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --exploration.sample true", ["exploration.sample", "SAC"]),
     ],
 )
-def test_a_refusal_says_what_was_expected_and_what_came(line, parts):
+def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     text = refusal(*line.split())
+    assert capfd.readouterr() == ("", "")
     assert [part for part in parts if part not in text] == []
 
 

@@ -15,7 +15,7 @@ SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
 SPEC = EnvSpec(
     env_id="carried", observation_dim=25, goal_dim=3, action_dim=4, max_episode_steps=STEPS
 )
-STEP_LENGTH = 0.02
+STEP_LENGTH = 0.03
 CENTRE = np.array([1.3, 0.75, 0.45])
 
 

@@ -6,6 +6,7 @@ from music_tf.losses.mutual_information import donsker_varadhan
 from music_tf.networks.parameters import Layout
 from tests.intrinsic.carried import (
     CENTRE,
+    STEP_LENGTH,
     STEPS,
     carried_episodes,
     music,
@@ -46,7 +47,7 @@ def test_scores_are_those_of_the_keras_model(shape):
         )
         found = term._score(weights["statistics"], agent, surrounding)
         expected = keras_scores(term, weights, agent, surrounding)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
         assert np.std(found) > 0.01
 
 
@@ -88,9 +89,13 @@ def test_only_the_positions_of_gripper_and_object_matter():
     expected = term.reward(weights, transitions(before, after), COINS)
     for states in (before, after):
         states[..., 6:] += rng(5).normal(size=states[..., 6:].shape)
-    np.testing.assert_array_equal(term.reward(weights, transitions(before, after), COINS), expected)
-    after[..., 5] += 0.01
-    assert (term.reward(weights, transitions(before, after), COINS) != expected).numpy().all()
+    found = term.reward(weights, transitions(before, after), COINS)
+    np.testing.assert_array_equal(found, expected)
+    for component in range(6):
+        moved = after.copy()
+        moved[..., component] += 0.01
+        found = term.reward(weights, transitions(before, moved), COINS)
+        assert np.mean(found != expected) > 0.5
 
 
 def test_no_gradient_passes_through_the_reward():
@@ -110,13 +115,13 @@ def test_about_half_of_the_batches_pay_nothing_since_they_share_a_coin():
     agree = np.mean(swapped[:, 0] == swapped[:, 1])
     assert abs(agree - 0.5) < 0.08  # workers toss their own
     assert (term.feed(replay, 1000, 1)["swapped"] != swapped).any()
-    # with T = tanh(relu(|x| + |y|) - 1) something pays under the swap, nothing without it
-    weights = weights_of(term, 3)
-    states = transitions(*observations())
-    paid = [np.max(term.reward(weights, states, {"swapped": tf.fill([2], coin)}), axis=1)
-            for coin in (True, False)]
-    assert (paid[0] > 1e-4).all()
-    assert (paid[1] <= 1e-6).all()
+    weights, states = weights_of(term, 3), transitions(*observations())
+    most = {
+        coin: np.max(term.reward(weights, states, {"swapped": tf.fill([2], coin)}), axis=1)
+        for coin in (True, False)
+    }
+    assert (most[True] > 1e-4).all()
+    assert (most[False] <= 1e-6).all()
 
 
 @pytest.mark.parametrize("negatives", ["swap", "all_pairs"])
@@ -138,8 +143,7 @@ def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_tim
     weights = weights_of(term, 1)
     agent, surrounding = np.split(feed["trajectories"], 2, axis=-1)
     assert agent.shape == (2, 32, STEPS + 1, 3)
-    for rows, shuffled in ((surrounding, feed["shuffled"]),):
-        np.testing.assert_array_equal(np.sort(rows, axis=2), np.sort(shuffled, axis=2))
+    np.testing.assert_array_equal(np.sort(surrounding, axis=2), np.sort(feed["shuffled"], axis=2))
     expected = donsker_varadhan(
         keras_scores(term, weights, agent, surrounding),
         keras_scores(term, weights, agent, feed["shuffled"]),
@@ -156,8 +160,7 @@ def test_one_permutation_serves_a_batch_or_each_trajectory_has_its_own(negatives
     term = music(trajectory_negatives=negatives)
     order = term._permutations(0, 0, np.full([4, 32], STEPS), STEPS + 1)
     assert order.shape == (4, 32, STEPS + 1)
-    np.testing.assert_array_equal(np.sort(order, axis=-1), np.broadcast_to(
-        np.arange(STEPS + 1), order.shape))
+    assert (np.sort(order, axis=-1) == np.arange(STEPS + 1)).all()
     alike = (order == order[:, :1]).all()
     assert alike == (negatives == "shared")
     assert (order[0] != order[1]).any()
@@ -223,13 +226,13 @@ def test_the_gradient_of_the_loss_agrees_with_finite_differences():
 
 @pytest.fixture(scope="module")
 def trained():
-    """Weights after 400 updates on walks in which the object is carried in three of ten."""
-    return train(music(), replay_of(0.3, count=1000), 400)
+    """Weights after 400 updates on walks that carry the object from half time on."""
+    return train(music(), replay_of(1.0, count=1000), 400)
 
 
 def paid(weights, moves, other):
     """Mean clipped reward of swapped pairs; `other` is the object's way for the gripper's."""
-    start = carried_episodes(100, 0.3, rng(7)).observation[:, ::10].reshape(1, -1, 25)
+    start = carried_episodes(100, 1.0, rng(7)).observation[:, ::10].reshape(1, -1, 25)
     after = start.copy()
     after[..., :3] += moves
     after[..., 3:6] += other
@@ -246,7 +249,7 @@ def test_carried_objects_raise_the_bound_within_400_updates(trained):
 
 def test_moving_together_pays_most_and_apart_or_not_at_all_the_least(trained):
     weights, _ = trained
-    moves, own = rng(8).normal(0.0, 0.02, (2, 1, 600, 3))
+    moves, own = rng(8).normal(0.0, STEP_LENGTH, (2, 1, 600, 3))
     together, alone, apart, still = (
         paid(weights, moves, other) for other in (moves, own, -moves, 0.0 * moves)
     )
@@ -285,7 +288,7 @@ def test_normalised_inputs_are_centred_and_divided():
 def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
     weights, bounds = trained
     term = music()
-    episodes = carried_episodes(400, 0.3, rng(99))
+    episodes = carried_episodes(400, 1.0, rng(99))
     found = term.heldout_bound(weights, episodes.observation, episodes.length)
     assert found == pytest.approx(np.mean(bounds[-50:]), abs=0.02)
     assert found == term.heldout_bound(weights, episodes.observation, episodes.length)

@@ -1,0 +1,74 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.training.adam import AdamState, adam_step
+
+
+def run(gradients, rates, start=None):
+    """Returns the parameters after each of the gradients [U, P]."""
+    parameters = tf.zeros([gradients.shape[1]]) if start is None else tf.constant(start)
+    state = AdamState(tf.zeros_like(parameters), tf.zeros_like(parameters))
+    found = []
+    for index, gradient in enumerate(gradients):
+        step = tf.constant(index + 1.0)
+        rate = tf.constant(rates, tf.float32)
+        parameters, state = adam_step(parameters, tf.constant(gradient), state, step, rate)
+        found.append(parameters.numpy())
+    return np.array(found)
+
+
+def some_gradients(updates=100, size=40, scale=1.0):
+    return scale * np.random.default_rng(0).normal(size=(updates, size)).astype(np.float32)
+
+
+def test_the_first_step_is_the_learning_rate_against_the_sign_of_the_gradient():
+    # m = 0.1 g, v = 0.001 g^2, correction sqrt(0.001) / 0.1: step = rate * g / (|g| + eps')
+    found = run(np.float32([[3.0, -0.02, 0.0]]), [0.1, 0.1, 0.1])
+    np.testing.assert_allclose(found, [[-0.1, 0.1, 0.0]], rtol=1e-4)
+
+
+def test_the_second_step_by_hand():
+    # g = (2, -1): m = 0.9 * 0.2 - 0.1 = 0.08, v = 0.999 * 0.004 + 0.001 = 0.004996
+    # correction sqrt(1 - 0.999^2) / (1 - 0.9^2) = sqrt(0.001999) / 0.19 = 0.2353177
+    # step 2 = 0.1 * 0.2353177 * 0.08 / sqrt(0.004996) = 0.0266338; step 1 = 0.1
+    found = run(np.float32([[2.0], [-1.0]]), [0.1])
+    np.testing.assert_allclose(found[:, 0], [-0.1, -0.1266338], rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_a_hundred_steps_agree_with_keras(scale):
+    gradients = some_gradients(scale=scale)
+    variable = tf.Variable(tf.zeros([40]))
+    optimizer = keras.optimizers.Adam(1e-3, epsilon=1e-8)
+    expected = []
+    for gradient in gradients:
+        optimizer.apply([tf.constant(gradient)], [variable])
+        expected.append(variable.numpy())
+    found = run(gradients, [1e-3] * 40)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_each_parameter_has_its_own_rate_and_at_rate_zero_it_stays_bit_identical():
+    start = np.random.default_rng(1).normal(size=40).astype(np.float32)
+    rates = np.repeat([1e-3, 0.0, 1e-2, 0.0], 10)
+    found = run(some_gradients(), rates, start)
+    for frozen in (slice(10, 20), slice(30, 40)):
+        assert (found[:, frozen] == start[frozen]).all()
+    alone = run(some_gradients()[:, 20:30], [1e-2] * 10, start[20:30])
+    np.testing.assert_array_equal(found[:, 20:30], alone)
+
+
+def test_a_parameter_without_gradient_stays_bit_identical():
+    start = np.random.default_rng(1).normal(size=40).astype(np.float32)
+    gradients = some_gradients()
+    gradients[:, 5:9] = 0.0
+    found = run(gradients, [1e-3] * 40, start)
+    assert (found[:, 5:9] == start[5:9]).all()
+    assert (found[-1, :5] != start[:5]).all()
+
+
+def test_the_scale_of_gradients_hardly_matters():
+    summed, averaged = run(some_gradients(), [1e-3] * 40), run(some_gradients() / 4, [1e-3] * 40)
+    np.testing.assert_allclose(summed, averaged, atol=1e-6)

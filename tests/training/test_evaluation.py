@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.training.evaluation import evaluate, evaluation_conditions, wilson_interval
+
+PUSH = "music_tf/PointPush-v0"
+
+
+class Rank(Communicator):
+    """One of several ranks, on its own: it reduces nothing and is told what the root shared."""
+
+    def __init__(self, rank, size, shared=None):
+        super().__init__()
+        self.rank, self.size, self.shared, self.calls = rank, size, shared, []
+
+    def sum_in_place(self, values):
+        self.calls.append(np.array(values))
+        return values
+
+    def share(self, value):
+        self.shared = value if self.is_root else self.shared
+        return self.shared
+
+
+def act(observation, goal, skill, noise):
+    way = np.tanh(observation[:, :3] - goal + skill.sum(axis=1, keepdims=True))
+    return way.astype(np.float32)
+
+
+def play(episodes, count, comm=None, **changes):
+    conditions = evaluation_conditions(range(episodes), 3, False, 1, **changes)
+    return evaluate(LockstepEnvs(PUSH, count), act, conditions, comm or Communicator())
+
+
+def test_an_episode_is_fixed_by_its_index_whatever_is_asked_for_beside_it():
+    few, many = evaluation_conditions(range(3), 3, False, 2), evaluation_conditions(
+        range(2, 9), 3, False, 2
+    )
+    assert few.seeds[2] == many.seeds[0]
+    np.testing.assert_array_equal(few.skills[2], many.skills[0])
+    assert len(set(evaluation_conditions(range(200), 3, False, 1).seeds.tolist())) == 200
+
+
+def test_skills_take_turns_or_one_is_pinned():
+    turns = evaluation_conditions(range(7), 3, False, 3).skills
+    np.testing.assert_array_equal(turns.argmax(axis=1), [0, 1, 2, 0, 1, 2, 0])
+    pinned = evaluation_conditions(range(4), 3, False, 3, pinned=2).skills
+    np.testing.assert_array_equal(pinned, np.eye(3)[[2] * 4])
+
+
+def test_goals_are_zero_or_the_environments_own():
+    assert evaluation_conditions(range(2), 3, False, 1).goals is None
+    np.testing.assert_array_equal(
+        evaluation_conditions(range(2), 3, True, 1).goals, np.zeros([2, 3])
+    )
+
+
+def test_the_same_indices_are_the_same_episodes_every_time():
+    first, again = play(5, 2), play(5, 2)
+    np.testing.assert_equal(again, first)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 7])
+def test_the_number_of_environments_does_not_change_the_episodes(count):
+    reference, found = play(5, 5), play(5, count)
+    for name, expected in reference._asdict().items():
+        np.testing.assert_array_equal(getattr(found, name), expected, err_msg=name)
+    assert found.observation.shape[0] == 5
+
+
+def play_on_ranks(episodes, count, ranks):
+    root = Rank(0, ranks)
+    parts = [play(episodes, count, root)]
+    comms = [Rank(rank, ranks, root.shared) for rank in range(1, ranks)]
+    return parts + [play(episodes, count, comm) for comm in comms], [root, *comms]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_each_episode_is_played_on_exactly_one_rank(ranks):
+    reference = play(5, 2)
+    parts, _ = play_on_ranks(5, 2, ranks)
+    for name, expected in reference._asdict().items():
+        if name != "extras":
+            summed = sum(np.asarray(getattr(part, name), np.float64) for part in parts)
+            np.testing.assert_array_equal(summed, expected, err_msg=name)
+
+
+def test_a_rank_without_episodes_takes_part_all_the_same():
+    parts, comms = play_on_ranks(2, 2, 3)
+    assert len({len(comm.calls) for comm in comms}) == 1
+    for idle in parts[1:]:
+        assert not idle.observation.any()
+        assert idle.observation.shape == parts[0].observation.shape
+
+
+@pytest.mark.parametrize(
+    ("successes", "episodes", "low", "high"),
+    [
+        # centre (0.5 + 3.84146 / 200) / (1 + 3.84146 / 100) = 0.5,
+        # half width 1.959964 sqrt(0.0025 + 3.84146 / 40000) / 1.0384146 = 0.0961685
+        (50, 100, 0.4038315, 0.5961685),
+        # 0 of 10: low 0, high (z^2 / 20 + z sqrt(z^2 / 400)) / (1 + z^2 / 10)
+        #        = (z^2 / 10) / (1 + z^2 / 10) = 0.384146 / 1.384146 = 0.2775328
+        (0, 10, 0.0, 0.2775328),
+        (10, 10, 0.7224672, 1.0),
+        (0, 0, 0.0, 1.0),
+    ],
+)
+def test_the_wilson_interval_by_hand(successes, episodes, low, high):
+    assert wilson_interval(successes, episodes) == pytest.approx((low, high), abs=1e-6)

@@ -1,0 +1,329 @@
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.agents.base import Batch
+from music_tf.config.schema import DdpgConfig, MusicConfig, SacConfig
+from music_tf.distributed import Communicator
+from music_tf.errors import NumbersFault
+from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.update import Feed, Schedules, Update
+from tests.training.small import ALL, BASE, EVERYTHING, HER, MUSIC, NETWORK, trainer_of
+
+
+class Several(Communicator):
+    """One process that goes the way of several ranks; the others hold zeros."""
+
+    def __init__(self):
+        super().__init__()
+        self.size = 2
+        self.checked = 0
+
+    def collect(self, value):
+        self.checked += 1
+        return [value, -1]
+
+
+def prepared(config=BASE, **changes):
+    """A trainer that has collected episodes, with the feed and schedules of its updates."""
+    trainer = trainer_of(config, **changes)
+    for _ in range(2):
+        trainer._collect()
+        trainer.counters.cycle += 1
+    given = []
+    trainer.update.run = lambda *arguments: given.extend(arguments) or {}
+    trainer._learn()
+    del trainer.update.run
+    return trainer, Given(*given)
+
+
+class Given(NamedTuple):
+    feed: Feed
+    schedules: Schedules
+
+    def change(self, **fields):
+        """The same with other transitions."""
+        moved = self.feed.transitions._replace(**fields)
+        return self._replace(feed=self.feed._replace(transitions=moved))
+
+
+def run(trainer, given):
+    return trainer.update.run(*given)
+
+
+def slices(given, index):
+    feed = tf.nest.map_structure(lambda values: values[index : index + 1], given.feed)
+    return given._replace(feed=feed)
+
+
+def by_hand(trainer, given):
+    """Parameters after one update and the gradient, composed eagerly from their parts."""
+    update, schedules = trainer.update, given.schedules
+    now = tf.nest.map_structure(lambda values: tf.constant(values[0]), given.feed)
+    moved, inputs = now.transitions, trainer._inputs()
+    flat = tf.constant(update.parameters.numpy())
+    targets = update.targets_layout.split(tf.constant(update.targets.numpy()))
+    observed = (moved.desired_goal.numpy(), moved.skill.numpy())
+    with tf.GradientTape() as tape:
+        tape.watch(flat)
+        weights = update.layout.split(flat)
+        reward, learned = 0.0, 0.0
+        for term in trainer._terms:
+            raw = term.reward(weights, moved, now.terms[term.name])
+            low, high = term.mixing.clip
+            clipped = tf.clip_by_value(term.mixing.scale * raw, low, high)
+            reward += schedules.terms[term.name] * (clipped + term.mixing.shift)
+            learned += tf.reduce_sum(term.loss(weights, now.terms[term.name])[0])
+        batch = Batch(
+            inputs=tf.constant(inputs(moved.observation.numpy(), *observed)),
+            next_inputs=tf.constant(inputs(moved.next_observation.numpy(), *observed)),
+            action=moved.action,
+            reward=reward,
+            discount=moved.discount,
+        )
+        losses = trainer._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
+        total = tf.reduce_sum(losses.total) + learned
+    gradient = tape.gradient(total, flat)
+    state = AdamState(tf.zeros_like(flat), tf.zeros_like(flat))
+    rate = tf.constant(update.layout.learning_rates())
+    return adam_step(flat, gradient, state, tf.constant(1.0), rate)[0].numpy(), gradient.numpy()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_update_is_one_adam_step_along_the_sum_of_all_gradients(name):
+    trainer, given = prepared(ALL[name], updates=1)
+    expected, gradient = by_hand(trainer, given)
+    metrics = run(trainer, given)
+    np.testing.assert_allclose(trainer.update.parameters, expected, atol=2e-6)
+    # Adam's first step hides the size of a gradient, its first moment does not
+    np.testing.assert_allclose(
+        trainer.update.first_moment, 0.1 * gradient, rtol=1e-3, atol=1e-5 * np.abs(gradient).max()
+    )
+    assert metrics["train/grad_norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
+    assert int(trainer.update.step) == 1
+
+
+def test_gradients_of_workers_are_summed_or_averaged():
+    moments = {}
+    for reduce in ("sum", "mean"):
+        agent = DdpgConfig(gradient_reduce=reduce, **NETWORK)
+        trainer, given = prepared(dataclasses.replace(MUSIC, agent=agent), updates=1)
+        run(trainer, given)
+        moments[reduce] = trainer.update.first_moment.numpy()
+    np.testing.assert_allclose(moments["sum"], 2.0 * moments["mean"], rtol=1e-6)
+    assert np.abs(moments["mean"]).max() > 0.0
+
+
+def test_the_updates_of_a_cycle_are_taken_one_after_the_other_and_then_the_targets_move():
+    trainer, given = prepared(EVERYTHING)
+    other, _ = prepared(EVERYTHING)
+    initial = other.update.targets.numpy()
+    run(trainer, given)
+    for index in range(3):
+        other.update.targets.assign(initial)
+        run(other, slices(given, index))
+    assert int(trainer.update.step) == int(other.update.step) == 3
+    np.testing.assert_allclose(trainer.update.parameters, other.update.parameters, atol=2e-6)
+    np.testing.assert_allclose(trainer.update.targets, other.update.targets, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["her", "everything"])
+def test_the_way_of_several_ranks_gives_what_one_rank_does(name):
+    trainer, given = prepared(ALL[name])
+    other, _ = prepared(ALL[name])
+    other.update._comm = Several()
+    values, others = run(trainer, given), run(other, given)
+    assert set(values) == set(others)
+    # the norm of the summed gradient is known on each rank, so that it is halved for the sum
+    others["train/grad_norm"] *= 2.0
+    for key, value in values.items():
+        assert value == pytest.approx(others[key], rel=1e-3, abs=1e-6), key
+    np.testing.assert_allclose(trainer.update.parameters, other.update.parameters, atol=1e-6)
+    np.testing.assert_allclose(trainer.update.targets, other.update.targets, atol=1e-6)
+
+
+def test_ranks_are_compared_every_hundred_updates():
+    trainer, given = prepared(updates=1)
+    trainer.update._comm = comm = Several()
+    trainer.update.step.assign(98)
+    run(trainer, given)
+    assert comm.checked == 0
+    run(trainer, given)
+    assert comm.checked == 1
+
+
+def test_a_difference_of_one_ulp_is_found_and_named():
+    trainer = trainer_of(EVERYTHING)
+    update = trainer.update
+    names = update.layout.names
+    sizes = [array.size for array in update.layout.name_arrays(update.parameters.numpy()).values()]
+    start = sum(sizes[: names.index("statistics/score/kernel")])
+
+    class Root(Several):
+        def broadcast(self, values):
+            values[start] = np.nextafter(values[start], np.float32(9.0))
+            return values
+
+        def collect(self, value):
+            return [-1, value]
+
+    update._comm = Root()
+    with pytest.raises(
+        NumbersFault, match=r"after 0 updates: statistics/score/kernel on ranks \[1\] is not what"
+    ):
+        update.check_equal()
+    update._comm = Several()
+    update.check_equal()
+
+
+@pytest.mark.parametrize("every", ["cycle", "update"])
+def test_targets_approach_frozen_networks_geometrically(every):
+    agent = DdpgConfig(
+        polyak_every=every, actor_learning_rate=0.0, critic_learning_rate=0.0, **NETWORK
+    )
+    trainer, given = prepared(dataclasses.replace(BASE, agent=agent))
+    update = trainer.update
+    online = update.parameters.numpy()
+    np.testing.assert_array_equal(update.targets, online[: update.targets_layout.size])
+    update.targets.assign(online[: update.targets_layout.size] + 1.0)
+    for _ in range(4):
+        run(trainer, given)
+    np.testing.assert_array_equal(update.parameters, online)
+    moves = 4 if every == "cycle" else 4 * 3
+    gap = update.targets.numpy() - online[: update.targets_layout.size]
+    np.testing.assert_allclose(gap, 0.95**moves, rtol=1e-4)
+
+
+def test_only_networks_with_targets_have_them():
+    update = trainer_of(EVERYTHING).update
+    assert update.targets_layout.names == [
+        name for name in update.layout.names if name.startswith(("actor/", "critic_"))
+    ]
+    assert update.layout.names[: len(update.targets_layout.names)] == update.targets_layout.names
+
+
+def test_a_frozen_statistics_network_stays_bit_identical():
+    config = dataclasses.replace(MUSIC, music=MusicConfig(train=False, hidden_size=16))
+    trainer, given = prepared(config)
+    before = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
+    for _ in range(3):
+        run(trainer, given)
+    after = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
+    for name, values in after.items():
+        frozen = name.startswith("statistics/")
+        assert np.array_equal(values, before[name]) == frozen, name
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_weight_that_learns_moves(name):
+    trainer, given = prepared(ALL[name])
+    before = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
+    run(trainer, given)
+    after = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
+    still = [key for key, values in after.items() if np.array_equal(values, before[key])]
+    learns = getattr(ALL[name].agent, "learn_temperature", True)
+    assert still == ([] if learns else ["log_temperature"])
+
+
+class Spy:
+    """A learner that notes the batches it gets."""
+
+    def __init__(self, learner):
+        self.learner, self.batches = learner, []
+        self.networks, self.target_networks = learner.networks, learner.target_networks
+
+    def losses(self, weights, targets, batch, *rest):
+        self.batches.append(batch)
+        return self.learner.losses(weights, targets, batch, *rest)
+
+
+@pytest.fixture
+def eagerly():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_lost_object_pays_the_lowest_reward_for_ever():
+    rewards = []
+    for lost in (False, True):
+        trainer, given = prepared(MUSIC, updates=1)
+        flags = np.zeros_like(given.feed.transitions.lost)
+        flags[0, 1, 3] = lost
+        update, spy = trainer.update, Spy(trainer._learner)
+        update = Update(spy, trainer._terms, trainer.config.agent, 0.9, Communicator(), 2)
+        update.run(*given.change(lost=flags))
+        rewards.append(spy.batches[0].reward.numpy())
+    # the lowest MUSIC reward is (0 - 1) * 1, and for ever after that is 0.9 / (1 - 0.9) * -1
+    expected = np.zeros_like(rewards[0])
+    expected[1, 3] = -9.0
+    np.testing.assert_allclose(rewards[1] - rewards[0], expected, atol=1e-5)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_term_without_a_lower_bound_pays_nothing_for_a_lost_object():
+    trainer, given = prepared(HER, updates=1)
+    spy = Spy(trainer._learner)
+    update = Update(spy, trainer._terms, trainer.config.agent, 0.9, Communicator(), 2)
+    update.run(*given.change(lost=np.ones_like(given.feed.transitions.lost)))
+    np.testing.assert_array_equal(spy.batches[0].reward, given.feed.transitions.reward[0])
+
+
+def test_metrics_are_means_over_updates_and_workers_and_extremes_over_all():
+    trainer, given = prepared(HER)
+    shape = given.feed.transitions.reward.shape
+    rewards = np.linspace(-3.0, 3.0, math.prod(shape), dtype=np.float32).reshape(shape)
+    metrics = run(trainer, given.change(reward=rewards))
+    assert metrics["reward/task_mean"] == pytest.approx(rewards.mean(), abs=1e-5)
+    assert metrics["reward/task_square"] == pytest.approx(np.mean(rewards**2), rel=1e-5)
+    assert (metrics["reward/task_min"], metrics["reward/task_max"]) == (-3.0, 3.0)
+
+
+def test_metrics_of_several_updates_are_the_means_of_each():
+    trainer, given = prepared(EVERYTHING)
+    together = run(trainer, given)
+    other, _ = prepared(EVERYTHING)
+    initial, each = other.update.targets.numpy(), []
+    for index in range(3):
+        other.update.targets.assign(initial)
+        each.append(run(other, slices(given, index)))
+    for name in set(together) - {"reward/skill_max"}:
+        pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
+        expected = pick([metrics[name] for metrics in each])
+        assert together[name] == pytest.approx(expected, rel=1e-3, abs=1e-5), name
+
+
+def test_numbers_that_go_bad_are_reported_with_what_went_bad():
+    trainer, given = prepared(EVERYTHING)
+    reward = given.feed.transitions.reward.copy()
+    reward[1, 0, 0] = np.nan
+    with pytest.raises(NumbersFault, match=r"(?s)non-finite.*train/critic_loss.*last checkpoint"):
+        run(trainer, given.change(reward=reward))
+
+
+def test_a_trajectory_that_is_not_finite_is_reported():
+    trainer, given = prepared(MUSIC)
+    given.feed.terms["music"]["trajectories"][0, 0, 0, 0, 0] = np.nan
+    with pytest.raises(NumbersFault, match="music/bound"):
+        run(trainer, given)
+
+
+def test_schedules_weigh_terms_and_entropy():
+    schedule = ((0.0, 1.0), (10.0, 0.0))
+    config = dataclasses.replace(
+        EVERYTHING,
+        music=dataclasses.replace(EVERYTHING.music, weight=schedule),
+        agent=SacConfig(entropy_weight=((0.0, 0.2), (4.0, 1.0)), **NETWORK),
+    )
+    trainer = trainer_of(config)
+    trainer.counters.epoch = 2
+    schedules = trainer._schedules()
+    found = {name: float(weight) for name, weight in schedules.terms.items()}
+    assert found == pytest.approx({"task": 1.0, "music": 0.8, "skill": 1.0})
+    assert float(schedules.entropy) == pytest.approx(0.6)  # 0.2 + 0.8 * 2 / 4
+    assert float(trainer_of(BASE)._schedules().entropy) == 0.0
