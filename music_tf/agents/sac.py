@@ -70,11 +70,11 @@ class Sac:
         """Returns the squashed mean, or a sample where noise is given, [E, A]."""
         depth = len(self._config.hidden_sizes)
         features = dense(weights, hidden_layers(weights, inputs, depth), depth)
-        raw = dense(weights, features, depth + 1)
+        raw = dense(weights, features, depth + 2)  # Keras lists the log-deviation first
         if noise is None:
             return np.tanh(raw)
         low, high = LOG_DEVIATION_RANGE
-        squashed = np.tanh(dense(weights, features, depth + 2))
+        squashed = np.tanh(dense(weights, features, depth + 1))
         deviation = np.exp(low + 0.5 * (high - low) * (squashed + 1.0))
         return np.tanh(raw + deviation * noise)
 

@@ -348,7 +348,8 @@ class Config:
     """Number of discrete skills K, in 1..4096; the policy sees a one-hot vector of this size."""
     lost_object: Literal["continue", "absorb"] = "continue"
     """What learning makes of an object that has left its support: the episode goes on, or it is
-    cut there and every reward term counts as paying its lowest value for ever after."""
+    cut there and every reward term counts as paying its lowest value for ever after. Needs an
+    environment whose registered support says when that is; elsewhere nothing is ever lost."""
     threads: int = 0
     """TensorFlow threads per rank, in 0..1024; 0 means all cores for one rank, else one."""
     checkpoint_every: int = 1

@@ -33,9 +33,17 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
     """Returns the reward terms that the configuration names, in its order.
 
     Raises:
-        UsageError: MUSIC where nothing says what the robot's surroundings are.
+        UsageError: MUSIC where nothing says what the robot's surroundings are, or a lost object
+            under a reward that has no lowest value.
     """
-    return [_TERMS[name](config, envs) for name in config.rewards]
+    terms = [_TERMS[name](config, envs) for name in config.rewards]
+    for term in terms:
+        if config.lost_object == "absorb" and not math.isfinite(term.mixing.clip[0]):
+            raise UsageError(
+                f"lost_object: 'absorb' counts a lost object as paying each reward's lowest value, "
+                f"but {term.name} has none; for example --{term.name}.clip -1 0"
+            )
+    return terms
 
 
 def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) -> Learner:

@@ -1,6 +1,5 @@
 """One update of everything that learns: rewards, losses, one reduction, one Adam step."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -244,10 +243,8 @@ class Update:
         lowest = [
             schedules.terms[term.name] * (term.mixing.clip[0] + term.mixing.shift)
             for term in self._terms
-            if math.isfinite(term.mixing.clip[0])
         ]
-        value = self._horizon * tf.add_n(lowest) if lowest else tf.zeros([])
-        return tf.where(now.transitions.lost, value, 0.0)
+        return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
 
     def _apply(self, gradient: tf.Tensor) -> tf.Tensor:
         """Takes one Adam step and returns the norm of the reduced gradient."""

@@ -26,6 +26,8 @@ _MOST_SKILLS, _MOST_ROWS = 10, 4
 _LARGEST_TILE = {".mp4": 480, ".gif": 320}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
 _GIF_COLOURS = 64
+_PALETTE_FRAMES = 64
+"""From how many of the first frames a gif takes its colours."""
 _LAST_STATE_SECONDS = 0.6
 
 Item = TypeVar("Item")
@@ -173,11 +175,15 @@ def _write_mp4(path: Path, frames: Iterable[Image.Image], frames_per_second: int
 
 
 def _write_gif(path: Path, frames: Iterable[Image.Image], frames_per_second: int) -> int:
-    """Writes all frames with the colours of the first, which keeps the file small and steady."""
-    indexed: list[Image.Image] = []
-    for frame in frames:
-        palette = indexed[0] if indexed else frame.quantize(_GIF_COLOURS)
-        indexed.append(frame.quantize(palette=palette, dither=Image.Dither.NONE))
+    """Writes all frames with the same few colours, which keeps the file small and steady."""
+    following = iter(frames)
+    beginning = list(itertools.islice(following, _PALETTE_FRAMES))
+    samples = [*beginning[:: _PALETTE_FRAMES // 8], beginning[-1]]
+    palette = sheet(samples, len(samples)).quantize(_GIF_COLOURS)
+    indexed = [
+        frame.quantize(palette=palette, dither=Image.Dither.NONE)
+        for frame in itertools.chain(beginning, following)
+    ]
     milliseconds = 10 * round(100 / frames_per_second)
     indexed[0].save(
         path, save_all=True, append_images=indexed[1:], duration=milliseconds, loop=0, optimize=True

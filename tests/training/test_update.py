@@ -309,7 +309,7 @@ def test_numbers_that_go_bad_are_reported_with_what_went_bad():
 def test_a_trajectory_that_is_not_finite_is_reported():
     trainer, given = prepared(MUSIC)
     given.feed.terms["music"]["trajectories"][0, 0, 0, 0, 0] = np.nan
-    with pytest.raises(NumbersFault, match="music/bound"):
+    with pytest.raises(NumbersFault, match="non-finite"):
         run(trainer, given)
 
 

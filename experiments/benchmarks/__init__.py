@@ -1,0 +1,1 @@
+"""The measurements behind `experiments/benchmark.py`: each runs in a process of its own."""

@@ -1,0 +1,85 @@
+"""Starts measurements, each in a process of its own, and reads what they found."""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import programs
+from benchmarks.sizes import FULL, QUICK
+from music_tf.cli.doctor import find_mpirun
+from music_tf.cli.mpi_diagnosis import flavour
+from music_tf.cli.process import available_cores
+from music_tf.errors import EnvironmentFault
+from music_tf.probes import run_command
+
+RANKS = 2
+_SECONDS = 900.0
+_ROOT = Path(__file__).resolve().parents[2]
+_NEED_MPI = frozenset({"ranks", "memory"})
+_NEED_TWO_CORES = frozenset({"update_2t"})
+
+
+def why_not(probe: str) -> str:
+    """Returns why a measurement cannot be taken on this machine, empty where it can."""
+    if probe in _NEED_MPI and find_mpirun() is None:
+        return "needs mpirun, and it was not found; pip install 'music_tf[mpi]'"
+    if probe in _NEED_TWO_CORES and available_cores() < RANKS:
+        return "needs two cores"
+    return ""
+
+
+def take(probe: str, quick: bool) -> dict[str, Any]:
+    """Takes one measurement.
+
+    Raises:
+        EnvironmentFault: It failed or took too long.
+    """
+    if probe == "help":
+        return programs.measure_help()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        words = ["-m", "benchmarks.probe", probe, str(out), "quick" if quick else "full"]
+        start = time.monotonic()
+        done = run_command(
+            [*_interpreter(probe), *words], seconds=_SECONDS, environment=_environment()
+        )
+        if not done.ok or not out.exists():
+            raise EnvironmentFault(f"the measurement {probe!r} failed: {done.reason}")
+        text = out.read_text(encoding="utf-8")
+    if probe == "first_step":
+        return {"seconds": float(text) - start}
+    found: dict[str, Any] = json.loads(text)
+    if probe == "ranks" and found["ranks"] != RANKS:
+        raise EnvironmentFault(f"mpirun started {found['ranks']} ranks, expected {RANKS}")
+    return found
+
+
+def sizes_of(quick: bool) -> dict[str, Any]:
+    """Returns the counts of a repetition, for the record."""
+    return dict(vars(QUICK if quick else FULL))
+
+
+def _interpreter(probe: str) -> list[str]:
+    if probe != "ranks":
+        return [sys.executable]
+    mpirun = find_mpirun() or "mpirun"
+    version = run_command([mpirun, "--version"], seconds=60.0, environment=_environment())
+    placement: list[str] = []
+    if flavour(version.output) == "Open MPI":
+        placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
+    return [mpirun, "-n", str(RANKS), *placement, sys.executable, "-m", "mpi4py"]
+
+
+def _environment() -> dict[str, str]:
+    """Returns what finds these modules and the package, and what Open MPI insists on as root."""
+    paths = [str(_ROOT / "experiments"), str(_ROOT), os.environ.get("PYTHONPATH", "")]
+    return {
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "HOME": os.environ.get("HOME") or tempfile.gettempdir(),
+    }

@@ -1,0 +1,99 @@
+"""Training cycles of two ranks, and the share of them that is MPI's."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.arithmetic import UPDATES_PER_CYCLE
+from benchmarks.learning import configuration, limit_threads
+from benchmarks.sizes import Sizes
+from music_tf.distributed import Communicator
+from music_tf.training.trainer import Trainer
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class TimedCommunicator(Communicator):
+    """Adds up the seconds inside and waiting for collectives, of which none calls another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent_s = 0.0
+
+    def sum_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Sums, timed."""
+        with self._timed():
+            return super().sum_in_place(values)
+
+    def sum_into(self, values: npt.NDArray[Scalar], total: npt.NDArray[Scalar]) -> None:
+        """Sums, timed."""
+        with self._timed():
+            super().sum_into(values, total)
+
+    def max_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Takes the maximum, timed; `any` comes here too."""
+        with self._timed():
+            return super().max_in_place(values)
+
+    def broadcast(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Broadcasts, timed."""
+        with self._timed():
+            return super().broadcast(values)
+
+    def share(self, value: Any) -> Any:
+        """Shares, timed."""
+        with self._timed():
+            return super().share(value)
+
+    def collect(self, value: Any) -> list[Any]:
+        """Collects, timed."""
+        with self._timed():
+            return super().collect(value)
+
+    def barrier(self) -> None:
+        """Waits, timed."""
+        with self._timed():
+            super().barrier()
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.spent_s += time.perf_counter() - start
+
+
+def measure(sizes: Sizes) -> dict[str, float]:
+    """Trains DDPG with hindsight, one worker a rank; every rank must call it together.
+
+    Returns:
+        Seconds of a cycle, and the share of MPI on the rank where it is largest.
+    """
+    limit_threads(1)
+    comm = TimedCommunicator()
+    config = configuration(
+        "ddpg_her",
+        sizes,
+        workers=comm.size,
+        threads=1,
+        updates=UPDATES_PER_CYCLE,
+        cycles=sizes.warm_cycles + sizes.cycles,
+        evaluation__every=10**6,
+        agent__critics=1,
+    )
+    trainer = Trainer(config, comm)
+    marks: list[tuple[float, float]] = []
+
+    def note(done: int) -> bool:
+        del done
+        marks.append((time.perf_counter(), comm.spent_s))
+        return False
+
+    trainer.run_epoch(note)
+    first, last = marks[sizes.warm_cycles - 1], marks[-1]
+    elapsed, spent = last[0] - first[0], last[1] - first[1]
+    found = comm.max_in_place(np.array([elapsed / sizes.cycles, spent / elapsed]))
+    return {"cycle_s": float(found[0]), "mpi_share": float(found[1]), "ranks": comm.size}

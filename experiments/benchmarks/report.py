@@ -1,0 +1,125 @@
+"""The record of a benchmark: its header, the file, the tables."""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from benchmarks.arithmetic import ddpg_update_flop
+from benchmarks.keys import KEYS
+from benchmarks.processes import sizes_of
+from music_tf.cli.process import available_cores
+from music_tf.errors import UsageError
+from music_tf.training.provenance import commit
+
+_PACKAGES = (
+    "tensorflow",
+    "keras",
+    "numpy",
+    "mujoco",
+    "gymnasium",
+    "gymnasium-robotics",
+    "mpi4py",
+    "stable-baselines3",
+    "torch",
+)
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
+    """Returns what the numbers were measured with and on; taken before the first of them."""
+    return {
+        "command": command,
+        "commit": commit(_ROOT),
+        "versions": {"python": platform.python_version()} | _versions(),
+        "machine": {
+            "cpu": _cpu_model(),
+            "cores": available_cores(),
+            "load_at_start": round(os.getloadavg()[0], 2),
+        },
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "repetitions": repetitions,
+        "quick": quick,
+        "sizes": sizes_of(quick),
+        "ddpg_update_flop": ddpg_update_flop(),
+    }
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Returns a stored record.
+
+    Raises:
+        UsageError: There is none, or it is not one.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"--table: cannot read {path} ({error.strerror}); measure first with: make bench"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"--table: {path} is not JSON ({error})") from error
+    if not isinstance(stored, dict) or not isinstance(stored.get("header"), dict):
+        raise UsageError(f"--table: {path} was not written by this benchmark: it has no header")
+    return stored
+
+
+def rich_table(record: Mapping[str, Any]) -> Table:
+    """Returns the table for a terminal."""
+    table = Table("key", "median", "min", "max", "unit", "better", "meaning")
+    for name, key in KEYS.items():
+        if name in record:
+            table.add_row(name, *_numbers(record[name]), key.unit, key.better, key.meaning)
+        elif name in record["left_out"]:
+            table.add_row(name, "-", "-", "-", key.unit, key.better, record["left_out"][name])
+    return table
+
+
+def markdown(record: Mapping[str, Any]) -> str:
+    """Returns the table, and a line on where it was measured, for a documentation page."""
+    lines = ["| key | median | min | max | unit | better |", "|---|---|---|---|---|---|"]
+    for name, key in KEYS.items():
+        if name in record:
+            median, low, high = _numbers(record[name])
+            lines.append(f"| `{name}` | {median} | {low} | {high} | {key.unit} | {key.better} |")
+    about = record["header"]
+    machine, versions = about["machine"], about["versions"]
+    lines += [
+        "",
+        f"{'Tiny sizes (--quick), not a measurement. ' if about['quick'] else ''}"
+        f"{about['repetitions']} repetitions on {machine['cores']} cores of {machine['cpu']}, load "
+        f"{machine['load_at_start']} at the start, {about['date'][:10]}, commit "
+        f"{(about['commit'] or 'unknown')[:12]}, Python {versions['python']}, TensorFlow "
+        f"{versions['tensorflow']}, MuJoCo {versions['mujoco']}: `{about['command']}`",
+    ]
+    lines += [f"- `{name}` left out: {reason}" for name, reason in record["left_out"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(found: Mapping[str, float]) -> list[str]:
+    return [f"{found[name]:.3g}" for name in ("median", "min", "max")]
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,202 @@
+import csv
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from music_tf.config.parse import TrainCommand
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.distributed import Communicator
+from music_tf.errors import Stopped, UsageError
+from music_tf.training import session
+from music_tf.training.run_directory import open_run
+from music_tf.training.weights import load_weights
+from tests.training.small import HER, MUSIC
+
+TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
+HER_RUN = dataclasses.replace(HER, workers=1, epochs=3, updates=2)
+
+
+@pytest.fixture(autouse=True)
+def few_episodes(monkeypatch):
+    compare = session.compare
+    monkeypatch.setattr(session, "compare", lambda trainer, comm: compare(trainer, comm, 4))
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Asks for a stop once as many cycles were begun; never with 0."""
+
+    def ask(cycles):
+        seen = []
+
+        def stop_requested():
+            seen.append(1)
+            return bool(cycles) and len(seen) >= cycles
+
+        monkeypatch.setattr(session, "stop_requested", stop_requested)
+
+    return ask
+
+
+def train(path, config=HER_RUN, resume=False):
+    command = TrainCommand(
+        recipe="ddpg_her",
+        preset="laptop",
+        config=config,
+        run_dir=path,
+        resume=resume,
+        arguments=("ddpg_her", "--epochs", str(config.epochs)),
+    )
+    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
+    comm = Communicator()
+    directory = open_run(path, run_to_json(stored), resume, comm)
+    try:
+        session.Session(command, comm, directory).run()
+    finally:
+        directory.close()
+
+
+def rows_of(path):
+    with (path / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
+
+
+def weights_of(path):
+    return load_weights(path / "checkpoints")[0]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        compare = session.compare
+        patch.setattr(session, "compare", lambda trainer, comm: compare(trainer, comm, 4))
+        train(path)
+    return path
+
+
+def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole):
+    config = json.loads((whole / "config.json").read_text())
+    assert config["recipe"] == "ddpg_her"
+    assert config["config"]["replay"]["relabel_k"] == 4.0
+    assert [row["epoch"] for row in rows_of(whole)] == ["1", "2", "3"]
+    accumulator = EventAccumulator(str(whole))
+    accumulator.Reload()
+    assert [event.step for event in accumulator.Scalars("train/critic_loss")] == [120, 240, 360]
+    names = {path.name for path in (whole / "checkpoints").iterdir()}
+    assert {"epoch_000001", "epoch_000002", "epoch_000003", "best", "replay"} <= names
+    summary = json.loads((whole / "summary.json").read_text())
+    assert (summary["epochs"], summary["env_steps"], summary["updates"]) == (3, 360, 12)
+    assert set(summary["evaluation"]) == {"ours", "random"}
+    assert summary["wall_s"] >= summary["training_s"] > 0.0
+    last = rows_of(whole)[-1]["train/critic_loss"]
+    assert summary["metrics"]["train/critic_loss"] == float(last)
+    assert (whole / "logs" / "rank_0000.log").is_file()
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 3])
+def test_a_stopped_run_goes_on_to_the_same_end(whole, tmp_path, stop_after, cycles):
+    path = tmp_path / "run"
+    stop_after(cycles)
+    with pytest.raises(Stopped, match=r"(?s)after \d cycles.*--resume"):
+        train(path)
+    assert not (path / "summary.json").exists()
+    stop_after(0)
+    train(path, resume=True)
+    np.testing.assert_equal(weights_of(path), weights_of(whole))
+    assert rows_of(path) == rows_of(whole)
+    summary = json.loads((path / "summary.json").read_text())
+    assert (summary["epochs"], summary["env_steps"]) == (3, 360)
+
+
+def test_a_run_stopped_again_and_again_ends_the_same(whole, tmp_path, stop_after):
+    path = tmp_path / "run"
+    for attempt in range(5):
+        stop_after(1)
+        with pytest.raises(Stopped):
+            train(path, resume=attempt > 0)
+    stop_after(0)
+    train(path, resume=True)
+    np.testing.assert_equal(weights_of(path), weights_of(whole))
+    assert rows_of(path) == rows_of(whole)
+
+
+def test_a_finished_run_can_be_prolonged(whole, tmp_path):
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(HER_RUN, epochs=1))
+    train(path, HER_RUN, resume=True)
+    np.testing.assert_equal(weights_of(path), weights_of(whole))
+    assert rows_of(path) == rows_of(whole)
+
+
+def test_resuming_a_finished_run_only_sums_up_again(whole, tmp_path):
+    before = weights_of(whole)
+    train(whole, resume=True)
+    np.testing.assert_equal(weights_of(whole), before)
+    assert json.loads((whole / "summary.json").read_text())["epochs"] == 3
+
+
+def test_the_last_epoch_is_saved_whatever_the_interval(tmp_path):
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(HER_RUN, checkpoint_every=2))
+    _, meta = load_weights(path / "checkpoints")
+    assert meta["counters"]["epoch"] == 3
+    names = {entry.name for entry in (path / "checkpoints").iterdir()}
+    assert "epoch_000001" not in names
+
+
+def test_time_is_up_after_the_epoch_that_uses_it(tmp_path):
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(HER_RUN, max_minutes=1e-9))
+    # at the start no time has passed, so one epoch is trained
+    assert json.loads((path / "summary.json").read_text())["epochs"] == 1
+    _, meta = load_weights(path / "checkpoints")
+    assert meta["counters"]["epoch"] == 1
+
+
+def with_success(monkeypatch, rates):
+    """Replaces what evaluation finds by given success rates, epoch by epoch."""
+    original = session.Trainer.evaluate
+
+    def evaluate(self, episodes, policy=None, skill=None):
+        row = original(self, episodes, policy, skill)
+        return row | {"eval/success_rate": rates[self.counters.epoch - 1]}
+
+    monkeypatch.setattr(session.Trainer, "evaluate", evaluate)
+
+
+def best_epoch(path):
+    _, meta = load_weights(path / "checkpoints" / "best")
+    return meta["counters"]["epoch"], meta["best_success_rate"]
+
+
+def test_the_best_weights_are_the_latest_of_equals(tmp_path, monkeypatch):
+    with_success(monkeypatch, [0.2, 0.5, 0.5])
+    train(tmp_path / "run")
+    assert best_epoch(tmp_path / "run") == (3, 0.5)
+
+
+def test_the_best_weights_stay_the_best_after_resuming(tmp_path, monkeypatch):
+    with_success(monkeypatch, [0.8, 0.1, 0.3])
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(HER_RUN, epochs=1))
+    train(path, HER_RUN, resume=True)
+    assert best_epoch(path) == (1, 0.8)
+
+
+def test_unsupervised_runs_have_no_best(tmp_path):
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(MUSIC, workers=1, epochs=1, cycles=1))
+    assert not (path / "checkpoints" / "best").exists()
+    assert "eval/success_rate" not in rows_of(path)[0] or not rows_of(path)[0]["eval/success_rate"]
+    assert session.leading_metric(MUSIC) == "eval/object_comotion_m"
+    assert session.leading_metric(HER) == "eval/success_rate"
+
+
+def test_a_resumed_run_must_be_the_same_run(whole):
+    with pytest.raises(UsageError, match="seed"):
+        train(whole, dataclasses.replace(HER_RUN, seed=5), resume=True)
