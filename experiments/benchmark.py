@@ -50,7 +50,9 @@ def main() -> int:
         sys.stdout.write(markdown(load(given.out or RESULTS)))
         return EXIT_DONE
     names = _chosen(given.only)
-    repetitions = given.repetitions or (1 if given.quick else 5)
+    repetitions = given.repetitions
+    if repetitions is None:
+        repetitions = 1 if given.quick else 5
     if repetitions < 1:
         raise UsageError(f"--repetitions: expected at least 1, got {repetitions}")
     about = header(" ".join(["python", *sys.argv]), repetitions, given.quick)

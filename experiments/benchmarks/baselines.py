@@ -1,6 +1,7 @@
 """Updates a second of Stable-Baselines3 on the same task with the same sizes."""
 
 import importlib
+import sys
 import time
 from typing import Any
 
@@ -24,6 +25,7 @@ def measure_theirs(sizes: Sizes, name: str) -> dict[str, Any]:
     Returns:
         The rate, or why there is none.
     """
+    sys.modules["tensorflow"] = None  # type: ignore[assignment] # its logger would load it
     try:
         library = importlib.import_module("stable_baselines3")
         importlib.import_module("torch").set_num_threads(1)

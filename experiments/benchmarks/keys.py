@@ -15,7 +15,7 @@ class Key(NamedTuple):
 
     unit: str
     better: str  # higher or lower
-    needs: tuple[str, ...]  # measurements
+    needs: tuple[str, ...]  # measurements; first the one that may not be possible here
     value: Callable[[Measured], float]
     meaning: str
 
@@ -78,14 +78,14 @@ KEYS: dict[str, Key] = {
     "update_vs_sb3_sac": Key(
         "x",
         "higher",
-        ("our_sac", "their_sac"),
+        ("their_sac", "our_sac"),
         _ratio(("our_sac", "updates_per_s"), ("their_sac", "updates_per_s")),
         "our SAC updates/s over Stable-Baselines3's, 1 thread",
     ),
     "update_vs_sb3_ddpg": Key(
         "x",
         "higher",
-        ("our_ddpg", "their_ddpg"),
+        ("their_ddpg", "our_ddpg"),
         _ratio(("our_ddpg", "updates_per_s"), ("their_ddpg", "updates_per_s")),
         "our DDPG updates/s over Stable-Baselines3's, 1 thread",
     ),

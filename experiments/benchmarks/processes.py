@@ -48,7 +48,9 @@ def take(probe: str, quick: bool) -> dict[str, Any]:
             [*_interpreter(probe), *words], seconds=_SECONDS, environment=_environment()
         )
         if not done.ok or not out.exists():
-            raise EnvironmentFault(f"the measurement {probe!r} failed: {done.reason}")
+            raise EnvironmentFault(
+                f"the measurement {probe!r} failed with exit code {done.code}: {done.reason}"
+            )
         text = out.read_text(encoding="utf-8")
     if probe == "first_step":
         return {"seconds": float(text) - start}

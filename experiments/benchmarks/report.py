@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from benchmarks.arithmetic import ddpg_update_flop
@@ -72,7 +73,10 @@ def load(path: Path) -> dict[str, Any]:
 
 def rich_table(record: Mapping[str, Any]) -> Table:
     """Returns the table for a terminal."""
-    table = Table("key", "median", "min", "max", "unit", "better", "meaning")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("key", "median", "min", "max", "unit", "better"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("meaning")
     for name, key in KEYS.items():
         if name in record:
             table.add_row(name, *_numbers(record[name]), key.unit, key.better, key.meaning)

@@ -3,7 +3,7 @@
 import sys
 
 from music_tf.cli.options import asks_for_help, one_word, typed_env_id, whole_number
-from music_tf.cli.process import available_cores, prepare_tensorflow
+from music_tf.cli.process import available_cores, load_tensorflow, prepare_tensorflow
 from music_tf.cli.runs import find_run
 from music_tf.config.tokens import split
 from music_tf.errors import EXIT_DONE
@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> int:
     episodes = whole_number(words, "episodes", 100)
     env_id = typed_env_id(words)
     prepare_tensorflow(available_cores())
+    load_tensorflow()
     from music_tf.training.inspection import evaluate_run  # noqa: PLC0415 - TensorFlow
 
     evaluate_run(run, episodes, env_id)

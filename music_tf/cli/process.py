@@ -1,8 +1,10 @@
 """What a process settles about itself before anything heavy is loaded."""
 
 import ctypes
+import importlib
 import os
 import sys
+import tempfile
 
 _SET_PARENT_DEATH_SIGNAL = 1
 
@@ -13,6 +15,27 @@ def prepare_tensorflow(threads: int) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow without the lines that its libraries write before anybody can stop them.
+
+    What they wrote is shown after all if the import fails.
+    """
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as chatter:
+        screen = os.dup(2)
+        os.dup2(chatter.fileno(), 2)
+        try:
+            tensorflow = importlib.import_module("tensorflow")
+            tensorflow.config.list_physical_devices()
+        except BaseException:
+            chatter.seek(0)
+            os.write(screen, chatter.read())
+            raise
+        finally:
+            os.dup2(screen, 2)
+            os.close(screen)
 
 
 def available_cores() -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from music_tf.cli.exits import run_together
 from music_tf.cli.options import asks_for_help
-from music_tf.cli.process import die_with_parent, prepare_tensorflow
+from music_tf.cli.process import die_with_parent, load_tensorflow, prepare_tensorflow
 from music_tf.cli.runs import prepare_directory
 from music_tf.config.help import train_help
 from music_tf.config.parse import TrainCommand, parse_train
@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
 def _train(command: TrainCommand, comm: "Communicator") -> None:
     comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
     directory = _shared_directory(command, comm)
+    load_tensorflow()
     from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
 
     run(command, comm, directory)

@@ -104,9 +104,9 @@ class Session:
         self._trainer.update.check_equal()
         if self._writer is not None:
             self._writer.write({name: row.get(name) for name in METRICS})
+        self._keep_best(row)
         if epoch % self._config.checkpoint_every == 0:
             self._save()
-        self._keep_best(row)
         self._progress.epoch(row)
         if self._comm.any(stop_requested()) and epoch < self._config.epochs:
             self._stop()

@@ -56,7 +56,7 @@ def pictures(envs: LockstepEnvs, take: Take) -> Iterator[Picture]:
     shown = envs.reset(active, [int(seed) for seed in take.seeds], goals).observation
     for step in range(int(take.length.max()) + 1):
         if step:
-            pass
+            active = [index for index in active if take.length[index] >= step]
             shown = envs.step(take.action[active, step - 1], active).observation
         if not np.allclose(shown, take.observation[active, step], atol=_SAME_STATE):
             raise EnvironmentFault(

@@ -154,13 +154,16 @@ def test_a_run_without_goals_has_no_success_rate(tmp_path):
 
 def test_each_skill_is_measured_on_the_same_episodes(tmp_path):
     trainer = save_run(tmp_path, skills=3)
+    trainer.update.parameters.assign(20.0 * trainer.update.parameters)  # so that skills differ
+    save_checkpoint(tmp_path, trainer, 2)
     loaded = load_run(tmp_path)
     one = measure(loaded, 1)
     assert [row["skill"] for row in one["skills"]] == [0, 1, 2]
     # Skills take turns by episode index, so the first episode of all is the first skill's.
     assert one["skills"][0]["metrics"] == one["policies"]["ours"]
-    expected = trainer.evaluate(4, trainer.policy(), 2)
-    assert measure(loaded, 4)["skills"][2]["metrics"] == pytest.approx(expected)
+    expected = [trainer.evaluate(8, trainer.policy(), skill) for skill in range(3)]
+    assert [row["metrics"] for row in measure(loaded, 8)["skills"]] == expected
+    assert expected[0] != expected[1] != expected[2] != expected[0]
 
 
 def test_one_skill_needs_no_table_of_skills(tmp_path):

@@ -27,7 +27,7 @@ def few_episodes(monkeypatch):
 
 @pytest.fixture
 def stop_after(monkeypatch):
-    """Asks for a stop once as many cycles were begun; never with 0."""
+    """Asks for a stop the n-th time somebody looks; an epoch of 2 cycles looks 3 times."""
 
     def ask(cycles):
         seen = []
@@ -98,7 +98,7 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     assert (whole / "logs" / "rank_0000.log").is_file()
 
 
-@pytest.mark.parametrize("cycles", [1, 2, 3])
+@pytest.mark.parametrize("cycles", [1, 2, 3, 4])
 def test_a_stopped_run_goes_on_to_the_same_end(whole, tmp_path, stop_after, cycles):
     path = tmp_path / "run"
     stop_after(cycles)
@@ -115,7 +115,7 @@ def test_a_stopped_run_goes_on_to_the_same_end(whole, tmp_path, stop_after, cycl
 
 def test_a_run_stopped_again_and_again_ends_the_same(whole, tmp_path, stop_after):
     path = tmp_path / "run"
-    for attempt in range(5):
+    for attempt in range(3):
         stop_after(1)
         with pytest.raises(Stopped):
             train(path, resume=attempt > 0)

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.config.schema import MusicConfig
+from music_tf.config.schema import ExplorationConfig, MusicConfig
+from music_tf.training import trainer as trainer_module
 from music_tf.training.metrics import METRICS
 from music_tf.training.policy import random_policy
 from tests.training.small import (
@@ -81,7 +82,8 @@ def test_metrics_are_finite_documented_and_the_same_every_epoch(trained, name):
             names = [f"reward/{term}_{part}" for part in ("min", "mean", "max")]
             low, mean, high = (row[each] for each in names)
             assert low <= mean <= high
-            assert 0.0 <= row[f"reward/{term}_std"] <= (high - low)
+            # the deviation is a difference of squares in single precision
+            assert 0.0 <= row[f"reward/{term}_std"] <= (high - low) + 1e-3
         assert ("music/bound" in row) == ("music" in ALL[name].rewards)
         assert ("music/bound_heldout" in row) == ("music" in ALL[name].rewards)
         assert ("eval/success_rate" in row) == (ALL[name].goals == "environment")
@@ -152,11 +154,19 @@ def test_evaluation_changes_nothing(trained):
     assert_same_state(trainer, other)
 
 
-def test_evaluation_can_pin_a_skill(trained):
+def test_evaluation_can_pin_a_skill(trained, monkeypatch):
     trainer, _, _ = trained["everything"]
-    values = {skill: trainer.evaluate(6, skill=skill) for skill in (None, 0, 2)}
-    displacement = {k: row["eval/object_displacement_m"] for k, row in values.items()}
-    assert len(set(displacement.values())) > 1
+    asked = []
+    original = trainer_module.evaluate
+
+    def evaluate(envs, policy, conditions, comm):
+        asked.append(conditions.skills.argmax(axis=1).tolist())
+        return original(envs, policy, conditions, comm)
+
+    monkeypatch.setattr(trainer_module, "evaluate", evaluate)
+    for skill in (None, 2):
+        trainer.evaluate(4, skill=skill)
+    assert asked == [[0, 1, 2, 0], [2, 2, 2, 2]]
 
 
 def test_workers_explore_and_learn_from_different_data():
@@ -208,24 +218,36 @@ def test_without_updates_data_is_collected_all_the_same():
     assert not any(name.startswith(("train/", "reward/")) for name in row)
 
 
-def test_a_lost_object_ends_an_episode_in_replay_but_not_in_behaviour():
+def push_out(observation, goal, skill, noise):
+    """Takes hold of the disc and carries it over the edge at x = 1."""
+    away = observation[:, 3:5] - observation[:, :2]
+    far = np.linalg.norm(away, axis=-1, keepdims=True) > 0.12
+    out = np.tile(np.float32([[1.0, 0.0]]), (len(away), 1))
+    way = np.where(far, np.clip(away / 0.1, -1.0, 1.0), out)
+    return np.concatenate([way, np.where(far, -1.0, 1.0)], axis=-1).astype(np.float32)
+
+
+def test_a_lost_object_ends_an_episode_in_replay_but_not_in_behaviour(monkeypatch):
+    monkeypatch.setattr(trainer_module, "learned_policy", lambda *_: push_out)
+    quiet = ExplorationConfig(noise=0.0, random_probability=0.0)
     found = {}
     for mode in ("continue", "absorb"):
-        trainer = trainer_of(rollouts=20, lost_object=mode, seed=2)
+        trainer = trainer_of(MUSIC, rollouts=5, lost_object=mode, exploration=quiet)
         episodes = trainer._collect()
         found[mode] = replay_state(trainer)
         assert (episodes.length == STEPS).all()
         assert not episodes.lost.any()
+    lost = 0
     for worker, rows in found["absorb"].items():
         whole = found["continue"][worker]
-        # a disc that was pushed over the edge lies at z = -0.5 from then on
+        # a disc over the edge lies at z = -0.5 from then on
         fallen = whole["observation"][:, :, 5] < -0.4
         first = np.where(fallen.any(axis=1), fallen.argmax(axis=1), STEPS)
         np.testing.assert_array_equal(rows["lost"], fallen.any(axis=1))
         np.testing.assert_array_equal(rows["length"], first)
         assert not whole["lost"].any()
-    assert any(rows["lost"].any() for rows in found["absorb"].values())
-    assert not all(rows["lost"].all() for rows in found["absorb"].values())
+        lost += rows["lost"].sum()
+    assert lost > 2
 
 
 def test_weights_are_what_acting_needs(trained):

@@ -1,0 +1,215 @@
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from tests.distributed import train_ranks
+from tests.distributed.jobs import REPOSITORY, mpirun
+
+pytestmark = pytest.mark.distributed
+RANKS = (1, 2, 4)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Arrays and facts by number of ranks, one entry a rank; one rank is this process."""
+    folder = tmp_path_factory.mktemp("ranks")
+    train_ranks.main(folder)
+    for ranks in RANKS[1:]:
+        job, _ = mpirun(ranks, REPOSITORY / "tests/distributed/train_ranks.py", folder)
+        assert job.returncode == 0, job.stderr
+    found = {}
+    for ranks in RANKS:
+        found[ranks] = []
+        for rank in range(ranks):
+            with np.load(folder / f"{ranks}_{rank}.npz") as file:
+                arrays = {name.replace("|", "/"): file[name] for name in file.files}
+            found[ranks].append((arrays, json.loads((folder / f"{ranks}_{rank}.json").read_text())))
+    return found
+
+
+def shared(arrays):
+    return {
+        name: array for name, array in arrays.items() if not name.startswith(("first/", "last/"))
+    }
+
+
+def replay(ranks, part):
+    """The replay rows of all workers, wherever they live."""
+    return {
+        name: array
+        for arrays, _ in ranks
+        for name, array in arrays.items()
+        if name.startswith(part)
+    }
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_all_ranks_end_with_the_same_bits(results, ranks):
+    first, *others = results[ranks]
+    for arrays, facts in others:
+        np.testing.assert_equal(shared(arrays), shared(first[0]))
+        assert facts["metrics"].keys() == first[1]["metrics"].keys()
+        for name, value in facts["metrics"].items():
+            if not name.startswith("time/"):
+                assert value == first[1]["metrics"][name], name
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_number_of_ranks_changes_parameters_only_by_rounding(results, ranks):
+    (alone, _), (several, _) = results[1][0], results[ranks][0]
+    assert alone.keys() >= shared(several).keys()
+    moved = 0.0
+    for name, array in shared(several).items():
+        if name.startswith(("parameters/", "targets/")):
+            np.testing.assert_allclose(array, alone[name], rtol=1e-4, atol=1e-5, err_msg=name)
+            moved = max(moved, np.abs(array).max())
+    assert moved > 0.1
+    for name in ("normalizer/observation", "normalizer/goal"):
+        np.testing.assert_allclose(several[name], alone[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_number_of_ranks_does_not_change_the_data(results, ranks):
+    alone, several = (replay(results[n], "first/") for n in (1, ranks))
+    assert alone.keys() == several.keys()
+    for name, array in several.items():
+        np.testing.assert_allclose(array, alone[name], atol=1e-6, err_msg=name)
+    # what does not depend on the policy is bit-equal to the end
+    alone, several = (replay(results[n], "last/") for n in (1, ranks))
+    for name, array in several.items():
+        if name.endswith(("/desired_goal", "/length", "/skill", "/task")):
+            np.testing.assert_array_equal(array, alone[name], err_msg=name)
+        if name.endswith("/observation"):
+            np.testing.assert_array_equal(array[:, 0], alone[name][:, 0], err_msg=name)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_number_of_ranks_does_not_change_the_counters_and_metrics(results, ranks):
+    (_, alone), *_ = results[1]
+    for _, facts in results[ranks]:
+        for name in ("epoch", "cycle", "env_steps", "updates"):
+            assert facts["counters"][name] == alone["counters"][name]
+        assert facts["counters"]["env_steps"] == 4 * 4 * 2 * 30
+        assert facts["counters"]["updates"] == 60
+        for name, value in alone["metrics"].items():
+            if not name.startswith("time/"):
+                found = facts["metrics"][name]
+                assert found == pytest.approx(value, rel=2e-3, abs=2e-3), name
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_every_rank_starts_with_the_weights_of_the_first(results, ranks):
+    initial = [arrays["initial"] for arrays, _ in results[ranks]]
+    for other in initial[1:]:
+        np.testing.assert_array_equal(other, initial[0])
+    np.testing.assert_array_equal(initial[0], results[1][0][0]["initial"])
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_one_ulp_on_one_rank_is_found_and_named_on_all(results, ranks):
+    for _, facts in results[ranks]:
+        text, name = facts["perturbed"]
+        assert text == (
+            f"parameters differ between ranks after 60 updates: {name} on ranks [{ranks - 1}] is "
+            "not what rank 0 holds"
+        )
+
+
+def test_training_does_not_load_tensorflow_probability(results):
+    assert not any(facts["heavy"] for _, facts in results[2])
+
+
+def test_one_process_is_one_rank_without_mpi():
+    comm = Communicator()
+    assert (comm.rank, comm.size, comm.is_root) == (0, 1, True)
+
+
+COLLECTIVES = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
+
+comm = Communicator()
+rank, total = comm.rank, np.zeros(2, np.float32)
+comm.sum_into(np.array([1.0, rank], np.float32), total)
+found = {
+    "workers": list(comm.local_workers(6)),
+    "sum": comm.sum_in_place(np.array([rank, 10])).tolist(),
+    "into": total.tolist(),
+    "max": comm.max_in_place(np.array([rank, -rank])).tolist(),
+    "any": [comm.any(rank == 1), comm.any(False)],
+    "broadcast": comm.broadcast(np.array([rank + 5.0])).tolist(),
+    "share": comm.share({"rank": rank}),
+    "collect": comm.collect([rank]),
+    "timed": comm.take_timing()[1] > 0.0 and comm.take_timing() == (0.0, 0.0),
+}
+try:
+    comm.local_workers(4)
+except UsageError as error:
+    found["refused"] = str(error)
+comm.barrier()
+Path(f"{sys.argv[1]}_{rank}.json").write_text(json.dumps(found))
+"""
+
+
+def test_collectives_by_hand(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(COLLECTIVES)
+    job, _ = mpirun(3, program, tmp_path / "found", limit=60)
+    assert job.returncode == 0, job.stderr
+    for rank in range(3):
+        found = json.loads((tmp_path / f"found_{rank}.json").read_text())
+        refused = found.pop("refused")
+        assert found == {
+            "workers": [2 * rank, 2 * rank + 1],
+            "sum": [0 + 1 + 2, 30],
+            "into": [3.0, 3.0],
+            "max": [2, 0],
+            "any": [True, False],
+            "broadcast": [5.0],
+            "share": {"rank": 0},
+            "collect": [[0], [1], [2]],
+            "timed": True,
+        }
+        assert refused.startswith("workers: expected a multiple of the 3 ranks, got 4\n")
+        assert "start 1 or 2 or 4 ranks, or set --workers 3" in refused
+
+
+FAULTY = """
+import sys
+from music_tf.cli.exits import run_together
+from music_tf.distributed import Communicator
+
+comm = Communicator()
+
+def action():
+    if comm.rank == 1:
+        raise RuntimeError("one rank has a bug")
+    comm.barrier()
+
+run_together(comm, action)
+"""
+
+
+def test_a_bug_on_one_rank_ends_the_job_with_one_traceback(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(FAULTY)
+    job, seconds = mpirun(3, program, limit=60)
+    assert job.returncode == 1
+    assert job.stderr.count("Traceback (most recent call last)") == 1
+    assert job.stderr.count("RuntimeError: one rank has a bug") == 1
+    assert "[rank 1]" in job.stderr
+    assert seconds < 20.0
+
+
+def test_workers_that_ranks_cannot_share_are_refused_once(tmp_path):
+    arguments = ["train", "ddpg_music", "--workers", 3, "--run-dir", tmp_path / "run"]
+    job, _ = mpirun(2, "-m", "music_tf", *arguments, limit=60)
+    assert job.returncode == 2
+    assert job.stderr.count("expected a multiple of the 2 ranks, got 3") == 1
+    assert "Traceback" not in job.stderr
+    assert not (tmp_path / "run").exists() or not any((tmp_path / "run").iterdir())

@@ -1,0 +1,232 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "experiments"))
+
+import benchmark  # noqa: E402
+from benchmarks import arithmetic, keys, processes, report  # noqa: E402
+
+MEASURED = {
+    "simulation": {
+        "env_steps_per_s": 800.0,
+        "gymnasium_steps_per_s": 400.0,
+        "mj_step_per_s": 1000.0,
+    },
+    "update_1t": {"updates_per_s": 50.0, "peak_flop_per_s": 70_320_128_000.0},
+    "update_2t": {"updates_per_s": 50.0, "peak_flop_per_s": 140_640_256_000.0},
+    "our_sac": {"updates_per_s": 90.0},
+    "their_sac": {"updates_per_s": 30.0},
+    "our_ddpg": {"updates_per_s": 100.0},
+    "their_ddpg": {"updates_per_s": 40.0},
+    "music": {"mi_update_ms": 3.0, "pair_update_ms": 16.0},
+    "ranks": {"cycle_s": 1.0, "mpi_share": 0.05, "ranks": 2},
+    "help": {"seconds": 0.1},
+    "first_step": {"seconds": 4.0},
+    "memory": {"mb": 500.0},
+}
+WORTH = {
+    "env_fetch_vs_gymnasium": 2.0,
+    "env_fetch_vs_mjstep": 0.8,
+    "update_vs_peak_1t": 0.5,  # 50 updates of 0.70320128 GFLOP, of 70.320128 GFLOP/s
+    "update_vs_peak_2t": 0.25,
+    "update_vs_sb3_sac": 3.0,
+    "update_vs_sb3_ddpg": 2.5,
+    "mi_update_ms_1t": 3.0,
+    "pair_update_ms_1t": 16.0,
+    "cycle_vs_limit_np2": 2.0,  # 100 / 1000 s of physics and 40 / 100 s of products
+    "mpi_overhead_np2": 0.05,
+    "startup_help_s": 0.1,
+    "startup_first_step_s": 4.0,
+    "memory_mb_per_rank": 500.0,
+}
+
+
+def run(*words, seconds=150):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "experiments/benchmark.py"), *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def test_an_update_of_the_smallest_networks_is_22_multiply_adds():
+    # actor 1-1-1: 2, critic 2-1-1: 3. Target 2 + 3; value loss 3, its weights 3, inputs of its
+    # second layer 1; policy loss 2 + 3, back through the critic 1 + 1; actor's weights 2, inputs 1.
+    assert arithmetic.ddpg_update_flop(inputs=1, actions=1, hidden=[1], batch=1) == 2 * 22
+
+
+def test_an_update_at_the_compared_size_is_0_703_gflop():
+    # Per row: actor 29*256 + 2*256*256 + 256*4 = 139520, critic 33*256 + 2*256*256 + 256 = 139776;
+    # 3 actors + 132096 without its first layer + 4 critics + 2 * 131328 + 4*256 = 1373440.
+    assert arithmetic.ddpg_update_flop() == 2 * 256 * 1_373_440
+
+
+@pytest.mark.parametrize("name", keys.KEYS)
+def test_a_key_follows_from_what_was_measured(name):
+    needed = {need: MEASURED[need] for need in keys.KEYS[name].needs}
+    assert keys.KEYS[name].value(needed) == pytest.approx(WORTH[name], rel=1e-12)
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """The measurements that were asked for, in order; each finds what MEASURED says, times n."""
+    asked = []
+
+    def take(probe, quick):
+        asked.append(probe)
+        return {name: value * asked.count(probe) for name, value in MEASURED[probe].items()}
+
+    monkeypatch.setattr(processes, "take", take)
+    monkeypatch.setattr(processes, "why_not", lambda probe: "")
+    return asked
+
+
+def test_repetitions_are_interleaved(taken):
+    found = benchmark.measure(["startup_help_s", "memory_mb_per_rank"], 3, quick=True)
+    assert taken == ["help", "memory"] * 3
+    assert found["startup_help_s"] == pytest.approx({"median": 0.2, "min": 0.1, "max": 0.3})
+
+
+def test_keys_that_share_a_measurement_take_it_once(taken):
+    names = ["env_fetch_vs_gymnasium", "env_fetch_vs_mjstep", "cycle_vs_limit_np2"]
+    benchmark.measure(names, 1, quick=True)
+    assert taken == ["simulation", "update_1t", "ranks"]
+
+
+def test_a_key_that_cannot_be_had_is_left_out_with_its_reason(taken, monkeypatch):
+    monkeypatch.setattr(
+        processes, "why_not", lambda probe: "no torch" if probe == "their_sac" else ""
+    )
+    found = benchmark.measure(["update_vs_sb3_sac", "startup_help_s"], 2, quick=True)
+    assert found["left_out"] == {"update_vs_sb3_sac": "no torch"}
+    assert "update_vs_sb3_sac" not in found
+    assert taken == ["help", "help"]
+
+
+def test_without_mpirun_the_keys_of_two_ranks_say_so(monkeypatch):
+    monkeypatch.setattr(processes, "find_mpirun", lambda: None)
+    assert "mpirun" in processes.why_not("ranks")
+    assert "mpirun" in processes.why_not("memory")
+    assert processes.why_not("simulation") == ""
+
+
+def test_the_table_holds_every_number_and_where_it_was_measured(taken):
+    about = report.header("python experiments/benchmark.py", 1, quick=False)
+    record = {"header": about} | benchmark.measure(list(keys.KEYS), 1, quick=False)
+    del record["startup_help_s"]
+    record["left_out"]["startup_help_s"] = "nobody asked"
+    text = report.markdown(record)
+    assert "| `cycle_vs_limit_np2` | 2 | 2 | 2 | x | lower |" in text
+    assert "| `startup_help_s`" not in text
+    assert "- `startup_help_s` left out: nobody asked" in text
+    assert about["machine"]["cpu"] in text
+    assert about["commit"][:12] in text
+
+
+def test_physics_is_repeated_from_the_states_of_the_episode():
+    from benchmarks import simulation
+
+    envs = simulation.LockstepEnvs(simulation.ENV_ID, 1)
+    actions = np.random.default_rng(3).uniform(-1, 1, (5, 4)).astype(np.float32)
+    model, data, states = simulation.record(envs, 7, actions)
+    object_pose, clock = data.qpos[-7:].copy(), data.time
+    envs.reset([0], [8])
+    assert len(states) == len(actions)
+    assert simulation.step_physics(simulation.Recording(model, data, states)) > 0.0
+    assert data.time == clock
+    np.testing.assert_array_equal(data.qpos[-7:], object_pose)
+
+
+def test_updates_are_timed_on_the_path_of_several_ranks():
+    from benchmarks import learning
+    from benchmarks.sizes import QUICK
+
+    class Counting(learning.LoneRank):
+        calls = 0
+
+        def sum_into(self, values, total):
+            self.calls += 1
+            super().sum_into(values, total)
+
+    config = learning.configuration("ddpg_music", QUICK, workers=2)
+    comm = Counting()
+    trainer = learning.filled_trainer(config, QUICK, comm)
+    before = trainer.update.parameters.numpy()
+    assert learning.updates_per_s(trainer, QUICK) > 0.0
+    assert comm.calls == (QUICK.rounds + 1) * QUICK.updates
+    assert not np.array_equal(trainer.update.parameters.numpy(), before)
+
+
+def test_a_quick_run_writes_the_record(tmp_path):
+    out = tmp_path / "deep" / "benchmark.json"
+    names = ["env_fetch_vs_gymnasium", "env_fetch_vs_mjstep", "startup_help_s"]
+    done = run("--quick", "--repetitions", "2", "--only", *names, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    record = json.loads(out.read_text())
+    assert {"command", "commit", "versions", "machine", "date"} <= set(record["header"])
+    assert record["header"]["quick"] is True
+    assert set(record) == {"header", "left_out", "measured", *names}
+    assert len(record["measured"]) == 2
+    for name in names:
+        assert set(record[name]) == {"median", "min", "max"}
+        assert 0.0 < record[name]["min"] <= record[name]["median"] <= record[name]["max"]
+        assert name in done.stdout
+    shown = run("--table", "--out", str(out))
+    assert shown.returncode == 0
+    assert "not a measurement" in shown.stdout
+
+
+@pytest.mark.distributed
+def test_two_ranks_are_measured(tmp_path):
+    out = tmp_path / "benchmark.json"
+    done = run("--quick", "--only", "mpi_overhead_np2", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert found["measured"][0]["ranks"]["ranks"] == 2
+    assert 0.0 < found["mpi_overhead_np2"]["median"] < 1.0
+
+
+def test_a_partial_run_leaves_the_stored_results_alone(taken, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(benchmark, "RESULTS", tmp_path / "benchmark.json")
+    monkeypatch.setattr(sys, "argv", ["benchmark.py", "--only", "startup_help_s"])
+    assert benchmark.main() == 0
+    assert "not written" in capsys.readouterr().out
+    assert not benchmark.RESULTS.exists()
+    monkeypatch.setattr(sys, "argv", ["benchmark.py"])
+    assert benchmark.main() == 0
+    record = json.loads(benchmark.RESULTS.read_text())
+    assert len(record["measured"]) == 5
+    assert set(keys.KEYS) <= set(record)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--only", "env_fetch_vs_mujoco"], "env_fetch_vs_mjstep"),
+        (["--repetitions", "0"], "at least 1"),
+        (["--table", "--out", "missing.json"], "make bench"),
+    ],
+)
+def test_a_mistake_is_explained(words, says):
+    done = run(*words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_explains_every_key():
+    done = run("--help")
+    assert done.returncode == 0
+    assert [name for name in keys.KEYS if name not in done.stdout] == []
+    assert "pip install stable-baselines3 torch" in done.stdout
