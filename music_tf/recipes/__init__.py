@@ -1,7 +1,7 @@
 """Published settings, one a file: a docstring, CONFIG (preset `paper`) and LAPTOP.
 
 A recipe may also define PER_ENVIRONMENT, settings by environment id and dotted field name that
-hold under both presets. A new file here is a new recipe; nothing else lists them.
+hold under both presets, and LAPTOP_PER_ENVIRONMENT for that preset alone. A new file here is a new recipe; nothing else lists them.
 """
 
 import importlib
@@ -42,8 +42,12 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
         )
     config: Config = module.LAPTOP if preset == "laptop" else module.CONFIG
     chosen = env_id or config.env_id
-    overrides: Mapping[str, Mapping[str, object]] = getattr(module, "PER_ENVIRONMENT", {})
-    return with_fields(config, {"env_id": chosen, **overrides.get(chosen, {})})
+    tables = ["PER_ENVIRONMENT"] + ["LAPTOP_PER_ENVIRONMENT"] * (preset == "laptop")
+    fields: dict[str, object] = {"env_id": chosen}
+    for table in tables:
+        overrides: Mapping[str, Mapping[str, object]] = getattr(module, table, {})
+        fields |= overrides.get(chosen, {})
+    return with_fields(config, fields)
 
 
 def _load(name: str) -> ModuleType:

@@ -1,13 +1,20 @@
 """DDPG on mutual information alone: learns to control an object without any task reward.
 
-Unsupervised MUSIC (arXiv:2103.08107) as released: training goals are zero, the only reward is
-the mutual information between agent and surrounding state, and nothing is relabelled. Needs an
-environment with an object. The preset `paper` has the released sizes.
+Unsupervised MUSIC (arXiv:2103.08107). The preset `paper` is the release: training goals are zero,
+the only reward is the mutual information between agent and surrounding state, nothing is
+relabelled, 16 workers. The preset `laptop` is tuned for minutes on two cores; docs/music.md says
+what each of its differences does. Needs an environment with an object.
 """
 
 import dataclasses
 
-from music_tf.config.schema import Config, DdpgConfig, EvaluationConfig, MusicConfig
+from music_tf.config.schema import (
+    Config,
+    DdpgConfig,
+    EvaluationConfig,
+    MusicConfig,
+    ReplayConfig,
+)
 
 CONFIG = Config(
     agent=DdpgConfig(),
@@ -17,9 +24,23 @@ CONFIG = Config(
 )
 LAPTOP = dataclasses.replace(
     CONFIG,
-    workers=2,
-    rollouts=4,
-    cycles=10,
-    music=MusicConfig(trajectories=64),
+    workers=4,
+    rollouts=2,
+    epochs=40,
+    cycles=20,
+    lost_object="absorb",
+    agent=DdpgConfig(
+        polyak=0.995,
+        polyak_every="update",
+        action_l2=0.1,
+        return_clip="auto",
+    ),
+    music=MusicConfig(pair_negatives="swap", shift=0.0, trajectories=32),
+    replay=ReplayConfig(batch_size=64),
     evaluation=EvaluationConfig(episodes=20),
 )
+LAPTOP_PER_ENVIRONMENT = {
+    "FetchPush-v4": {"music.gain": 1500.0},
+    "FetchPickAndPlace-v4": {"music.gain": 1500.0},
+    "FetchSlide-v4": {"music.gain": 1500.0},
+}
