@@ -1,10 +1,7 @@
 """The directory of a run: its configuration, logs, checkpoints, videos and summary."""
 
-import contextlib
-import datetime
 import json
 import logging
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -96,26 +93,6 @@ def open_run(
         kind = UsageError if fault[0] == UsageError.__name__ else EnvironmentFault
         raise kind(fault[1])
     return RunDirectory(path, comm, lock)
-
-
-def default_path(env_id: str, recipe: str, seed: int) -> Path:
-    """Returns where a run goes that was given no directory: a new place for each second."""
-    root = Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
-    environment = env_id.rpartition(":")[2].replace("/", "_")
-    stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    return root / environment / recipe / f"seed{seed}-{stamp}"
-
-
-def link_latest(path: Path) -> None:
-    """Points `latest`, in `$MUSIC_TF_RUNS` or `runs`, at a run; a failure does not matter."""
-    root = Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
-    temporary = root / f"latest.tmp-{os.getpid()}"
-    with contextlib.suppress(OSError):
-        root.mkdir(parents=True, exist_ok=True)
-        temporary.symlink_to(path.resolve(), target_is_directory=True)
-        os.replace(temporary, root / "latest")
-    with contextlib.suppress(OSError):
-        temporary.unlink()
 
 
 def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:

@@ -48,7 +48,7 @@ WORTH = {
 }
 
 
-def run(*words, seconds=150):
+def run(*words, seconds=280):
     return subprocess.run(
         [sys.executable, str(ROOT / "experiments/benchmark.py"), *words],
         cwd=ROOT,

@@ -12,7 +12,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training import run_directory
 from music_tf.training.provenance import commit
-from music_tf.training.run_directory import default_path, link_latest, open_run
+from music_tf.training.run_directory import open_run
 from music_tf.training.run_lock import LOCK_NAME, _boot, _start_time
 
 RECORD = {
@@ -202,20 +202,6 @@ def test_warnings_reach_the_terminal_once(tmp_path, capsys):
     logging.getLogger("music_tf.training").warning("disk is slow")
     run.close()
     assert capsys.readouterr().err == "warning: disk is slow\n"
-
-
-def test_the_default_place_names_environment_recipe_and_seed(tmp_path):
-    path = default_path("my_module:Lab/Push-v0", "ddpg", 3)
-    assert path.parent == tmp_path / "runs" / "Lab_Push-v0" / "ddpg"
-    assert path.name.startswith("seed3-")
-
-
-def test_latest_points_at_the_last_run(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        link_latest(tmp_path / name)
-    assert (tmp_path / "runs" / "latest").resolve() == tmp_path / "b"
-    assert [p.name for p in (tmp_path / "runs").iterdir()] == ["latest"]
 
 
 def test_the_commit_is_read_from_head_a_branch_or_packed_branches(tmp_path):
