@@ -21,8 +21,11 @@ class Communicator:
     single call since `take_timing` was last asked.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alone: bool = False) -> None:
         """Joins the ranks that the launcher started.
+
+        Args:
+            alone: Stays by itself, even where a launcher started several.
 
         Raises:
             EnvironmentFault: MPI cannot be loaded, or sees another number of ranks than the
@@ -34,7 +37,7 @@ class Communicator:
         self._seconds = 0.0
         self._calls = 0
         self._longest = 0.0
-        wanted = launched_world_size()
+        wanted = 1 if alone else launched_world_size()
         if wanted > 1:
             self._comm = _load_mpi(wanted)
             self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()

@@ -1,7 +1,8 @@
 """Published settings, one a file: a docstring, CONFIG (preset `paper`) and LAPTOP.
 
 A recipe may also define PER_ENVIRONMENT, settings by environment id and dotted field name that
-hold under both presets, and LAPTOP_PER_ENVIRONMENT for that preset alone. A new file here is a new recipe; nothing else lists them.
+hold under both presets, and LAPTOP_PER_ENVIRONMENT for that preset alone. A new file here is a
+new recipe; nothing else lists them.
 """
 
 import importlib

@@ -28,15 +28,6 @@ _SKILLS_PER_TABLE = 8
 _SEEDS_NAMED = 3
 
 
-class _Alone(Communicator):
-    """This process by itself, even where a launcher started several: the others have left."""
-
-    def __init__(self) -> None:
-        self._comm: Any = None
-        self.rank, self.size = 0, 1
-        self._seconds, self._calls, self._longest = 0.0, 0, 0.0
-
-
 @dataclasses.dataclass(frozen=True)
 class LoadedRun:
     """A run as its newest intact checkpoint left it, ready to act."""
@@ -88,7 +79,7 @@ def load_run(
         )
     arrays, meta = load_weights(run / "checkpoints")
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
-    comm = _Alone()
+    comm = Communicator(alone=True)
     trainer = Trainer(_smaller(config, count), comm)
     try:
         trainer.load_weights(arrays)
