@@ -55,26 +55,28 @@ def first_time(rows: Sequence[Row], conditions: Conditions) -> tuple[float | Non
 def table(folder: Path, conditions: Conditions) -> str:
     """Returns the markdown table of all seeds in a folder."""
     files = sorted(folder.glob("seed*.csv"))
-    shown = [
-        name
-        for name in COLUMNS
-        if any(read_rows(files[0])[-1].get(name) is not None for _ in files)
-    ]
-    lines = [
-        f"| seed | minutes | steps | first met | held after | {' | '.join(COLUMNS[n] for n in shown)} |",
-        f"|{'---|' * (5 + len(shown))}",
-    ]
+    sample = read_rows(files[0])[-1]
+    shown = [name for name in COLUMNS if sample.get(name) is not None]
+    header = ["seed", "minutes", "steps", "first met", "held after", *(COLUMNS[n] for n in shown)]
+    lines = [_line(header), "|" + "---|" * len(header)]
     for path in files:
         rows = read_rows(path)
         last = rows[-1]
         when, held = first_time(rows, conditions)
-        cells = [f"{last[name] or 0.0:.2f}" for name in shown]
-        lines.append(
-            f"| {path.stem.removeprefix('seed')} | {(last['time/elapsed_s'] or 0.0) / 60:.1f} "
-            f"| {int(last['time/env_steps'] or 0):,} "
-            f"| {'never' if when is None else f'{when:.1f} min'} | {held:.0%} | {' | '.join(cells)} |"
-        )
+        cells = [
+            path.stem.removeprefix("seed"),
+            f"{(last['time/elapsed_s'] or 0.0) / 60:.1f}",
+            f"{int(last['time/env_steps'] or 0):,}",
+            "never" if when is None else f"{when:.1f} min",
+            f"{held:.0%}",
+            *(f"{last[name] or 0.0:.2f}" for name in shown),
+        ]
+        lines.append(_line(cells))
     return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
