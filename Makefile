@@ -12,7 +12,7 @@ VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 MUSIC_TF := $(VENV_PYTHON) -m music_tf
-TRAIN_MINUTES := 15
+TRAIN_MINUTES := 6
 
 # The first interpreter that runs, is 3.11 to 3.13, and can make virtual environments; looked for once.
 SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))

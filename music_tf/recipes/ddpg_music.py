@@ -26,7 +26,7 @@ LAPTOP = dataclasses.replace(
     CONFIG,
     workers=4,
     rollouts=2,
-    epochs=40,
+    epochs=28,
     cycles=20,
     lost_object="absorb",
     agent=DdpgConfig(
@@ -37,10 +37,10 @@ LAPTOP = dataclasses.replace(
     ),
     music=MusicConfig(pair_negatives="swap", shift=0.0, trajectories=32),
     replay=ReplayConfig(batch_size=64),
-    evaluation=EvaluationConfig(episodes=20),
+    evaluation=EvaluationConfig(episodes=40),
 )
 LAPTOP_PER_ENVIRONMENT = {
-    "FetchPush-v4": {"music.gain": 1500.0},
-    "FetchPickAndPlace-v4": {"music.gain": 1500.0},
-    "FetchSlide-v4": {"music.gain": 1500.0},
+    "FetchPush-v4": {"music.gain": 1000.0},
+    "FetchPickAndPlace-v4": {"music.gain": 1000.0},
+    "FetchSlide-v4": {"music.gain": 1000.0},
 }

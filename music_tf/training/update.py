@@ -17,7 +17,7 @@ from music_tf.training.adam import AdamState, adam_step
 from music_tf.types import Array, Metrics, Transition
 
 DESYNC_INTERVAL = 100
-"""Updates between bitwise comparisons of the parameters of all ranks."""
+"""Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
 
 
 class Feed(NamedTuple):
@@ -43,8 +43,8 @@ _Loop: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
 class Update:
     """Parameters, targets and moments of a run, and the compiled step that changes them.
 
-    On one rank all updates of a cycle are one compiled call. On several, each update is a
-    compiled gradient, one all-reduce of the flat vector and a compiled step.
+    All updates of a cycle are one compiled loop, in which several ranks meet once per update: to
+    add up the flat gradient.
     """
 
     def __init__(
@@ -83,11 +83,8 @@ class Update:
         self.second_moment = tf.Variable(np.zeros_like(initial))
         self.step = tf.Variable(0, dtype=tf.int64)
         self._learning_rate = tf.constant(self.layout.learning_rates())
-        self._reduced = np.zeros_like(initial)
         self._names: list[str] = []
-        self._run_all = compiled(self._all_updates)
-        self._run_gradient = compiled(self._gradient)
-        self._run_apply = compiled(self._apply)
+        self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
 
     def run(self, feed: Feed, schedules: Schedules) -> Metrics:
@@ -103,12 +100,12 @@ class Update:
         """
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         updates = len(feed.transitions.reward)
-        if self._comm.size == 1:
-            sums, lows, highs = self._run_all(tensors, schedules)
-        else:
-            sums, lows, highs = self._reduced_updates(tensors, schedules, updates)
+        sums, lows, highs = self._run_updates(tensors, schedules)
         if self._config.polyak_every == "cycle":
             self._move_targets()
+        done = int(self.step.numpy())
+        if done // DESYNC_INTERVAL > (done - updates) // DESYNC_INTERVAL:
+            self.check_equal()
         values = dict(zip(self._names, np.asarray(sums) / updates, strict=True))
         if not np.isfinite(values["train/grad_norm"]):
             raise NumbersFault(self._describe_bad(values))
@@ -144,33 +141,16 @@ class Update:
         flat = self.parameters[: actor.size].numpy()
         return Layout([actor]).split_arrays(flat)[actor.name]
 
-    def _reduced_updates(
-        self, feed: Feed, schedules: Schedules, updates: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        totals = np.zeros(0)
-        lows, highs = [], []
-        for index in range(updates):
-            number = tf.constant(index)
-            gradient, values, low, high = self._run_gradient(feed, number, schedules)
-            self._comm.sum_into(gradient.numpy(), self._reduced)
-            norm = self._run_apply(tf.convert_to_tensor(self._reduced))
-            shares = np.append(values.numpy(), norm.numpy() / self._comm.size)
-            totals = shares if index == 0 else totals + shares
-            lows.append(low.numpy())
-            highs.append(high.numpy())
-            if int(self.step.numpy()) % DESYNC_INTERVAL == 0:
-                self.check_equal()
-        return totals, np.min(lows, axis=0), np.max(highs, axis=0)
-
-    def _all_updates(
+    def _updates(
         self, feed: Feed, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Takes all updates; returns summed metric shares and each term's extremes."""
         updates = feed.transitions.reward.shape[0]
 
         def body(index: tf.Tensor, sums: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> _Loop:
             gradient, values, lowest, highest = self._gradient(feed, index, schedules)
-            norm = self._apply(gradient)
-            sums += tf.concat([values, [norm]], axis=0)
+            norm = self._apply(self._summed_over_ranks(gradient))
+            sums += tf.concat([values, [norm / self._comm.size]], axis=0)
             return index + 1, sums, tf.minimum(low, lowest), tf.maximum(high, highest)
 
         count = len(self._terms)
@@ -245,6 +225,18 @@ class Update:
             for term in self._terms
         ]
         return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
+
+    def _summed_over_ranks(self, gradient: tf.Tensor) -> tf.Tensor:
+        """Adds up the flat gradient of all ranks, from within the compiled loop."""
+        if self._comm.size == 1:
+            return gradient
+
+        def reduce(own: Array) -> Array:
+            total = np.empty_like(own)
+            self._comm.sum_into(own, total)
+            return total
+
+        return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)
 
     def _apply(self, gradient: tf.Tensor) -> tf.Tensor:
         """Takes one Adam step and returns the norm of the reduced gradient."""
