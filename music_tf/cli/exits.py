@@ -89,26 +89,13 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
 
 def _speak_or_abort(comm: "Communicator", fault: MusicError) -> None:
     """Reports a fault that every rank met, or ends the job over one that only some met."""
-    if _all_arrive(comm):
+    if comm.all_arrive(_AGREEMENT_SECONDS):
         if comm.is_root:
             report(fault)
         return
     _wait_for_lower(comm.rank)
     report(fault, f"music-tf: rank {comm.rank}")
     comm.abort(fault.exit_code)
-
-
-def _all_arrive(comm: "Communicator") -> bool:
-    """Whether every rank calls this within a few seconds; the others may be in a collective."""
-    if comm.size == 1:
-        return True
-    arrival = comm._comm.Ibarrier()
-    end = time.monotonic() + _AGREEMENT_SECONDS
-    while not arrival.Test():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def _end_from_thread(comm: "Communicator", raised: threading.ExceptHookArgs) -> None:

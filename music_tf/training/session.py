@@ -63,7 +63,7 @@ class Session:
         self._trainer = Trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
-        self._best = float("-inf")
+        self._best: float | None = None
         if command.resume:
             self._restore()
         epoch = self._trainer.counters.epoch
@@ -118,7 +118,7 @@ class Session:
     def _keep_best(self, row: Metrics) -> None:
         """Keeps a copy of the weights with the best success rate, the later one of equals."""
         success = row.get("eval/success_rate")
-        if success is None or success < self._best:
+        if success is None or (self._best is not None and success < self._best):
             return
         self._best = success
         if self._comm.is_root:
@@ -146,7 +146,8 @@ class Session:
             _LOGGER.warning("%s holds no checkpoint: starting anew", self._directory.checkpoints)
             return
         self._trainer.load(restored.arrays, restored.meta)
-        self._best = float(restored.meta["best_success_rate"])
+        best = restored.meta["best_success_rate"]
+        self._best = None if best is None else float(best)
         for name, saved in restored.shards.items():
             self._trainer.replay.shards[workers[name]].restore(saved)
 
