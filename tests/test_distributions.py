@@ -55,7 +55,9 @@ def test_the_density_integrates_to_one():
 def test_saturated_actions_have_finite_densities_and_gradients(raw):
     mean, log_deviation = tf.Variable([[raw]]), tf.Variable([[2.0]])
     with tf.GradientTape() as tape:
-        drawn = sample_tanh_gaussian(tf.identity(mean), tf.identity(log_deviation), tf.zeros([1, 1]))
+        drawn = sample_tanh_gaussian(
+            tf.identity(mean), tf.identity(log_deviation), tf.zeros([1, 1])
+        )
         value = tf.reduce_sum(drawn.log_density)
     gradients = tape.gradient(value, [mean, log_deviation])
     assert np.isfinite(drawn.log_density).all()

@@ -68,7 +68,9 @@ def test_an_episode_is_what_the_environment_says_step_by_step():
     assert played.success[1] == taken.success[0]
     assert played.length.tolist() == [STEPS, STEPS]
     assert not played.terminated.any()
-    np.testing.assert_array_equal(played.action[0], np.tile(np.float32([0.5, -0.25, 1]), (STEPS, 1)))
+    np.testing.assert_array_equal(
+        played.action[0], np.tile(np.float32([0.5, -0.25, 1]), (STEPS, 1))
+    )
 
 
 def test_the_policy_sees_state_goal_skill_and_its_own_noise():

@@ -6,13 +6,18 @@ updates per epoch, no relabelling, no return clip. `laptop` is for two cores.
 
 import dataclasses
 
-from music_tf.config.schema import Config, DdpgConfig, EvaluationConfig
+from music_tf.config.schema import Config, DdpgConfig, EvaluationConfig, ReplayConfig
 
 CONFIG = Config(agent=DdpgConfig(), evaluation=EvaluationConfig(episodes=320))
 LAPTOP = dataclasses.replace(
-    CONFIG, workers=2, rollouts=4, cycles=10, evaluation=EvaluationConfig(episodes=20)
+    CONFIG,
+    workers=4,
+    rollouts=2,
+    epochs=150,
+    cycles=20,
+    agent=DdpgConfig(polyak=0.995, polyak_every="update"),
+    replay=ReplayConfig(batch_size=64),
+    evaluation=EvaluationConfig(episodes=40),
 )
-PER_ENVIRONMENT = {
-    "FetchReach-v4": {"cycles": 10},
-    "FetchReachDense-v4": {"cycles": 10},
-}
+PER_ENVIRONMENT = {"FetchReach-v4": {"cycles": 10}}
+LAPTOP_PER_ENVIRONMENT = {"FetchReach-v4": {"epochs": 10}}

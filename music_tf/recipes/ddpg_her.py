@@ -2,7 +2,8 @@
 
 Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
 relabelled with the future of their episode (k = 4), and TD targets are clipped to what the task
-can pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release.
+can pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release; `laptop` has
+small batches and targets that move with every update.
 """
 
 import dataclasses
@@ -22,9 +23,14 @@ CONFIG = Config(
     evaluation=EvaluationConfig(episodes=320),
 )
 LAPTOP = dataclasses.replace(
-    CONFIG, workers=2, rollouts=4, cycles=10, evaluation=EvaluationConfig(episodes=20)
+    CONFIG,
+    workers=4,
+    rollouts=2,
+    epochs=150,
+    cycles=20,
+    agent=DdpgConfig(polyak=0.995, polyak_every="update", return_clip="auto"),
+    replay=ReplayConfig(strategy="future", relabel_k=4.0, batch_size=64),
+    evaluation=EvaluationConfig(episodes=40),
 )
-PER_ENVIRONMENT = {
-    "FetchReach-v4": {"cycles": 10},
-    "FetchReachDense-v4": {"cycles": 10},
-}
+PER_ENVIRONMENT = {"FetchReach-v4": {"cycles": 10}}
+LAPTOP_PER_ENVIRONMENT = {"FetchReach-v4": {"epochs": 10}}

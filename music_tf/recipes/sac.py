@@ -7,15 +7,21 @@ has the released sizes and, on FetchSlide, its larger entropy scale.
 
 import dataclasses
 
-from music_tf.config.schema import Config, EvaluationConfig, SacConfig
+from music_tf.config.schema import Config, EvaluationConfig, ReplayConfig, SacConfig
 
 CONFIG = Config(agent=SacConfig(), evaluation=EvaluationConfig(episodes=320))
 LAPTOP = dataclasses.replace(
-    CONFIG, workers=2, rollouts=4, cycles=10, evaluation=EvaluationConfig(episodes=20)
+    CONFIG,
+    workers=4,
+    rollouts=2,
+    epochs=150,
+    cycles=20,
+    agent=SacConfig(polyak=0.995, polyak_every="update"),
+    replay=ReplayConfig(batch_size=64),
+    evaluation=EvaluationConfig(episodes=40),
 )
 PER_ENVIRONMENT = {
     "FetchReach-v4": {"cycles": 10},
-    "FetchReachDense-v4": {"cycles": 10},
     "FetchSlide-v4": {"agent.entropy_scale": 0.03},
-    "FetchSlideDense-v4": {"agent.entropy_scale": 0.03},
 }
+LAPTOP_PER_ENVIRONMENT = {"FetchReach-v4": {"epochs": 10}}

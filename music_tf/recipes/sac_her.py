@@ -31,9 +31,14 @@ CONFIG = Config(
     evaluation=EvaluationConfig(episodes=320),
 )
 LAPTOP = dataclasses.replace(
-    CONFIG, workers=2, rollouts=4, cycles=10, evaluation=EvaluationConfig(episodes=20)
+    CONFIG,
+    workers=4,
+    rollouts=2,
+    epochs=150,
+    cycles=20,
+    agent=dataclasses.replace(CONFIG.agent, polyak=0.995, polyak_every="update"),
+    replay=ReplayConfig(strategy="future", relabel_k=4.0, batch_size=64),
+    evaluation=EvaluationConfig(episodes=40),
 )
-PER_ENVIRONMENT = {
-    "FetchReach-v4": {"cycles": 10},
-    "FetchReachDense-v4": {"cycles": 10},
-}
+PER_ENVIRONMENT = {"FetchReach-v4": {"cycles": 10}}
+LAPTOP_PER_ENVIRONMENT = {"FetchReach-v4": {"epochs": 10}}

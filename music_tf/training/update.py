@@ -141,9 +141,7 @@ class Update:
         flat = self.parameters[: actor.size].numpy()
         return Layout([actor]).split_arrays(flat)[actor.name]
 
-    def _updates(
-        self, feed: Feed, schedules: Schedules
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _updates(self, feed: Feed, schedules: Schedules) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes all updates; returns summed metric shares and each term's extremes."""
         updates = feed.transitions.reward.shape[0]
 

@@ -26,9 +26,7 @@ def case_of(bounds=FREE, seed=0, **config):
 
 
 def sample(case, weights, inputs, noise):
-    mean, log_deviation = case.network("actor")(
-        weights["actor"], tf.reshape(inputs, [-1, INPUTS])
-    )
+    mean, log_deviation = case.network("actor")(weights["actor"], tf.reshape(inputs, [-1, INPUTS]))
     shape = [WORKERS, ROWS, ACTIONS]
     return sample_tanh_gaussian(tf.reshape(mean, shape), tf.reshape(log_deviation, shape), noise)
 

@@ -174,7 +174,7 @@ def test_the_last_of_several_values_wins_and_none_unsets():
 
 
 def test_a_preset_and_an_environment_choose_the_defaults():
-    assert parse_train(["ddpg"]).config.workers == 2
+    assert parse_train(["ddpg"]).config.workers == 4
     assert parse_train(["ddpg", "--preset", "paper"]).config.workers == 16
     slide = parse_train(["sac_music", "--env-id", "FetchSlide-v4"]).config
     assert slide.agent.entropy_scale == 0.03
@@ -204,7 +204,7 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --rewards taks", ["did you mean task?"]),
         ("ddpg --workers 1.5", ["--workers", "whole number", "'1.5'", "in 1..4096"]),
         ("ddpg --workers 0", ["workers", "[1, 4096]", "got 0"]),
-        ("ddpg --agent.polyak x", ["--agent.polyak", "a number", "'x'", "in [0, 1]", "Now 0.95"]),
+        ("ddpg --agent.polyak x", ["--agent.polyak", "a number", "'x'", "in [0, 1]", "Now 0.995"]),
         ("ddpg --agent.polyak nan", ["agent.polyak", "[0, 1]", "nan"]),
         ("ddpg --agent.polyak 2", ["agent.polyak", "[0, 1]", "2"]),
         ("ddpg --max-minutes nan", ["max_minutes", "nan"]),

@@ -25,7 +25,7 @@ def environment():
     }
 
 
-def mpirun(ranks, *program, limit=150):
+def mpirun(ranks, *program, limit=400):
     """Runs `python -m mpi4py PROGRAM` on ranks; returns the finished job and its seconds."""
     options = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
     start = time.monotonic()

@@ -11,7 +11,7 @@ import pytest
 from music_tf.training.weights import load_weights
 from tests.distributed.jobs import environment
 
-pytestmark = pytest.mark.distributed
+pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
 RUN = """
 train ddpg_music --env-id music_tf/PointPush-v0 --epochs 12 --cycles 4 --updates 3 --workers 2
@@ -58,8 +58,12 @@ def wait_for_rows(path, count):
 
 def without_times(rows):
     return [
-        {k: v for k, v in row.items() if not k.startswith(("time/fps", "time/elapsed", "mpi/"))
-         and k != "time/updates_per_second"}
+        {
+            k: v
+            for k, v in row.items()
+            if not k.startswith(("time/fps", "time/elapsed", "mpi/"))
+            and k != "time/updates_per_second"
+        }
         for row in rows
     ]
 

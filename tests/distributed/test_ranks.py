@@ -7,7 +7,7 @@ from music_tf.distributed import Communicator
 from tests.distributed import train_ranks
 from tests.distributed.jobs import REPOSITORY, mpirun
 
-pytestmark = pytest.mark.distributed
+pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 RANKS = (1, 2, 4)
 
 

@@ -69,7 +69,9 @@ def test_schedules_are_linear_between_their_points_and_constant_outside(epoch, v
 
 
 def test_the_task_reward_is_the_replayed_one():
-    batch = Transition(*[None] * len(Transition._fields))._replace(reward=tf.constant([[-1.0, 0.0]]))
+    batch = Transition(*[None] * len(Transition._fields))._replace(
+        reward=tf.constant([[-1.0, 0.0]])
+    )
     term = TaskReward(TaskConfig(scale=2.0, clip=(-1.5, 0.0), shift=0.5))
     assert term.networks == ()
     reward = term.reward({}, batch, {})

@@ -36,7 +36,10 @@ def first_update(values):
 @pytest.mark.parametrize("state", ["current", "next"])
 @pytest.mark.parametrize("subtract_prior", [False, True])
 def test_the_reward_is_the_log_likelihood_of_the_active_skill(state, subtract_prior):
-    term, batch = skill(state=state, subtract_prior=subtract_prior), replay().sample_transitions(2, 0)
+    term, batch = (
+        skill(state=state, subtract_prior=subtract_prior),
+        replay().sample_transitions(2, 0),
+    )
     weights, now = weights_of(term), first_update(batch)
     observed = (now.observation if state == "current" else now.next_observation).numpy()
     logits = term.networks[0].model(observed.reshape(-1, 4)[:, [0, 2]]).numpy().astype(np.float64)

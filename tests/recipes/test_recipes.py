@@ -42,7 +42,11 @@ def test_the_laptop_preset_does_less_of_the_same(name):
     assert laptop.workers % 2 == 0
     assert laptop.workers * laptop.rollouts * laptop.cycles < 1600
     assert (laptop.goals, laptop.rewards) == (paper.goals, paper.rewards)
-    assert laptop.agent.return_clip == paper.agent.return_clip
+    assert type(laptop.agent) is type(paper.agent)
+    assert (laptop.replay.strategy, laptop.replay.relabel_k) == (
+        paper.replay.strategy,
+        paper.replay.relabel_k,
+    )
 
 
 @pytest.mark.parametrize("name", ["ddpg", "sac"])

@@ -35,8 +35,9 @@ def play(episodes, count, comm=None, **changes):
 
 
 def test_an_episode_is_fixed_by_its_index_whatever_is_asked_for_beside_it():
-    few, many = evaluation_conditions(range(3), 3, False, 2), evaluation_conditions(
-        range(2, 9), 3, False, 2
+    few, many = (
+        evaluation_conditions(range(3), 3, False, 2),
+        evaluation_conditions(range(2, 9), 3, False, 2),
     )
     assert few.seeds[2] == many.seeds[0]
     np.testing.assert_array_equal(few.skills[2], many.skills[0])
