@@ -81,7 +81,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Reads the command line and prints one table a folder."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path, help="folders of seedN.csv")
     parser.add_argument(
         "--condition",

@@ -13,11 +13,12 @@ from tests.distributed.jobs import environment
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
-RUN = """
+WORDS = """
 train ddpg_music --env-id music_tf/PointPush-v0 --epochs 12 --cycles 4 --updates 3 --workers 2
 --rollouts 1 --agent.hidden-sizes 16 16 --music.trajectories 8 --replay.batch-size 16
 --evaluation.episodes 4 --evaluation.every 12
-""".split()
+"""
+RUN = tuple(WORDS.split())
 LIMIT = 240.0
 STOPPED = 75
 

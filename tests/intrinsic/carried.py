@@ -8,7 +8,7 @@ from music_tf.intrinsic.music import Music
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.adam import AdamState, adam_step
-from music_tf.types import Episodes, EnvSpec, SplitSpec, Transition
+from music_tf.types import EnvSpec, Episodes, SplitSpec, Transition
 
 STEPS = 50
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))

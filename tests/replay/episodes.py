@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from music_tf.types import Episodes, EnvSpec
+from music_tf.types import EnvSpec, Episodes
 
 STEPS = 5
 SPEC = EnvSpec(

@@ -282,7 +282,7 @@ def test_weights_are_what_acting_needs(trained):
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(trained, change, says):
-    trainer, _, (arrays, meta, _) = trained["sac"]
+    _, _, (arrays, meta, _) = trained["sac"]
     arrays = dict(arrays)
     change(arrays)
     with pytest.raises(ValueError, match=says):
