@@ -46,6 +46,7 @@ setup(
         "rich>=13",
         "imageio>=2.34",
         "imageio-ffmpeg>=0.5",
+        "pillow>=10",
         "matplotlib>=3.8",
     ],
     extras_require={
