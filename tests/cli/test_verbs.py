@@ -92,7 +92,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["launch", "-n", "2", "trian"], ["did you mean train?"]),
         (["launch", "-n", "2", "launch", "-n", "2"], ["'launch'"]),
         (["launch", "-n", "2", "train", "ddgp"], ["did you mean ddpg?"]),
-        (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 2", "--workers 3"]),
+        (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 4", "--workers 3"]),
     ],
     ids=" ".join,
 )

@@ -30,9 +30,9 @@ def results(tmp_path_factory):
 
 
 def shared(arrays):
-    return {
-        name: array for name, array in arrays.items() if not name.startswith(("first/", "last/"))
-    }
+    """What every rank holds alike: all but the replay of its own workers."""
+    own = ("first/", "last/", "reaching/")
+    return {name: array for name, array in arrays.items() if not name.startswith(own)}
 
 
 def replay(ranks, part):
@@ -50,24 +50,35 @@ def test_all_ranks_end_with_the_same_bits(results, ranks):
     first, *others = results[ranks]
     for arrays, facts in others:
         np.testing.assert_equal(shared(arrays), shared(first[0]))
-        assert facts["metrics"].keys() == first[1]["metrics"].keys()
-        for name, value in facts["metrics"].items():
-            if not name.startswith("time/"):
-                assert value == first[1]["metrics"][name], name
+        assert facts["metrics"] == first[1]["metrics"]
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_the_number_of_ranks_changes_parameters_only_by_rounding(results, ranks):
+def test_on_the_same_data_60_updates_differ_by_rounding_alone(results, ranks):
+    # largest differences seen: 1.4e-5 on 2 ranks and 6.6e-5 on 4, in the statistics network,
+    # whose gradients are close to zero here, so that Adam takes steps along their rounding
     (alone, _), (several, _) = results[1][0], results[ranks][0]
     assert alone.keys() >= shared(several).keys()
-    moved = 0.0
-    for name, array in shared(several).items():
+    for name, array in several.items():
         if name.startswith(("parameters/", "targets/")):
-            np.testing.assert_allclose(array, alone[name], rtol=1e-4, atol=1e-5, err_msg=name)
-            moved = max(moved, np.abs(array).max())
-    assert moved > 0.1
-    for name in ("normalizer/observation", "normalizer/goal"):
-        np.testing.assert_allclose(several[name], alone[name], rtol=1e-5)
+            bound = 1e-3 if "/statistics/" in name else 1e-4
+            np.testing.assert_allclose(array, alone[name], rtol=0, atol=bound, err_msg=name)
+        if name.startswith("normalizer/"):
+            np.testing.assert_allclose(array, alone[name], rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_without_contacts_100_updates_on_new_data_differ_by_rounding_alone(results, ranks):
+    # largest differences seen: 6e-8 on 2 ranks and 1.2e-7 on 4
+    (alone, _), (several, _) = results[1][0], results[ranks][0]
+    compared = [name for name in several if name.startswith(("reach/parameters", "reach/targets"))]
+    for name in compared:
+        np.testing.assert_allclose(several[name], alone[name], rtol=1e-4, atol=2e-6, err_msg=name)
+    assert len(compared) == 24
+    alone, several = (replay(results[n], "reaching/") for n in (1, ranks))
+    assert alone.keys() == several.keys()
+    for name, array in several.items():
+        np.testing.assert_allclose(array, alone[name], atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -75,7 +86,7 @@ def test_the_number_of_ranks_does_not_change_the_data(results, ranks):
     alone, several = (replay(results[n], "first/") for n in (1, ranks))
     assert alone.keys() == several.keys()
     for name, array in several.items():
-        np.testing.assert_allclose(array, alone[name], atol=1e-6, err_msg=name)
+        np.testing.assert_array_equal(array, alone[name], err_msg=name)
     # what does not depend on the policy is bit-equal to the end
     alone, several = (replay(results[n], "last/") for n in (1, ranks))
     for name, array in several.items():
@@ -91,12 +102,12 @@ def test_the_number_of_ranks_does_not_change_the_counters_and_metrics(results, r
     for _, facts in results[ranks]:
         for name in ("epoch", "cycle", "env_steps", "updates"):
             assert facts["counters"][name] == alone["counters"][name]
-        assert facts["counters"]["env_steps"] == 4 * 4 * 2 * 30
-        assert facts["counters"]["updates"] == 60
+        # 2 cycles of 4 workers, 2 episodes of 30 steps each, and 60 updates
+        assert facts["counters"]["env_steps"] == 2 * 4 * 2 * 30
+        assert facts["counters"]["updates"] == 120
+        assert facts["metrics"].keys() == alone["metrics"].keys()
         for name, value in alone["metrics"].items():
-            if not name.startswith("time/"):
-                found = facts["metrics"][name]
-                assert found == pytest.approx(value, rel=2e-3, abs=2e-3), name
+            assert facts["metrics"][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -112,7 +123,7 @@ def test_one_ulp_on_one_rank_is_found_and_named_on_all(results, ranks):
     for _, facts in results[ranks]:
         text, name = facts["perturbed"]
         assert text == (
-            f"parameters differ between ranks after 60 updates: {name} on ranks [{ranks - 1}] is "
+            f"parameters differ between ranks after 120 updates: {name} on ranks [{ranks - 1}] is "
             "not what rank 0 holds"
         )
 

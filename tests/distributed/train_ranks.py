@@ -19,12 +19,19 @@ from music_tf.errors import NumbersFault
 from tests.training.small import EVERYTHING, HER, go_on, replay_state
 
 CONFIG = dataclasses.replace(
-    EVERYTHING, workers=4, cycles=4, updates=15, replay=HER.replay, epochs=1
+    EVERYTHING, workers=4, cycles=2, updates=60, replay=HER.replay, epochs=1
+)
+REACH = dataclasses.replace(
+    HER, env_id="music_tf/PointReach-v0", workers=4, cycles=5, updates=20, epochs=1
 )
 
 
 def train(comm):
-    """Returns a trainer after 60 updates, the replay of its first cycle, and its metrics."""
+    """Returns a trainer after two cycles of 60 updates, and what the first of them left.
+
+    The first cycle's episodes are played by the initial weights, so that they are the same on
+    any number of ranks; later ones feel the rounding of sums, and contacts amplify it.
+    """
     from music_tf.training.trainer import Trainer
 
     trainer = Trainer(CONFIG, comm)
@@ -32,20 +39,29 @@ def train(comm):
 
     def on_cycle(done):
         if done == 1:
-            first.update(replay_state(trainer))
+            first.update(replay=replay_state(trainer), arrays=trainer.arrays())
+            first["metrics"] = trainer.log.totals[0]
         return go_on(done)
 
-    metrics = trainer.run_epoch(on_cycle)
-    return trainer, first, metrics
+    trainer.run_epoch(on_cycle)
+    return trainer, first
 
 
-def result_arrays(trainer, first):
-    """Everything that is compared, by name; replay by worker."""
-    last = replay_state(trainer)
+def reach(comm):
+    """A trainer after five cycles of 20 updates where nothing is touched: no chaos there."""
+    from music_tf.training.trainer import Trainer
+
+    trainer = Trainer(REACH, comm)
+    trainer.run_epoch(go_on)
+    return trainer
+
+
+def named_replay(prefix, rows_by_worker):
+    """Replay rows under names such as `first/3/action`."""
     return {
-        **trainer.arrays(),
-        **{f"first/{w}/{n}": array for w, rows in first.items() for n, array in rows.items()},
-        **{f"last/{w}/{n}": array for w, rows in last.items() for n, array in rows.items()},
+        f"{prefix}/{worker}/{name}": array
+        for worker, rows in rows_by_worker.items()
+        for name, array in rows.items()
     }
 
 
@@ -75,13 +91,21 @@ def initial_with_other_seeds(comm):
 def main(folder):
     """Runs all of it."""
     comm = Communicator()
-    trainer, first, metrics = train(comm)
+    trainer, first = train(comm)
     trainer.update.check_equal()
-    arrays = result_arrays(trainer, first)
-    arrays["initial"] = initial_with_other_seeds(comm)
+    touchless = reach(comm)
+    arrays = {
+        **{f"reach/{name}": array for name, array in touchless.arrays().items()},
+        **named_replay("reaching", replay_state(touchless)),
+        **{f"end/{name}": array for name, array in trainer.arrays().items()},
+        **first["arrays"],
+        **named_replay("first", first["replay"]),
+        **named_replay("last", replay_state(trainer)),
+        "initial": initial_with_other_seeds(comm),
+    }
     facts = {
         "counters": dataclasses.asdict(trainer.counters),
-        "metrics": metrics,
+        "metrics": first["metrics"],
         "perturbed": perturbed(trainer, comm),
         "heavy": "tensorflow_probability" in sys.modules,
     }

@@ -22,7 +22,7 @@ def bound(joint, marginal, valid=None):
 def pairs(scores, negatives="swap", swapped=True):
     """Scores of one transition, [[T00, T01], [T10, T11]]."""
     table = tf.reshape(tf.constant(scores, tf.float32), [2, 2, 1, 1])
-    return float(pair_bound(table, negatives, tf.constant([swapped]))[0, 0])
+    return float(pair_bound(table, tf.constant([swapped]), negatives == "all_pairs")[0, 0])
 
 
 def test_the_bound_is_the_mean_score_less_the_logarithm_of_the_mean_exponential():
@@ -128,8 +128,11 @@ def test_what_stands_still_pays_nothing(swapped):
 
 def test_a_coin_holds_for_the_whole_batch_of_a_worker():
     scores = tf.constant(np.random.default_rng(0).uniform(-1, 1, (2, 2, 2, 5)), tf.float32)
-    both = [pair_bound(scores, "swap", tf.constant([coin] * 2)).numpy() for coin in (False, True)]
-    mixed = pair_bound(scores, "swap", tf.constant([False, True])).numpy()
+    both = [
+        pair_bound(scores, tf.constant([coin] * 2), all_pairs=False).numpy()
+        for coin in (False, True)
+    ]
+    mixed = pair_bound(scores, tf.constant([False, True]), all_pairs=False).numpy()
     np.testing.assert_array_equal(mixed, [both[0][0], both[1][1]])
     assert (both[0] != both[1]).all()
 
@@ -140,4 +143,4 @@ def test_shapes_that_would_broadcast_are_refused():
     with pytest.raises(ValueError, match="incompatible"):
         donsker_varadhan(tf.zeros([2, 5]), tf.zeros([2, 5]), tf.ones([5]))
     with pytest.raises(ValueError, match="shape"):
-        pair_bound(tf.zeros([2, 2, 3, 4]), "swap", tf.constant([True]))
+        pair_bound(tf.zeros([2, 2, 3, 4]), tf.constant([True]), all_pairs=False)
