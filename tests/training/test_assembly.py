@@ -144,3 +144,11 @@ def test_task_settings_reach_the_task_term(envs):
     config = dataclasses.replace(BASE, task=TaskConfig(scale=2.0, clip=(-1.0, 0.0), shift=0.5))
     mixing = build_terms(config, envs)[0].mixing
     assert (mixing.scale, mixing.clip, mixing.shift) == (2.0, (-1.0, 0.0), 0.5)
+
+
+def test_a_lost_object_needs_a_lowest_reward(envs):
+    config = dataclasses.replace(BASE, lost_object="absorb")
+    with pytest.raises(UsageError, match=r"lost_object: 'absorb'.*task has none.*--task.clip -1 0"):
+        build_terms(config, envs)
+    bounded = dataclasses.replace(config, task=TaskConfig(clip=(-1.0, 0.0)))
+    assert build_terms(bounded, envs)

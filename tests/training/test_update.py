@@ -265,15 +265,6 @@ def test_a_lost_object_pays_the_lowest_reward_for_ever():
     np.testing.assert_allclose(rewards[1] - rewards[0], expected, atol=1e-5)
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_a_term_without_a_lower_bound_pays_nothing_for_a_lost_object():
-    trainer, given = prepared(HER, updates=1)
-    spy = Spy(trainer._learner)
-    update = Update(spy, trainer._terms, trainer.config.agent, 0.9, Communicator(), 2)
-    update.run(*given.change(lost=np.ones_like(given.feed.transitions.lost)))
-    np.testing.assert_array_equal(spy.batches[0].reward, given.feed.transitions.reward[0])
-
-
 def test_metrics_are_means_over_updates_and_workers_and_extremes_over_all():
     trainer, given = prepared(HER)
     shape = given.feed.transitions.reward.shape
