@@ -160,8 +160,8 @@ class Session:
         )
 
     def _summarize(self, wall_s: float) -> None:
-        """Compares the agent with the random policy and the scripted shove, and says what next."""
-        self._progress.banner(["comparing with the random policy and a scripted shove ..."])
+        """Compares the agent with simple policies, sums the run up, and says what comes next."""
+        self._progress.banner(["comparing with simple policies on the same episodes ..."])
         policies = compare(self._trainer, self._comm)
         path = self._directory.path
         self._directory.write_summary(
