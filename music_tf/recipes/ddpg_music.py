@@ -41,6 +41,10 @@ LAPTOP = dataclasses.replace(
 )
 LAPTOP_PER_ENVIRONMENT = {
     "FetchPush-v4": {"music.gain": 1000.0},
-    "FetchPickAndPlace-v4": {"agent.discount": 0.95, "agent.return_clip": "off"},
+    "FetchPickAndPlace-v4": {
+        "agent.discount": 0.95,
+        "agent.return_clip": "off",
+        "epochs": 60,
+    },
     "FetchSlide-v4": {"music.gain": 1000.0},
 }

@@ -43,7 +43,11 @@ LAPTOP = dataclasses.replace(
 )
 LAPTOP_PER_ENVIRONMENT = {
     "FetchPush-v4": {"music.gain": 1000.0},
-    "FetchPickAndPlace-v4": {"agent.discount": 0.95, "agent.return_clip": "off"},
+    "FetchPickAndPlace-v4": {
+        "agent.discount": 0.95,
+        "agent.return_clip": "off",
+        "epochs": 60,
+    },
     "FetchSlide-v4": {"music.gain": 1000.0},
 }
 PER_ENVIRONMENT = {
