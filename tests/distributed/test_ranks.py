@@ -31,7 +31,7 @@ def results(tmp_path_factory):
 
 def shared(arrays):
     """What every rank holds alike: all but the replay of its own workers."""
-    own = ("first/", "last/", "reaching/")
+    own = ("touching/", "reaching/")
     return {name: array for name, array in arrays.items() if not name.startswith(own)}
 
 
@@ -68,8 +68,8 @@ def test_on_the_same_data_60_updates_differ_by_rounding_alone(results, ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_without_contacts_100_updates_on_new_data_differ_by_rounding_alone(results, ranks):
-    # largest differences seen: 6e-8 on 2 ranks and 1.2e-7 on 4
+def test_without_contacts_updates_on_ever_new_data_differ_by_rounding_alone(results, ranks):
+    # largest differences seen: 6e-8 on 2 ranks and 1.2e-7 on 4, after 5 cycles of 20 updates
     (alone, _), (several, _) = results[1][0], results[ranks][0]
     compared = [name for name in several if name.startswith(("reach/parameters", "reach/targets"))]
     for name in compared:
@@ -83,17 +83,10 @@ def test_without_contacts_100_updates_on_new_data_differ_by_rounding_alone(resul
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_the_number_of_ranks_does_not_change_the_data(results, ranks):
-    alone, several = (replay(results[n], "first/") for n in (1, ranks))
+    alone, several = (replay(results[n], "touching/") for n in (1, ranks))
     assert alone.keys() == several.keys()
     for name, array in several.items():
         np.testing.assert_array_equal(array, alone[name], err_msg=name)
-    # what does not depend on the policy is bit-equal to the end
-    alone, several = (replay(results[n], "last/") for n in (1, ranks))
-    for name, array in several.items():
-        if name.endswith(("/desired_goal", "/length", "/skill", "/task")):
-            np.testing.assert_array_equal(array, alone[name], err_msg=name)
-        if name.endswith("/observation"):
-            np.testing.assert_array_equal(array[:, 0], alone[name][:, 0], err_msg=name)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -102,9 +95,9 @@ def test_the_number_of_ranks_does_not_change_the_counters_and_metrics(results, r
     for _, facts in results[ranks]:
         for name in ("epoch", "cycle", "env_steps", "updates"):
             assert facts["counters"][name] == alone["counters"][name]
-        # 2 cycles of 4 workers, 2 episodes of 30 steps each, and 60 updates
-        assert facts["counters"]["env_steps"] == 2 * 4 * 2 * 30
-        assert facts["counters"]["updates"] == 120
+        # a cycle of 4 workers, 2 episodes of 30 steps each
+        assert facts["counters"]["env_steps"] == 4 * 2 * 30
+        assert facts["counters"]["updates"] == 60
         assert facts["metrics"].keys() == alone["metrics"].keys()
         for name, value in alone["metrics"].items():
             assert facts["metrics"][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
@@ -123,7 +116,7 @@ def test_one_ulp_on_one_rank_is_found_and_named_on_all(results, ranks):
     for _, facts in results[ranks]:
         text, name = facts["perturbed"]
         assert text == (
-            f"parameters differ between ranks after 120 updates: {name} on ranks [{ranks - 1}] is "
+            f"parameters differ between ranks after 60 updates: {name} on ranks [{ranks - 1}] is "
             "not what rank 0 holds"
         )
 

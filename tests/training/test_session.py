@@ -89,6 +89,13 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     assert [event.step for event in accumulator.Scalars("train/critic_loss")] == [120, 240, 360]
     names = {path.name for path in (whole / "checkpoints").iterdir()}
     assert {"epoch_000001", "epoch_000002", "epoch_000003", "best", "replay"} <= names
+    shards = sorted((whole / "checkpoints/replay/worker_0000").glob("*/slots.npy"))
+    # a save adds what is new: 2 cycles of 2 episodes an epoch
+    assert [np.load(path).tolist() for path in shards] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9, 10, 11],
+    ]
     summary = json.loads((whole / "summary.json").read_text())
     assert (summary["epochs"], summary["env_steps"], summary["updates"]) == (3, 360, 12)
     assert set(summary["evaluation"]) == {"ours", "random"}
