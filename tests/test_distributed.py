@@ -1,0 +1,67 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.errors import EnvironmentFault, UsageError
+
+
+def ranks(rank, size):
+    comm = Communicator()
+    comm.rank, comm.size = rank, size
+    return comm
+
+
+def test_with_one_process_every_collective_is_the_identity():
+    comm = Communicator()
+    assert (comm.rank, comm.size, comm.is_root) == (0, 1, True)
+    values, total = np.array([1.5, -2.0]), np.zeros(2)
+    for collective in (comm.sum_in_place, comm.max_in_place, comm.broadcast):
+        assert collective(values) is values
+    comm.sum_into(values, total)
+    assert values.tolist() == total.tolist() == [1.5, -2.0]
+    assert (comm.any(True), comm.any(False)) == (True, False)
+    assert (comm.share({"a": 1}), comm.collect([2])) == ({"a": 1}, [[2]])
+    comm.barrier()
+    assert comm.take_timing() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("size", "share"), [(1, 12), (2, 6), (3, 4), (12, 1)])
+def test_workers_are_shared_out_evenly_and_in_order(size, share):
+    parts = [ranks(rank, size).local_workers(12) for rank in range(size)]
+    assert [len(part) for part in parts] == [share] * size
+    assert [worker for part in parts for worker in part] == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("workers", "size", "says"),
+    [
+        (4, 3, r"(?s)multiple of the 3 ranks, got 4.*start 1 or 2 or 4 ranks, or set --workers 3"),
+        (5, 3, r"(?s)got 5.*start 1 or 5 ranks, or set --workers 6"),
+        (1, 4, r"(?s)got 1.*start 1 ranks?, or set --workers 4"),
+    ],
+)
+def test_workers_that_do_not_divide_are_refused_with_what_would(workers, size, says):
+    with pytest.raises(UsageError, match=says):
+        ranks(0, size).local_workers(workers)
+
+
+def test_an_mpi_that_sees_fewer_ranks_than_the_launcher_is_refused(monkeypatch):
+    mpi = pytest.importorskip("mpi4py.MPI")
+    seen = mpi.COMM_WORLD.Get_size()
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", str(seen + 4))
+    with pytest.raises(
+        EnvironmentFault, match=rf"started {seen + 4} ranks, but mpi4py sees {seen}"
+    ):
+        Communicator()
+
+
+def test_one_process_does_not_load_mpi():
+    program = (
+        "import sys\nfrom music_tf.distributed import Communicator\n"
+        "comm = Communicator()\ncomm.any(True)\ncomm.barrier()\nsys.exit('mpi4py' in sys.modules)"
+    )
+    job = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert job.returncode == 0
