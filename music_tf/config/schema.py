@@ -148,7 +148,7 @@ class TaskConfig:
     scale: float = 1.0
     """Factor before clipping, in [-1e9, 1e9]."""
     clip: tuple[float, float] = (-math.inf, math.inf)
-    """Bounds of the scaled reward."""
+    """Bounds of the scaled reward, beside those that the environment is known to keep."""
     shift: float = 0.0
     """Added after clipping, in [-1e9, 1e9]."""
     weight: Schedule = ((0.0, 1.0),)

@@ -5,6 +5,7 @@ a default split; both can also be given when training.
 """
 
 import dataclasses
+import math
 import re
 
 from music_tf.types import SplitSpec
@@ -42,6 +43,8 @@ class EnvironmentInfo:
     """What carries the object; None where it is not a plane surface."""
     music_gain: float = DEFAULT_MUSIC_GAIN
     """Reward per nat of the mutual information bound that suits these positions and steps."""
+    reward_bounds: tuple[float, float] = (-math.inf, math.inf)
+    """Lowest and highest task reward of a step; infinite where nothing is known."""
     max_episode_steps: int | None = None
     """Steps of an episode, where the registered number is not the right one."""
     batched_reward: bool = True
@@ -130,8 +133,15 @@ def lookup(env_id: str) -> EnvironmentInfo:
     name = env_id.rsplit(":", maxsplit=1)[-1]
     for pattern, info in _FAMILIES:
         if pattern.fullmatch(name):
-            return info
+            return dataclasses.replace(info, reward_bounds=_reward_bounds(name))
     return _UNKNOWN
+
+
+def _reward_bounds(name: str) -> tuple[float, float]:
+    """Sparse rewards are -1 and 0, in mazes 0 and 1; dense ones fall with the distance."""
+    if "Maze" in name:
+        return 0.0, 1.0
+    return (-math.inf if "Dense" in name else -1.0), 0.0
 
 
 def is_known(env_id: str) -> bool:

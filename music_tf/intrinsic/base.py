@@ -17,7 +17,7 @@ Feed: TypeAlias = Mapping[str, tf.Tensor]
 
 
 class Mixing(NamedTuple):
-    """How a term enters the sum of rewards: w * (clip(c * r, lo, hi) + shift)."""
+    """How a term enters the sum of rewards: w * (clip(c * r, lo, hi) + shift); 0 for c = 0."""
 
     scale: float
     clip: tuple[float, float]
@@ -26,12 +26,21 @@ class Mixing(NamedTuple):
 
     def __call__(self, reward: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
         """Returns the mixed term for raw rewards and the schedule's present weight."""
+        if self.scale == 0.0:
+            return tf.zeros_like(reward)
         scaled = tf.clip_by_value(self.scale * reward, self.clip[0], self.clip[1])
         return weight * (scaled + self.shift)
 
     @property
+    def lowest(self) -> float:
+        """Lowest value before it is weighted."""
+        return self.clip[0] + self.shift if self.scale else 0.0
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """Lowest and highest value that the term can take at any time."""
+        if self.scale == 0.0:
+            return 0.0, 0.0
         weights = [value for _, value in self.weight]
         ends = [
             weight * (clip + self.shift)

@@ -17,8 +17,16 @@ class TaskReward:
 
     name = "task"
 
-    def __init__(self, config: TaskConfig) -> None:
-        self.mixing = Mixing(config.scale, config.clip, config.shift, config.weight)
+    def __init__(self, config: TaskConfig, bounds: tuple[float, float]) -> None:
+        """Takes the settings.
+
+        Args:
+            config: Of the term.
+            bounds: Of the environment's reward, which tighten the clip of the settings.
+        """
+        low, high = sorted(config.scale * end if config.scale else 0.0 for end in bounds)
+        clip = (max(low, config.clip[0]), min(high, config.clip[1]))
+        self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
         self.networks: Sequence[Network] = ()
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:

@@ -13,12 +13,10 @@ from music_tf.config.schema import (
     DdpgConfig,
     EvaluationConfig,
     ReplayConfig,
-    TaskConfig,
 )
 
 CONFIG = Config(
     agent=DdpgConfig(return_clip="auto"),
-    task=TaskConfig(clip=(-1.0, 0.0)),
     replay=ReplayConfig(strategy="future", relabel_k=4.0),
     evaluation=EvaluationConfig(episodes=320),
 )

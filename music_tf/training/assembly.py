@@ -38,7 +38,7 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
     """
     terms = [_TERMS[name](config, envs) for name in config.rewards]
     for term in terms:
-        if config.lost_object == "absorb" and not math.isfinite(term.mixing.clip[0]):
+        if config.lost_object == "absorb" and not math.isfinite(term.mixing.lowest):
             raise UsageError(
                 f"lost_object: 'absorb' counts a lost object as paying each reward's lowest value, "
                 f"but {term.name} has none; for example --{term.name}.clip -1 0"
@@ -84,7 +84,7 @@ def return_bounds(
         )
         raise UsageError(
             f"agent.return_clip: 'auto' needs bounded rewards, but {names} is not; "
-            "give it a finite clip, or choose 'off' or 'symmetric'"
+            "give it a finite clip, for example --task.clip -1 0, or --agent.return-clip off"
         )
     return low / (1.0 - gamma), high / (1.0 - gamma)
 
@@ -125,8 +125,7 @@ def _skill(config: Config, envs: LockstepEnvs) -> Skill:
 
 
 def _task(config: Config, envs: LockstepEnvs) -> TaskReward:
-    del envs
-    return TaskReward(config.task)
+    return TaskReward(config.task, envs.info.reward_bounds)
 
 
 _TERMS: Mapping[str, Callable[[Config, LockstepEnvs], RewardTerm]] = {

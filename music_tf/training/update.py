@@ -218,10 +218,7 @@ class Update:
 
         .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
         """
-        lowest = [
-            schedules.terms[term.name] * (term.mixing.clip[0] + term.mixing.shift)
-            for term in self._terms
-        ]
+        lowest = [schedules.terms[term.name] * term.mixing.lowest for term in self._terms]
         return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
 
     def _summed_over_ranks(self, gradient: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,21 @@ def test_fetch_splits_into_gripper_and_object():
 
 
 def test_a_module_before_the_id_changes_nothing():
-    assert lookup("my.module:FetchSlide-v4") is lookup("FetchSlideDense-v4")
+    assert lookup("my.module:FetchSlide-v4") == lookup("FetchSlide-v4")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "bounds"),
+    [
+        ("FetchPush-v4", (-1.0, 0.0)),
+        ("FetchReachDense-v4", (-np.inf, 0.0)),
+        ("HandManipulateBlock-v1", (-1.0, 0.0)),
+        ("PointMaze_UMaze-v3", (0.0, 1.0)),
+        ("Mine-v0", (-np.inf, np.inf)),
+    ],
+)
+def test_task_rewards_are_bounded_where_they_are_known(env_id, bounds):
+    assert lookup(env_id).reward_bounds == bounds
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,33 @@ def test_schedules_are_linear_between_their_points_and_constant_outside(epoch, v
     assert schedule_value(PUBLISHED, epoch) == pytest.approx(value)
 
 
+@pytest.mark.parametrize(
+    ("scale", "bounds", "clip"),
+    [
+        (1.0, (-1.0, 0.0), (-1.0, 0.0)),
+        (3.0, (0.0, 1.0), (0.0, 3.0)),
+        (-2.0, (-1.0, 0.0), (0.0, 2.0)),
+        (1.0, (-math.inf, 0.0), (-math.inf, 0.0)),
+        (0.0, (-math.inf, 0.0), (0.0, 0.0)),
+    ],
+)
+def test_without_a_clip_the_task_reward_has_the_bounds_of_its_environment(scale, bounds, clip):
+    assert TaskReward(TaskConfig(scale=scale), bounds).mixing.clip == clip
+
+
+def test_a_term_of_scale_zero_is_gone_with_its_shift():
+    silent = MUSIC._replace(scale=0.0)
+    np.testing.assert_array_equal(mixed(silent, [-0.1, 0.3]), [0.0, 0.0])
+    assert (silent.lowest, silent.bounds) == (0.0, (0.0, 0.0))
+    assert (MUSIC.lowest, MUSIC.bounds) == (-1.0, (-1.0, 0.0))
+
+
 def test_the_task_reward_is_the_replayed_one():
     batch = Transition(*[None] * len(Transition._fields))._replace(
         reward=tf.constant([[-1.0, 0.0]])
     )
-    term = TaskReward(TaskConfig(scale=2.0, clip=(-1.5, 0.0), shift=0.5))
+    term = TaskReward(TaskConfig(scale=2.0, clip=(-1.5, 1.0), shift=0.5), (-1.0, 0.0))
+    assert term.mixing.clip == (-1.5, 0.0)
     assert term.networks == ()
     reward = term.reward({}, batch, {})
     np.testing.assert_array_equal(reward, [[-1.0, 0.0]])

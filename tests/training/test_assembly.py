@@ -146,9 +146,19 @@ def test_task_settings_reach_the_task_term(envs):
     assert (mixing.scale, mixing.clip, mixing.shift) == (2.0, (-1.0, 0.0), 0.5)
 
 
-def test_a_lost_object_needs_a_lowest_reward(envs):
+def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
     config = dataclasses.replace(BASE, lost_object="absorb")
+    assert build_terms(config, envs)
+    unbounded = dataclasses.replace(envs.info, reward_bounds=(-math.inf, math.inf))
+    monkeypatch.setattr(envs, "info", unbounded)
     with pytest.raises(UsageError, match=r"lost_object: 'absorb'.*task has none.*--task.clip -1 0"):
         build_terms(config, envs)
     bounded = dataclasses.replace(config, task=TaskConfig(clip=(-1.0, 0.0)))
     assert build_terms(bounded, envs)
+
+
+def test_hindsight_on_a_maze_is_bounded_by_what_the_maze_pays():
+    config = recipes.resolve("ddpg_her", env_id="PointMaze_UMaze-v3")
+    maze = LockstepEnvs(config.env_id, 1)
+    terms = build_terms(config, maze)
+    assert return_bounds(config.agent, terms, 0.98) == pytest.approx((0.0, 50.0))
