@@ -9,27 +9,12 @@ no entropy offset: beside rewards that are never negative it would make losing t
 
 import dataclasses
 
-from music_tf.config.schema import (
-    Config,
-    EvaluationConfig,
-    MusicConfig,
-    ReplayConfig,
-    SacConfig,
-)
+from music_tf.config.schema import SacConfig
+from music_tf.recipes import ddpg_music
 
-CONFIG = Config(
-    agent=SacConfig(),
-    goals="zero",
-    rewards=("music",),
-    evaluation=EvaluationConfig(episodes=320),
-)
+CONFIG = dataclasses.replace(ddpg_music.CONFIG, agent=SacConfig())
 LAPTOP = dataclasses.replace(
-    CONFIG,
-    workers=4,
-    rollouts=2,
-    epochs=28,
-    cycles=20,
-    lost_object="absorb",
+    ddpg_music.LAPTOP,
     agent=SacConfig(
         polyak=0.995,
         polyak_every="update",
@@ -37,19 +22,8 @@ LAPTOP = dataclasses.replace(
         return_clip="auto",
         entropy_mode="off",
     ),
-    music=MusicConfig(pair_negatives="swap", shift=0.0, trajectories=32),
-    replay=ReplayConfig(batch_size=64),
-    evaluation=EvaluationConfig(episodes=40),
 )
-LAPTOP_PER_ENVIRONMENT = {
-    "FetchPush-v4": {"music.gain": 1000.0},
-    "FetchPickAndPlace-v4": {
-        "agent.discount": 0.95,
-        "agent.return_clip": "off",
-        "epochs": 60,
-    },
-    "FetchSlide-v4": {"music.gain": 1000.0},
-}
+LAPTOP_PER_ENVIRONMENT = ddpg_music.LAPTOP_PER_ENVIRONMENT
 PER_ENVIRONMENT = {
     "FetchSlide-v4": {"agent.entropy_scale": 0.03},
 }
