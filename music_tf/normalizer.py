@@ -34,8 +34,7 @@ class NetworkInputs(NamedTuple):
         return np.concatenate(parts, axis=-1)
 
     def _normalize(self, values: Array, moments: Moments) -> Array:
-        raw = np.clip(values, -self.config.input_clip, self.config.input_clip)
-        scaled = (raw - moments.mean) / moments.deviation
+        scaled = (_bounded(values, self.config) - moments.mean) / moments.deviation
         bounded: Array = np.clip(scaled, -self.config.clip, self.config.clip)
         return bounded
 
@@ -62,16 +61,12 @@ class Normalizer:
             rows: Of the workers on this rank, shape [W, rows, D].
             workers: Number of workers over all ranks.
         """
-        clipped = self.clip(rows).astype(np.float64)
+        clipped = _bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(
             [clipped.sum(axis=(0, 1)), np.square(clipped).sum(axis=(0, 1)), [rows[..., 0].size]]
         )
         self._totals += self._comm.sum_in_place(sums) / workers
         self._recompute()
-
-    def clip(self, values: Array) -> Array:
-        """Bounds raw values as they are bounded before normalisation."""
-        return np.clip(values, -self._config.input_clip, self._config.input_clip)
 
     @property
     def state(self) -> npt.NDArray[np.float64]:
@@ -92,3 +87,9 @@ class Normalizer:
         mean = sums / count
         variance = np.maximum(self._config.epsilon**2, squares / count - np.square(mean))
         self.moments = Moments(mean.astype(np.float32), np.sqrt(variance).astype(np.float32))
+
+
+def _bounded(values: Array, config: NormalizerConfig) -> Array:
+    """Bounds raw values, before they are counted and before they are normalised."""
+    bounded: Array = np.clip(values, -config.input_clip, config.input_clip)
+    return bounded
