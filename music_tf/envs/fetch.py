@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.envs.member import Floats, Outcome, Row, set_goal, write_row
+from music_tf.envs.member import Floats, Outcome, Row, set_goal
 
 _STEP_LENGTH = 0.05
 """Metres that the gripper is asked to move for an action of 1."""
@@ -49,14 +49,17 @@ class FetchMember:
         self._find_views()
 
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
-        """Starts the episode of this seed; the class restores the simulator by itself."""
-        observation, _ = self._unwrapped.reset(seed=seed)
-        write_row(observation, row)
+        """Starts the episode of this seed, as the class does but for reading the state."""
+        unwrapped = self._unwrapped
+        gymnasium.Env.reset(unwrapped, seed=seed)
+        while not unwrapped._reset_sim():
+            pass
+        unwrapped.goal = unwrapped._sample_goal().copy()
         if goal is not None:
-            set_goal(self._unwrapped, goal)
-            row.desired_goal[:] = goal
-        self._goal = self._unwrapped.goal.tolist()
+            set_goal(unwrapped, goal)
+        self._goal = unwrapped.goal.tolist()
         self._elapsed = 0
+        self._write(row)
 
     def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
         """Applies an action in [-1, 1]^4 and writes the next state."""
@@ -101,6 +104,7 @@ class FetchMember:
         self._object_turn = data.site_xmat[self._object_site]
         self._linear = np.zeros((3, self._model.nv))
         self._angular = np.zeros((3, self._model.nv))
+        self._speeds = np.zeros((3, 3))
 
     def _act(self, action: npt.NDArray[np.float32]) -> None:
         """Moves the mocap body that drags the gripper, and the fingers where they are free."""
@@ -115,7 +119,7 @@ class FetchMember:
 
     def _write(self, row: Row) -> None:
         observation, grip = row.observation, self._grip
-        speed = self._site_speed(self._grip_site, None)
+        speed = self._site_speed(self._grip_site, None, self._speeds[0])
         observation[0:3] = grip
         fingers, speeds = (9, 20) if self._has_object else (3, 5)
         observation[speeds : speeds + 3] = speed
@@ -129,19 +133,20 @@ class FetchMember:
         row.desired_goal[:] = self._goal
 
     def _write_object(self, observation: Floats, gripper_speed: Floats) -> None:
-        speed = self._site_speed(self._object_site, self._angular)
+        speed = self._site_speed(self._object_site, self._angular, self._speeds[1])
         observation[3:6] = self._object
         np.subtract(self._object, self._grip, out=observation[6:9])
         observation[11:14] = _euler(self._object_turn)
         np.subtract(speed, gripper_speed, out=observation[14:17])
-        np.multiply(self._angular @ self._qvel, self._seconds, out=observation[17:20])
+        turning = self._angular.dot(self._qvel, self._speeds[2])
+        np.multiply(turning, self._seconds, out=observation[17:20])
 
-    def _site_speed(self, site: int, angular: Floats | None) -> Floats:
+    def _site_speed(self, site: int, angular: Floats | None, out: Floats) -> Floats:
         """Metres that a site moves in a step; fills `angular` with its rotational Jacobian."""
         mujoco.mj_jacSite(self._model, self._data, self._linear, angular, site)
-        speed: Floats = self._linear @ self._qvel
-        speed *= self._seconds
-        return speed
+        self._linear.dot(self._qvel, out)
+        out *= self._seconds
+        return out
 
     def _judge(self, row: Row) -> Outcome:
         x, y, z = row.achieved_goal.tolist()

@@ -15,6 +15,7 @@ from music_tf.errors import EnvironmentFault, MusicError, NumbersFault
 from music_tf.types import Array, BoolArray, SplitSpec
 
 _RESET_ATTEMPTS = 2
+_LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
 
 
@@ -57,14 +58,16 @@ class LockstepEnvs:
         self._env_id = env_id
         first = _make_member(env_id)
         self._low, self._high = action_bounds(env_id, first.environment)
+        self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
         self.spec = describe(env_id, first.environment, split or self.info.split)
         self._members: list[Member | None] = [first]
         self._members += [_make_member(env_id) for _ in range(count - 1)]
         self._faults: list[str | None] = [None] * count
         self._elapsed = np.zeros(count, np.int64)
-        sizes = (self.spec.observation_dim, self.spec.goal_dim, self.spec.goal_dim)
-        self._tables = [np.zeros((count, size)) for size in sizes]
-        self._rows = [Row(*(table[index] for table in self._tables)) for index in range(count)]
+        ends = np.cumsum([self.spec.observation_dim, self.spec.goal_dim, self.spec.goal_dim])
+        self._ends = [int(end) for end in ends[:-1]]
+        self._table = np.zeros((count, ends[-1]))
+        self._rows = [Row(*np.split(row, self._ends)) for row in self._table]
         self._viewer: Any = None
 
     def __len__(self) -> int:
@@ -87,7 +90,7 @@ class LockstepEnvs:
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
             goal = None if goals is None else goals[position].astype(np.float64)
             self._reset_one(index, int(seed), goal)
-        return Observations(*self._gather(indices))
+        return Observations(*self._split(self._table[indices]))
 
     def step(self, actions: Array, indices: Sequence[int]) -> Steps:
         """Applies one action in [-1, 1]^A to each of the environments `indices`.
@@ -99,18 +102,24 @@ class LockstepEnvs:
             NumbersFault: An action is not finite.
         """
         scaled = self._scale(actions, len(indices))
-        before = [table[indices].copy() for table in self._tables]
+        rows = np.asarray(indices)
+        before = self._table.take(rows, axis=0)
         outcomes = [
             self._step_one(index, action) for index, action in zip(indices, scaled, strict=True)
         ]
-        self._find_bad_numbers(indices, outcomes, before)
+        after = self._table.take(rows, axis=0)
         faults = [self._faults[index] for index in indices]
+        if any(faults) or not np.isfinite(after).all():
+            self._find_bad_numbers(indices, outcomes, before)
+            after = self._table.take(rows, axis=0)
+            faults = [self._faults[index] for index in indices]
+        reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return Steps(
-            *self._gather(indices),
-            reward=np.array([outcome.reward for outcome in outcomes], np.float32),
-            terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
-            truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_),
-            success=np.array([outcome.success for outcome in outcomes], np.bool_),
+            *self._split(after),
+            reward=np.array(reward, np.float32),
+            terminated=np.array(terminated, np.bool_),
+            truncated=np.array(truncated, np.bool_),
+            success=np.array(success, np.bool_),
             faults=faults,
         )
 
@@ -222,19 +231,15 @@ class LockstepEnvs:
         self._faults[index] = f"{self._env_id}, environment {index}, step {step}: {text}"
 
     def _find_bad_numbers(
-        self, indices: Sequence[int], outcomes: list[Outcome], before: list[Floats]
+        self, indices: Sequence[int], outcomes: list[Outcome], before: Floats
     ) -> None:
         """Reports non-finite observations, and undoes what broken environments wrote."""
-        finite = all(np.isfinite(table[indices]).all() for table in self._tables)
-        if finite and not any(self._faults[index] for index in indices):
-            return
         for position, index in enumerate(indices):
             bad = self._bad_numbers(index)
             if bad and self._faults[index] is None:
                 self._report(index, bad)
             if self._faults[index] is not None:
-                for table, old in zip(self._tables, before, strict=True):
-                    table[index] = old[position]
+                self._table[index] = before[position]
                 outcomes[position] = Outcome(0.0, False, True, False)
 
     def _bad_numbers(self, index: int) -> str:
@@ -245,11 +250,11 @@ class LockstepEnvs:
                 return f"{key}[{first}]: expected a finite number, got {values[first]}"
         return ""
 
-    def _gather(self, indices: Sequence[int]) -> tuple[Array, Array, Array]:
-        observation, achieved, desired = (
-            table[indices].astype(np.float32) for table in self._tables
-        )
-        return observation, achieved, desired
+    def _split(self, rows: Floats) -> tuple[Array, Array, Array]:
+        """Returns observations, achieved and desired goals of rows of the table."""
+        single = rows.astype(np.float32)
+        achieved, desired = self._ends
+        return single[:, :achieved], single[:, achieved:desired], single[:, desired:]
 
     def _scale(self, actions: Array, rows: int) -> Array:
         """Clips actions to [-1, 1] and maps them to the bounds of the environment."""
@@ -262,8 +267,8 @@ class LockstepEnvs:
                 f"{self._env_id}: action{where} is {actions[tuple(where)]}; "
                 "the policy gives non-finite actions"
             )
-        clipped = np.clip(actions, -1.0, 1.0).astype(np.float32)
-        if (self._low == -1.0).all() and (self._high == 1.0).all():
+        clipped = np.minimum(np.maximum(actions, _LOW), _HIGH).astype(np.float32, copy=False)
+        if self._unit_actions:
             return clipped
         scaled = self._low + 0.5 * (clipped + 1.0) * (self._high - self._low)
         return np.clip(scaled, self._low, self._high)

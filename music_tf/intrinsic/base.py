@@ -31,6 +31,11 @@ class Mixing(NamedTuple):
         scaled = tf.clip_by_value(self.scale * reward, self.clip[0], self.clip[1])
         return weight * (scaled + self.shift)
 
+    def retired(self, epoch: float) -> bool:
+        """Whether the weight is zero from this epoch on: such a term need not be computed."""
+        later = (value for point, value in self.weight if point >= epoch)
+        return schedule_value(self.weight, epoch) == 0.0 and not any(later)
+
     @property
     def lowest(self) -> float:
         """Lowest value before it is weighted."""

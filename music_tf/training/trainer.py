@@ -11,7 +11,7 @@ import tensorflow as tf
 from music_tf.config.schema import Config, SacConfig, Schedule
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.intrinsic.base import schedule_value
+from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.intrinsic.music import Music
 from music_tf.normalizer import NetworkInputs, Normalizer
 from music_tf.randomness import stream
@@ -132,7 +132,7 @@ class Trainer:
         metrics = summarize(played.observation, played.length, self.envs.info)
         if not zero_goals:
             metrics["eval/success_rate"] = float(played.success.mean())
-        for term in self._terms:
+        for term in self._active():
             if isinstance(term, Music) and policy is None:
                 weights = self.update.layout.split(self.update.parameters)
                 metrics["music/bound_heldout"] = term.heldout_bound(
@@ -273,7 +273,7 @@ class Trainer:
             batch,
             inputs(batch.observation, batch.desired_goal, batch.skill),
             inputs(batch.next_observation, batch.desired_goal, batch.skill),
-            {term.name: term.feed(self.replay, config.updates, cycle) for term in self._terms},
+            {term.name: term.feed(self.replay, config.updates, cycle) for term in self._active()},
             self._learner.draws(
                 [stream(config.seed, "agent/noise", w, cycle) for w in self._workers],
                 config.updates,
@@ -282,6 +282,11 @@ class Trainer:
         )
         self.counters.updates += config.updates
         return self.update.run(feed, self._schedules())
+
+    def _active(self) -> list[RewardTerm]:
+        """Returns the reward terms that still count, now or later; all where none does."""
+        epoch = self.counters.epoch
+        return [term for term in self._terms if not term.mixing.retired(epoch)] or self._terms
 
     def _inputs(self) -> NetworkInputs:
         return NetworkInputs(self.observations.moments, self.goals.moments, self.config.normalizer)
@@ -315,10 +320,10 @@ class Trainer:
             column = [cycle[name] for cycle in totals]
             pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
             metrics[name] = float(pick(column))
-        for term in self._terms if totals else ():
-            square = metrics.pop(f"reward/{term.name}_square")
-            mean = metrics[f"reward/{term.name}_mean"]
-            metrics[f"reward/{term.name}_std"] = float(np.sqrt(max(0.0, square - mean * mean)))
+        for square in [name for name in metrics if name.endswith("_square")]:
+            name = square.removesuffix("_square")
+            variance = metrics.pop(square) - metrics[f"{name}_mean"] ** 2
+            metrics[f"{name}_std"] = float(np.sqrt(max(0.0, variance)))
         if self.config.goals == "environment":
             metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
         if self.envs.info.support is not None:

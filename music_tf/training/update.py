@@ -83,12 +83,14 @@ class Update:
         self.second_moment = tf.Variable(np.zeros_like(initial))
         self.step = tf.Variable(0, dtype=tf.int64)
         self._learning_rate = tf.constant(self.layout.learning_rates())
-        self._names: list[str] = []
+        self._names: dict[frozenset[str], list[str]] = {}
         self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
 
     def run(self, feed: Feed, schedules: Schedules) -> Metrics:
         """Takes all updates of a cycle; every rank must call it together.
+
+        Only the reward terms in `feed.terms` are computed and learn; the others rest.
 
         Returns:
             Means over updates and local workers by metric name, summed shares of all workers:
@@ -106,11 +108,11 @@ class Update:
         done = int(self.step.numpy())
         if done // DESYNC_INTERVAL > (done - updates) // DESYNC_INTERVAL:
             self.check_equal()
-        values = dict(zip(self._names, np.asarray(sums) / updates, strict=True))
+        names = self._names[frozenset(feed.terms)]
+        values = dict(zip(names, np.asarray(sums) / updates, strict=True))
         if not np.isfinite(values["train/grad_norm"]):
             raise NumbersFault(self._describe_bad(values))
-        names = [term.name for term in self._terms]
-        for name, low, high in zip(names, np.asarray(lows), np.asarray(highs), strict=True):
+        for name, low, high in zip(feed.terms, np.asarray(lows), np.asarray(highs), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
 
@@ -151,11 +153,11 @@ class Update:
             sums += tf.concat([values, [norm / self._comm.size]], axis=0)
             return index + 1, sums, tf.minimum(low, lowest), tf.maximum(high, highest)
 
-        count = len(self._terms)
+        count = len(feed.terms)
         self._gradient(feed, tf.constant(0), schedules)  # names the metrics; pruned
         start = (
             tf.constant(0),
-            tf.zeros([len(self._names)]),
+            tf.zeros([len(self._names[frozenset(feed.terms)])]),
             tf.fill([count], np.float32(np.inf)),
             tf.fill([count], np.float32(-np.inf)),
         )
@@ -185,7 +187,7 @@ class Update:
             )
             losses = self._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
             total, metrics = tf.reduce_sum(losses.total), dict(losses.metrics)
-            for term in self._terms:
+            for term in self._fed(now):
                 loss, learned = term.loss(weights, now.terms[term.name])
                 total += tf.reduce_sum(loss)
                 metrics |= learned
@@ -195,7 +197,7 @@ class Update:
         for name, reward in rewards.items():
             metrics[f"reward/{name}_mean"] = tf.reduce_mean(reward, axis=-1)
             metrics[f"reward/{name}_square"] = tf.reduce_mean(tf.square(reward), axis=-1)
-        self._names = [*metrics, "train/grad_norm"]
+        self._names[frozenset(feed.terms)] = [*metrics, "train/grad_norm"]
         shares = tf.stack([tf.reduce_sum(value) for value in metrics.values()]) / self._workers
         lows = tf.stack([tf.reduce_min(reward) for reward in rewards.values()])
         highs = tf.stack([tf.reduce_max(reward) for reward in rewards.values()])
@@ -210,15 +212,19 @@ class Update:
                 term.reward(weights, now.transitions, now.terms[term.name]),
                 schedules.terms[term.name],
             )
-            for term in self._terms
+            for term in self._fed(now)
         }
+
+    def _fed(self, feed: Feed) -> list[RewardTerm]:
+        """Returns the terms that take part, in the order in which they are summed."""
+        return [term for term in self._terms if term.name in feed.terms]
 
     def _aftermath(self, now: Feed, schedules: Schedules) -> tf.Tensor:
         r"""Returns what follows a lost object, [W, B]: each term's lowest reward, for ever.
 
         .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
         """
-        lowest = [schedules.terms[term.name] * term.mixing.lowest for term in self._terms]
+        lowest = [schedules.terms[term.name] * term.mixing.lowest for term in self._fed(now)]
         return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
 
     def _summed_over_ranks(self, gradient: tf.Tensor) -> tf.Tensor:
