@@ -159,7 +159,7 @@ class _TermLearner:
         self._layout = Layout(list(term.networks))
         initial = self._layout.initial()
         self._parameters = tf.Variable(initial)
-        self._moments = [tf.Variable(np.zeros_like(initial)) for _ in range(2)]
+        self._moments = AdamState.zeros(initial)
         self._step = tf.Variable(0.0)
         self._rates = tf.constant(self._layout.learning_rates())
         self.update = compiled(self._update)
@@ -170,10 +170,6 @@ class _TermLearner:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(flat)
             loss, _ = self.term.loss(self._layout.split(flat), now)
-        moments = AdamState(*(tf.convert_to_tensor(moment) for moment in self._moments))
         step = self._step.assign_add(1.0)
         gradient = tape.gradient(loss, flat)
-        changed, after = adam_step(flat, gradient, moments, step, self._rates)
-        self._parameters.assign(changed)
-        for moment, value in zip(self._moments, after, strict=True):
-            moment.assign(value)
+        adam_step(self._parameters, gradient, self._moments, step, self._rates)

@@ -4,43 +4,58 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from music_tf.types import Array
+
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 
 class AdamState(NamedTuple):
-    """Moments of the gradient."""
+    """Moments of the gradient, and room for a step."""
 
-    first: tf.Tensor  # [P]
-    second: tf.Tensor  # [P]
+    first: tf.Variable  # [P]
+    second: tf.Variable  # [P]
+    change: tf.Variable  # [P], holds nothing between steps
+
+    @classmethod
+    def zeros(cls, like: Array) -> "AdamState":
+        """Returns the state before the first step of parameters of this shape."""
+        return cls(*(tf.Variable(tf.zeros_like(like)) for _ in cls._fields))
 
 
 def adam_step(
-    parameters: tf.Tensor,
+    parameters: tf.Variable,
     gradient: tf.Tensor,
     state: AdamState,
     step: tf.Tensor,
     learning_rate: tf.Tensor,
-) -> tuple[tf.Tensor, AdamState]:
-    r"""One step with a learning rate for each parameter.
+) -> None:
+    r"""Takes one step with a learning rate for each parameter, in place.
 
     .. math:: \theta \leftarrow \theta
         - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
 
     The "epsilon hat" form of the paper's section 2, as in Keras and OpenAI Baselines, with
-    epsilon 1e-8. A parameter that never got a gradient stays bit-identical.
+    epsilon 1e-8. A parameter that never got a gradient stays bit-identical. TensorFlow's fused
+    operation knows one learning rate only, so it makes the step for a rate of 1.
 
     Args:
-        parameters: theta before the step, shape [P].
+        parameters: theta, shape [P].
         gradient: Shape [P].
-        state: m and v before the step.
+        state: m and v.
         step: t, counted from 1, float32 scalar.
         learning_rate: eta, shape [P].
-
-    Returns:
-        theta and the moments after the step.
     """
-    first = _BETA_1 * state.first + (1.0 - _BETA_1) * gradient
-    second = _BETA_2 * state.second + (1.0 - _BETA_2) * tf.square(gradient)
-    correction = tf.sqrt(1.0 - _BETA_2**step) / (1.0 - _BETA_1**step)
-    change = learning_rate * correction * first / (tf.sqrt(second) + _EPSILON)
-    return parameters - change, AdamState(first, second)
+    state.change.assign(tf.zeros_like(gradient))
+    tf.raw_ops.ResourceApplyAdam(
+        var=state.change.handle,
+        m=state.first.handle,
+        v=state.second.handle,
+        beta1_power=_BETA_1**step,
+        beta2_power=_BETA_2**step,
+        lr=1.0,
+        beta1=_BETA_1,
+        beta2=_BETA_2,
+        epsilon=_EPSILON,
+        grad=gradient,
+    )
+    parameters.assign_add(learning_rate * state.change)

@@ -154,8 +154,8 @@ class Trainer:
         update = self.update
         vectors = {
             "parameters": update.parameters,
-            "adam_first": update.first_moment,
-            "adam_second": update.second_moment,
+            "adam_first": update.moments.first,
+            "adam_second": update.moments.second,
         }
         named = {
             f"{group}/{name}": array
@@ -188,8 +188,8 @@ class Trainer:
         """
         update = self.update
         self.load_weights(arrays)
-        update.first_moment.assign(update.layout.flatten(_group(arrays, "adam_first")))
-        update.second_moment.assign(update.layout.flatten(_group(arrays, "adam_second")))
+        update.moments.first.assign(update.layout.flatten(_group(arrays, "adam_first")))
+        update.moments.second.assign(update.layout.flatten(_group(arrays, "adam_second")))
         update.targets.assign(update.targets_layout.flatten(_group(arrays, "targets")))
         update.step.assign(int(meta["updates"]))
         self.counters = Counters(**meta["counters"])

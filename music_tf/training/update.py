@@ -79,8 +79,7 @@ class Update:
         initial = comm.broadcast(self.layout.initial())
         self.parameters = tf.Variable(initial)
         self.targets = tf.Variable(initial[: self.targets_layout.size])
-        self.first_moment = tf.Variable(np.zeros_like(initial))
-        self.second_moment = tf.Variable(np.zeros_like(initial))
+        self.moments = AdamState.zeros(initial)
         self.step = tf.Variable(0, dtype=tf.int64)
         self._learning_rate = tf.constant(self.layout.learning_rates())
         self._names: dict[frozenset[str], list[str]] = {}
@@ -242,27 +241,21 @@ class Update:
     def _apply(self, gradient: tf.Tensor) -> tf.Tensor:
         """Takes one Adam step and returns the norm of the reduced gradient."""
         step = self.step.assign_add(1)
-        parameters, moments = adam_step(
-            tf.convert_to_tensor(self.parameters),
+        adam_step(
+            self.parameters,
             gradient,
-            AdamState(
-                tf.convert_to_tensor(self.first_moment), tf.convert_to_tensor(self.second_moment)
-            ),
+            self.moments,
             tf.cast(step, tf.float32),
             self._learning_rate,
         )
-        self.parameters.assign(parameters)
-        self.first_moment.assign(moments.first)
-        self.second_moment.assign(moments.second)
         if self._config.polyak_every == "update":
             self._polyak()
         return tf.norm(gradient)
 
     def _polyak(self) -> None:
-        """Moves the targets: theta' <- p theta' + (1 - p) theta."""
-        keep = self._config.polyak
+        """Moves the targets: theta' <- theta' + (1 - p)(theta - theta')."""
         online = self.parameters[: self.targets_layout.size]
-        self.targets.assign(keep * self.targets + (1.0 - keep) * online)
+        self.targets.assign_add((1.0 - self._config.polyak) * (online - self.targets))
 
     def _describe_bad(self, values: Mapping[str, float]) -> str:
         bad = [name for name, value in values.items() if not np.isfinite(value)]

@@ -84,23 +84,22 @@ def train(term, replay, updates, learning_rate=1e-3):
     layout = Layout(term.networks)
     feed = term.feed(replay, updates, 0)
 
-    @tf.function(reduce_retracing=True)
-    def step(parameters, state, number, now):
-        with tf.GradientTape() as tape:
-            tape.watch(parameters)
-            loss, metrics = term.loss(layout.split(parameters), now)
-            loss = tf.reduce_sum(loss)
-        gradient = tape.gradient(loss, parameters)
-        rate = tf.fill([layout.size], learning_rate)
-        stepped, state = adam_step(parameters, gradient, state, number, rate)
-        return stepped, state, metrics["music/bound"]
+    parameters = tf.Variable(layout.initial())
+    state = AdamState.zeros(parameters.numpy())
 
-    parameters = tf.constant(layout.initial())
-    state = AdamState(tf.zeros_like(parameters), tf.zeros_like(parameters))
+    @tf.function(reduce_retracing=True)
+    def step(number, now):
+        flat = tf.convert_to_tensor(parameters)
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            loss, metrics = term.loss(layout.split(flat), now)
+            loss = tf.reduce_sum(loss)
+        gradient = tape.gradient(loss, flat)
+        adam_step(parameters, gradient, state, number, tf.fill([layout.size], learning_rate))
+        return metrics["music/bound"]
+
     bounds = []
     for index in range(updates):
         now = {name: tf.constant(values[index]) for name, values in feed.items()}
-        number = tf.constant(index + 1.0)
-        parameters, state, bound = step(parameters, state, number, now)
-        bounds.append(bound.numpy())
+        bounds.append(step(tf.constant(index + 1.0), now).numpy())
     return layout.split(parameters), np.array(bounds)

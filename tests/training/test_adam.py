@@ -8,13 +8,13 @@ from music_tf.training.adam import AdamState, adam_step
 
 def run(gradients, rates, start=None):
     """Returns the parameters after each of the gradients [U, P]."""
-    parameters = tf.zeros([gradients.shape[1]]) if start is None else tf.constant(start)
-    state = AdamState(tf.zeros_like(parameters), tf.zeros_like(parameters))
+    parameters = tf.Variable(tf.zeros([gradients.shape[1]]) if start is None else start)
+    state = AdamState.zeros(parameters.numpy())
     found = []
     for index, gradient in enumerate(gradients):
         step = tf.constant(index + 1.0)
         rate = tf.constant(rates, tf.float32)
-        parameters, state = adam_step(parameters, tf.constant(gradient), state, step, rate)
+        adam_step(parameters, tf.constant(gradient), state, step, rate)
         found.append(parameters.numpy())
     return np.array(found)
 

@@ -88,9 +88,9 @@ def by_hand(trainer, given):
         losses = trainer._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
         total = tf.reduce_sum(losses.total) + learned
     gradient = tape.gradient(total, flat)
-    state = AdamState(tf.zeros_like(flat), tf.zeros_like(flat))
-    rate = tf.constant(update.layout.learning_rates())
-    return adam_step(flat, gradient, state, tf.constant(1.0), rate)[0].numpy(), gradient.numpy()
+    moved, rate = tf.Variable(flat), tf.constant(update.layout.learning_rates())
+    adam_step(moved, gradient, AdamState.zeros(moved.numpy()), tf.constant(1.0), rate)
+    return moved.numpy(), gradient.numpy()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -101,7 +101,7 @@ def test_an_update_is_one_adam_step_along_the_sum_of_all_gradients(name):
     np.testing.assert_allclose(trainer.update.parameters, expected, atol=2e-6)
     # Adam's first step hides the size of a gradient, its first moment does not
     np.testing.assert_allclose(
-        trainer.update.first_moment, 0.1 * gradient, rtol=1e-3, atol=1e-5 * np.abs(gradient).max()
+        trainer.update.moments.first, 0.1 * gradient, rtol=1e-3, atol=1e-5 * np.abs(gradient).max()
     )
     assert metrics["train/grad_norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
     assert int(trainer.update.step) == 1
@@ -113,7 +113,7 @@ def test_gradients_of_workers_are_summed_or_averaged():
         agent = DdpgConfig(gradient_reduce=reduce, **NETWORK)
         trainer, given = prepared(dataclasses.replace(MUSIC, agent=agent), updates=1)
         run(trainer, given)
-        moments[reduce] = trainer.update.first_moment.numpy()
+        moments[reduce] = trainer.update.moments.first.numpy()
     np.testing.assert_allclose(moments["sum"], 2.0 * moments["mean"], rtol=1e-6)
     assert np.abs(moments["mean"]).max() > 0.0
 
