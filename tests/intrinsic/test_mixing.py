@@ -99,3 +99,19 @@ def test_the_task_reward_is_the_replayed_one():
     reward = term.reward({}, batch, {})
     np.testing.assert_array_equal(reward, [[-1.0, 0.0]])
     np.testing.assert_allclose(mixed(term.mixing, reward), [[-1.0, 0.5]])  # -2 -> -1.5 + 0.5
+
+
+@pytest.mark.parametrize(
+    ("weight", "epoch", "retired"),
+    [
+        (((0.0, 1.0), (4.0, 0.0)), 3.9, False),  # 0.025
+        (((0.0, 1.0), (4.0, 0.0)), 4.0, True),
+        (((0.0, 1.0), (4.0, 0.0)), 100.0, True),
+        (((0.0, 0.0), (4.0, 1.0)), 0.0, False),  # nothing yet
+        (((0.0, 1.0), (2.0, 0.0), (5.0, 0.0), (6.0, 0.5)), 3.0, False),  # comes back
+        (((0.0, 0.0),), 0.0, True),
+        (((0.0, 1.0),), 1e6, False),
+    ],
+)
+def test_a_term_retires_when_its_weight_is_zero_for_good(weight, epoch, retired):
+    assert MUSIC._replace(weight=weight).retired(epoch) is retired

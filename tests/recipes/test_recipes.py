@@ -8,8 +8,9 @@ from music_tf.config.environments import KNOWN
 from music_tf.config.fields import with_fields
 from music_tf.config.schema import DdpgConfig, SacConfig
 from music_tf.errors import UsageError
+from music_tf.intrinsic.base import schedule_value
 
-NAMES = ("ddpg", "ddpg_her", "ddpg_music", "sac", "sac_her", "sac_music")
+NAMES = ("ddpg", "ddpg_her", "ddpg_her_fast", "ddpg_music", "sac", "sac_her", "sac_music")
 
 
 def test_every_file_is_a_recipe():
@@ -31,8 +32,9 @@ def test_the_paper_preset_has_the_published_sizes(name):
     sizes = (config.workers, config.rollouts, config.cycles, config.updates, config.epochs)
     assert sizes == (16, 2, 50, 40, 50)
     assert config.replay.batch_size == 256
-    assert config.music.trajectories == 256
-    assert (config.agent.polyak, config.agent.polyak_every) == (0.95, "cycle")
+    if name != "ddpg_her_fast":
+        assert config.music.trajectories == 256
+        assert (config.agent.polyak, config.agent.polyak_every) == (0.95, "cycle")
     assert config.agent.actor_learning_rate == config.agent.critic_learning_rate == 1e-3
 
 
@@ -64,7 +66,7 @@ def test_music_sees_no_task(name):
     assert config.music.pair_negatives == "random"
 
 
-@pytest.mark.parametrize("name", ["ddpg_her", "sac_her"])
+@pytest.mark.parametrize("name", ["ddpg_her", "ddpg_her_fast", "sac_her"])
 def test_hindsight_relabels_four_of_five(name):
     config = recipes.resolve(name, "paper")
     assert (config.replay.strategy, config.replay.relabel_k) == ("future", 4.0)
@@ -129,3 +131,26 @@ def test_dotted_names_replace_settings_at_any_depth():
     )
     with pytest.raises(UsageError, match="polyak"):
         with_fields(before, {"agent.polyak": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("env_id", "before", "middle", "after"),
+    [
+        ("FetchPush-v4", 0, 2, 4),
+        ("FetchPickAndPlace-v4", 15, 17.5, 20),
+        ("FetchSlide-v4", 3, 6.5, 10),
+    ],
+)
+def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, after):
+    config = recipes.resolve("ddpg_her_fast", env_id=env_id)
+    weights = [
+        (schedule_value(config.task.weight, epoch), schedule_value(config.music.weight, epoch))
+        for epoch in (before, middle, after, 1000)
+    ]
+    assert weights == [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0), (1.0, 0.0)]
+
+
+def test_the_fast_recipe_only_reaches_where_nothing_can_be_moved():
+    config = recipes.resolve("ddpg_her_fast", env_id="FetchReach-v4")
+    assert config.rewards == ("task",)
+    assert schedule_value(config.task.weight, 0) == 1.0

@@ -313,3 +313,30 @@ def test_mujoco_tasks_go_on_bit_equal_too(env_id):
     second = restored(config, saved(first))
     second.run_epoch(go_on)
     assert_same_state(straight, second)
+
+
+def handed_over():
+    """MUSIC for one epoch, then the task alone."""
+    task = dataclasses.replace(HER.task, weight=((0.0, 0.0), (1.0, 1.0)))
+    music = dataclasses.replace(MUSIC.music, weight=((0.0, 1.0), (1.0, 0.0)))
+    return dataclasses.replace(HER, rewards=("task", "music"), task=task, music=music)
+
+
+def test_a_term_whose_weight_stays_zero_is_no_longer_fed_nor_measured():
+    trainer = trainer_of(handed_over())
+    first = trainer.run_epoch(go_on)
+    state = saved(trainer)
+    second = trainer.run_epoch(go_on)
+    assert {"reward/music_mean", "music/bound", "reward/task_std"} < set(first)
+    assert "music/bound_heldout" not in first  # evaluated at the end of the epoch, after its time
+    assert not [name for name in second if "music" in name]
+    assert second["reward/task_mean"] < 0.0 == first["reward/task_mean"]
+    again = restored(handed_over(), state)
+    again.run_epoch(go_on)
+    assert_same_state(trainer, again)
+
+
+def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
+    task = dataclasses.replace(BASE.task, weight=((0.0, 0.0),))
+    metrics = trainer_of(BASE, task=task).run_epoch(go_on)
+    assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0

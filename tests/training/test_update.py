@@ -304,6 +304,27 @@ def test_a_trajectory_that_is_not_finite_is_reported():
         run(trainer, given)
 
 
+def test_a_term_that_is_not_fed_changes_nothing_but_its_own_network():
+    config = dataclasses.replace(BASE, rewards=("task", "music"), music=MUSIC.music)
+    found, names = [], []
+    for fed in (("task", "music"), ("task",)):
+        trainer, given = prepared(config)
+        terms = {name: given.feed.terms[name] for name in fed}
+        weights = given.schedules.terms | {"music": tf.constant(0.0)}
+        schedules = given.schedules._replace(terms=weights)
+        metrics = run(trainer, Given(given.feed._replace(terms=terms), schedules))
+        found.append(trainer.update.layout.name_arrays(trainer.update.parameters.numpy()))
+        names.append({name for name in metrics if "music" in name})
+    with_it, without = found
+    for name in with_it:
+        if name.startswith("statistics/"):
+            assert (with_it[name] != without[name]).any(), name
+        else:
+            np.testing.assert_allclose(without[name], with_it[name], atol=1e-7, err_msg=name)
+    assert {"music/bound", "reward/music_mean"} < names[0]
+    assert names[1] == set()
+
+
 def test_schedules_weigh_terms_and_entropy():
     schedule = ((0.0, 1.0), (10.0, 0.0))
     config = dataclasses.replace(
