@@ -25,10 +25,9 @@ def measure_theirs(sizes: Sizes, name: str) -> dict[str, Any]:
     Returns:
         The rate, or why there is none.
     """
-    sys.modules["tensorflow"] = None  # type: ignore[assignment] # its logger would load it
     try:
-        library = importlib.import_module("stable_baselines3")
-        importlib.import_module("torch").set_num_threads(1)
+        library = without_tensorflow("stable_baselines3")
+        without_tensorflow("torch").set_num_threads(1)
     except (ImportError, OSError) as error:
         reason = str(error).splitlines()[0][:160]
         return {"left_out": f"stable-baselines3 cannot be imported ({reason})"}
@@ -53,3 +52,9 @@ def measure_theirs(sizes: Sizes, name: str) -> dict[str, Any]:
         if number > 0:  # the first call warms up
             seconds += time.perf_counter() - start
     return {"updates_per_s": sizes.rounds * sizes.updates / seconds}
+
+
+def without_tensorflow(module: str) -> Any:
+    """Imports a module of Stable-Baselines3 or PyTorch; its logger would load TensorFlow too."""
+    sys.modules["tensorflow"] = None  # type: ignore[assignment]
+    return importlib.import_module(module)

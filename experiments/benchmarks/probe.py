@@ -60,6 +60,12 @@ def _ranks(sizes: Sizes) -> dict[str, Any]:
     return ranks.measure(sizes)
 
 
+def _reductions(sizes: Sizes) -> dict[str, Any]:
+    from benchmarks import ranks  # noqa: PLC0415
+
+    return ranks.measure_reductions(sizes)
+
+
 def _memory(sizes: Sizes) -> dict[str, Any]:
     from benchmarks import programs  # noqa: PLC0415
 
@@ -76,6 +82,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "their_ddpg": _theirs("DDPG"),
     "music": _music,
     "ranks": _ranks,
+    "reductions": _reductions,
     "memory": _memory,
 }
 

@@ -19,7 +19,8 @@ from music_tf.probes import run_command
 RANKS = 2
 _SECONDS = 900.0
 _ROOT = Path(__file__).resolve().parents[2]
-_NEED_MPI = frozenset({"ranks", "memory"})
+_RANKED = frozenset({"ranks", "reductions"})
+_NEED_MPI = _RANKED | {"memory"}
 _NEED_TWO_CORES = frozenset({"update_2t"})
 
 
@@ -32,8 +33,8 @@ def why_not(probe: str) -> str:
     return ""
 
 
-def take(probe: str, quick: bool) -> dict[str, Any]:
-    """Takes one measurement.
+def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
+    """Takes one measurement, those of several ranks with `ranks` of them.
 
     Raises:
         EnvironmentFault: It failed or took too long.
@@ -45,7 +46,7 @@ def take(probe: str, quick: bool) -> dict[str, Any]:
         words = ["-m", "benchmarks.probe", probe, str(out), "quick" if quick else "full"]
         start = time.monotonic()
         done = run_command(
-            [*_interpreter(probe), *words], seconds=_SECONDS, environment=_environment()
+            [*_interpreter(probe, ranks), *words], seconds=_SECONDS, environment=_environment()
         )
         if not done.ok or not out.exists():
             raise EnvironmentFault(
@@ -55,8 +56,8 @@ def take(probe: str, quick: bool) -> dict[str, Any]:
     if probe == "first_step":
         return {"seconds": float(text) - start}
     found: dict[str, Any] = json.loads(text)
-    if probe == "ranks" and found["ranks"] != RANKS:
-        raise EnvironmentFault(f"mpirun started {found['ranks']} ranks, expected {RANKS}")
+    if probe in _RANKED and found["ranks"] != ranks:
+        raise EnvironmentFault(f"mpirun started {found['ranks']} ranks, expected {ranks}")
     return found
 
 
@@ -65,15 +66,15 @@ def sizes_of(quick: bool) -> dict[str, Any]:
     return dict(vars(QUICK if quick else FULL))
 
 
-def _interpreter(probe: str) -> list[str]:
-    if probe != "ranks":
+def _interpreter(probe: str, ranks: int) -> list[str]:
+    if probe not in _RANKED:
         return [sys.executable]
     mpirun = find_mpirun() or "mpirun"
     version = run_command([mpirun, "--version"], seconds=60.0, environment=_environment())
     placement: list[str] = []
     if flavour(version.output) == "Open MPI":
         placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
-    return [mpirun, "-n", str(RANKS), *placement, sys.executable, "-m", "mpi4py"]
+    return [mpirun, "-n", str(ranks), *placement, sys.executable, "-m", "mpi4py"]
 
 
 def _environment() -> dict[str, str]:

@@ -66,6 +66,33 @@ class TimedCommunicator(Communicator):
         self.spent_s += time.perf_counter() - start
 
 
+REDUCED = (2, 280_000)
+"""Float32 numbers of the reductions that are timed: next to none, and the networks of DDPG."""
+_CALLS = 200
+
+
+def measure_reductions(sizes: Sizes) -> dict[str, float]:
+    """Times the all-reduce alone, of a few bytes and of all networks; ranks call it together.
+
+    Returns:
+        Milliseconds of each, the median of the slowest rank.
+    """
+    del sizes
+    comm = Communicator()
+    found: dict[str, float] = {"ranks": comm.size}
+    for numbers in REDUCED:
+        own, total = np.ones(numbers, np.float32), np.empty(numbers, np.float32)
+        times = []
+        for _ in range(_CALLS):
+            comm.barrier()
+            start = time.perf_counter()
+            comm.sum_into(own, total)
+            times.append(time.perf_counter() - start)
+        median = comm.max_in_place(np.array([np.median(times)]))
+        found[f"reduce_{numbers}_ms"] = 1e3 * float(median[0])
+    return found
+
+
 def measure(sizes: Sizes) -> dict[str, float]:
     """Trains DDPG with hindsight, one worker a rank; every rank must call it together.
 

@@ -3,7 +3,8 @@
 Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
 relabelled with the future of their episode (k = 4), and TD targets are clipped to what the task
 can pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release; `laptop` has
-small batches and targets that move with every update.
+small batches, a shorter horizon (gamma 0.95), targets that move with every update, and a smaller
+action penalty.
 """
 
 import dataclasses
@@ -26,7 +27,9 @@ LAPTOP = dataclasses.replace(
     rollouts=2,
     epochs=150,
     cycles=20,
-    agent=DdpgConfig(polyak=0.995, polyak_every="update", return_clip="auto"),
+    agent=DdpgConfig(
+        discount=0.95, polyak=0.98, polyak_every="update", action_l2=0.1, return_clip="auto"
+    ),
     replay=ReplayConfig(strategy="future", relabel_k=4.0, batch_size=64),
     evaluation=EvaluationConfig(episodes=40),
 )
