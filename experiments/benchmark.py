@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import processes
 from benchmarks.keys import KEYS, measurements, summary
-from benchmarks.report import header, load, markdown, rich_table
+from benchmarks.report import header, load, markdown, rich_table, spread_warning
 from rich.console import Console
 
 from music_tf.cli.exits import guarded, leave
@@ -62,6 +62,8 @@ def main() -> int:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     Console().print(rich_table(record))
+    if warning := spread_warning(record):
+        Console(stderr=True, soft_wrap=True).print(warning, highlight=False)
     sys.stdout.write(f"{out or 'not written: choose a file with --out'}\n")
     return EXIT_DONE
 

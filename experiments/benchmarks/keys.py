@@ -9,6 +9,9 @@ from benchmarks.arithmetic import cycle_limit_s, ddpg_update_flop
 Measured = Mapping[str, Mapping[str, Any]]
 """What one repetition measured, by measurement and quantity."""
 
+WIDEST_SPREAD = 0.2
+"""Largest distance of lowest and highest repetition, over the median, of a number to quote."""
+
 
 class Key(NamedTuple):
     """One reported number."""
@@ -20,10 +23,12 @@ class Key(NamedTuple):
     meaning: str
 
 
-def _of_peak(measurement: str) -> Callable[[Measured], float]:
+def _of_peak(measurement: str, peak: str = "peak") -> Callable[[Measured], float]:
     def value(measured: Measured) -> float:
         found = measured[measurement]
-        return float(found["updates_per_s"]) * ddpg_update_flop() / float(found["peak_flop_per_s"])
+        return (
+            float(found["updates_per_s"]) * ddpg_update_flop() / float(found[f"{peak}_flop_per_s"])
+        )
 
     return value
 
@@ -74,6 +79,20 @@ KEYS: dict[str, Key] = {
         ("update_2t",),
         _of_peak("update_2t"),
         "the same with 2 threads, also for the peak",
+    ),
+    "update_vs_tensorflow_1t": Key(
+        "x",
+        "higher",
+        ("update_1t",),
+        _of_peak("update_1t", "tensorflow"),
+        "the same over the fastest product by TensorFlow alone, 1 thread",
+    ),
+    "update_vs_tensorflow_2t": Key(
+        "x",
+        "higher",
+        ("update_2t",),
+        _of_peak("update_2t", "tensorflow"),
+        "the same with 2 threads",
     ),
     "update_vs_sb3_sac": Key(
         "x",
@@ -143,3 +162,13 @@ def measurements(names: Sequence[str]) -> list[str]:
 def summary(values: Sequence[float]) -> dict[str, float]:
     """Returns median and extremes over repetitions."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def too_wide(record: Mapping[str, Any]) -> list[str]:
+    """Returns the keys whose repetitions lie too far apart to be quoted: the machine was busy."""
+    return [
+        name
+        for name in KEYS
+        if name in record
+        and record[name]["max"] - record[name]["min"] > WIDEST_SPREAD * abs(record[name]["median"])
+    ]

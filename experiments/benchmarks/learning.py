@@ -99,7 +99,11 @@ def measure_update(sizes: Sizes, threads: int) -> dict[str, float]:
     peak = MatrixPeak(sizes.matrices)
     config = configuration("ddpg_her", sizes, agent__critics=1, threads=threads)
     rate = updates_per_s(filled_trainer(config, sizes, Communicator()), sizes, peak)
-    return {"updates_per_s": rate, "peak_flop_per_s": peak.flop_per_s}
+    return {
+        "updates_per_s": rate,
+        "peak_flop_per_s": peak.flop_per_s,
+        "tensorflow_flop_per_s": peak.tensorflow_flop_per_s,
+    }
 
 
 def measure_ours(sizes: Sizes, recipe: str) -> dict[str, float]:

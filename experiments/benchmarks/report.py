@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from benchmarks.arithmetic import ddpg_update_flop
-from benchmarks.keys import KEYS
+from benchmarks.keys import KEYS, WIDEST_SPREAD, too_wide
 from benchmarks.processes import sizes_of
 from music_tf.cli.process import available_cores
 from music_tf.errors import UsageError
@@ -103,7 +103,19 @@ def markdown(record: Mapping[str, Any]) -> str:
         f"{versions['tensorflow']}, MuJoCo {versions['mujoco']}: `{about['command']}`",
     ]
     lines += [f"- `{name}` left out: {reason}" for name, reason in record["left_out"].items()]
+    lines += [f"- {warning}" for warning in [spread_warning(record)] if warning]
     return "\n".join(lines) + "\n"
+
+
+def spread_warning(record: Mapping[str, Any]) -> str:
+    """Returns what to say of keys whose repetitions differ too much, empty where none does."""
+    wide = too_wide(record)
+    if not wide:
+        return ""
+    return (
+        f"do not quote {', '.join(wide)}: the repetitions lie more than {WIDEST_SPREAD:.0%} apart; "
+        "measure again while the machine does nothing else"
+    )
 
 
 def _numbers(found: Mapping[str, float]) -> list[str]:
