@@ -11,25 +11,22 @@ computed. On FetchReach there is no object to move, and no such phase. All else 
 
 import dataclasses
 
-from music_tf.config.schema import Config, Schedule, TaskConfig
+from music_tf.config.fields import with_fields
+from music_tf.config.schema import Config
 from music_tf.recipes import ddpg_her, ddpg_music
 
 
-def _fast(config: Config) -> Config:
-    return dataclasses.replace(
-        config,
-        rewards=("task", "music"),
-        task=TaskConfig(weight=((0.0, 0.0), (4.0, 1.0))),
-        music=dataclasses.replace(ddpg_music.LAPTOP.music, weight=((0.0, 1.0), (4.0, 0.0))),
-    )
-
-
-def _handover(first: float, last: float) -> dict[str, Schedule]:
+def _handover(first: float, last: float) -> dict[str, object]:
     """Passes from MUSIC to the task between two epochs."""
     return {
         "task.weight": ((0.0, 0.0), (first, 0.0), (last, 1.0)),
         "music.weight": ((0.0, 1.0), (first, 1.0), (last, 0.0)),
     }
+
+
+def _fast(config: Config) -> Config:
+    both = dataclasses.replace(config, rewards=("task", "music"), music=ddpg_music.LAPTOP.music)
+    return with_fields(both, _handover(5.0, 8.0))
 
 
 CONFIG = _fast(ddpg_her.CONFIG)
