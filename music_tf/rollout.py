@@ -10,6 +10,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.randomness import reset_seeds
 from music_tf.types import Array, BoolArray, Episodes, IntArray
+from music_tf.watchdog import note_progress
 
 MAX_ATTEMPTS = 4
 """A first try and three retries, for an episode that its environment spoils."""
@@ -195,6 +196,7 @@ def _attempt(
         if explore is not None:
             action = explore(action, step)
         taken = envs.step(action[active], active)
+        note_progress()
         record.action[active, step] = action[active]
         record.observation[active, step + 1] = taken.observation
         record.achieved_goal[active, step + 1] = taken.achieved_goal

@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "music_tf"
 STAGES = [
     {"errors", "types", "signals", "launched", "probes", "randomness"},
+    {"watchdog"},
     {"config"},
     {"recipes"},
     {"config.parse", "config.help", "config.stored"},  # they read recipes
@@ -30,7 +31,7 @@ STAGES = [
 ]
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-STANDARD_LIBRARY_ONLY = {"errors", "signals", "launched", "probes", "config", "recipes"}
+STANDARD_LIBRARY_ONLY = {"errors", "signals", "launched", "probes", "watchdog", "config", "recipes"}
 
 
 def named(path):

@@ -19,7 +19,8 @@ options:
   --workers W          units of data and randomness; a multiple of the MPI ranks
   --run-dir DIR        where the run goes; default runs/ENV/RECIPE/seedN-TIME
                        ($MUSIC_TF_RUNS replaces runs/, and runs/latest points at the newest)
-  --resume             continue the run in --run-dir; only --epochs and --max-minutes may change
+  --resume             continue the run in --run-dir; only --epochs, --max-minutes and
+                       --hang-after may change
 
 any field of the configuration is an option too, for example --agent.polyak 0.9
 or --agent.hidden-sizes 128 128; music-tf train RECIPE --help lists them all;

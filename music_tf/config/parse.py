@@ -25,6 +25,7 @@ from music_tf.config.fields import (
 from music_tf.config.names import suggestion
 from music_tf.config.schema import Config
 from music_tf.config.stored import (
+    MAY_CHANGE_ON_RESUME,
     StoredRun,
     config_from_json,
     config_to_json,
@@ -43,7 +44,6 @@ __all__ = [
     "read_run",
 ]
 
-MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes")
 _OWN_OPTIONS = {"preset": 1, "run_dir": 1, "resume": 0}
 
 
@@ -207,7 +207,7 @@ def _check_resumed(stored: Config, asked: Config) -> None:
         f"got {show_value(after[name])}"[:200]
         for name in changed[:5]
     ]
+    allowed = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
     raise UsageError(
-        "--resume continues a run exactly, only --epochs and --max-minutes may change\n"
-        + "\n".join(lines)
+        f"--resume continues a run exactly, only {allowed} may change\n" + "\n".join(lines)
     )

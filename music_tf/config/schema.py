@@ -334,6 +334,9 @@ class Config:
     """Epochs to train, in 1..1e9."""
     max_minutes: float = math.inf
     """Stops after the epoch in which this much training time has passed, in (0, inf]."""
+    hang_after: float = 300.0
+    """Seconds without progress after which a run that hangs is ended with its stacks and exit code
+    86, in (0, inf]; compiling and saving may take four times as long."""
     cycles: int = 50
     """Rollouts with learning after each, per epoch, in 1..1e6."""
     rollouts: int = 2
@@ -369,6 +372,7 @@ class Config:
         _in_range("workers", self.workers, 1, 4096)
         _in_range("epochs", self.epochs, 1, 10**9)
         _require(self.max_minutes > 0.0, "max_minutes", "a number above 0", self.max_minutes)
+        _require(self.hang_after > 0.0, "hang_after", "a number above 0", self.hang_after)
         _in_range("cycles", self.cycles, 1, 10**6)
         _in_range("rollouts", self.rollouts, 1, 4096)
         _in_range("updates", self.updates, 0, 10**6)

@@ -18,6 +18,8 @@ from music_tf.config.schema import Config
 from music_tf.errors import UsageError
 
 FILE_NAME = "config.json"
+MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
+"""Settings that do not change what a run computes up to a given epoch."""
 _LARGEST_FILE = 1_000_000
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
 

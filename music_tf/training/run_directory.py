@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from music_tf.config.stored import MAY_CHANGE_ON_RESUME
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import replace_file
@@ -15,7 +16,6 @@ from music_tf.training.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
 
 CONFIG_NAME = "config.json"
 SUMMARY_NAME = "summary.json"
-MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes")
 _LARGEST_CONFIG = 1_000_000
 _KEPT_RESUMES = 20
 _SHOWN = 5
@@ -39,7 +39,8 @@ class RunDirectory:
         self.logs = path / "logs"
         self._lock = lock
         self._is_root = comm.is_root
-        self._handlers = attach_log(self.logs / f"rank_{comm.rank:04d}.log", comm.is_root)
+        self.log = self.logs / f"rank_{comm.rank:04d}.log"
+        self._handlers = attach_log(self.log, comm.is_root)
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
         """Writes `summary.json` on the root; a disk that fails costs a warning."""
@@ -154,7 +155,7 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
             f"got {json.dumps(after.get(name))}"[:200]
             for name in changed[:_SHOWN]
         ]
-        allowed = " and ".join(MAY_CHANGE_ON_RESUME)
+        allowed = ", ".join(MAY_CHANGE_ON_RESUME)
         raise UsageError(
             f"{path}: --resume continues a run exactly, only {allowed} may change\n"
             + "\n".join(lines)

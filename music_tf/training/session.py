@@ -24,6 +24,7 @@ from music_tf.training.run_directory import RunDirectory, open_run
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import save_weights
 from music_tf.types import Metrics
+from music_tf.watchdog import patience, watching
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -43,8 +44,10 @@ def run(command: TrainCommand, comm: Communicator, path: Path) -> None:
     stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
     comm.local_workers(command.config.workers)
     directory = open_run(path, run_to_json(stored), command.resume, comm)
+    speaker = f"music-tf: rank {comm.rank}"
     try:
-        Session(command, comm, directory).run()
+        with watching(command.config.hang_after, speaker, directory.log):
+            Session(command, comm, directory).run()
     finally:
         directory.close()
 
@@ -65,7 +68,8 @@ class Session:
         self._row: Metrics = {}
         self._best: float | None = None
         if command.resume:
-            self._restore()
+            with patience():
+                self._restore()
         epoch = self._trainer.counters.epoch
         self._writer = (
             MetricsWriter(directory.path, resume_after=epoch if command.resume else None)
@@ -130,12 +134,13 @@ class Session:
     def _save(self) -> None:
         trainer = self._trainer
         rows = trainer.replay.unsaved()
-        saved = self._checkpoints.save(
-            trainer.counters.epoch,
-            trainer.arrays(),
-            {_worker_name(worker): new for worker, new in rows.items()},
-            trainer.meta() | {"best_success_rate": self._best},
-        )
+        with patience():
+            saved = self._checkpoints.save(
+                trainer.counters.epoch,
+                trainer.arrays(),
+                {_worker_name(worker): new for worker, new in rows.items()},
+                trainer.meta() | {"best_success_rate": self._best},
+            )
         if saved:
             trainer.replay.mark_saved()
 

@@ -1,5 +1,6 @@
 """One update of everything that learns: rewards, losses, one reduction, one Adam step."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -15,6 +16,7 @@ from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.types import Array, Metrics, Transition
+from music_tf.watchdog import note_progress, patience
 
 DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
@@ -101,7 +103,9 @@ class Update:
         """
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         updates = len(feed.transitions.reward)
-        sums, lows, highs = self._run_updates(tensors, schedules)
+        compiles = frozenset(feed.terms) not in self._names
+        with patience() if compiles else contextlib.nullcontext():
+            sums, lows, highs = self._run_updates(tensors, schedules)
         if self._config.polyak_every == "cycle":
             self._move_targets()
         done = int(self.step.numpy())
@@ -234,6 +238,7 @@ class Update:
         def reduce(own: Array) -> Array:
             total = np.empty_like(own)
             self._comm.sum_into(own, total)
+            note_progress()
             return total
 
         return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)

@@ -1,0 +1,84 @@
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HANGING = 86
+
+
+def run(body, limit=30):
+    """Runs a program that watches itself, with a limit of one second unless it says otherwise."""
+    program = "import math, pathlib, sys, time\nfrom music_tf.watchdog import *\n"
+    program += textwrap.dedent(body)
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        check=False,
+    )
+    return done, time.monotonic() - start
+
+
+def test_a_process_that_stands_still_ends_with_its_stacks(tmp_path):
+    log = tmp_path / "rank.log"
+    done, seconds = run(f"""
+        def stuck():
+            time.sleep(60)
+        with watching(1.0, "music-tf: rank 3", pathlib.Path({str(log)!r})):
+            stuck()
+    """)
+    assert done.returncode == HANGING
+    assert 2.0 < seconds < 8.0  # a second of patience, and one for the others
+    assert done.stderr.startswith("music-tf: rank 3: no progress for 1 s")
+    assert "in stuck" in done.stderr
+    assert "in stuck" in log.read_text()
+
+
+def test_progress_keeps_it_alive_and_afterwards_nothing_watches():
+    done, _ = run("""
+        with watching(1.0, "me", None):
+            for _ in range(20):
+                time.sleep(0.1)
+                note_progress()
+        time.sleep(1.5)
+        print("alive")
+    """)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+@pytest.mark.parametrize(("wait", "code"), [(2.0, 0), (6.0, HANGING)])
+def test_patience_is_four_times_as_long(wait, code):
+    done, _ = run(f"""
+        with watching(1.0, "me", None), patience():
+            time.sleep({wait})
+    """)
+    assert done.returncode == code, done.stderr
+
+
+def test_an_infinite_limit_watches_nothing():
+    done, _ = run("""
+        import threading
+        with watching(math.inf, "me", None):
+            assert threading.active_count() == 1
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_process_that_was_stopped_and_goes_on_is_not_hanging():
+    done, _ = run("""
+        import os, signal, subprocess
+        with watching(4.0, "me", None):
+            wake = f"sleep 6; kill -CONT {os.getpid()}"
+            waker = subprocess.Popen(["sh", "-c", wake])
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(1.0)
+        waker.wait()
+    """)
+    assert done.returncode == 0, done.stderr
