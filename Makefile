@@ -68,7 +68,10 @@ tensorboard: $(STAMP)  ## Show all runs on http://localhost:6006
 play: $(STAMP)  ## Film what RUN has learned
 	$(MUSIC_TF) play $(RUN) $(ARGS)
 
-plot report: $(STAMP)  ## Draw the curves of RUN, write its page: in a later version
+plot: $(STAMP)  ## Draw the learning curves of RUN (one or several)
+	$(MUSIC_TF) plot $(RUN) $(ARGS)
+
+report: $(STAMP)  ## Write the page of RUN: in a later version
 	@echo "make $@: comes in a later version" >&2; exit 2
 
 doctor: $(STAMP)  ## Check this installation

@@ -4,7 +4,7 @@ Its learner with its own defaults, except for what is compared like for like (hi
 256-256-256, batch 256, four of five goals relabelled with the future) and Gaussian noise of 0.2
 for DDPG, which explores not at all by default. Success is that of 40 episodes without noise, at
 the same seeds each time, every 4000 steps; their time is not counted. The file has the columns of
-our `metrics.csv`, so that `draw_curves.py` draws both.
+our `metrics.csv`, so that `music-tf plot` draws both.
 """
 
 import argparse

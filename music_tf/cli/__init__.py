@@ -15,13 +15,13 @@ VERBS = {
     "train": "trains a recipe, or continues a run",
     "evaluate": "measures a trained run: success rate and behaviour",
     "play": "makes a video of what a run has learned",
+    "plot": "draws learning curves of runs",
     "recipes": "lists the recipes, one name a line off a terminal",
     "launch": "runs a verb on several MPI ranks: launch -n 2 train ...",
     "check-env": "checks an environment, yours for example",
     "doctor": "checks the installation and says how to mend it",
 }
 LATER = {
-    "plot": "learning curves (not in this version yet)",
     "report": "one page about a run (not in this version yet)",
 }
 _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "version"}

@@ -4,7 +4,6 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "experiments"))
-import draw_curves
 import tabulate
 
 LINES = """# music-tf launch -n 2 train ddpg_music
@@ -38,9 +37,3 @@ def test_a_table_shows_the_last_evaluation_and_leaves_blank_columns_out(folder):
 def test_blank_cells_meet_no_condition(folder):
     rows = tabulate.read_rows(folder / "seed3.csv")
     assert not tabulate.meets(rows[0], {"eval/success_rate": 0.1})
-
-
-def test_curves_are_drawn(folder):
-    out = folder / "curves.png"
-    draw_curves.main([str(folder / "seed3.csv"), "--out", str(out), "--axis", "minutes"])
-    assert out.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,71 @@
+"""`music-tf plot RUN...`: learning curves of one or many runs."""
+
+import sys
+from pathlib import Path
+
+from music_tf.cli.options import asks_for_help
+from music_tf.cli.runs import find_run
+from music_tf.config.names import suggestion
+from music_tf.config.tokens import Words, split
+from music_tf.errors import EXIT_DONE, UsageError
+
+USAGE = """\
+usage: music-tf plot RUN... [--metric NAME...] [--axis steps] [--out curves.png] [--each]
+
+Draws learning curves. Runs of one recipe on one environment share a line: the interquartile mean
+over their seeds with a 95 % bootstrap band, and each seed faintly behind. RUN is a run directory
+(also of a run still going), latest, or a copy of a metrics.csv; copies in one folder share a line.
+
+  --metric NAME...     columns of metrics.csv, a panel each; default eval/success_rate, where the
+                       runs have it, else eval/object_comotion_m
+  --axis NAME          steps (default) or minutes
+  --out FILE           a .png, .svg or .pdf file; default curves.png
+  --each               one line a run, without bands
+
+example: music-tf plot runs/FetchPush-v4/*/* --axis minutes --out push.png
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Draws the curves and returns 0.
+
+    Raises:
+        MusicError: The command line is wrong, or there is nothing to draw.
+    """
+    if asks_for_help(arguments):
+        sys.stdout.write(USAGE)
+        return EXIT_DONE
+    words = split(tuple(arguments), {"metric": None, "axis": 1, "out": 1, "each": 0})
+    if not words.positional:
+        raise UsageError(
+            "RUN: expected one or more runs, got none\nfor example: music-tf plot latest"
+        )
+    paths = [_source(text) for text in words.positional]
+    from music_tf.viewing.curves import AXES, FORMATS, draw_curves, load  # noqa: PLC0415 - numpy
+
+    axis = _one_of(words, "axis", "steps", tuple(AXES))
+    out = Path(words.options.get("out", ("curves.png",))[0])
+    if out.suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"--out: expected a file that ends in {', '.join(FORMATS)}, got {str(out)[:200]!r}"
+            + suggestion(out.suffix, FORMATS)
+        )
+    runs = [load(path) for path in paths]
+    draw_curves(runs, words.options.get("metric", ()), axis, out, "each" in words.options)
+    sys.stdout.write(f"{out}\n")
+    return EXIT_DONE
+
+
+def _source(text: str) -> Path:
+    """Returns a CSV file as it is, and a run directory wherever `find_run` finds it."""
+    return Path(text) if text.endswith(".csv") else find_run(text)
+
+
+def _one_of(words: Words, name: str, default: str, known: tuple[str, ...]) -> str:
+    (text,) = words.options.get(name, (default,))
+    if text not in known:
+        raise UsageError(
+            f"--{name}: expected one of {', '.join(known)}, got {text[:80]!r}"
+            + suggestion(text, known)
+        )
+    return text

@@ -1,0 +1,218 @@
+"""Learning curves of one or many runs: one line a group of seeds, with its uncertainty.
+
+The line is the interquartile mean over seeds, the band a 95 % bootstrap interval of it, as
+Agarwal et al. recommend for few runs (2021, arXiv:2108.13264); every seed is drawn faintly behind.
+"""
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.config.names import suggestion
+from music_tf.config.stored import FILE_NAME, read_run
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.training.metrics import CSV_NAME, METRICS
+
+Numbers = npt.NDArray[np.float64]
+
+FORMATS = (".png", ".svg", ".pdf")
+AXES = {
+    "steps": ("time/env_steps", 1e-3, "environment steps (thousands)"),
+    "minutes": ("time/elapsed_s", 1.0 / 60.0, "minutes of training"),
+}
+LEADING = ("eval/success_rate", "eval/object_comotion_m", "train/mean_q")
+"""What is drawn where no metric is asked for: the first that a run has."""
+_LARGEST_FILE = 200_000_000
+_POINTS = 200
+_RESAMPLES = 2000
+_PERCENTILES = (2.5, 97.5)
+
+
+class Run(NamedTuple):
+    """What is drawn of a run."""
+
+    name: str
+    group: str
+    """Runs of one group differ in their seed only and share a line."""
+    columns: Mapping[str, Numbers]
+    """Metrics by name, a value an epoch; nan where there is none."""
+
+
+class Curve(NamedTuple):
+    """A metric of one run over an axis, without the epochs that lack it."""
+
+    across: Numbers
+    up: Numbers
+
+
+class Band(NamedTuple):
+    """A metric of a group of runs."""
+
+    across: Numbers
+    middle: Numbers
+    low: Numbers
+    high: Numbers
+
+
+def draw_curves(
+    runs: Sequence[Run], metrics: Sequence[str], axis: str, out: Path, each: bool = False
+) -> None:
+    """Writes a picture with a panel a metric.
+
+    Args:
+        runs: At least one.
+        metrics: Names of metrics; none draws the first of `LEADING` that a run has.
+        axis: A key of `AXES`.
+        out: A file with an ending of `FORMATS`.
+        each: Gives every run a line of its own, without bands.
+
+    Raises:
+        UsageError: No run has one of the metrics.
+        EnvironmentFault: The file cannot be written.
+    """
+    import matplotlib as mpl  # noqa: PLC0415 - a second to load, after all checks
+
+    chosen = choose_metrics(runs, metrics)
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.name if each else run.group, []).append(run)
+    figure, panels = plt.subplots(
+        1, len(chosen), figsize=(6.2 * len(chosen), 4.0), squeeze=False, layout="constrained"
+    )
+    for panel, metric in zip(panels[0], chosen, strict=True):
+        for number, (label, members) in enumerate(groups.items()):
+            curves = [curve_of(run, metric, axis) for run in members]
+            _draw_group(panel, [curve for curve in curves if curve.up.size], label, f"C{number}")
+        panel.set_xlabel(AXES[axis][2])
+        panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
+        panel.grid(alpha=0.3)
+        panel.set_xlim(left=0.0)
+        if metric.endswith("_rate"):
+            panel.set_ylim(-0.02, 1.02)
+    panels[0][0].legend(fontsize="small")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out, dpi=120)
+    except OSError as error:
+        raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
+    finally:
+        plt.close(figure)
+
+
+def load(path: Path) -> Run:
+    """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
+
+    Raises:
+        UsageError: It is neither, or holds no epoch yet.
+    """
+    source = path / CSV_NAME if path.is_dir() else path
+    name = path.name if path.is_dir() else path.stem
+    group = path.resolve().parent.name
+    if path.is_dir() and (path / FILE_NAME).is_file():
+        stored = read_run(path)
+        group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
+    return Run(f"{group} {name}" if path.is_dir() else name, group, _read_columns(source))
+
+
+def choose_metrics(runs: Sequence[Run], metrics: Sequence[str]) -> list[str]:
+    """Returns the metrics to draw, after checking that some run has each of them.
+
+    Raises:
+        UsageError: One is missing everywhere; the text names the nearest that is there.
+    """
+    present = [
+        name
+        for name in dict.fromkeys(name for run in runs for name in run.columns)
+        if any(np.isfinite(run.columns.get(name, np.zeros(0))).any() for run in runs)
+    ]
+    for name in metrics:
+        if name not in present:
+            raise UsageError(
+                f"--metric: none of the runs has {name[:80]!r}{suggestion(name, present)}"
+            )
+    leading = [name for name in LEADING if name in present]
+    chosen = list(metrics) or leading[:1]
+    if not chosen:
+        raise UsageError("RUN: these runs hold no evaluation yet; name a column with --metric")
+    return chosen
+
+
+def curve_of(run: Run, metric: str, axis: str) -> Curve:
+    """Returns a metric of a run where it has one."""
+    column, unit, _ = AXES[axis]
+    empty = np.full(0, math.nan)
+    across, up = run.columns.get(column, empty), run.columns.get(metric, empty)
+    if across.shape != up.shape:
+        return Curve(empty, empty)
+    known = np.isfinite(across) & np.isfinite(up)
+    return Curve(unit * across[known], up[known])
+
+
+def band_of(curves: Sequence[Curve]) -> Band:
+    """Returns interquartile mean and bootstrap interval on the range that all curves cover."""
+    first = max(curve.across[0] for curve in curves)
+    last = max(first, min(curve.across[-1] for curve in curves))
+    across = np.linspace(first, last, _POINTS)
+    values = np.stack([np.interp(across, curve.across, curve.up) for curve in curves])
+    generator = np.random.default_rng(0)
+    picks = generator.integers(len(curves), size=(_RESAMPLES, len(curves)))
+    middles = interquartile_mean(np.moveaxis(values[picks], 1, 0))
+    low, high = np.percentile(middles, _PERCENTILES, axis=0)
+    return Band(across, interquartile_mean(values), low, high)
+
+
+def interquartile_mean(values: Numbers) -> Numbers:
+    """Returns the mean of the middle half along the first axis: a quarter is cut at each end.
+
+    Of fewer than four values none is cut.
+    """
+    cut = len(values) // 4
+    mean: Numbers = np.sort(values, axis=0)[cut : len(values) - cut].mean(axis=0)
+    return mean
+
+
+def _draw_group(panel: object, curves: Sequence[Curve], label: str, colour: str) -> None:
+    if not curves:
+        return
+    if len(curves) == 1:
+        panel.plot(*curves[0], color=colour, label=label)  # type: ignore[attr-defined]
+        return
+    for curve in curves:
+        panel.plot(*curve, color=colour, alpha=0.25, linewidth=0.8)  # type: ignore[attr-defined]
+    band = band_of(curves)
+    seeds = f"{label} ({len(curves)} seeds)"
+    panel.plot(band.across, band.middle, color=colour, label=seeds)  # type: ignore[attr-defined]
+    panel.fill_between(  # type: ignore[attr-defined]
+        band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0
+    )
+
+
+def _read_columns(path: Path) -> dict[str, Numbers]:
+    """Returns the columns of a CSV; a last line that is still being written is left out."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise UsageError(f"{path}: larger than {_LARGEST_FILE // 10**6} MB, not a metrics.csv")
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = list(csv.reader(line for line in file if not line.startswith("#")))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(
+            f"RUN: expected a run directory or a copy of its {CSV_NAME}, cannot read {path} "
+            f"({getattr(error, 'strerror', None) or error})"
+        ) from error
+    header, rows = (lines[0], lines[1:]) if lines else ([], [])
+    whole = [row for row in rows if len(row) == len(header)]
+    if not whole or "time/env_steps" not in header:
+        raise UsageError(f"{path}: holds no epoch of a run yet")
+    try:
+        values = [[float(cell) if cell else math.nan for cell in row] for row in whole]
+    except ValueError as error:
+        raise UsageError(f"{path}: expected numbers ({error})"[:200]) from error
+    return dict(zip(header, np.array(values).T, strict=True))
