@@ -86,7 +86,7 @@ class Music:
             )
             surrounding = columns[..., self._agent_dim :]
             feed["trajectories"] = columns
-            feed["shuffled"] = np.take_along_axis(surrounding, order[..., None], axis=3)
+            feed["shuffled"] = _reordered(surrounding, order)
             states = np.arange(columns.shape[3])
             feed["valid"] = (states <= lengths[..., None]).astype(np.float32)
         return feed
@@ -128,7 +128,7 @@ class Music:
         valid = np.arange(observation.shape[1]) <= length[:, None]
         feed = {
             "trajectories": columns,
-            "shuffled": np.take_along_axis(surrounding, order[..., None], axis=2),
+            "shuffled": _reordered(surrounding, order),
             "valid": valid[None].astype(np.float32),
         }
         return float(self._bound(weights, tf.nest.map_structure(tf.convert_to_tensor, feed))[0])
@@ -181,3 +181,14 @@ class Music:
         return np.take_along_axis(
             order, np.argsort(np.where(beyond, states + order, 0), axis=-1, kind="stable"), axis=-1
         )
+
+
+def _reordered(values: Array, order: IntArray) -> Array:
+    """Returns values [..., N, D] with the states of each trajectory in its order [..., N].
+
+    `np.take_along_axis` does the same five times slower.
+    """
+    states, size = values.shape[-2:]
+    starts = states * np.arange(order.size // states).reshape(*order.shape[:-1], 1)
+    rows = values.reshape(-1, size).take((starts + order).ravel(), axis=0)
+    return rows.reshape(values.shape)
