@@ -22,7 +22,7 @@ PYTHON ?= $(eval PYTHON := $(shell $(FIND_PYTHON)))$(PYTHON)
 
 launch = $(MUSIC_TF) launch -n $(NP) train $(1) --env-id $(2) --seed $(SEED) \
     $(if $(EPOCHS),--epochs $(EPOCHS)) $(if $(3),--max-minutes $(3)) $(ARGS)
-fetch = $(call launch,$(or $(RECIPE),ddpg_her),$(1),$(MINUTES))
+fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
 .DEFAULT_GOAL := help
 .PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
@@ -50,16 +50,16 @@ $(STAMP): requirements.lock setup.py
 train: $(STAMP)  ## Learn to control the block without a task reward (RECIPE=ddpg_music)
 	$(call launch,$(or $(RECIPE),ddpg_music),$(ENV_ID),$(or $(MINUTES),$(TRAIN_MINUTES)))
 
-fetch-reach: $(STAMP)  ## Train on FetchReach-v4 (RECIPE=ddpg_her)
+fetch-reach: $(STAMP)  ## Train on FetchReach-v4 (RECIPE=ddpg_her_fast)
 	$(call fetch,FetchReach-v4)
 
-fetch-push: $(STAMP)  ## Train on FetchPush-v4 (RECIPE=ddpg_her)
+fetch-push: $(STAMP)  ## Train on FetchPush-v4 (RECIPE=ddpg_her_fast)
 	$(call fetch,FetchPush-v4)
 
-fetch-slide: $(STAMP)  ## Train on FetchSlide-v4 (RECIPE=ddpg_her)
+fetch-slide: $(STAMP)  ## Train on FetchSlide-v4 (RECIPE=ddpg_her_fast)
 	$(call fetch,FetchSlide-v4)
 
-fetch-pick: $(STAMP)  ## Train on FetchPickAndPlace-v4 (RECIPE=ddpg_her)
+fetch-pick: $(STAMP)  ## Train on FetchPickAndPlace-v4 (RECIPE=ddpg_her_fast)
 	$(call fetch,FetchPickAndPlace-v4)
 
 tensorboard: $(STAMP)  ## Show all runs on http://localhost:6006

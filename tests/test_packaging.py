@@ -149,7 +149,7 @@ def test_make_train_learns_without_a_task_reward_on_two_ranks_for_a_limited_time
     ],
 )
 def test_fetch_targets_take_their_variables(target, env_id):
-    assert f"launch -n 2 train ddpg_her --env-id {env_id} --seed 0" in commands(target)
+    assert f"launch -n 2 train ddpg_her_fast --env-id {env_id} --seed 0" in commands(target)
     planned = commands(target, "NP=4", "SEED=7", "RECIPE=sac_her", "EPOCHS=3", "MINUTES=9")
     wanted = f"launch -n 4 train sac_her --env-id {env_id} --seed 7 --epochs 3 --max-minutes 9"
     assert wanted in planned
