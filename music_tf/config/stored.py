@@ -63,7 +63,7 @@ def config_from_json(
 
 def difference(first: Config, second: Config) -> list[str]:
     """Returns the dotted names of the settings that differ."""
-    left, right = _flatten(config_to_json(first)), _flatten(config_to_json(second))
+    left, right = flatten(config_to_json(first)), flatten(config_to_json(second))
     return [name for name in {**left, **right} if left.get(name) != right.get(name)]
 
 
@@ -191,11 +191,12 @@ def _refuse(name: str, expected: str, value: Any) -> NoReturn:
     raise UsageError(f"{name}: expected {expected}, got {json.dumps(value)[:80]}")
 
 
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns the leaves of nested settings by their dotted names."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
+            flat |= flatten(value, f"{prefix}{key}.")
         else:
             flat[f"{prefix}{key}"] = value
     return flat

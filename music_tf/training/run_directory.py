@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_tf.config.stored import MAY_CHANGE_ON_RESUME
+from music_tf.config.stored import MAY_CHANGE_ON_RESUME, flatten
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import replace_file
@@ -170,18 +170,8 @@ def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "recipe": record.get("recipe"),
         "preset": record.get("preset"),
-        **_flatten(record.get("config") or {}),
+        **flatten(record.get("config") or {}),
     }
-
-
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def _read_record(path: Path) -> dict[str, Any]:
