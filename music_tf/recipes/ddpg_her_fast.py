@@ -33,7 +33,7 @@ CONFIG = _fast(ddpg_her.CONFIG)
 LAPTOP = dataclasses.replace(_fast(ddpg_her.LAPTOP), epochs=40)
 PER_ENVIRONMENT = {
     "FetchReach-v4": {"rewards": ("task",), "task.weight": ((0.0, 1.0),), "cycles": 10},
-    "FetchPush-v4": {"music.gain": 1000.0, **_handover(2.0, 5.0)},
+    "FetchPush-v4": {"music.gain": 1000.0, **_handover(5.0, 8.0)},
     "FetchPickAndPlace-v4": _handover(15.0, 20.0),
     "FetchSlide-v4": {"music.gain": 1000.0, **_handover(3.0, 10.0)},
 }

@@ -135,7 +135,7 @@ def test_dotted_names_replace_settings_at_any_depth():
 @pytest.mark.parametrize(
     ("env_id", "before", "middle", "after"),
     [
-        ("FetchPush-v4", 2, 3.5, 5),
+        ("FetchPush-v4", 5, 6.5, 8),
         ("FetchPickAndPlace-v4", 15, 17.5, 20),
         ("FetchSlide-v4", 3, 6.5, 10),
     ],
