@@ -190,5 +190,5 @@ def _reordered(values: Array, order: IntArray) -> Array:
     """
     states, size = values.shape[-2:]
     starts = states * np.arange(order.size // states).reshape(*order.shape[:-1], 1)
-    rows = values.reshape(-1, size).take((starts + order).ravel(), axis=0)
+    rows: Array = values.reshape(-1, size).take((starts + order).ravel(), axis=0)
     return rows.reshape(values.shape)
