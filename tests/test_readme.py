@@ -1,0 +1,70 @@
+"""The README's example and commands are tried, so that they stay true."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf import recipes
+from music_tf.cli import VERBS
+from music_tf.config.parse import parse_train
+from music_tf.intrinsic.base import Mixing
+from music_tf.types import Transition
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+LINES = [
+    shlex.split(line, comments=True)
+    for language, text in BLOCKS
+    if not language
+    for line in text.splitlines()
+    if line.startswith(("music-tf", "mpirun", "make"))
+]
+
+
+def test_the_example_of_a_reward_pays_only_where_both_moved():
+    (source,) = [text for language, text in BLOCKS if language == "python"]
+    names = {"Mixing": Mixing, "tf": tf}
+    exec(source, names)  # the example, as a reader would paste it
+    term = names["JointMotion"]()
+    before = np.zeros([1, 4, 25], np.float32)
+    after = before.copy()
+    after[0, 0, [0, 3]] = 0.002  # both
+    after[0, 1, 0] = 0.002  # the gripper alone
+    after[0, 2, 3] = 0.002  # the object alone
+    empty = Transition(*[None] * len(Transition._fields))
+    batch = empty._replace(observation=before, next_observation=after)
+    reward = term.mixing(term.reward({}, batch, term.feed(None, 1, 0)), tf.constant(1.0))
+    assert reward.numpy().tolist() == [[0.0, -1.0, -1.0, -1.0]]
+    loss, metrics = term.loss({}, {})
+    assert (float(loss), metrics) == (0.0, {})
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_a_command_of_the_readme_is_one_that_exists(words):
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return
+    if words[0] == "mpirun":
+        assert (ROOT / words[words.index("-m") + 2]).is_file()
+        words = ["music-tf", "train", *words[words.index("-m") + 3 :]]
+    if words[1] == "launch":
+        words = ["music-tf", *words[4:]]
+    assert words[1] in VERBS
+    needs_more = "--resume" in words or "my_package" in " ".join(words)  # a run, a user's module
+    if words[1] == "train" and not needs_more:
+        assert parse_train([word for word in words[2:] if word != "N"]).recipe == words[2]
+
+
+def test_every_recipe_is_in_the_readme():
+    assert [name for name in recipes.names() if f"`{name}`" not in README] == []
+
+
+def test_every_page_and_picture_that_the_readme_shows_is_there():
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert len(README.splitlines()) < 200
