@@ -177,8 +177,15 @@ class ReplayBuffer:
             rows[worker] = shard.rows(np.unique(np.concatenate(new))) if new else {}
         return rows
 
+    def everything(self) -> dict[int, dict[str, np.ndarray]]:
+        """Returns all that is stored, by worker, as `unsaved` would if nothing were saved yet."""
+        return {
+            worker: shard.rows(np.arange(shard.size)) if shard.size else {}
+            for worker, shard in self.shards.items()
+        }
+
     def mark_saved(self) -> None:
-        """Notes that what `unsaved` returned is safe."""
+        """Notes that what `unsaved` or `everything` returned is safe."""
         self._unsaved = {worker: [] for worker in self.shards}
 
     def _sample(

@@ -26,6 +26,8 @@ from music_tf.training.weights import save_weights
 from music_tf.types import Metrics
 from music_tf.watchdog import patience, watching
 
+COMPACT_EVERY = 20
+"""Checkpoints from one that writes the whole replay to the next; others write what is new."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -133,13 +135,16 @@ class Session:
 
     def _save(self) -> None:
         trainer = self._trainer
-        rows = trainer.replay.unsaved()
+        number = trainer.counters.epoch // self._config.checkpoint_every
+        compact = number > 0 and number % COMPACT_EVERY == 0
+        rows = trainer.replay.everything() if compact else trainer.replay.unsaved()
         with patience():
             saved = self._checkpoints.save(
                 trainer.counters.epoch,
                 trainer.arrays(),
                 {_worker_name(worker): new for worker, new in rows.items()},
                 trainer.meta() | {"best_success_rate": self._best},
+                compact,
             )
         if saved:
             trainer.replay.mark_saved()

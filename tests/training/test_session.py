@@ -105,6 +105,21 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     assert (whole / "logs" / "rank_0000.log").is_file()
 
 
+def test_now_and_then_the_whole_replay_is_written_anew_and_old_shards_go(
+    whole, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(session, "COMPACT_EVERY", 2)
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(HER_RUN, epochs=2))
+    worker = path / "checkpoints/replay/worker_0000"
+    assert np.load(worker / "epoch_000002/slots.npy").tolist() == list(range(8))
+    manifest = json.loads((path / "checkpoints/epoch_000002/manifest.json").read_text())
+    assert "replay/worker_0000/epoch_000001" not in json.dumps(manifest)
+    train(path, HER_RUN, resume=True)  # from the second epoch to the third
+    np.testing.assert_equal(weights_of(path), weights_of(whole))
+    assert rows_of(path) == rows_of(whole)
+
+
 @pytest.mark.parametrize("cycles", [1, 2, 3, 4])
 def test_a_stopped_run_goes_on_to_the_same_end(whole, tmp_path, stop_after, cycles):
     path = tmp_path / "run"
