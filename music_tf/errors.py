@@ -1,5 +1,7 @@
 """Faults that end a run, each with the exit code that scripts and schedulers see."""
 
+from collections.abc import Mapping
+
 EXIT_DONE = 0
 EXIT_BUG = 1
 EXIT_USAGE = 2
@@ -31,6 +33,8 @@ class NumbersFault(MusicError):
     """Our own numbers went bad: actions, losses, gradients, or ranks that differ."""
 
     exit_code = EXIT_NUMBERS
+    evidence: Mapping[str, object] = {}
+    """Arrays that it happened on, for whoever looks into it."""
 
 
 class Stopped(MusicError):

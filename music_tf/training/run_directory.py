@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from music_tf.config.stored import MAY_CHANGE_ON_RESUME, flatten
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
@@ -50,6 +52,14 @@ class RunDirectory:
             replace_file(self.path / SUMMARY_NAME, _encode(values))
         except OSError as error:
             _LOGGER.warning("summary not written: %s", error)
+
+    def write_evidence(self, arrays: Mapping[str, Any]) -> None:
+        """Writes what numbers went bad on beside this rank's log; a full disk costs a warning."""
+        path = self.log.with_suffix(".bad_numbers.npz")
+        try:
+            np.savez(path, allow_pickle=False, **arrays)
+        except OSError as error:
+            _LOGGER.warning("%s not written: %s", path, error)
 
     def close(self) -> None:
         """Ends this rank's log and gives the directory back; may be called again."""

@@ -14,7 +14,7 @@ from music_tf.config.schema import Config
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.config.threads import threads_per_rank
 from music_tf.distributed import Communicator
-from music_tf.errors import Stopped
+from music_tf.errors import NumbersFault, Stopped
 from music_tf.signals import stop_requested
 from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.comparison import compare
@@ -26,6 +26,10 @@ from music_tf.training.weights import save_weights
 from music_tf.types import Metrics
 from music_tf.watchdog import patience, watching
 
+SLOWER = 0.5
+"""Share of the step size that a run goes on with after its numbers went bad."""
+OTHER_CYCLES = 10**9
+"""Added to the number of cycles by then, which gives all random streams other numbers."""
 COMPACT_EVERY = 20
 """Checkpoints from one that writes the whole replay to the next; others write what is new."""
 _LOGGER = logging.getLogger(__name__)
@@ -71,7 +75,8 @@ class Session:
         self._best: float | None = None
         if command.resume:
             with patience():
-                self._restore()
+                if not self._restore():
+                    _LOGGER.warning("%s: no checkpoint, starting anew", directory.checkpoints)
         epoch = self._trainer.counters.epoch
         self._writer = (
             MetricsWriter(directory.path, resume_after=epoch if command.resume else None)
@@ -89,10 +94,13 @@ class Session:
         before = trainer.counters.elapsed_s
         try:
             while trainer.counters.epoch < config.epochs and not self._out_of_time():
-                row = trainer.run_epoch(self._on_cycle)
-                if row is None:
-                    self._stop()
-                self._finish_epoch(row or {})
+                try:
+                    row = trainer.run_epoch(self._on_cycle)
+                    if row is None:
+                        self._stop()
+                    self._finish_epoch(row or {})
+                except NumbersFault as fault:
+                    self._roll_back(fault)
         finally:
             self._progress.stop()
         if trainer.counters.epoch % config.checkpoint_every:
@@ -149,23 +157,48 @@ class Session:
         if saved:
             trainer.replay.mark_saved()
 
-    def _restore(self) -> None:
+    def _restore(self) -> bool:
+        """Takes over the newest intact checkpoint; returns whether there is one."""
         workers = {_worker_name(worker): worker for worker in self._trainer.replay.shards}
         restored = self._checkpoints.restore(sorted(workers))
         if restored is None:
-            _LOGGER.warning("%s holds no checkpoint: starting anew", self._directory.checkpoints)
-            return
+            return False
         self._trainer.load(restored.arrays, restored.meta)
         best = restored.meta["best_success_rate"]
         self._best = None if best is None else float(best)
         for name, saved in restored.shards.items():
             self._trainer.replay.shards[workers[name]].restore(saved)
+        return True
+
+    def _roll_back(self, fault: NumbersFault) -> None:
+        """Goes back to the newest checkpoint, once in a run, with smaller steps and other draws.
+
+        Raises:
+            NumbersFault: It has been done before, or there is nothing to go back to.
+        """
+        trainer = self._trainer
+        self._directory.write_evidence(fault.evidence)
+        elapsed = trainer.counters.elapsed_s
+        if trainer.update.step_scale != 1.0 or not self._restore():
+            raise fault
+        trainer.counters.elapsed_s = elapsed
+        trainer.counters.cycle += OTHER_CYCLES
+        trainer.update.scale_steps(SLOWER)
+        trainer.replay.mark_saved()
+        if self._writer is not None:
+            after = trainer.counters.epoch
+            self._writer = MetricsWriter(self._directory.path, resume_after=after)
+            _LOGGER.warning(
+                "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "
+                "other random numbers; a second time ends the run",
+                *(fault, after, SLOWER),
+            )
 
     def _stop(self) -> None:
         self._progress.stop()
         self._save()
         raise Stopped(
-            f"stopped and saved after {self._trainer.counters.cycle} cycles; to go on:\n"
+            f"stopped and saved after {self._trainer.counters.env_steps} steps; to go on:\n"
             f"music-tf train {self._command.recipe} --run-dir {self._directory.path} --resume"
         )
 

@@ -178,6 +178,7 @@ class Trainer:
             "counters": dataclasses.asdict(self.counters),
             "log": dataclasses.asdict(self.log),
             "updates": int(self.update.step.numpy()),
+            "step_scale": self.update.step_scale,
         }
 
     def load(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
@@ -192,6 +193,7 @@ class Trainer:
         update.moments.second.assign(update.layout.flatten(_group(arrays, "adam_second")))
         update.targets.assign(update.targets_layout.flatten(_group(arrays, "targets")))
         update.step.assign(int(meta["updates"]))
+        update.scale_steps(float(meta["step_scale"]))
         self.counters = Counters(**meta["counters"])
         self.log = EpochLog(**meta["log"])
         self.log.cells = [(int(x), int(y)) for x, y in self.log.cells]

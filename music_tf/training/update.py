@@ -83,7 +83,8 @@ class Update:
         self.targets = tf.Variable(initial[: self.targets_layout.size])
         self.moments = AdamState.zeros(initial)
         self.step = tf.Variable(0, dtype=tf.int64)
-        self._learning_rate = tf.constant(self.layout.learning_rates())
+        self._learning_rate = tf.Variable(self.layout.learning_rates())
+        self.step_scale = 1.0
         self._names: dict[frozenset[str], list[str]] = {}
         self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
@@ -114,7 +115,9 @@ class Update:
         names = self._names[frozenset(feed.terms)]
         values = dict(zip(names, np.asarray(sums) / updates, strict=True))
         if not np.isfinite(values["train/grad_norm"]):
-            raise NumbersFault(self._describe_bad(values))
+            fault = NumbersFault(self._describe_bad(values))
+            fault.evidence = _named_arrays(feed)
+            raise fault
         for name, low, high in zip(feed.terms, np.asarray(lows), np.asarray(highs), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
@@ -139,6 +142,11 @@ class Update:
                 f"parameters differ between ranks after {int(self.step.numpy())} updates: "
                 f"{self.layout.name_at(lowest)} on ranks {ranks} is not what rank 0 holds"
             )
+
+    def scale_steps(self, scale: float) -> None:
+        """Makes every Adam step this share of what the configuration says."""
+        self.step_scale = scale
+        self._learning_rate.assign(np.float32(scale) * self.layout.learning_rates())
 
     def actor_weights(self) -> list[Array]:
         """Returns a copy of the actor's weights as they are now, for acting."""
@@ -268,3 +276,12 @@ class Update:
             f"non-finite numbers within the {int(self.step.numpy())} updates so far: "
             f"{', '.join(bad)}\nthe last checkpoint is intact; smaller learning rates may help"
         )
+
+
+def _named_arrays(feed: Feed) -> dict[str, np.ndarray]:
+    """Returns all that the updates of a cycle were given, by name."""
+    named = {f"transitions.{name}": array for name, array in feed.transitions._asdict().items()}
+    named |= {"inputs": feed.inputs, "next_inputs": feed.next_inputs, **feed.noise}
+    for term, arrays in feed.terms.items():
+        named |= {f"{term}.{name}": array for name, array in arrays.items()}
+    return named

@@ -9,7 +9,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from music_tf.config.parse import TrainCommand
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
-from music_tf.errors import Stopped, UsageError
+from music_tf.errors import NumbersFault, Stopped, UsageError
+from music_tf.replay.buffer import ReplayBuffer
 from music_tf.training import session
 from music_tf.training.run_directory import open_run
 from music_tf.training.weights import load_weights
@@ -124,7 +125,7 @@ def test_now_and_then_the_whole_replay_is_written_anew_and_old_shards_go(
 def test_a_stopped_run_goes_on_to_the_same_end(whole, tmp_path, stop_after, cycles):
     path = tmp_path / "run"
     stop_after(cycles)
-    with pytest.raises(Stopped, match=r"(?s)after \d cycles.*--resume"):
+    with pytest.raises(Stopped, match=r"(?s)after \d+ steps.*--resume"):
         train(path)
     assert not (path / "summary.json").exists()
     stop_after(0)
@@ -222,3 +223,62 @@ def test_unsupervised_runs_have_no_best(tmp_path):
 def test_a_resumed_run_must_be_the_same_run(whole):
     with pytest.raises(UsageError, match="seed"):
         train(whole, dataclasses.replace(HER_RUN, seed=5), resume=True)
+
+
+@pytest.fixture
+def bad_numbers(monkeypatch):
+    """Makes the updates of the given cycles, counted from 1, meet a gradient that is not finite."""
+
+    def poison(*cycles):
+        seen = []
+        sample = ReplayBuffer.sample_transitions
+
+        def spoiled(self, *arguments):
+            batch = sample(self, *arguments)
+            seen.append(1)
+            if len(seen) in cycles:
+                batch.reward[0, 0, 0] = np.nan
+            return batch
+
+        monkeypatch.setattr(ReplayBuffer, "sample_transitions", spoiled)
+
+    return poison
+
+
+def test_bad_numbers_cost_an_epoch_and_half_the_step_size_once(tmp_path, bad_numbers, caplog):
+    bad_numbers(4)  # the second cycle of the second epoch
+    path = tmp_path / "run"
+    train(path)
+    assert "non-finite" in caplog.text
+    assert "back to the checkpoint of epoch 1, going on with 0.5 of the step size" in caplog.text
+    rows = rows_of(path)
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    assert [row["time/env_steps"] for row in rows] == ["120", "240", "360"]
+    _, meta = load_weights(path / "checkpoints")
+    assert meta["step_scale"] == 0.5
+    assert meta["counters"]["cycle"] == session.OTHER_CYCLES + 6
+    evidence = np.load(path / "logs/rank_0000.bad_numbers.npz", allow_pickle=False)
+    assert np.isnan(evidence["transitions.reward"][0, 0, 0])
+
+
+def test_a_run_that_was_put_back_resumes_with_its_smaller_steps(tmp_path, bad_numbers, stop_after):
+    bad_numbers(4)
+    whole, path = tmp_path / "whole", tmp_path / "stopped"
+    train(whole)
+    bad_numbers(4)
+    stop_after(8)
+    with pytest.raises(Stopped):
+        train(path)
+    stop_after(0)
+    train(path, resume=True)
+    np.testing.assert_equal(weights_of(path), weights_of(whole))
+
+
+@pytest.mark.parametrize(("cycles", "epochs"), [((1,), 0), ((4, 6), 1)])
+def test_a_second_time_or_without_a_checkpoint_they_end_the_run(
+    tmp_path, bad_numbers, cycles, epochs
+):
+    bad_numbers(*cycles)
+    with pytest.raises(NumbersFault, match="non-finite"):
+        train(tmp_path / "run")
+    assert len(list((tmp_path / "run/checkpoints").glob("epoch_*"))) == epochs
