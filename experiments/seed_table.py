@@ -1,4 +1,4 @@
-"""Tables of stored results: `python experiments/tabulate.py experiments/results/music_push`.
+"""Tables of stored results: `python experiments/seed_table.py experiments/results/music_push`.
 
 Reads the `metrics.csv` copies of a folder, one a seed, and prints a markdown table: when each
 seed first met a condition, whether it held in the evaluations after, and its last evaluation.
