@@ -8,13 +8,13 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.names import suggestion
-from music_tf.config.stored import FILE_NAME, read_run
+from music_tf.config.stored import read_run
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import CSV_NAME, METRICS
 
@@ -37,6 +37,7 @@ class Run(NamedTuple):
     """What is drawn of a run."""
 
     name: str
+    """Its own label."""
     group: str
     """Runs of one group differ in their seed only and share a line."""
     columns: Mapping[str, Numbers]
@@ -113,13 +114,11 @@ def load(path: Path) -> Run:
     Raises:
         UsageError: It is neither, or holds no epoch yet.
     """
-    source = path / CSV_NAME if path.is_dir() else path
-    name = path.name if path.is_dir() else path.stem
-    group = path.resolve().parent.name
-    if path.is_dir() and (path / FILE_NAME).is_file():
-        stored = read_run(path)
-        group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
-    return Run(f"{group} {name}" if path.is_dir() else name, group, _read_columns(source))
+    if not path.is_dir():
+        return Run(path.stem, path.resolve().parent.name, _read_columns(path))
+    stored = read_run(path)
+    group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
+    return Run(f"{group}, {path.name}", group, _read_columns(path / CSV_NAME))
 
 
 def choose_metrics(runs: Sequence[Run], metrics: Sequence[str]) -> list[str]:
@@ -179,20 +178,18 @@ def interquartile_mean(values: Numbers) -> Numbers:
     return mean
 
 
-def _draw_group(panel: object, curves: Sequence[Curve], label: str, colour: str) -> None:
+def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) -> None:
     if not curves:
         return
     if len(curves) == 1:
-        panel.plot(*curves[0], color=colour, label=label)  # type: ignore[attr-defined]
+        panel.plot(*curves[0], color=colour, label=label)
         return
     for curve in curves:
-        panel.plot(*curve, color=colour, alpha=0.25, linewidth=0.8)  # type: ignore[attr-defined]
+        panel.plot(*curve, color=colour, alpha=0.25, linewidth=0.8)
     band = band_of(curves)
     seeds = f"{label} ({len(curves)} seeds)"
-    panel.plot(band.across, band.middle, color=colour, label=seeds)  # type: ignore[attr-defined]
-    panel.fill_between(  # type: ignore[attr-defined]
-        band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0
-    )
+    panel.plot(band.across, band.middle, color=colour, label=seeds)
+    panel.fill_between(band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0)
 
 
 def _read_columns(path: Path) -> dict[str, Numbers]:

@@ -1,6 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 
+from music_tf.config.parse import parse_train
+from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.viewing import curves
 
@@ -98,3 +102,13 @@ def test_a_picture_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
     run = seed(tmp_path / "seed0.csv", 0.5)
     with pytest.raises(EnvironmentFault, match="cannot be written"):
         curves.draw_curves([run], [], "steps", tmp_path / "file" / "curves.png")
+
+
+def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
+    command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", "--seed", "3"])
+    stored = StoredRun("ddpg_her", "laptop", command.arguments, command.config)
+    path = write(tmp_path / "seed3-x" / "metrics.csv", ["1,1000,60,0.25,1"]).parent
+    (path / "config.json").write_text(json.dumps(run_to_json(stored)))
+    run = curves.load(path)
+    assert (run.group, run.name) == ("ddpg_her, PointPush-v0", "ddpg_her, PointPush-v0, seed3-x")
+    assert run.columns["eval/success_rate"].tolist() == [0.25]
