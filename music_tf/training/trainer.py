@@ -250,7 +250,11 @@ class Trainer:
             (spec.max_episode_steps, config.rollouts, spec.action_dim),
         )
         policy = learned_policy(
-            self._learner, self.update.actor_weights(), self._inputs(), config.exploration.sample
+            self._learner,
+            self.update.actor_weights(),
+            self._inputs(),
+            config.exploration.sample,
+            rows=config.rollouts,
         )
         episodes = play(self.envs, policy, conditions, explore)
         kept = episodes
