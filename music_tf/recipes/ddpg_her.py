@@ -27,6 +27,7 @@ LAPTOP = dataclasses.replace(
     rollouts=2,
     epochs=150,
     cycles=20,
+    updates=80,
     agent=DdpgConfig(
         discount=0.95, polyak=0.98, polyak_every="update", action_l2=0.1, return_clip="auto"
     ),
