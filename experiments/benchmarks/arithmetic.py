@@ -11,6 +11,8 @@ DDPG_BATCH = 256
 ENV_STEPS_PER_CYCLE = 100
 """Two episodes of 50 steps."""
 UPDATES_PER_CYCLE = 40
+COMPARED_THREADS = 2
+"""Of either side where we compare ourselves with another library."""
 
 
 def multiply_adds(sizes: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium
 
-from benchmarks.arithmetic import DDPG_BATCH, DDPG_HIDDEN
+from benchmarks.arithmetic import COMPARED_THREADS, DDPG_BATCH, DDPG_HIDDEN
 from benchmarks.sizes import Sizes
 from music_tf.envs.making import import_robotics
 
@@ -16,7 +16,7 @@ _CRITICS = {"SAC": 2, "DDPG": 1}
 
 
 def measure_theirs(sizes: Sizes, name: str) -> dict[str, Any]:
-    """Times `train` of a learner with hindsight replay, on one thread.
+    """Times `train` of a learner with hindsight replay, on as many threads as ours.
 
     Args:
         sizes: Counts.
@@ -27,7 +27,7 @@ def measure_theirs(sizes: Sizes, name: str) -> dict[str, Any]:
     """
     try:
         library = without_tensorflow("stable_baselines3")
-        without_tensorflow("torch").set_num_threads(1)
+        without_tensorflow("torch").set_num_threads(COMPARED_THREADS)
     except (ImportError, OSError) as error:
         reason = str(error).splitlines()[0][:160]
         return {"left_out": f"stable-baselines3 cannot be imported ({reason})"}

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.arithmetic import DDPG_BATCH, DDPG_HIDDEN
+from benchmarks.arithmetic import COMPARED_THREADS, DDPG_BATCH, DDPG_HIDDEN
 from benchmarks.peak import MatrixPeak
 from benchmarks.sizes import Sizes
-from music_tf.compiled import compiled
+from music_tf.compiled import compiled, limit_threads
 from music_tf.config.fields import with_fields
 from music_tf.config.schema import Config
 from music_tf.distributed import Communicator
@@ -29,12 +29,6 @@ class LoneRank(Communicator):
     def __init__(self) -> None:
         super().__init__()
         self.size = 2
-
-
-def limit_threads(threads: int) -> None:
-    """Gives TensorFlow this many threads, as a training run does; once per process."""
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
 def configuration(recipe: str, sizes: Sizes, **changes: object) -> Config:
@@ -96,7 +90,7 @@ def random_episodes(
 def measure_update(sizes: Sizes, threads: int) -> dict[str, float]:
     """Measures DDPG with hindsight against the matrix-multiply peak of the same process."""
     limit_threads(threads)
-    peak = MatrixPeak(sizes.matrices)
+    peak = MatrixPeak(sizes.matrices, threads)
     config = configuration("ddpg_her", sizes, agent__critics=1, threads=threads)
     rate = updates_per_s(filled_trainer(config, sizes, Communicator()), sizes, peak)
     return {
@@ -108,8 +102,8 @@ def measure_update(sizes: Sizes, threads: int) -> dict[str, float]:
 
 def measure_ours(sizes: Sizes, recipe: str) -> dict[str, float]:
     """Measures a recipe with what Stable-Baselines3 does too: targets move at every update."""
-    limit_threads(1)
-    config = configuration(recipe, sizes, threads=1, agent__polyak_every="update")
+    limit_threads(COMPARED_THREADS)
+    config = configuration(recipe, sizes, agent__polyak_every="update")
     trainer = filled_trainer(config, sizes, Communicator())
     return {"updates_per_s": updates_per_s(trainer, sizes)}
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arithmetic import COMPARED_THREADS
 from benchmarks.sizes import FULL, QUICK, Sizes
 from music_tf.cli.process import prepare_tensorflow
 
@@ -86,6 +87,11 @@ MEASUREMENTS: dict[str, Measurement] = {
     "memory": _memory,
 }
 
+THREADS = {"update_2t": 2} | dict.fromkeys(
+    ("our_sac", "their_sac", "our_ddpg", "their_ddpg"), COMPARED_THREADS
+)
+"""Where it is not one."""
+
 
 def main(name: str, out: Path, sizes: Sizes) -> None:
     """Writes what a measurement found as JSON."""
@@ -93,7 +99,7 @@ def main(name: str, out: Path, sizes: Sizes) -> None:
         from benchmarks import programs  # noqa: PLC0415
 
         programs.train_until_first_step(out)
-    prepare_tensorflow(2 if name == "update_2t" else 1)
+    prepare_tensorflow(THREADS.get(name, 1))
     found = MEASUREMENTS[name](sizes)
     from music_tf.launched import launched_rank  # noqa: PLC0415
 

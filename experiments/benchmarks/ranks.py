@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.arithmetic import UPDATES_PER_CYCLE
-from benchmarks.learning import configuration, limit_threads
+from benchmarks.learning import configuration
 from benchmarks.sizes import Sizes
+from music_tf.compiled import limit_threads
 from music_tf.distributed import Communicator
 from music_tf.training.trainer import Trainer
 

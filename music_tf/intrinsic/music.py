@@ -10,6 +10,7 @@ from music_tf.intrinsic.base import Feed, Mixing, Weights
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
+from music_tf.networks.two_layers import two_layers
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array, IntArray, SplitSpec, Transition
@@ -157,10 +158,9 @@ class Music:
         if self._scale is not None:
             rows = (rows - self._scale[0]) / self._scale[1]
         kernel = tf.concat([agent_kernel, other_kernel], axis=0)
-        hidden = tf.matmul(tf.reshape(rows, [-1, rows.shape[-1]]), kernel)
-        hidden = tf.nn.relu(tf.nn.bias_add(hidden, agent_bias + other_bias))
-        score = tf.tanh(tf.matmul(hidden, score_kernel) + score_bias)
-        return tf.reshape(score, rows.shape[:-1])
+        flat = tf.reshape(rows, [-1, rows.shape[-1]])
+        score = two_layers(flat, kernel, agent_bias + other_bias, score_kernel) + score_bias
+        return tf.reshape(tf.tanh(score), rows.shape[:-1])
 
     def _permutations(self, worker: int, cycle: int, lengths: IntArray, states: int) -> IntArray:
         """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.

@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import tensorflow as tf
-
+from music_tf.compiled import limit_threads
 from music_tf.config.parse import TrainCommand
 from music_tf.config.schema import Config
 from music_tf.config.stored import StoredRun, run_to_json
@@ -44,9 +43,7 @@ def run(command: TrainCommand, comm: Communicator, path: Path) -> None:
         NumbersFault: Numbers of ours went bad.
         Stopped: A signal asked for it; everything is saved and can be resumed.
     """
-    threads = threads_per_rank(command.config, comm.size)
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    limit_threads(threads_per_rank(command.config, comm.size))
     stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
     comm.local_workers(command.config.workers)
     directory = open_run(path, run_to_json(stored), command.resume, comm)

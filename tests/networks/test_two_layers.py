@@ -1,0 +1,61 @@
+"""The narrow network and the gradient that it derives by itself."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.networks.two_layers import two_layers
+
+
+def plainly(rows, kernel, bias, output_kernel):
+    return tf.matmul(tf.nn.relu(tf.matmul(rows, kernel) + bias), output_kernel)
+
+
+def gradients(function, rows, weights, upstream):
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        value = function(rows, *weights)
+    return value, tape.gradient(value, weights, output_gradients=upstream)
+
+
+def test_one_row_by_hand():
+    rows = tf.constant([[2.0, 1.0]])
+    kernel = tf.constant([[1.0, -1.0], [0.5, 0.0]])
+    bias = tf.constant([0.5, 1.0])
+    output_kernel = tf.constant([[3.0], [5.0]])
+
+    value, found = gradients(two_layers, rows, [kernel, bias, output_kernel], tf.constant([[2.0]]))
+
+    # x A + a = (3, -1): only the first unit is active, with value 3
+    np.testing.assert_array_equal(value, [[9.0]])
+    np.testing.assert_array_equal(found[0], [[12.0, 0.0], [6.0, 0.0]])  # 2 * x * 3
+    np.testing.assert_array_equal(found[1], [6.0, 0.0])
+    np.testing.assert_array_equal(found[2], [[6.0], [0.0]])  # 2 * 3
+
+
+@pytest.mark.parametrize(("count", "inputs", "units"), [(1, 1, 1), (7, 3, 5), (300, 6, 128)])
+def test_values_and_gradients_are_those_of_automatic_differentiation(count, inputs, units):
+    generator = np.random.default_rng(count)
+    shapes = [(inputs, units), (units,), (units, 1)]
+    rows, upstream, *weights = (
+        tf.constant(generator.standard_normal(shape), tf.float32)
+        for shape in [(count, inputs), (count, 1), *shapes]
+    )
+
+    value, found = gradients(two_layers, rows, weights, upstream)
+    expected_value, expected = gradients(plainly, rows, weights, upstream)
+
+    np.testing.assert_allclose(value, expected_value, rtol=1e-5, atol=1e-5)
+    for own, plain in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, plain, rtol=1e-4, atol=1e-4)
+
+
+def test_an_idle_unit_passes_nothing_on():
+    rows = tf.ones([4, 2])
+    weights = [-tf.ones([2, 3]), tf.zeros([3]), tf.ones([3, 1])]
+
+    value, found = gradients(two_layers, rows, weights, tf.ones([4, 1]))
+
+    np.testing.assert_array_equal(value, np.zeros([4, 1]))
+    for gradient in found:
+        np.testing.assert_array_equal(gradient, np.zeros(gradient.shape))
