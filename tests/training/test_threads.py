@@ -19,9 +19,9 @@ def test_one_thread_and_two_train_the_same_weights(tmp_path):
     found = []
     for threads in ("1", "2"):
         path = tmp_path / threads
+        options = ["--threads", threads, "--run-dir", str(path)]
         subprocess.run(
-            [sys.executable, "-m", "music_tf", *WORDS.split(), "--threads", threads]
-            + ["--run-dir", str(path)],
+            [sys.executable, "-m", "music_tf", *WORDS.split(), *options],
             check=True,
             capture_output=True,
             timeout=120,
