@@ -10,6 +10,7 @@ from music_tf.config.stored import FILE_NAME
 from music_tf.errors import EnvironmentFault, UsageError
 
 LATEST = "latest"
+_MANIFEST = "manifest.json"
 _MOST_TRIES = 1000
 
 
@@ -90,6 +91,23 @@ def find_run(text: str) -> Path:
         f"RUN: expected a run directory with a {FILE_NAME}, got {text[:200]!r}\n"
         f"the newest run under {runs_root()} is called {LATEST}"
     )
+
+
+def find_source(text: str) -> Path:
+    """Returns where the weights of a run, or of a folder of weights, lie that the user means.
+
+    Raises:
+        UsageError: There are none.
+    """
+    if (Path(text) / _MANIFEST).is_file():
+        return Path(text)
+    try:
+        return find_run(text) / "checkpoints"
+    except UsageError as error:
+        raise UsageError(
+            f"--init-from: expected a run directory with a {FILE_NAME} or a folder of weights with "
+            f"a {_MANIFEST}, got {text[:200]!r}"
+        ) from error
 
 
 def _behind_link(directory: Path) -> Path:

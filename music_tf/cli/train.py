@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from music_tf.cli.exits import run_together
 from music_tf.cli.options import asks_for_help
 from music_tf.cli.process import die_with_parent, load_tensorflow, prepare_tensorflow
-from music_tf.cli.runs import prepare_directory
+from music_tf.cli.runs import find_source, prepare_directory
 from music_tf.config.help import train_help
 from music_tf.config.parse import TrainCommand, parse_train
 from music_tf.config.threads import threads_per_rank
@@ -18,6 +18,7 @@ from music_tf.launched import launched_rank, launched_world_size
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
+    from music_tf.training.heritage import Heritage
 
 _FAULTS = {kind.exit_code: kind for kind in (MusicError, UsageError, EnvironmentFault)}
 
@@ -45,22 +46,37 @@ def main(arguments: list[str]) -> int:
 
 def _train(command: TrainCommand, comm: "Communicator") -> None:
     comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
-    directory = _shared_directory(command, comm)
+    if command.start is not None:
+        load_tensorflow()  # what is taken over is tried on networks before anything is written
+    directory, heritage = _prepared(command, comm)
     load_tensorflow()
     from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
 
-    run(command, comm, directory)
+    run(command, comm, directory, heritage)
 
 
-def _shared_directory(command: TrainCommand, comm: "Communicator") -> Path:
-    """Returns the run directory that the root prepared, or raises its fault on every rank."""
-    outcome = ("", "", 0)
+def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Heritage | None]":
+    """Returns what the root prepared, or raises its fault on every rank."""
+    found: tuple[Path, Heritage | None] | None = None
+    fault_text, code = "", 0
     if comm.is_root:
         try:
-            outcome = (str(prepare_directory(command)), "", 0)
+            heritage = _heritage(command, comm.size)
+            found = prepare_directory(command), heritage
         except MusicError as fault:
-            outcome = ("", str(fault), fault.exit_code)
-    directory, fault_text, code = comm.share(outcome)
-    if fault_text:
+            fault_text, code = str(fault), fault.exit_code
+    found, fault_text, code = comm.share((found, fault_text, code))
+    if found is None:
         raise _FAULTS[code](fault_text)
-    return Path(directory)
+    return found
+
+
+def _heritage(command: TrainCommand, ranks: int) -> "Heritage | None":
+    """Returns what the run takes over, after checking that it fits."""
+    if command.start is None:
+        return None
+    from music_tf.compiled import limit_threads  # noqa: PLC0415 - TensorFlow
+    from music_tf.training.inspection import try_heritage  # noqa: PLC0415 - TensorFlow
+
+    limit_threads(threads_per_rank(command.config, ranks))  # once for all, as for the run itself
+    return try_heritage(command.config, find_source(command.start.path), command.start.parts)

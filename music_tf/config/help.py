@@ -19,6 +19,9 @@ options:
   --workers W          units of data and randomness; a multiple of the MPI ranks
   --run-dir DIR        where the run goes; default runs/ENV/RECIPE/seedN-TIME
                        ($MUSIC_TF_RUNS replaces runs/, and runs/latest points at the newest)
+  --init-from RUN      start from the latest checkpoint of another run, or from a folder of weights
+  --parts A,B,...      what to take over from it: any of actor, critic, targets, statistics,
+                       discriminator, normalizer; some recipes know theirs
   --resume             continue the run in --run-dir; only --epochs, --max-minutes and
                        --hang-after may change
 
@@ -47,9 +50,10 @@ def recipe_help(name: str) -> str:
         f"usage: music-tf train {name} [options] [--any.config.field VALUE ...]",
         "",
         f"{name}: {recipes.describe(name)}",
+        *_start(name),
         "",
-        "options: --preset, --run-dir, --resume (see music-tf train --help), and each of these,",
-        f"with its default under the preset {recipes.DEFAULT_PRESET}",
+        "options: --preset, --run-dir, --init-from, --parts, --resume (see music-tf train --help),",
+        f"and each of these, with its default under the preset {recipes.DEFAULT_PRESET}",
     ]
     for field in fields_of(recipes.resolve(name)):
         lines += [
@@ -58,6 +62,14 @@ def recipe_help(name: str) -> str:
             f"      {describe_type(field.hint)}. {field.documentation}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _start(name: str) -> list[str]:
+    """Returns the line that says what a recipe starts from, if it needs an earlier run."""
+    source = recipes.source(name)
+    if source is None:
+        return []
+    return [f"needs --init-from, a run of {source.recipe}; takes over {', '.join(source.parts)}"]
 
 
 def _general_help() -> str:

@@ -24,6 +24,7 @@ from music_tf.config.fields import (
 )
 from music_tf.config.names import suggestion
 from music_tf.config.schema import Config
+from music_tf.config.start import Start, asked_start, missing_start
 from music_tf.config.stored import (
     MAY_CHANGE_ON_RESUME,
     StoredRun,
@@ -44,7 +45,7 @@ __all__ = [
     "read_run",
 ]
 
-_OWN_OPTIONS = {"preset": 1, "run_dir": 1, "resume": 0}
+_OWN_OPTIONS = {"preset": 1, "run_dir": 1, "resume": 0, "init_from": 1, "parts": 1}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,8 @@ class TrainCommand:
     resume: bool
     arguments: tuple[str, ...]
     """The command line as typed, after the verb."""
+    start: Start | None = None
+    """The earlier run that a new one starts from, if any."""
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
@@ -85,6 +88,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         run_dir=run_dir,
         resume=resume,
         arguments=arguments,
+        start=_start(words, recipe, preset, config),
     )
 
 
@@ -137,6 +141,20 @@ def _preset(words: Words, stored: StoredRun | None) -> str:
     if stored and preset != stored.preset:
         raise UsageError(f"--preset: the run to resume has {stored.preset}, got {preset[:80]!r}")
     return preset
+
+
+def _start(words: Words, recipe: str, preset: str, config: Config) -> Start | None:
+    """Returns what a new run starts from; a run to resume has taken it over already."""
+    if "resume" in words.options:
+        if {"init_from", "parts"} & set(words.options):
+            raise UsageError("--resume: the run has taken over its parts, leave out --init-from")
+        return None
+    source = recipes.source(recipe, preset)
+    start = asked_start(words, source)
+    if start is None and source is not None:
+        options = "" if preset == recipes.DEFAULT_PRESET else f" --preset {preset}"
+        raise missing_start(recipe, source, config.env_id, options)
+    return start
 
 
 def _apply(default: Config, options: dict[str, tuple[str, ...]], recipe: str) -> Config:

@@ -8,7 +8,7 @@ a global batch of W * B, on however many ranks they are shared out.
 import dataclasses
 import itertools
 import math
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from music_tf.errors import UsageError
 
@@ -213,6 +213,27 @@ class MusicConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class JointMotionConfig:
+    """One where robot and surroundings both move in a step, else zero: nothing is learned.
+
+    Which components those are, `music.agent` and `music.surrounding` say.
+    """
+
+    threshold: float = 0.001
+    """How far both must move, in the unit of the observation (metres for Fetch), in [0, 1e6]."""
+    shift: float = -1.0
+    """Added to it, in [-1e9, 1e9]."""
+    weight: Schedule = ((0.0, 1.0),)
+    """Weight in the sum of rewards, by epoch."""
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range."""
+        _in_range("joint_motion.threshold", self.threshold, 0.0, 1e6)
+        _in_range("joint_motion.shift", self.shift, -1e9, 1e9)
+        _schedule("joint_motion.weight", self.weight)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SkillConfig:
     """Log-likelihood of the active skill given the surrounding state (arXiv:1802.06070)."""
 
@@ -259,6 +280,9 @@ class ReplayConfig:
     """Which achieved goal of the same episode replaces the desired one."""
     relabel_k: float = 0.0
     """Relabelled transitions per original one, in [0, 1e6]; 4 relabels four of five."""
+    priority: Literal["uniform", "music"] = "uniform"
+    """How episodes are drawn for actor and critics: alike, or by the rank of the mutual information
+    in their steps, which the statistics network of the reward `music` measured when they came."""
 
     def __post_init__(self) -> None:
         """Rejects values outside their range."""
@@ -317,7 +341,7 @@ class EvaluationConfig:
         _in_range("evaluation.every", self.every, 1, 10**6)
 
 
-RewardName: TypeAlias = Literal["task", "music", "skill"]
+RewardName: TypeAlias = Literal["task", "music", "joint_motion", "skill"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -360,6 +384,7 @@ class Config:
     agent: AgentConfig = dataclasses.field(default_factory=DdpgConfig)
     task: TaskConfig = dataclasses.field(default_factory=TaskConfig)
     music: MusicConfig = dataclasses.field(default_factory=MusicConfig)
+    joint_motion: JointMotionConfig = dataclasses.field(default_factory=JointMotionConfig)
     skill: SkillConfig = dataclasses.field(default_factory=SkillConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     exploration: ExplorationConfig = dataclasses.field(default_factory=ExplorationConfig)
@@ -383,10 +408,17 @@ class Config:
         _require(
             bool(self.rewards) and len(set(self.rewards)) == len(self.rewards),
             "rewards",
-            "at least one of task, music, skill, each once",
+            f"at least one of {', '.join(get_args(RewardName))}, each once",
             self.rewards,
         )
         if self.exploration.sample and not isinstance(self.agent, SacConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
         if "skill" in self.rewards and self.skills < 2:  # noqa: PLR2004
             raise UsageError(f"skills: the skill reward needs at least 2, got {self.skills}")
+        if self.replay.priority == "music" and (
+            "music" not in self.rewards or self.music.gain == 0
+        ):
+            raise UsageError(
+                "replay.priority: 'music' needs the reward music and a gain above 0; a reward that "
+                "shall only measure gets --music.weight 0 0"
+            )

@@ -31,6 +31,8 @@ class StoredRun(NamedTuple):
     preset: str
     arguments: tuple[str, ...]
     config: Config
+    init_from: Mapping[str, Any] | None = None
+    """Where the run took parts over from, and which: run, checkpoint, sha256, parts."""
 
 
 def config_to_json(config: Config) -> dict[str, Any]:
@@ -74,6 +76,7 @@ def run_to_json(run: StoredRun) -> dict[str, Any]:
         "preset": run.preset,
         "arguments": list(run.arguments),
         "config": config_to_json(run.config),
+        "init_from": run.init_from,
     }
 
 
@@ -92,8 +95,11 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
         config = config_from_json(data["config"], data["recipe"], typed_env_id)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
+    init_from = data.get("init_from")
+    if not isinstance(init_from, dict | None):
+        raise UsageError(f"{path}: expected an object or null under 'init_from'")
     arguments = tuple(str(argument) for argument in data["arguments"])
-    return StoredRun(data["recipe"], data["preset"], arguments, config)
+    return StoredRun(data["recipe"], data["preset"], arguments, config, init_from)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

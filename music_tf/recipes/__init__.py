@@ -1,8 +1,9 @@
 """Published settings, one a file: a docstring, CONFIG (preset `paper`) and LAPTOP.
 
 A recipe may also define PER_ENVIRONMENT, settings by environment id and dotted field name that
-hold under both presets, and LAPTOP_PER_ENVIRONMENT for that preset alone. A new file here is a
-new recipe; nothing else lists them.
+hold under both presets, and LAPTOP_PER_ENVIRONMENT for that preset alone; and SOURCE, the earlier
+run that it starts from, with LAPTOP_SOURCE in its place for that preset. A new file here is a new
+recipe; nothing else lists them.
 """
 
 import importlib
@@ -13,6 +14,7 @@ from types import ModuleType
 from music_tf.config.fields import with_fields
 from music_tf.config.names import suggestion
 from music_tf.config.schema import Config
+from music_tf.config.start import Source
 from music_tf.errors import UsageError
 
 PRESETS = ("laptop", "paper")
@@ -49,6 +51,13 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
         overrides: Mapping[str, Mapping[str, object]] = getattr(module, table, {})
         fields |= overrides.get(chosen, {})
     return with_fields(config, fields)
+
+
+def source(name: str, preset: str = DEFAULT_PRESET) -> Source | None:
+    """Returns the earlier run that a recipe cannot do without, if there is one."""
+    module = _load(name)
+    needed: Source | None = getattr(module, "SOURCE", None)
+    return getattr(module, "LAPTOP_SOURCE", needed) if preset == "laptop" else needed
 
 
 def _load(name: str) -> ModuleType:

@@ -6,11 +6,14 @@ import numpy as np
 
 from music_tf.config.schema import ReplayConfig
 from music_tf.randomness import stream
+from music_tf.replay.priorities import draw_probabilities
 from music_tf.replay.relabel import choose_goals
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
 
 GoalReward = Callable[[Array, Array], Array]
 """Rewards [N] of achieved goals [N, G] under desired goals [N, G]."""
+LEARNING = "replay/transitions"
+"""Purpose of the batches that actor and critics learn from, the only ones drawn by priority."""
 
 
 class Shard:
@@ -50,15 +53,26 @@ class Shard:
         }
         for name, size in spec.extras.items():
             self.arrays[f"extras/{name}"] = np.empty([count, states, size], np.float32)
+        if config.priority != "uniform":
+            self.arrays["priority"] = np.empty([count], np.float32)
         self.trajectories = np.empty([count, states, len(columns)], np.float32)
 
-    def add(self, episodes: Episodes, generator: np.random.Generator) -> IntArray:
+    def add(
+        self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
+    ) -> IntArray:
         """Copies episodes into the store and returns their slots.
 
         Slots are filled in order. What no longer fits overwrites: with `random` uniformly chosen
         filled slots, with replacement, as in OpenAI Baselines' HER; with `oldest` a ring.
+
+        Args:
+            episodes: To store.
+            generator: Chooses what is overwritten.
+            priority: Of each episode, [E], where episodes are drawn by priority.
         """
         rows = _named(episodes)
+        if priority is not None:
+            rows["priority"] = priority
         slots = self._slots(len(episodes.length), generator)
         self.put(slots, rows)
         return slots
@@ -126,34 +140,43 @@ class ReplayBuffer:
         self._seed = seed
         self._unsaved: dict[int, list[IntArray]] = {worker: [] for worker in shards}
 
-    def add(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Stores fresh episodes of each worker."""
+    def add(
+        self,
+        episodes: Mapping[int, Episodes],
+        cycle: int,
+        priorities: Mapping[int, Array] | None = None,
+    ) -> None:
+        """Stores fresh episodes of each worker, with their priorities [E] if they have any."""
         for worker, shard in self.shards.items():
             generator = stream(self._seed, "replay/overwrite", worker, cycle)
-            self._unsaved[worker].append(shard.add(episodes[worker], generator))
+            priority = priorities[worker] if priorities else None
+            self._unsaved[worker].append(shard.add(episodes[worker], generator, priority))
 
-    def sample_transitions(
-        self, updates: int, cycle: int, purpose: str = "replay/transitions"
-    ) -> Transition:
+    def sample_transitions(self, updates: int, cycle: int, purpose: str = LEARNING) -> Transition:
         """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...].
 
-        Episodes are uniform with replacement, then times uniform within the episode. Every task
-        reward is recomputed under the goal that the transition ends up with.
+        Episodes are drawn with replacement, uniformly or, for `LEARNING`, by the rank of their
+        priority if they have one, then times uniformly within the episode. Every task reward is
+        recomputed under the goal that the transition ends up with.
         """
         shape = (updates, self._config.batch_size)
-        batches = [
-            self._sample(
-                shard.arrays, shard.size, shape, stream(self._seed, purpose, worker, cycle)
-            )
-            for worker, shard in self.shards.items()
-        ]
+        batches = []
+        for worker, shard in self.shards.items():
+            generator = stream(self._seed, purpose, worker, cycle)
+            if purpose == LEARNING and "priority" in shard.arrays:
+                chances = draw_probabilities(shard.arrays["priority"][: shard.size])
+                episode = generator.choice(shard.size, size=shape, p=chances)
+            else:
+                episode = generator.integers(shard.size, size=shape)
+            batches.append(self._sample(shard.arrays, episode, generator))
         return Transition(*(np.stack(fields, axis=1) for fields in zip(*batches, strict=True)))
 
     def sample_fresh(self, episodes: Episodes, worker: int, cycle: int) -> Transition:
         """Draws as many transitions from fresh episodes as they hold steps, shape [E * T, ...]."""
         count = episodes.action.shape[0] * episodes.action.shape[1]
         generator = stream(self._seed, "replay/fresh", worker, cycle)
-        return self._sample(_named(episodes), len(episodes.length), (count,), generator)
+        episode = generator.integers(len(episodes.length), size=count)
+        return self._sample(_named(episodes), episode, generator)
 
     def sample_trajectories(self, updates: int, count: int, cycle: int) -> tuple[Array, IntArray]:
         """Draws whole trajectories of the kept columns with their lengths.
@@ -191,12 +214,12 @@ class ReplayBuffer:
     def _sample(
         self,
         arrays: Mapping[str, np.ndarray],
-        size: int,
-        shape: tuple[int, ...],
+        episode: IntArray,
         generator: np.random.Generator,
     ) -> Transition:
+        """Draws a step of each given episode, [...]."""
+        shape = episode.shape
         states = arrays["observation"].shape[1]
-        episode = generator.integers(size, size=shape)
         length = arrays["length"][episode]
         time = (generator.random(shape) * length).astype(np.int64)
         relabelled, chosen = choose_goals(time, length, self._config, generator)

@@ -13,6 +13,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import RewardTerm
+from music_tf.intrinsic.joint_motion import JointMotion
 from music_tf.intrinsic.music import Music
 from music_tf.intrinsic.skill import Skill
 from music_tf.intrinsic.task import TaskReward
@@ -103,7 +104,7 @@ def split_of(config: Config, spec: EnvSpec, info: EnvironmentInfo) -> SplitSpec 
     return split
 
 
-def _music(config: Config, envs: LockstepEnvs) -> Music:
+def _needed_split(config: Config, envs: LockstepEnvs) -> SplitSpec:
     split = split_of(config, envs.spec, envs.info)
     if split is None:
         reason = envs.info.why_no_split or (
@@ -113,9 +114,18 @@ def _music(config: Config, envs: LockstepEnvs) -> Music:
         raise UsageError(
             f"{config.env_id}: {reason}\nfor example: --music.agent 0 1 2 --music.surrounding 3 4 5"
         )
+    return split
+
+
+def _music(config: Config, envs: LockstepEnvs) -> Music:
+    split = _needed_split(config, envs)
     gain = envs.info.music_gain if config.music.gain is None else config.music.gain
     scale = _input_scale(config, envs, split) if config.music.normalize_inputs else None
     return Music(config.music, gain, split, scale, config.seed)
+
+
+def _joint_motion(config: Config, envs: LockstepEnvs) -> JointMotion:
+    return JointMotion(config.joint_motion, _needed_split(config, envs))
 
 
 def _skill(config: Config, envs: LockstepEnvs) -> Skill:
@@ -131,6 +141,7 @@ def _task(config: Config, envs: LockstepEnvs) -> TaskReward:
 _TERMS: Mapping[str, Callable[[Config, LockstepEnvs], RewardTerm]] = {
     "task": _task,
     "music": _music,
+    "joint_motion": _joint_motion,
     "skill": _skill,
 }
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from music_tf.rollout import Policy
 from music_tf.training.comparison import compare
 from music_tf.training.durable import replace_file
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
+from music_tf.training.heritage import Heritage, inherit
 from music_tf.training.progress import Progress
 from music_tf.training.provenance import provenance
 from music_tf.training.trainer import Trainer
@@ -163,6 +164,23 @@ def describe(loaded: LoadedRun) -> str:
         f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}, seed {stored.config.seed}, "
         f"epoch {loaded.epoch}, {loaded.env_steps:,} steps"
     )
+
+
+def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage:
+    """Returns what a run of this configuration takes over, tried on a few environments.
+
+    Raises:
+        UsageError: Nothing is there, or it does not fit; the text names the part.
+        EnvironmentFault: Whatever is there is damaged, or the environment cannot be created.
+    """
+    trainer = Trainer(_smaller(config, 1), Communicator(alone=True))
+    try:
+        own = {n: array for n, array in trainer.arrays().items() if not n.startswith("adam_")}
+        heritage = inherit(own, source, parts, config)
+        trainer.start_from(heritage.arrays)
+    finally:
+        trainer.envs.close()
+    return heritage
 
 
 def _smaller(config: Config, environments: int) -> Config:

@@ -24,7 +24,12 @@ _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
 _EVENT_FILES = itertools.count()
 
-_REWARD_TERMS = {"task": "task reward", "music": "MUSIC reward", "skill": "skill reward"}
+_REWARD_TERMS = {
+    "task": "task reward",
+    "music": "MUSIC reward",
+    "joint_motion": "joint motion reward",
+    "skill": "skill reward",
+}
 _STATISTICS = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
 
 METRICS: dict[str, str] = {

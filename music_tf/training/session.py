@@ -10,13 +10,14 @@ from pathlib import Path
 from music_tf.compiled import limit_threads
 from music_tf.config.parse import TrainCommand
 from music_tf.config.schema import Config
-from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.config.stored import StoredRun, read_run, run_to_json
 from music_tf.config.threads import threads_per_rank
 from music_tf.distributed import Communicator
-from music_tf.errors import NumbersFault, Stopped
+from music_tf.errors import NumbersFault, Stopped, UsageError
 from music_tf.signals import stop_requested
 from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.comparison import compare
+from music_tf.training.heritage import Heritage
 from music_tf.training.metrics import METRICS, MetricsWriter
 from music_tf.training.progress import Progress
 from music_tf.training.run_directory import RunDirectory, open_run
@@ -34,8 +35,16 @@ COMPACT_EVERY = 20
 _LOGGER = logging.getLogger(__name__)
 
 
-def run(command: TrainCommand, comm: Communicator, path: Path) -> None:
+def run(
+    command: TrainCommand, comm: Communicator, path: Path, heritage: Heritage | None = None
+) -> None:
     """Trains as a command says, in a directory of its own; every rank must call it together.
+
+    Args:
+        command: What the user asked for.
+        comm: The ranks.
+        path: The run directory.
+        heritage: What a new run takes over from an earlier one, the same on every rank.
 
     Raises:
         UsageError: The directory or the configuration cannot be used.
@@ -44,13 +53,12 @@ def run(command: TrainCommand, comm: Communicator, path: Path) -> None:
         Stopped: A signal asked for it; everything is saved and can be resumed.
     """
     limit_threads(threads_per_rank(command.config, comm.size))
-    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
     comm.local_workers(command.config.workers)
-    directory = open_run(path, run_to_json(stored), command.resume, comm)
+    directory = open_run(path, run_to_json(_stored(command, heritage)), command.resume, comm)
     speaker = f"music-tf: rank {comm.rank}"
     try:
         with watching(command.config.hang_after, speaker, directory.log):
-            Session(command, comm, directory).run()
+            Session(command, comm, directory, heritage).run()
     finally:
         directory.close()
 
@@ -58,9 +66,16 @@ def run(command: TrainCommand, comm: Communicator, path: Path) -> None:
 class Session:
     """One job's part of a run: what it shows, writes and saves around the trainer."""
 
-    def __init__(self, command: TrainCommand, comm: Communicator, directory: RunDirectory) -> None:
-        """Builds the trainer and brings it to where the run was left."""
+    def __init__(
+        self,
+        command: TrainCommand,
+        comm: Communicator,
+        directory: RunDirectory,
+        heritage: Heritage | None = None,
+    ) -> None:
+        """Builds the trainer and brings it to where the run was left, or to where it starts."""
         self._command = command
+        self._stored = _stored(command, heritage)
         self._config = command.config
         self._comm = comm
         self._directory = directory
@@ -73,7 +88,10 @@ class Session:
         if command.resume:
             with patience():
                 if not self._restore():
-                    _LOGGER.warning("%s: no checkpoint, starting anew", directory.checkpoints)
+                    self._begin_anew()
+        elif heritage is not None:
+            self._trainer.start_from(heritage.arrays)
+            self._save()  # from here on the source is not needed
         epoch = self._trainer.counters.epoch
         self._writer = (
             MetricsWriter(directory.path, resume_after=epoch if command.resume else None)
@@ -85,7 +103,7 @@ class Session:
         """Trains to the last epoch, or for as long as allowed, then compares and sums up."""
         trainer, config = self._trainer, self._config
         if self._writer is not None:
-            self._writer.write_text("configuration", _as_text(self._command))
+            self._writer.write_text("configuration", _as_text(self._stored))
         self._progress.start(config.epochs, trainer.counters.epoch)
         start = time.monotonic()
         before = trainer.counters.elapsed_s
@@ -167,6 +185,21 @@ class Session:
             self._trainer.replay.shards[workers[name]].restore(saved)
         return True
 
+    def _begin_anew(self) -> None:
+        """Accepts that there is nothing to resume from, unless the run needs another to start.
+
+        Raises:
+            UsageError: It does.
+        """
+        path = self._directory.path
+        source = read_run(path, self._config.env_id).init_from
+        if source is not None:
+            raise UsageError(
+                f"{path}: cut off before it had saved what it took from {source.get('run')}\n"
+                "start it anew with --init-from, in another --run-dir"
+            )
+        _LOGGER.warning("%s: no checkpoint, starting anew", self._directory.checkpoints)
+
     def _roll_back(self, fault: NumbersFault) -> None:
         """Goes back to the newest checkpoint, once in a run, with smaller steps and other draws.
 
@@ -236,8 +269,12 @@ def _worker_name(worker: int) -> str:
     return f"worker_{worker:04d}"
 
 
-def _as_text(command: TrainCommand) -> str:
-    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
+def _stored(command: TrainCommand, heritage: Heritage | None) -> StoredRun:
+    record = heritage.record if heritage else None
+    return StoredRun(command.recipe, command.preset, command.arguments, command.config, record)
+
+
+def _as_text(stored: StoredRun) -> str:
     text = json.dumps(run_to_json(stored), indent=2)
     return "\n".join(f"    {line}" for line in text.splitlines())
 

@@ -22,7 +22,7 @@ from music_tf.training.behaviour import summarize, support_lost_at, visited_cell
 from music_tf.training.evaluation import evaluate, evaluation_conditions
 from music_tf.training.policy import learned_policy
 from music_tf.training.update import Feed, Schedules, Update
-from music_tf.types import Episodes, Metrics
+from music_tf.types import Array, Episodes, Metrics
 
 _NO_ENTROPY: Schedule = ((0.0, 0.0),)
 
@@ -179,6 +179,8 @@ class Trainer:
             "log": dataclasses.asdict(self.log),
             "updates": int(self.update.step.numpy()),
             "step_scale": self.update.step_scale,
+            "goals": self.config.goals,
+            "normalize_inputs": self.config.music.normalize_inputs,
         }
 
     def load(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
@@ -188,15 +190,24 @@ class Trainer:
             ValueError: A name is missing or does not fit; the text names it.
         """
         update = self.update
-        self.load_weights(arrays)
+        self.start_from(arrays)
         update.moments.first.assign(update.layout.flatten(_group(arrays, "adam_first")))
         update.moments.second.assign(update.layout.flatten(_group(arrays, "adam_second")))
-        update.targets.assign(update.targets_layout.flatten(_group(arrays, "targets")))
         update.step.assign(int(meta["updates"]))
         update.scale_steps(float(meta["step_scale"]))
         self.counters = Counters(**meta["counters"])
         self.log = EpochLog(**meta["log"])
         self.log.cells = [(int(x), int(y)) for x, y in self.log.cells]
+
+    def start_from(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Takes over weights, targets and statistics; moments and counters stay as they are.
+
+        Raises:
+            ValueError: A name is missing, unknown, or does not fit; the text names it.
+        """
+        self.load_weights(arrays)
+        targets = self.update.targets_layout.flatten(_group(arrays, "targets"))
+        self.update.targets.assign(targets)
 
     def load_weights(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Takes over what acting needs, as `weights` or `arrays` of another trainer returned it.
@@ -264,11 +275,22 @@ class Trainer:
             worker: _rows(kept, index * config.rollouts, config.rollouts)
             for index, worker in enumerate(self._workers)
         }
-        self.replay.add(by_worker, cycle)
+        self.replay.add(by_worker, cycle, self._priorities(by_worker))
         fresh = [self.replay.sample_fresh(own, worker, cycle) for worker, own in by_worker.items()]
         self.observations.update(np.stack([batch.observation for batch in fresh]), config.workers)
         self.goals.update(np.stack([batch.desired_goal for batch in fresh]), config.workers)
         return episodes
+
+    def _priorities(self, episodes: Mapping[int, Episodes]) -> dict[int, Array] | None:
+        """Returns how much fresh episodes count, by worker; None where all count alike."""
+        if self.config.replay.priority == "uniform":
+            return None
+        (music,) = [term for term in self._terms if isinstance(term, Music)]
+        weights = self.update.layout.split(self.update.parameters)
+        return {
+            worker: music.priorities(weights, own, worker, self.counters.cycle)
+            for worker, own in episodes.items()
+        }
 
     def _learn(self) -> Metrics:
         """Takes all updates of a cycle."""

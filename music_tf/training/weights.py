@@ -1,11 +1,12 @@
 """Copies of weights without replay or counters, and reading weights out of any checkpoint."""
 
+import hashlib
 import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -26,6 +27,16 @@ from music_tf.training.state_folder import (
 
 _LOGGER = logging.getLogger(__name__)
 _REPLACED = ".replaced"
+
+
+class StoredWeights(NamedTuple):
+    """An intact checkpoint without its replay."""
+
+    folder: Path
+    sha256: str
+    """Of its manifest, which holds the digests of all else."""
+    arrays: Arrays
+    meta: dict[str, Any]
 
 
 def save_weights(
@@ -67,7 +78,13 @@ def save_weights(
 
 
 def load_weights(directory: Path) -> tuple[Arrays, dict[str, Any]]:
-    """Returns arrays and meta values of the newest intact checkpoint, without its replay.
+    """Returns arrays and meta values as `newest_weights` finds them."""
+    found = newest_weights(directory)
+    return found.arrays, found.meta
+
+
+def newest_weights(directory: Path) -> StoredWeights:
+    """Returns the newest intact checkpoint, without its replay.
 
     Args:
         directory: All checkpoints of a run, or one checkpoint, or a copy of weights.
@@ -84,8 +101,9 @@ def load_weights(directory: Path) -> tuple[Arrays, dict[str, Any]]:
     for folder in candidates:
         try:
             manifest = read_manifest(folder) if folder == directory else read_labelled(folder)
-            return read_state(folder, manifest)
-        except DamagedError as damage:
+            digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+            return StoredWeights(folder, digest, *read_state(folder, manifest))
+        except (DamagedError, OSError) as damage:  # the run may just have removed it
             damages.append(f"{folder.name}/{damage}")
             _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
     if damages:

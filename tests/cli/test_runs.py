@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from music_tf.cli.runs import find_run, link_latest, new_directory, prepare_directory
+from music_tf.cli.runs import find_run, find_source, link_latest, new_directory, prepare_directory
 from music_tf.config.parse import parse_train
 from music_tf.errors import EnvironmentFault, UsageError
 
@@ -87,3 +87,16 @@ def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path
         find_run(str(tmp_path))
     with pytest.raises(UsageError, match="''"):
         find_run("")
+
+
+def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
+    run = prepare_directory(parse_train(["sac"]))
+    (run / "config.json").touch()
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    (weights / "manifest.json").touch()
+    assert find_source("latest") == find_source(str(run)) == run / "checkpoints"
+    assert find_source(str(weights)) == weights
+    for nothing in ("", str(tmp_path), "nowhere"):
+        with pytest.raises(UsageError, match=r"--init-from: expected a run directory"):
+            find_source(nothing)

@@ -19,7 +19,12 @@ from music_tf.errors import NumbersFault
 from tests.training.small import EVERYTHING, HER, go_on, replay_state
 
 CONFIG = dataclasses.replace(
-    EVERYTHING, workers=4, cycles=1, updates=60, replay=HER.replay, epochs=1
+    EVERYTHING,
+    workers=4,
+    cycles=1,
+    updates=60,
+    replay=dataclasses.replace(HER.replay, priority="music"),
+    epochs=1,
 )
 REACH = dataclasses.replace(
     HER, env_id="music_tf/PointReach-v0", workers=4, cycles=4, updates=10, epochs=1

@@ -307,3 +307,50 @@ def test_the_initial_weights_follow_from_the_seed():
     first, same, other = (music(seed=seed).networks[0].initial for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert (first != other).any()
+
+
+def mean_priorities(term, weights, episodes, cycles=400):
+    found = [term.priorities(weights, episodes, 0, cycle) for cycle in range(cycles)]
+    return np.mean(found, axis=0)
+
+
+def test_the_priority_of_an_episode_is_the_sum_of_its_clipped_bounds():
+    term = music(pair_negatives="swap")  # gain 5000
+    weights = weights_of(term, 3)
+    episodes = carried_episodes(6, 0.5, rng(5))
+    steps = transitions(episodes.observation[None, :, 0], episodes.observation[None, :, 1])
+    bounds = []
+    for t in range(STEPS):
+        states = (episodes.observation[None, :, t], episodes.observation[None, :, t + 1])
+        steps = transitions(*states)
+        bounds.append(term.reward(weights, steps, {"swapped": tf.constant([True])})[0])
+    expected = np.clip(np.array(bounds), 0.0, 0.0002).sum(axis=0)
+    found = term.priorities(weights, episodes, 0, 0)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert 0.0 < found.max() <= STEPS / 5000 + 1e-7
+    assert found.min() >= 0.0
+
+
+def test_steps_after_the_end_of_an_episode_do_not_count():
+    term = music(pair_negatives="swap")
+    weights = weights_of(term, 3)
+    whole = carried_episodes(4, 1.0, rng(5))
+    short = whole._replace(length=np.array([0, 20, 30, STEPS]))
+    found = term.priorities(weights, short, 0, 0)
+    assert found[0] == 0.0
+    assert found[3] == term.priorities(weights, whole, 0, 0)[3]
+    assert (found[:3] < term.priorities(weights, whole, 0, 0)[:3]).all()
+
+
+def test_each_step_has_a_coin_that_the_episodes_of_a_worker_share():
+    term, swapping = music(pair_negatives="random"), music(pair_negatives="swap")
+    weights = weights_of(term, 3)
+    episodes = carried_episodes(3, 1.0, rng(5))
+    whole = swapping.priorities(weights, episodes, 0, 0)
+    # an identity permutation pays nothing, so half of the steps are left on average
+    assert mean_priorities(term, weights, episodes) / whole == pytest.approx([0.5] * 3, abs=0.05)
+    twice = [term.priorities(weights, episodes, 0, 7) for _ in range(2)]
+    np.testing.assert_array_equal(*twice)
+    assert (twice[0] != term.priorities(weights, episodes, 1, 7)).any()
+    alike = episodes._replace(observation=np.repeat(episodes.observation[:1], 3, axis=0))
+    assert len(set(term.priorities(weights, alike, 0, 7).tolist())) == 1

@@ -10,7 +10,20 @@ from music_tf.config.schema import DdpgConfig, SacConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 
-NAMES = ("ddpg", "ddpg_her", "ddpg_her_fast", "ddpg_music", "sac", "sac_her", "sac_music")
+BASES = ("ddpg", "ddpg_her", "ddpg_her_fast", "ddpg_music", "sac", "sac_her", "sac_music")
+VARIANTS = tuple(
+    f"{learner}_music_{variant}{her}"
+    for learner in ("ddpg", "sac")
+    for variant in ("finetune", "prioritized", "reward")
+    for her in ("", "_her")
+)
+NAMES = (
+    *BASES,
+    *VARIANTS,
+    "ddpg_music_transfer",
+    "ddpg_music_frozen",
+    "ddpg_joint_motion",
+)
 
 
 def test_every_file_is_a_recipe():
@@ -33,6 +46,7 @@ def test_the_paper_preset_has_the_published_sizes(name):
     assert sizes == (16, 2, 50, 40, 50)
     assert config.replay.batch_size == 256
     assert config.music.trajectories == (32 if name == "ddpg_her_fast" else 256)
+    assert config.music.pair_negatives == ("swap" if name == "ddpg_her_fast" else "random")
     assert (config.agent.polyak, config.agent.polyak_every) == (0.95, "cycle")
     assert config.agent.actor_learning_rate == config.agent.critic_learning_rate == 1e-3
 
@@ -153,3 +167,68 @@ def test_the_fast_recipe_only_reaches_where_nothing_can_be_moved():
     config = recipes.resolve("ddpg_her_fast", env_id="FetchReach-v4")
     assert config.rewards == ("task",)
     assert schedule_value(config.task.weight, 0) == 1.0
+
+
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_is_its_baseline_with_what_music_gives(name, preset):
+    learner, _, variant, *her = name.split("_")
+    base = recipes.resolve("_".join([learner, *her]), preset)
+    config = recipes.resolve(name, preset)
+    fields = {"rewards": base.rewards, "music": base.music, "replay": base.replay}
+    if variant == "finetune":
+        fields = {}
+        entropy = 0.5 if name == "sac_music_finetune" else 0.2  # the release's, on fine-tuning
+        if learner == "sac":
+            assert schedule_value(config.agent.entropy_weight, 10) == entropy
+            fields = {"agent": base.agent}
+    assert dataclasses.replace(config, **fields) == base
+    assert recipes.source(name, preset).recipe == f"{learner}_music"
+
+
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+@pytest.mark.parametrize("name", [name for name in VARIANTS if "finetune" not in name])
+def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
+    config = recipes.resolve(name, preset, "FetchPush-v4")
+    music = recipes.resolve("ddpg_music", preset, "FetchPush-v4").music
+    assert (config.rewards, config.goals) == (("task", "music"), "environment")
+    assert not config.music.train
+    by_priority = "prioritized" in name
+    assert schedule_value(config.music.weight, 10) == (0.0 if by_priority else 1.0)
+    assert config.replay.priority == ("music" if by_priority else "uniform")
+    assert dataclasses.replace(config.music, train=True, weight=music.weight) == music
+    assert recipes.source(name, preset).parts == ("statistics",)
+
+
+def test_fine_tuning_starts_from_policy_critic_and_targets():
+    released = ("actor", "critic", "targets")
+    for name in ("ddpg_music_finetune", "sac_music_finetune", "ddpg_music_finetune_her"):
+        assert recipes.source(name, "paper").parts == released
+        assert recipes.source(name, "laptop").parts == (*released, "normalizer")
+    # sac_her has two critics, sac_music one
+    assert recipes.source("sac_music_finetune_her").parts == ("actor", "normalizer")
+
+
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+def test_the_slide_halves_the_added_reward_and_keeps_its_entropy_scale(preset):
+    for name in ("ddpg_music_reward", "sac_music_reward", "ddpg_music_transfer"):
+        config = recipes.resolve(name, preset, "FetchSlide-v4")
+        assert schedule_value(config.music.weight, 10) == 0.5
+    for name in ("sac_music_finetune", "sac_music_prioritized", "sac_music_reward"):
+        assert recipes.resolve(name, preset, "FetchSlide-v4").agent.entropy_scale == 0.03
+
+
+def test_transfer_takes_its_reward_from_picking_and_placing():
+    assert recipes.resolve("ddpg_music_transfer") == recipes.resolve("ddpg_music_reward")
+    source = recipes.source("ddpg_music_transfer")
+    assert (source.recipe, source.parts) == ("ddpg_music", ("statistics",))
+    assert source.env_id == "FetchPickAndPlace-v4"
+
+
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "FetchPickAndPlace-v4", "FetchSlide-v4"])
+def test_the_frozen_control_is_music_that_does_not_learn(preset, env_id):
+    frozen = recipes.resolve("ddpg_music_frozen", preset, env_id)
+    music = recipes.resolve("ddpg_music", preset, env_id)
+    assert frozen == with_fields(music, {"music.train": False})
+    assert recipes.source("ddpg_music_frozen", preset) is None

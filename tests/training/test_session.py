@@ -1,6 +1,7 @@
 import csv
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.training import session
+from music_tf.training.inspection import try_heritage
 from music_tf.training.run_directory import open_run
 from music_tf.training.weights import load_weights
 from tests.training.small import HER, MUSIC
@@ -42,7 +44,7 @@ def stop_after(monkeypatch):
     return ask
 
 
-def train(path, config=HER_RUN, resume=False):
+def train(path, config=HER_RUN, resume=False, heritage=None):
     command = TrainCommand(
         recipe="ddpg_her",
         preset="laptop",
@@ -51,11 +53,12 @@ def train(path, config=HER_RUN, resume=False):
         resume=resume,
         arguments=("ddpg_her", "--epochs", str(config.epochs)),
     )
-    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
+    record = heritage.record if heritage else None
+    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config, record)
     comm = Communicator()
     directory = open_run(path, run_to_json(stored), resume, comm)
     try:
-        session.Session(command, comm, directory).run()
+        session.Session(command, comm, directory, heritage).run()
     finally:
         directory.close()
 
@@ -282,3 +285,60 @@ def test_a_second_time_or_without_a_checkpoint_they_end_the_run(
     with pytest.raises(NumbersFault, match="non-finite"):
         train(tmp_path / "run")
     assert len(list((tmp_path / "run/checkpoints").glob("epoch_*"))) == epochs
+
+
+@pytest.fixture
+def heritage(whole):
+    return try_heritage(
+        HER_RUN, whole / "checkpoints", ("actor", "critic", "targets", "normalizer")
+    )
+
+
+def test_a_run_that_starts_from_another_saves_at_once_and_needs_it_no_more(
+    whole, tmp_path, heritage, stop_after
+):
+    straight, path = tmp_path / "straight", tmp_path / "run"
+    config = dataclasses.replace(HER_RUN, seed=3)
+    train(straight, config, heritage=heritage)
+    stop_after(1)
+    with pytest.raises(Stopped):
+        train(path, config, heritage=heritage)
+    first, meta = load_weights(path / "checkpoints" / "epoch_000000")
+    assert meta["counters"]["epoch"] == 0
+    before = weights_of(whole)
+    taken = [name for name in before if name.startswith(("targets/", "normalizer/"))]
+    for name in taken:
+        np.testing.assert_array_equal(first[name], before[name])
+    stop_after(0)
+    train(path, config, resume=True)
+    np.testing.assert_equal(weights_of(path), weights_of(straight))
+    assert rows_of(path) == rows_of(straight)
+    record = json.loads((path / "config.json").read_text())["init_from"]
+    assert record == heritage.record
+    assert record["run"] == str(whole / "checkpoints")
+    assert record["checkpoint"] == "epoch_000003"
+
+
+def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, heritage):
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(HER_RUN, epochs=1), heritage=heritage)
+    shutil.rmtree(path / "checkpoints")
+    (path / "checkpoints").mkdir()
+    with pytest.raises(UsageError, match=r"(?s)cut off before it had saved.*--init-from"):
+        train(path, HER_RUN, resume=True)
+
+
+def test_priorities_survive_a_stop(tmp_path, stop_after):
+    straight, path = tmp_path / "straight", tmp_path / "run"
+    replay = dataclasses.replace(HER.replay, priority="music")
+    config = dataclasses.replace(MUSIC, workers=1, epochs=3, updates=2, replay=replay)
+    train(straight, config)
+    stop_after(3)
+    with pytest.raises(Stopped):
+        train(path, config)
+    stop_after(0)
+    train(path, config, resume=True)
+    np.testing.assert_equal(weights_of(path), weights_of(straight))
+    assert rows_of(path) == rows_of(straight)
+    saved = list((path / "checkpoints/replay/worker_0000").glob("*/priority.npy"))
+    assert len(np.unique(np.concatenate([np.load(file) for file in saved]))) > 1

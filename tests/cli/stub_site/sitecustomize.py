@@ -7,7 +7,8 @@ import time
 import types
 
 
-def run(command, comm, directory):
+def run(command, comm, directory, heritage):
+    del heritage
     mode = os.environ["STUB_MODE"]
     fail(mode, comm.rank == comm.size - 1)
     if comm.is_root:

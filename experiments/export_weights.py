@@ -1,0 +1,31 @@
+"""Copies parts of a run into a folder of `.npy` files: `export_weights.py RUN FOLDER --parts A,B`.
+
+The folder is what `music-tf train RECIPE --init-from FOLDER` starts from.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from music_tf.cli.exits import guarded, leave
+from music_tf.cli.runs import find_run
+from music_tf.config.start import PARTS, parse_parts
+from music_tf.errors import EXIT_DONE
+
+
+def main() -> int:
+    """Writes the folder and returns 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", help="run directory, or latest")
+    parser.add_argument("folder", type=Path, help="new, or a folder of weights to replace")
+    parser.add_argument("--parts", required=True, help=f"any of {','.join(PARTS)}")
+    given = parser.parse_args()
+    from music_tf.training.heritage import export_weights  # noqa: PLC0415 - numpy
+
+    export_weights(find_run(given.run) / "checkpoints", given.folder, parse_parts(given.parts))
+    sys.stdout.write(f"{given.folder}\n")
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    leave(guarded(main))

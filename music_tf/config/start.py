@@ -1,0 +1,89 @@
+"""Starting from another run: which of its parts a new run takes over."""
+
+from typing import NamedTuple
+
+from music_tf.config.names import suggestion
+from music_tf.config.tokens import Words
+from music_tf.errors import UsageError
+
+PARTS = ("actor", "critic", "targets", "statistics", "discriminator", "normalizer")
+"""Networks by name, their slowly moving copies, and the running means and deviations."""
+
+
+class Source(NamedTuple):
+    """The earlier run that a recipe cannot do without."""
+
+    recipe: str
+    """What trains one."""
+    parts: tuple[str, ...]
+    """What is taken over from it unless the user says otherwise."""
+    env_id: str = ""
+    """Where it is trained; empty: in the environment of the run itself."""
+
+
+class Start(NamedTuple):
+    """What the user asked a run to start from."""
+
+    path: str
+    """A run directory or a folder of weights, as typed."""
+    parts: tuple[str, ...]
+
+
+def asked_start(words: Words, source: Source | None) -> Start | None:
+    """Returns what a command line says about the start, None where it says nothing.
+
+    Args:
+        words: The command line.
+        source: What the recipe needs, if anything.
+
+    Raises:
+        UsageError: Parts are unknown, or one of the options lacks the other.
+    """
+    if "init_from" not in words.options:
+        if "parts" in words.options:
+            raise UsageError("--parts: needs --init-from RUN, the run that they come from")
+        return None
+    if "parts" in words.options:
+        parts = parse_parts(words.options["parts"][0])
+    elif source is not None:
+        parts = source.parts
+    else:
+        raise UsageError(
+            f"--init-from: say which parts to take over, any of {','.join(PARTS)}\n"
+            "for example: --parts actor,normalizer"
+        )
+    return Start(words.options["init_from"][0], parts)
+
+
+def parse_parts(text: str) -> tuple[str, ...]:
+    """Returns the parts of a list such as `actor,critic`, each once.
+
+    Raises:
+        UsageError: One of them is unknown, or there is none.
+    """
+    parts = tuple(dict.fromkeys(text.split(",")))
+    for part in parts:
+        if part not in PARTS:
+            raise UsageError(
+                f"--parts: expected any of {','.join(PARTS)}, got {part[:80]!r}"
+                + suggestion(part, PARTS)
+            )
+    return parts
+
+
+def missing_start(recipe: str, source: Source, env_id: str, options: str) -> UsageError:
+    """Returns the fault of a recipe that was started without the run that it needs.
+
+    Args:
+        recipe: Its name.
+        source: What it needs.
+        env_id: The environment of the run.
+        options: What else both commands need, each option with a space in front.
+    """
+    trained_on = source.env_id or env_id
+    return UsageError(
+        f"{recipe} starts from a run of {source.recipe}: --init-from RUN is missing\n"
+        f"first: music-tf train {source.recipe} --env-id {trained_on}{options}\n"
+        f"then:  music-tf train {recipe} --env-id {env_id}{options} --init-from latest\n"
+        f"it takes over --parts {','.join(source.parts)}, unless you type others"
+    )

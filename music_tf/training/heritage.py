@@ -1,0 +1,143 @@
+"""What a run takes over from an earlier one: networks, targets, running statistics.
+
+A source is a run, of which the newest intact checkpoint counts, or a folder of weights, which is
+a checkpoint that holds nothing else and may leave out parts. Names, shapes and types must be
+those of the new run.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_tf.config.schema import Config
+from music_tf.config.start import PARTS
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.training.manifest import MANIFEST
+from music_tf.training.state_folder import Arrays
+from music_tf.training.weights import StoredWeights, newest_weights, save_weights
+
+_PREFIXES = {
+    "actor": "parameters/actor/",
+    "critic": "parameters/critic_",
+    "targets": "targets/",
+    "statistics": "parameters/statistics/",
+    "discriminator": "parameters/discriminator/",
+    "normalizer": "normalizer/",
+}
+_GOAL_STATISTICS = "normalizer/goal"
+_FACTS = ("goals", "normalize_inputs", "counters")
+
+
+class Heritage(NamedTuple):
+    """What a new run starts with, and where it comes from."""
+
+    arrays: Arrays
+    """All of its weights, targets and statistics, whoever they come from."""
+    record: dict[str, Any]
+    """For `config.json`: run, checkpoint, sha256 of its manifest, and parts."""
+
+
+def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> Heritage:
+    """Returns what a run starts with that takes over parts of an earlier one.
+
+    Targets that are not among the parts are copies of the networks that they follow. Statistics
+    of goals are left behind where the source knew zero goals only: under them any real goal lies
+    beyond all bounds.
+
+    Args:
+        own: Weights, targets and statistics of the new run as it would start by itself.
+        source: The checkpoints of a run, or a folder of weights.
+        parts: Names out of `PARTS`.
+        config: Of the new run.
+
+    Raises:
+        UsageError: There is nothing at the source, or a part of it does not fit.
+        EnvironmentFault: Whatever is there is damaged.
+    """
+    stored = newest_weights(source)
+    if "statistics" in parts:
+        _check_inputs(stored, config)
+    arrays = dict(own)
+    for part in parts:
+        arrays |= _taken(part, own, stored)
+    if "targets" not in parts:
+        followed = [name for name in own if name.startswith("targets/")]
+        arrays |= {name: arrays[name.replace("targets", "parameters", 1)] for name in followed}
+    record = {
+        "run": str(source.resolve()),
+        "checkpoint": stored.folder.name,
+        "sha256": stored.sha256,
+        "parts": list(parts),
+    }
+    return Heritage(arrays, record)
+
+
+def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
+    """Writes parts of a run's newest checkpoint as a folder that `inherit` can start from.
+
+    Args:
+        source: The checkpoints of a run.
+        folder: A new directory, or one that holds weights and is replaced.
+        parts: Names out of `PARTS`.
+
+    Raises:
+        UsageError: There is no such part, or the folder holds something else.
+        EnvironmentFault: The checkpoints are damaged, or the folder cannot be written.
+    """
+    if folder.exists() and not (folder / MANIFEST).is_file():
+        raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
+    stored = newest_weights(source)
+    arrays: Arrays = {}
+    for part in parts:
+        found = _part(part, stored.arrays)
+        if not found:
+            raise _absent(part, str(stored.folder), stored.arrays)
+        arrays |= found
+    facts = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
+    if not save_weights(folder, arrays, facts | {"exported_from": stored.sha256}):
+        raise EnvironmentFault(f"{folder}: the weights could not be written")
+
+
+def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
+    """Returns the arrays of a part after checking that they are those of this run."""
+    wanted, found = _part(part, own), _part(part, stored.arrays)
+    if part == "normalizer" and stored.meta.get("goals") != "environment":
+        wanted.pop(_GOAL_STATISTICS)
+        found.pop(_GOAL_STATISTICS, None)
+    if not wanted:
+        raise _absent(part, "this run", own)
+    if not found:
+        raise _absent(part, str(stored.folder), stored.arrays)
+    for name in sorted({**wanted, **found}):
+        expected, came = _shape(wanted, name), _shape(found, name)
+        if expected != came:
+            raise UsageError(
+                f"--parts {part}: {name.partition('/')[2]} does not fit\n"
+                f"expected {expected}, found {came} in {stored.folder}"
+            )
+    return found
+
+
+def _part(part: str, arrays: Arrays) -> Arrays:
+    prefix = _PREFIXES[part]
+    return {name: array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _shape(arrays: Mapping[str, Any], name: str) -> str:
+    if name not in arrays:
+        return "no such weight"
+    return f"{arrays[name].dtype} {arrays[name].shape}"
+
+
+def _absent(part: str, where: str, arrays: Arrays) -> UsageError:
+    present = [name for name in PARTS if _part(name, arrays)]
+    return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
+
+
+def _check_inputs(stored: StoredWeights, config: Config) -> None:
+    """Refuses a network whose inputs were scaled: by what, no checkpoint says."""
+    if config.music.normalize_inputs or stored.meta.get("normalize_inputs"):
+        raise UsageError(
+            "--parts statistics: cannot be taken over where --music.normalize-inputs is True, in "
+            "this run or the other\neach run measures a scale of its own, and it is not stored"
+        )

@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from music_tf import recipes
+from music_tf.config.help import train_help
+from music_tf.config.parse import parse_train
+from music_tf.config.start import PARTS, Start
+from music_tf.config.stored import StoredRun, read_run, run_to_json
+from music_tf.errors import UsageError
+
+NEEDY = [name for name in recipes.names() if recipes.source(name)]
+
+
+def refusal(*arguments):
+    with pytest.raises(UsageError) as caught:
+        parse_train(arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("recipe", NEEDY)
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset):
+    text = refusal(recipe, "--preset", preset, "--env-id", "FetchSlide-v4")
+    needed = recipes.source(recipe, preset)
+    first, then = (line.split("music-tf ")[1].split() for line in text.splitlines()[1:3])
+    assert f"--parts {','.join(needed.parts)}" in text
+    before = parse_train(first[1:])
+    assert (before.recipe, before.preset) == (needed.recipe, preset)
+    assert before.config.env_id == (needed.env_id or "FetchSlide-v4")
+    again = parse_train(then[1:])
+    assert (again.recipe, again.preset) == (recipe, preset)
+    assert again.config.env_id == "FetchSlide-v4"
+    assert again.start == Start("latest", needed.parts)
+
+
+def test_the_user_may_choose_other_parts():
+    command = parse_train(
+        ["ddpg_music_finetune", "--init-from", "a/run", "--parts", "actor,critic"]
+    )
+    assert command.start == Start("a/run", ("actor", "critic"))
+
+
+def test_any_recipe_can_start_from_a_run():
+    command = parse_train(["ddpg_her", "--init-from=a/run", "--parts=normalizer,actor,actor"])
+    assert command.start == Start("a/run", ("normalizer", "actor"))
+    assert parse_train(["ddpg_her"]).start is None
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--init-from", "run"), "say which parts"),
+        (("--parts", "actor"), "--init-from RUN"),
+        (("--init-from", "run", "--parts", "acto"), "did you mean actor"),
+        (("--init-from", "run", "--parts", "actor,"), "got ''"),
+        (("--init-from", "run", "--parts", ""), "got ''"),
+        (("--init-from", "run", "--parts", "actor, critic"), "got ' critic'"),
+        (("--init-from",), "expected a value"),
+    ],
+)
+def test_what_does_not_say_what_to_take_from_where_is_refused(options, part):
+    text = refusal("ddpg", *options)
+    assert part in text
+    assert len(text.splitlines()) <= 10
+
+
+def test_a_resumed_run_needs_no_source_and_takes_none(tmp_path):
+    config = recipes.resolve("ddpg_music_finetune")
+    record = {"run": "/somewhere", "checkpoint": "epoch_000003", "sha256": "0", "parts": ["actor"]}
+    run = StoredRun("ddpg_music_finetune", "laptop", (), config, record)
+    (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
+    assert read_run(tmp_path) == run
+    command = parse_train(["--run-dir", str(tmp_path), "--resume"])
+    assert (command.start, command.config) == (None, config)
+    text = refusal("--run-dir", str(tmp_path), "--resume", "--init-from", "latest")
+    assert "leave out --init-from" in text
+
+
+@pytest.mark.parametrize("value", ['"text"', "3", "[]"])
+def test_a_record_of_another_kind_is_refused(tmp_path, value):
+    run = StoredRun("ddpg", "laptop", (), recipes.resolve("ddpg"))
+    text = json.dumps(run_to_json(run)).replace('"init_from": null', f'"init_from": {value}')
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UsageError, match="init_from"):
+        read_run(tmp_path)
+
+
+def test_the_help_of_a_recipe_says_what_it_starts_from():
+    text = train_help(["ddpg_music_reward", "--help"])
+    assert "needs --init-from, a run of ddpg_music; takes over statistics\n" in text
+    assert "needs --init-from" not in train_help(["ddpg_her", "--help"])
+
+
+def test_recipes_name_parts_that_exist():
+    for name in NEEDY:
+        for preset in recipes.PRESETS:
+            assert set(recipes.source(name, preset).parts) <= set(PARTS)

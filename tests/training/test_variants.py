@@ -1,0 +1,97 @@
+"""Each recipe that builds on MUSIC, from the command line to its summary, on a toy."""
+
+import json
+
+import numpy as np
+import pytest
+
+from music_tf import recipes
+from music_tf.cli.runs import find_source
+from music_tf.config.parse import parse_train
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.distributed import Communicator
+from music_tf.training import session
+from music_tf.training.inspection import try_heritage
+from music_tf.training.run_directory import open_run
+from music_tf.training.weights import load_weights
+
+WORDS = """
+--env-id music_tf/PointPush-v0 --epochs 1 --cycles 2 --updates 3 --workers 2 --rollouts 2
+--agent.hidden-sizes 16 16 --music.hidden-size 16 --music.trajectories 8 --replay.batch-size 16
+--evaluation.episodes 4
+"""
+SMALL = tuple(WORDS.split())
+STARTED = [name for name in recipes.names() if recipes.source(name)]
+CONTROLS = ["ddpg_music_frozen", "ddpg_joint_motion"]
+
+
+def train(path, recipe, *words):
+    """Trains as `music-tf train RECIPE --run-dir PATH ...` does, but for its exit."""
+    command = parse_train([recipe, *SMALL, "--run-dir", str(path), *words])
+    heritage = None
+    if command.start:
+        heritage = try_heritage(
+            command.config, find_source(command.start.path), command.start.parts
+        )
+    record = heritage.record if heritage else None
+    stored = StoredRun(recipe, command.preset, command.arguments, command.config, record)
+    comm = Communicator()
+    directory = open_run(path, run_to_json(stored), False, comm)
+    try:
+        session.Session(command, comm, directory, heritage).run()
+    finally:
+        directory.close()
+    return load_weights(path / "checkpoints")[0]
+
+
+@pytest.fixture(autouse=True)
+def few_episodes(monkeypatch):
+    compare = session.compare
+    monkeypatch.setattr(session, "compare", lambda trainer, comm: compare(trainer, comm, 4))
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A run and its weights for each recipe that others start from."""
+    folder = tmp_path_factory.mktemp("sources")
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "compare", lambda trainer, comm: {})
+        for recipe in ("ddpg_music", "sac_music"):
+            found[recipe] = (folder / recipe, train(folder / recipe, recipe))
+    return found
+
+
+def moved(before, after, part):
+    names = [name for name in after if name.startswith(f"parameters/{part}/")]
+    assert names
+    return any((after[name] != before[name]).any() for name in names)
+
+
+@pytest.mark.parametrize("recipe", STARTED)
+def test_a_recipe_learns_from_where_another_run_ended(recipe, sources, tmp_path):
+    needed = recipes.source(recipe)
+    source, before = sources[needed.recipe]
+    after = train(tmp_path / "run", recipe, "--init-from", str(source))
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert (summary["updates"], summary["env_steps"]) == (6, 240)
+    assert "eval/success_rate" in summary["metrics"]
+    first = load_weights(tmp_path / "run/checkpoints/epoch_000000")[0]
+    for part in {"actor", "statistics"} & set(needed.parts):
+        assert not moved(before, first, part)
+    assert moved(first, after, "actor")
+    if "statistics" in needed.parts:
+        assert not moved(before, after, "statistics")
+    paid = "reward/music_mean" in summary["metrics"]
+    assert paid == ("music_reward" in recipe or "transfer" in recipe)
+
+
+@pytest.mark.parametrize("recipe", CONTROLS)
+def test_a_control_learns_without_a_task_and_without_a_network(recipe, tmp_path):
+    after = train(tmp_path / "run", recipe)
+    metrics = json.loads((tmp_path / "run/summary.json").read_text())["metrics"]
+    assert "eval/success_rate" not in metrics
+    assert "music/bound" not in metrics
+    reward = "joint_motion" if recipe == "ddpg_joint_motion" else "music"
+    assert 0.0 <= metrics[f"reward/{reward}_mean"] <= 1.0
+    assert all(np.isfinite(array).all() for array in after.values())
