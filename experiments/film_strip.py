@@ -1,4 +1,4 @@
-"""Draws one evaluation episode of a run as a row of pictures: `film_strip.py RUN FILE.png`."""
+"""Draws an evaluation episode as pictures, a row a skill: `film_strip.py RUN FILE.png`."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, help="the .png to write")
     parser.add_argument("--episode", type=int, default=1, help="which, from 1 (default 1)")
     parser.add_argument("--frames", type=int, default=6, help="how many pictures (default 6)")
-    parser.add_argument("--skill", type=int, default=0, help="which skill, from 0 (default 0)")
+    parser.add_argument("--skill", type=int, help="one skill, from 0 (default: a row for each)")
     parser.add_argument("--env-id", help="repeats module:Id of your own environment")
     given = parser.parse_args()
     run = find_run(given.run)

@@ -102,6 +102,31 @@ def test_zero_goals_are_stored_and_are_what_success_is_measured_by():
     assert (played.reward[~played.success] == -1.0).all()
 
 
+def skills_drawn(draws, **options):
+    sampler = GoalsAndSkills(3, zero_goals=True, skills=5, **options)
+    generator = np.random.default_rng(0)
+    drawn = [sampler.begin_episodes(generator, 4).skills for _ in range(draws)]
+    return np.concatenate(drawn)
+
+
+def test_skills_are_drawn_with_equal_chances():
+    drawn = skills_drawn(250)
+    assert (drawn.sum(axis=1) == 1.0).all()
+    # chi-square with 4 degrees of freedom is above 18.5 once in a thousand times
+    counts = drawn.sum(axis=0)
+    assert counts.sum() == 1000
+    assert ((counts - 200.0) ** 2 / 200.0).sum() < 18.5
+
+
+def test_a_pinned_skill_acts_in_every_episode_and_changes_no_other_draw():
+    assert (skills_drawn(10, pinned=3).argmax(axis=1) == 3).all()
+    free, pinned = (
+        GoalsAndSkills(3, True, 5, pin).begin_episodes(np.random.default_rng(1), 6)
+        for pin in (None, 3)
+    )
+    np.testing.assert_array_equal(free.seeds, pinned.seeds)
+
+
 def test_on_fetch_zero_goals_are_never_reached():
     drawn = GoalsAndSkills(3, zero_goals=True, skills=1).begin_episodes(np.random.default_rng(0), 1)
     played = play(LockstepEnvs("FetchPush-v4", 1), constant(1.0, 0, 0, 0), drawn, None)

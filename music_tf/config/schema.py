@@ -238,9 +238,9 @@ class SkillConfig:
     """Log-likelihood of the active skill given the surrounding state (arXiv:1802.06070)."""
 
     scale: float = 0.5
-    """Factor on log q(z | s) before clipping, in [0, 1e9]."""
+    """Factor on the reward before clipping, in [0, 1e9]."""
     clip: tuple[float, float] = (-1.0, 0.0)
-    """Bounds of the scaled log-likelihood."""
+    """Bounds of the scaled reward."""
     shift: float = 0.0
     """Added after clipping, in [-1e9, 1e9]."""
     weight: Schedule = ((0.0, 1.0),)
@@ -249,6 +249,11 @@ class SkillConfig:
     """Whether the discriminator looks at the state before the action (as released) or after."""
     subtract_prior: bool = False
     """Adds log K, so that guessing is worth zero, as in the DIAYN paper."""
+    components: tuple[int, ...] = ()
+    """Observation components that the discriminator sees; empty: the surroundings, or the whole
+    observation where the environment has none."""
+    normalize_inputs: bool = False
+    """Feeds the discriminator normalised instead of raw components."""
     train: bool = True
     """False leaves the discriminator as it starts."""
     hidden_sizes: tuple[int, ...] = (128, 128, 128)
@@ -373,6 +378,8 @@ class Config:
     """Terms that are summed into the reward."""
     skills: int = 1
     """Number of discrete skills K, in 1..4096; the policy sees a one-hot vector of this size."""
+    pinned_skill: int | None = None
+    """The skill that acts in every episode, in 0..K - 1; unset: each drawn with equal chance."""
     lost_object: Literal["continue", "absorb"] = "continue"
     """What learning makes of an object that has left its support: the episode goes on, or it is
     cut there and every reward term counts as paying its lowest value for ever after. Needs an
@@ -413,8 +420,11 @@ class Config:
         )
         if self.exploration.sample and not isinstance(self.agent, SacConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
-        if "skill" in self.rewards and self.skills < 2:  # noqa: PLR2004
-            raise UsageError(f"skills: the skill reward needs at least 2, got {self.skills}")
+        if self.pinned_skill is not None:
+            _in_range("pinned_skill", self.pinned_skill, 0, self.skills - 1)
+        if "skill" in self.rewards and len(self.acting_skills) < 2:  # noqa: PLR2004
+            given = f"skills {self.skills} and pinned_skill {self.pinned_skill}"
+            raise UsageError(f"skills: the skill reward needs at least 2 that act, got {given}")
         if self.replay.priority == "music" and (
             "music" not in self.rewards or self.music.gain == 0
         ):
@@ -422,3 +432,8 @@ class Config:
                 "replay.priority: 'music' needs the reward music and a gain above 0; a reward that "
                 "shall only measure gets --music.weight 0 0"
             )
+
+    @property
+    def acting_skills(self) -> tuple[int, ...]:
+        """The skills that training and evaluation follow."""
+        return tuple(range(self.skills)) if self.pinned_skill is None else (self.pinned_skill,)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from music_tf.config.schema import Schedule
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.types import Transition
+from music_tf.types import Episodes, Metrics, Transition
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 Feed: TypeAlias = Mapping[str, tf.Tensor]
@@ -37,9 +37,15 @@ class Mixing(NamedTuple):
         return schedule_value(self.weight, epoch) == 0.0 and not any(later)
 
     @property
+    def range(self) -> tuple[float, float]:
+        """Lowest and highest value before it is weighted."""
+        low, high = self.clip
+        return (low + self.shift, high + self.shift) if self.scale else (0.0, 0.0)
+
+    @property
     def lowest(self) -> float:
         """Lowest value before it is weighted."""
-        return self.clip[0] + self.shift if self.scale else 0.0
+        return self.range[0]
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -83,6 +89,12 @@ class RewardTerm(Protocol):
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns one loss and the metrics of each worker, each [W]; zero where nothing learns."""
+
+    def steady_feed(self, workers: int) -> Feed:
+        """Returns what `reward` needs where nothing may be left to chance, each [W]."""
+
+    def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
+        """Returns what the term's networks make of episodes that they never learned from."""
 
 
 def schedule_value(schedule: Schedule, epoch: float) -> float:

@@ -13,7 +13,7 @@ from music_tf.networks.parameters import Network
 from music_tf.networks.two_layers import two_layers
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.types import Array, Episodes, IntArray, SplitSpec, Transition
+from music_tf.types import Array, Episodes, IntArray, Metrics, SplitSpec, Transition
 
 
 class Music:
@@ -138,14 +138,13 @@ class Music:
         bound = self._bound(weights, feed)
         return -bound, {"music/bound": bound}
 
-    def heldout_bound(self, weights: Weights, observation: Array, length: IntArray) -> float:
-        """Returns the mean bound, in nats, over trajectories that were never learned from.
+    def steady_feed(self, workers: int) -> Feed:
+        """Always swaps: the other side of the coin pays nothing, whatever is done."""
+        return {"swapped": tf.fill([workers], True)}
 
-        Args:
-            weights: Of the statistics network.
-            observation: Whole episodes, [E, T + 1, O].
-            length: Their steps, [E].
-        """
+    def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
+        """Returns the mean bound over whole trajectories, in nats."""
+        observation, length = episodes.observation, episodes.length
         columns = observation[None, :, :, self._columns]
         order = self._permutations(0, 0, length[None], observation.shape[1])
         surrounding = columns[..., self._agent_dim :]
@@ -155,7 +154,8 @@ class Music:
             "shuffled": _reordered(surrounding, order),
             "valid": valid[None].astype(np.float32),
         }
-        return float(self._bound(weights, tf.nest.map_structure(tf.convert_to_tensor, feed))[0])
+        tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
+        return {"music/bound_heldout": float(self._bound(weights, tensors)[0])}
 
     def _bound(self, weights: Weights, feed: Feed) -> tf.Tensor:
         """Returns the mean bound over trajectories, in nats, [W]."""

@@ -2,42 +2,55 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from music_tf.config.schema import SkillConfig
 from music_tf.intrinsic.base import Feed, Mixing, Weights
-from music_tf.losses.discriminator import skill_log_likelihood
+from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
-from music_tf.replay.buffer import ReplayBuffer
-from music_tf.types import Transition
+from music_tf.replay.buffer import ReplayBuffer, all_transitions
+from music_tf.types import Array, Episodes, Metrics, Transition
 
 
 class Skill:
-    r"""Rewards surrounding states from which the active skill can be told.
+    r"""Rewards surrounding states y from which the active skill z can be told.
 
-    .. math:: r = \log q_\phi(z | y(o_t))
+    .. math:: r = \log q_\phi(z | y(o_{t+1})) - \log p(z)
 
-    Deviations of the MUSIC release from the paper, all options: the state before the action
-    instead of the one after, no prior subtracted, clipped to [-1, 0].
+    The prior p is uniform over K skills, so that the last part is log K; the entropy of the
+    policy, the other half of the objective, belongs to the agent. Deviations of the MUSIC release
+    from the paper, all options: the state before the action instead of the one after, no prior
+    subtracted, clipped to [-1, 0].
     """
 
     name = "skill"
 
-    def __init__(self, config: SkillConfig, columns: Sequence[int], skills: int, seed: int) -> None:
+    def __init__(
+        self,
+        config: SkillConfig,
+        columns: Sequence[int],
+        skills: int,
+        scale: tuple[Array, Array] | None,
+        seed: int,
+    ) -> None:
         """Builds the discriminator.
 
         Args:
             config: Sizes, step size and variants.
             columns: Components of the observation that it looks at.
             skills: Number K of skills.
+            scale: Centre and unit of each of these components for `normalize_inputs`, each
+                [columns]; None feeds raw values.
             seed: Of the run.
         """
         self._config = config
         self._columns = list(columns)
+        self._scale = scale
         self._baseline = math.log(skills) if config.subtract_prior else 0.0
         self.mixing = Mixing(config.scale, config.clip, config.shift, config.weight)
         model = skill_discriminator(
@@ -54,17 +67,11 @@ class Skill:
         if not self._config.train:
             return {}
         batch = replay.sample_transitions(updates, cycle, "skill/transitions")
-        observation = (
-            batch.observation if self._config.state == "current" else batch.next_observation
-        )
-        return {"state": observation[..., self._columns], "skill": batch.skill}
+        return {"state": self._observed(batch)[..., self._columns], "skill": batch.skill}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns log q(z | s), with log K added where the prior is subtracted, [W, B]."""
-        observation = (
-            batch.observation if self._config.state == "current" else batch.next_observation
-        )
-        state = tf.gather(observation, self._columns, axis=-1)
+        state = tf.gather(self._observed(batch), self._columns, axis=-1)
         likelihood = skill_log_likelihood(self._logits(weights, state), batch.skill)
         return tf.stop_gradient(likelihood + self._baseline)
 
@@ -74,10 +81,31 @@ class Skill:
             return tf.zeros([]), {}
         logits = self._logits(weights, feed["state"])
         likelihood = tf.reduce_mean(skill_log_likelihood(logits, feed["skill"]), axis=-1)
-        hits = tf.equal(tf.argmax(logits, axis=-1), tf.argmax(feed["skill"], axis=-1))
-        accuracy = tf.reduce_mean(tf.cast(hits, tf.float32), axis=-1)
+        accuracy = tf.reduce_mean(skill_hits(logits, feed["skill"]), axis=-1)
         return -likelihood, {"skill/log_likelihood": likelihood, "skill/accuracy": accuracy}
 
+    def steady_feed(self, workers: int) -> Feed:
+        """Needs nothing beside the transitions."""
+        return {}
+
+    def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
+        """Returns how well the discriminator names the skills of whole episodes."""
+        steps = all_transitions(episodes)
+        logits = self._logits(weights, self._observed(steps)[..., self._columns])
+        counted = np.arange(steps.time.shape[1]) < episodes.length[:, None]
+        values = {
+            "skill/log_likelihood_heldout": skill_log_likelihood(logits, steps.skill),
+            "skill/accuracy_heldout": skill_hits(logits, steps.skill),
+        }
+        return {name: float(value.numpy()[counted].mean()) for name, value in values.items()}
+
+    def _observed(self, batch: Transition) -> Any:
+        """Returns the states that the discriminator looks at, [..., O]."""
+        return batch.observation if self._config.state == "current" else batch.next_observation
+
     def _logits(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
+        """Returns l(s), shape [W, B, K], of states [W, B, columns]."""
+        if self._scale is not None:
+            state = (state - self._scale[0]) / self._scale[1]
         rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
         return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])

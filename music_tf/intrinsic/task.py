@@ -9,7 +9,7 @@ from music_tf.config.schema import TaskConfig
 from music_tf.intrinsic.base import Feed, Mixing, Weights
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.types import Transition
+from music_tf.types import Episodes, Metrics, Transition
 
 
 class TaskReward:
@@ -40,3 +40,11 @@ class TaskReward:
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Learns nothing."""
         return tf.zeros([]), {}
+
+    def steady_feed(self, workers: int) -> Feed:
+        """Needs nothing beside the transitions."""
+        return {}
+
+    def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
+        """Has nothing to show: it learns nothing."""
+        return {}

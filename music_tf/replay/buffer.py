@@ -255,6 +255,36 @@ class ReplayBuffer:
         )
 
 
+def all_transitions(episodes: Episodes) -> Transition:
+    """Returns every step of whole episodes in its place, [E, T, ...]; padding stands after them.
+
+    Rewards and goals are the episodes' own, and nothing is discounted.
+    """
+    count, steps = episodes.reward.shape
+    wide = (count, steps)
+    time = np.broadcast_to(np.arange(steps), wide)
+    last = time == episodes.length[:, None] - 1
+    return Transition(
+        observation=episodes.observation[:, :-1],
+        achieved_goal=episodes.achieved_goal[:, :-1],
+        desired_goal=_repeated(episodes.desired_goal, steps),
+        action=episodes.action,
+        reward=episodes.reward,
+        discount=np.ones(wide, np.float32),
+        lost=episodes.lost[:, None] & last,
+        next_observation=episodes.observation[:, 1:],
+        next_achieved_goal=episodes.achieved_goal[:, 1:],
+        skill=_repeated(episodes.skill, steps),
+        time=time,
+        episode=np.broadcast_to(np.arange(count)[:, None], wide),
+    )
+
+
+def _repeated(values: np.ndarray, steps: int) -> np.ndarray:
+    """Returns what holds for an episode at each of its steps, [E, T, D]."""
+    return np.repeat(values[:, None], steps, axis=1)
+
+
 def _flat(values: np.ndarray) -> np.ndarray:
     """Joins the episode and time axes, without a copy."""
     return values.reshape(-1, values.shape[-1])

@@ -96,12 +96,15 @@ def split_of(config: Config, spec: EnvSpec, info: EnvironmentInfo) -> SplitSpec 
         return spec.split
     split = SplitSpec(agent=config.music.agent, surrounding=config.music.surrounding)
     for name in ("agent", "surrounding"):
-        indices = getattr(split, name)
-        if min(indices) < 0 or max(indices) >= spec.observation_dim:
-            raise UsageError(
-                f"music.{name}: expected components in 0..{spec.observation_dim - 1}, got {indices}"
-            )
+        _check_components(f"music.{name}", getattr(split, name), spec)
     return split
+
+
+def _check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:
+    if min(indices) < 0 or max(indices) >= spec.observation_dim:
+        raise UsageError(
+            f"{name}: expected components in 0..{spec.observation_dim - 1}, got {tuple(indices)}"
+        )
 
 
 def _needed_split(config: Config, envs: LockstepEnvs) -> SplitSpec:
@@ -120,7 +123,8 @@ def _needed_split(config: Config, envs: LockstepEnvs) -> SplitSpec:
 def _music(config: Config, envs: LockstepEnvs) -> Music:
     split = _needed_split(config, envs)
     gain = envs.info.music_gain if config.music.gain is None else config.music.gain
-    scale = _input_scale(config, envs, split) if config.music.normalize_inputs else None
+    columns = [*split.agent, *split.surrounding]
+    scale = _input_scale(config, envs, columns) if config.music.normalize_inputs else None
     return Music(config.music, gain, split, scale, config.seed)
 
 
@@ -129,9 +133,18 @@ def _joint_motion(config: Config, envs: LockstepEnvs) -> JointMotion:
 
 
 def _skill(config: Config, envs: LockstepEnvs) -> Skill:
+    columns = _descriptor(config, envs)
+    scale = _input_scale(config, envs, columns) if config.skill.normalize_inputs else None
+    return Skill(config.skill, columns, config.skills, scale, config.seed)
+
+
+def _descriptor(config: Config, envs: LockstepEnvs) -> Sequence[int]:
+    """Returns what the discriminator sees of an observation."""
+    if config.skill.components:
+        _check_components("skill.components", config.skill.components, envs.spec)
+        return config.skill.components
     split = split_of(config, envs.spec, envs.info)
-    columns = split.surrounding if split else tuple(range(envs.spec.observation_dim))
-    return Skill(config.skill, columns, config.skills, config.seed)
+    return split.surrounding if split else range(envs.spec.observation_dim)
 
 
 def _task(config: Config, envs: LockstepEnvs) -> TaskReward:
@@ -146,12 +159,12 @@ _TERMS: Mapping[str, Callable[[Config, LockstepEnvs], RewardTerm]] = {
 }
 
 
-def _input_scale(config: Config, envs: LockstepEnvs, split: SplitSpec) -> tuple[Array, Array]:
-    """Measures centre and spread of the split's components under random actions.
+def _input_scale(config: Config, envs: LockstepEnvs, columns: Sequence[int]) -> tuple[Array, Array]:
+    """Measures centre and spread of observation components under random actions.
 
-    Fixed before training, so that what the network has learned keeps its meaning.
+    Fixed before training, so that what a network has learned keeps its meaning.
     """
-    columns = [*split.agent, *split.surrounding]
+    columns = list(columns)
     generator = stream(config.seed, "music/input scale")
     rows = []
     for seed in generator.integers(2**31, size=_SCALING_EPISODES):

@@ -49,7 +49,7 @@ def behaviour_metrics(
         return {}
     place = _places(observation, info.object)  # [E, T + 1, 3]
     episodes = np.arange(len(length))
-    displacement = np.linalg.norm(place[episodes, length] - place[:, 0], axis=-1)
+    displacement = np.linalg.norm(_ways(place, length), axis=-1)
     metrics = {"object_displacement_m": displacement, "object_moved": displacement > MOVED}
     if info.support is not None:
         kept = _on_support(place, info.support) | _held(observation, place, info)
@@ -60,6 +60,16 @@ def behaviour_metrics(
             metrics["object_comotion_m"] = ends_well * _comotion(gripper, place, length)
             metrics["object_lift"] = _lifted(gripper, place, length, info.support)
     return {name: values.astype(np.float32) for name, values in metrics.items()}
+
+
+def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
+    """Returns the way from the object's first to its last position, [E, 3], in metres.
+
+    None where the environment has no object.
+    """
+    if info.object is None:
+        return None
+    return _ways(_places(observation, info.object), length)
 
 
 def visited_cells(
@@ -109,6 +119,11 @@ def support_lost_at(observation: Array, length: IntArray, info: EnvironmentInfo)
     beside = ~_above(place, info.support) & ~_held(observation, place, info)
     lost = (below | beside) & _valid_states(place, length)
     return np.where(lost.any(axis=1), lost.argmax(axis=1), length + 1)
+
+
+def _ways(place: Array, length: IntArray) -> Array:
+    ways: Array = place[np.arange(len(length)), length] - place[:, 0]
+    return ways
 
 
 def _places(observation: Array, indices: tuple[int, ...]) -> Array:

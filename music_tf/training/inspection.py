@@ -18,6 +18,7 @@ from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.training.heritage import Heritage, inherit
 from music_tf.training.progress import Progress
 from music_tf.training.provenance import provenance
+from music_tf.training.skills import measure_skills, skill_rows
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import load_weights
 from music_tf.types import Metrics
@@ -25,7 +26,6 @@ from music_tf.types import Metrics
 EVALUATION_NAME = "evaluation.json"
 _MOST_ENVIRONMENTS = 32
 _SUCCESS = "eval/success_rate"
-_SKILLS_PER_TABLE = 8
 _SEEDS_NAMED = 3
 
 
@@ -128,8 +128,6 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     """Returns what `evaluation.json` holds, the same for each call."""
     config = loaded.config
     policies = compare(loaded.trainer, loaded.comm, episodes)
-    numbers = range(config.skills if config.skills > 1 else 0)
-    skills = [loaded.trainer.evaluate(episodes, loaded.policy, skill) for skill in numbers]
     first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), 0, False, config.skills)
     made = provenance(loaded.comm, {})
     return {
@@ -149,8 +147,8 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         "success": _success(policies["ours"], episodes),
         "policies": policies,
         "skills": [
-            {"skill": number, "success": _success(metrics, episodes), "metrics": metrics}
-            for number, metrics in enumerate(skills)
+            {**row, "success": _success(row["metrics"], episodes)}
+            for row in measure_skills(loaded.trainer, loaded.policy, episodes)
         ],
         "versions": made["versions"],
         "commit": made["commit"],
@@ -207,10 +205,9 @@ def _show(progress: Progress, result: Mapping[str, Any]) -> None:
     progress.final_table(_by_metric(result["policies"]), title)
     if result["success"]:
         progress.banner([f"success rate {_with_interval(result['success'])}"])
-    skills = {f"skill {row['skill']}": row["metrics"] for row in result["skills"]}
-    for start in range(0, len(skills), _SKILLS_PER_TABLE):
-        part = dict(list(skills.items())[start : start + _SKILLS_PER_TABLE])
-        progress.final_table(_by_metric(part), f"{title} of each skill")
+    if result["skills"]:
+        rows = skill_rows(result["skills"], result["policies"]["random"])
+        progress.final_table(rows, f"{title} of each skill", "skill")
 
 
 def _with_interval(success: Mapping[str, Any]) -> str:

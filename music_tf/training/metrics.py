@@ -63,6 +63,8 @@ METRICS: dict[str, str] = {
     "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
     "skill/accuracy": "share of states whose skill the discriminator names",
     "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
+    "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
+    "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
     "stats/observation_mean": "mean over components of the running observation mean",
     "stats/observation_std": "mean over components of the running observation deviation",
     "stats/goal_mean": "mean over components of the running goal mean",

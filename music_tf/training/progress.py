@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -12,6 +12,9 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from music_tf.launched import launched_world_size
+
+Row: TypeAlias = Mapping[str, float | str | None]
+"""Cells of a table by column."""
 
 _MINUTE = 60
 _HOUR = 3600
@@ -97,11 +100,11 @@ class Progress:
             self._bar = None
 
     def final_table(
-        self, rows: Mapping[str, Mapping[str, float | None]], title: str = "behaviour"
+        self, rows: Mapping[str, Row], title: str = "behaviour", corner: str = "metric"
     ) -> None:
-        """Shows metrics (rows) of several policies (columns), such as ours and a random one."""
+        """Shows metrics (rows) of several policies (columns), or what `corner` says of rows."""
         if self._shown:
-            self._console.print(behaviour_table(rows, title))
+            self._console.print(behaviour_table(rows, title, corner))
 
     def _summary(self, row: Mapping[str, float | None]) -> str:
         parts = [f"fps {row.get('time/fps') or 0:.0f}  "]
@@ -123,19 +126,21 @@ class Progress:
             self._bar.update(task, completed=completed, note=note, refresh=True)
 
 
-def behaviour_table(rows: Mapping[str, Mapping[str, float | None]], title: str) -> Table:
+def behaviour_table(rows: Mapping[str, Row], title: str, corner: str = "metric") -> Table:
     """Returns a table of metrics (rows) by policy (columns); what is unknown stays blank."""
     table = Table(title=title, title_justify="left")
-    table.add_column("metric")
-    policies = list(dict.fromkeys(policy for row in rows.values() for policy in row))
-    for policy in policies:
-        table.add_column(policy, justify="right")
-    for metric, row in rows.items():
-        table.add_row(metric, *(_number(row.get(policy)) for policy in policies))
+    table.add_column(corner)
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    for column in columns:
+        table.add_column(column, justify="right")
+    for name, row in rows.items():
+        table.add_row(name, *(_cell(row.get(column)) for column in columns))
     return table
 
 
-def _number(value: float | None) -> str:
+def _cell(value: float | str | None) -> str:
+    if isinstance(value, str):
+        return value
     return "" if value is None else f"{value:.3f}"
 
 

@@ -84,7 +84,9 @@ class Trainer:
         self.observations = Normalizer(spec.observation_dim, config.normalizer, comm)
         self.goals = Normalizer(spec.goal_dim, config.normalizer, comm)
         self.log = EpochLog()
-        self._sampler = GoalsAndSkills(spec.goal_dim, config.goals == "zero", config.skills)
+        self._sampler = GoalsAndSkills(
+            spec.goal_dim, config.goals == "zero", config.skills, config.pinned_skill
+        )
 
     def run_epoch(self, on_cycle: Callable[[int], bool]) -> Metrics | None:
         """Trains to the end of an epoch and evaluates; every rank must call it together.
@@ -122,23 +124,33 @@ class Trainer:
 
         Success is measured under the environment's goals where training was, and behaviour
         under the goals of training: a policy that knew only zero goals does anything under
-        others. Skills take turns, unless `skill` pins one of them.
+        others. Skills take turns, unless the configuration or `skill` pins one of them.
         """
-        zero_goals = self.config.goals == "zero"
+        played = self.played(episodes, policy or self.policy(), skill)
+        metrics = self.behaviour(played)
+        return metrics if policy else metrics | self.heldout(played)
+
+    def played(self, episodes: int, policy: Policy, skill: int | None = None) -> Episodes:
+        """Returns what `evaluate` measures: episodes without exploration; all ranks together."""
+        config = self.config
+        pinned = config.pinned_skill if skill is None else skill
         conditions = evaluation_conditions(
-            range(episodes), self.envs.spec.goal_dim, zero_goals, self.config.skills, skill
+            range(episodes), self.envs.spec.goal_dim, config.goals == "zero", config.skills, pinned
         )
-        played = evaluate(self.envs, policy or self.policy(), conditions, self._comm)
+        return evaluate(self.envs, policy, conditions, self._comm)
+
+    def behaviour(self, played: Episodes) -> Metrics:
+        """Returns the behaviour metrics of episodes, and their success where goals count."""
         metrics = summarize(played.observation, played.length, self.envs.info)
-        if not zero_goals:
+        if self.config.goals == "environment":
             metrics["eval/success_rate"] = float(played.success.mean())
-        for term in self._active():
-            if isinstance(term, Music) and policy is None:
-                weights = self.update.layout.split(self.update.parameters)
-                metrics["music/bound_heldout"] = term.heldout_bound(
-                    weights, played.observation, played.length
-                )
         return metrics
+
+    def heldout(self, played: Episodes) -> Metrics:
+        """Returns what the networks of the active reward terms make of these episodes."""
+        weights = self.update.weights()
+        found = [term.heldout(weights, played) for term in self.active_terms()]
+        return {name: value for metrics in found for name, value in metrics.items()}
 
     def policy(self) -> Policy:
         """Returns the deterministic policy as it is now."""
@@ -286,7 +298,7 @@ class Trainer:
         if self.config.replay.priority == "uniform":
             return None
         (music,) = [term for term in self._terms if isinstance(term, Music)]
-        weights = self.update.layout.split(self.update.parameters)
+        weights = self.update.weights()
         return {
             worker: music.priorities(weights, own, worker, self.counters.cycle)
             for worker, own in episodes.items()
@@ -301,7 +313,10 @@ class Trainer:
             batch,
             inputs(batch.observation, batch.desired_goal, batch.skill),
             inputs(batch.next_observation, batch.desired_goal, batch.skill),
-            {term.name: term.feed(self.replay, config.updates, cycle) for term in self._active()},
+            {
+                term.name: term.feed(self.replay, config.updates, cycle)
+                for term in self.active_terms()
+            },
             self._learner.draws(
                 [stream(config.seed, "agent/noise", w, cycle) for w in self._workers],
                 config.updates,
@@ -311,7 +326,7 @@ class Trainer:
         self.counters.updates += config.updates
         return self.update.run(feed, self._schedules())
 
-    def _active(self) -> list[RewardTerm]:
+    def active_terms(self) -> list[RewardTerm]:
         """Returns the reward terms that still count, now or later; all where none does."""
         epoch = self.counters.epoch
         return [term for term in self._terms if not term.mixing.retired(epoch)] or self._terms

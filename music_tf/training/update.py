@@ -148,6 +148,10 @@ class Update:
         self.step_scale = scale
         self._learning_rate.assign(np.float32(scale) * self.layout.learning_rates())
 
+    def weights(self) -> dict[str, list[tf.Tensor]]:
+        """Returns the weights of every network as they are now, by network."""
+        return self.layout.split(tf.convert_to_tensor(self.parameters))
+
     def actor_weights(self) -> list[Array]:
         """Returns a copy of the actor's weights as they are now, for acting."""
         actor = self._learner.networks[0]

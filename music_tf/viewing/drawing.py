@@ -13,29 +13,42 @@ _BETWEEN = (205, 205, 205)
 _GAP = 4
 _TITLE_SIZES = range(18, 8, -1)
 _CAPTION_SIZES = range(15, 8, -1)
+_NOTE_SIZE = 12
 
+Colour = tuple[int, int, int]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
 def tile(
-    image: npt.NDArray[np.uint8], width: int, caption: str, colour: tuple[int, int, int] = INK
+    image: npt.NDArray[np.uint8],
+    width: int,
+    caption: str,
+    colour: Colour = INK,
+    panels: Sequence[Image.Image] = (),
 ) -> Image.Image:
-    """Returns a picture of the given width with its caption below.
+    """Returns a picture of the given width with panels and its caption below.
 
     Args:
         image: Shape [height, width, 3].
         width: In pixels.
         caption: One line; the letters shrink where it is long.
         colour: Of the caption.
+        panels: Of the same width.
     """
     picture = Image.fromarray(image)
     height = max(1, round(width * picture.height / picture.width))
     grows = width > picture.width
     filter_ = Image.Resampling.NEAREST if grows else Image.Resampling.LANCZOS
-    line = _line(caption, width, _CAPTION_SIZES, colour)
-    result = Image.new("RGB", (width, height + line.height), PAPER)
-    result.paste(picture.resize((width, height), filter_), (0, 0))
-    result.paste(line, (0, height))
+    parts = [
+        picture.resize((width, height), filter_),
+        *panels,
+        _line(caption, width, _CAPTION_SIZES, colour),
+    ]
+    result = Image.new("RGB", (width, sum(part.height for part in parts)), PAPER)
+    top = 0
+    for part in parts:
+        result.paste(part, (0, top))
+        top += part.height
     return result
 
 
@@ -56,7 +69,15 @@ def sheet(tiles: Sequence[Image.Image], columns: int, title: str = "") -> Image.
     return result
 
 
-def _line(text: str, width: int, sizes: range, colour: tuple[int, int, int]) -> Image.Image:
+def written(text: str, width: int, indent: int, colour: Colour) -> Image.Image:
+    """Returns a strip with one small line of text that begins after an indent."""
+    strip = Image.new("RGB", (width, _NOTE_SIZE + 8), PAPER)
+    at = (indent, strip.height / 2)
+    ImageDraw.Draw(strip).text(at, text, fill=colour, font=_font(_NOTE_SIZE), anchor="lm")
+    return strip
+
+
+def _line(text: str, width: int, sizes: range, colour: Colour) -> Image.Image:
     """Returns a strip with one line of text, centred; its height depends on its width alone."""
     strip = Image.new("RGB", (width, sizes.start + 8), PAPER)
     draw = ImageDraw.Draw(strip)

@@ -4,13 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from music_tf.errors import UsageError
 from music_tf.rollout import Conditions, play
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.training.inspection import LoadedRun
+from music_tf.training.traces import Trace, reward_traces
+from music_tf.types import IntArray
 from music_tf.viewing.offscreen import paint
 from music_tf.viewing.painter import Picture, Take
+from music_tf.viewing.rewards import reward_panel
 
 
 class Shot(NamedTuple):
@@ -28,6 +32,8 @@ class View(NamedTuple):
     step: int
     success: bool
     """Whether it is over and has succeeded."""
+    traces: Sequence[Trace] = ()
+    """What each learned reward pays along the whole episode: values [length]."""
 
 
 def film(
@@ -58,10 +64,16 @@ def film(
         played.length,
         played.observation,
     )
+    traces = _by_episode(reward_traces(loaded.trainer, played), played.length)
     for step, images in enumerate(paint(loaded.config.env_id, take, variables)):
         now = np.minimum(step, played.length)
         succeeds = played.success & (now == played.length)
-        yield list(map(View, images, now.tolist(), succeeds.tolist()))
+        yield list(map(View, images, now.tolist(), succeeds.tolist(), traces))
+
+
+def panels(view: View, steps: int, width: int) -> list[Image.Image]:
+    """Returns what stands between a picture and its caption: a panel for each learned reward."""
+    return [reward_panel(trace, view.step, steps, width) for trace in view.traces]
 
 
 def check_skill(skill: int | None, skills: int) -> None:
@@ -73,6 +85,14 @@ def check_skill(skill: int | None, skills: int) -> None:
     if skill is not None and not 0 <= skill < skills:
         known = f"0..{skills - 1}, or all" if skills > 1 else "0: this run has one skill"
         raise UsageError(f"--skill: expected {known}; got {skill}")
+
+
+def _by_episode(traces: Sequence[Trace], length: IntArray) -> list[list[Trace]]:
+    """Returns the traces of each episode, as far as it goes."""
+    return [
+        [trace._replace(values=trace.values[episode, :steps]) for trace in traces]
+        for episode, steps in enumerate(length)
+    ]
 
 
 def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> Conditions:

@@ -18,7 +18,7 @@ from music_tf.config.stored import read_run
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.inspection import LoadedRun, describe, load_run
 from music_tf.viewing.drawing import GOOD, INK, sheet, tile
-from music_tf.viewing.filming import Shot, View, check_skill, film
+from music_tf.viewing.filming import Shot, View, check_skill, film, panels
 from music_tf.viewing.offscreen import drawing_variables
 
 _MOST_SKILLS, _MOST_ROWS = 10, 4
@@ -60,7 +60,7 @@ def play(
     if out.suffix.lower() not in _LARGEST_TILE or out.is_dir():
         raise UsageError(f"--out: expected a file ending in .mp4 or .gif, got {str(out)[:200]!r}")
     variables = drawing_variables(config.env_id)
-    sheets = pages(episodes, range(config.skills) if skill is None else [skill])
+    sheets = pages(episodes, config.acting_skills if skill is None else [skill])
     loaded = load_run(run, typed_env_id, max(len(shots) for shots, _ in sheets))
     console = Console()
     try:
@@ -139,6 +139,7 @@ def _frames(
                         width,
                         caption(shot, view, steps, loaded.config.skills),
                         GOOD if goals and view.success else INK,
+                        panels(view, steps, width),
                     )
                     for shot, view in zip(shots, views, strict=True)
                 ]

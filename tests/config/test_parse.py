@@ -2,6 +2,7 @@ import json
 import math
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -136,7 +137,7 @@ def changed(field):
         nested = bool(field.value) and isinstance(field.value[0], tuple)
         floats = bool(field.value) and isinstance(field.value[0], float)
         return ((1.0, 0.25), (2.0, 0.5)) if nested else (-0.25, 0.75) if floats else (3, 4)
-    return 0.125
+    return 0 if int in get_args(field.hint) else 0.125
 
 
 @pytest.mark.parametrize("spelling", [show_option, "--{}".format])
@@ -217,6 +218,9 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
         ("sac_her --agent.return-clip auto", ["agent.return_clip", "next_state"]),
         ("ddpg --exploration.sample true", ["exploration.sample", "SAC"]),
+        ("sac_diayn --skills 1", ["skills", "at least 2", "got skills 1"]),
+        ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
+        ("sac_diayn_finetune --pinned-skill 5", ["pinned_skill", "[0, 4]", "got 5"]),
     ],
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):

@@ -289,18 +289,19 @@ def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
     weights, bounds = trained
     term = music()
     episodes = carried_episodes(400, 1.0, rng(99))
-    found = term.heldout_bound(weights, episodes.observation, episodes.length)
+
+    def bound(episodes):
+        return term.heldout(weights, episodes)["music/bound_heldout"]
+
+    found = bound(episodes)
     assert found == pytest.approx(np.mean(bounds[-50:]), abs=0.02)
-    assert found == term.heldout_bound(weights, episodes.observation, episodes.length)
-    still = carried_episodes(400, 0.0, rng(99))
-    assert term.heldout_bound(weights, still.observation, still.length) <= 1e-6
+    assert found == bound(episodes)
+    assert bound(carried_episodes(400, 0.0, rng(99))) <= 1e-6
     # padding of shorter episodes does not count
-    short = np.full(400, 20)
+    short = episodes._replace(length=np.full(400, 20))
     changed = episodes.observation.copy()
     changed[:, 21:] = 55.0
-    assert term.heldout_bound(weights, changed, short) == pytest.approx(
-        term.heldout_bound(weights, episodes.observation, short), abs=1e-7
-    )
+    assert bound(short._replace(observation=changed)) == pytest.approx(bound(short), abs=1e-7)
 
 
 def test_the_initial_weights_follow_from_the_seed():

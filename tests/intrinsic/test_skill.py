@@ -8,25 +8,69 @@ from music_tf.config.schema import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.training.adam import AdamState, adam_step
 from tests.replay.episodes import SPEC, STEPS, goal_reward, make_episodes
 
 SKILLS = 3
 
 
-def skill(columns=(0, 2), **config):
-    return Skill(SkillConfig(hidden_sizes=(8,), **config), columns, SKILLS, seed=0)
+def skill(columns=(0, 2), scale=None, **config):
+    return Skill(SkillConfig(hidden_sizes=(8,), **config), columns, SKILLS, scale, seed=0)
 
 
-def replay(workers=2):
+def replay(workers=2, episodes=None):
     shards = {}
     for worker in range(workers):
-        shards[worker] = Shard(SPEC, SKILLS, ReplayConfig(capacity=6 * STEPS))
-        shards[worker].add(make_episodes(6 * worker, 6, skills=SKILLS), np.random.default_rng(0))
+        given = make_episodes(6 * worker, 6, skills=SKILLS) if episodes is None else episodes
+        shards[worker] = Shard(SPEC, SKILLS, ReplayConfig(capacity=len(given.length) * STEPS))
+        shards[worker].add(given, np.random.default_rng(0))
     return ReplayBuffer(shards, ReplayConfig(batch_size=16), goal_reward, 0.9, seed=1)
 
 
 def weights_of(term):
     return Layout(term.networks).split(tf.constant(Layout(term.networks).initial()))
+
+
+def constant_logits(*logits):
+    """Weights with which the discriminator says the same of every state."""
+    *rest, bias = weights_of(skill())["discriminator"]
+    assert bias.shape == (SKILLS,)
+    return {"discriminator": [tf.zeros_like(part) for part in rest] + [tf.constant(logits)]}
+
+
+def rewards_of_each_skill(weights, **config):
+    batch = first_update(replay().sample_transitions(1, 0))
+    for number in range(SKILLS):
+        held = tf.broadcast_to(tf.one_hot(number, SKILLS), batch.skill.shape)
+        yield skill(**config).reward(weights, batch._replace(skill=held), {}).numpy()
+
+
+def separated(count, generator, shuffled=False):
+    """Episodes whose every state lies near 3 z, z being their skill, in both components seen."""
+    episodes = make_episodes(0, count, skills=SKILLS)
+    places = 3.0 * episodes.skill.argmax(axis=-1)[:, None, None]
+    observation = places + generator.normal(0.0, 0.2, episodes.observation.shape)
+    labels = generator.permutation(episodes.skill) if shuffled else episodes.skill
+    return episodes._replace(observation=observation.astype(np.float32), skill=labels)
+
+
+def learn(term, buffer, updates):
+    """Trains the discriminator; returns its weights and the loss of the last update."""
+    layout = Layout(term.networks)
+    flat, feed = tf.Variable(layout.initial()), term.feed(buffer, updates, 0)
+    moments, rate = AdamState.zeros(layout.initial()), layout.learning_rates()
+
+    @tf.function
+    def step(now, count):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(term.loss(layout.split(tf.identity(flat)), now)[0])
+        adam_step(flat, tape.gradient(loss, flat), moments, count, rate)
+        return loss
+
+    for index in range(updates):
+        now = {name: tf.constant(array[index]) for name, array in feed.items()}
+        loss = step(now, tf.constant(index + 1.0))
+    return layout.split(tf.convert_to_tensor(flat)), float(loss)
 
 
 def first_update(values):
@@ -91,3 +135,82 @@ def test_a_frozen_discriminator_has_no_loss_and_no_rate():
     assert term.feed(replay(), 1, 0) == {}
     assert float(term.loss(weights_of(term), {})[0]) == 0.0
     assert term.networks[0].learning_rate == 0.0
+
+
+def test_the_reward_over_the_prior_has_its_known_values():
+    # log softmax(2, 0, -1) = (-0.169846, -2.169846, -3.169846), and log 3 = 1.098612
+    rewards = rewards_of_each_skill(constant_logits(2.0, 0.0, -1.0), subtract_prior=True)
+    for found, expected in zip(rewards, (0.928766, -1.071234, -2.071234), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_the_reward_of_a_guess_is_zero_and_on_average_no_skill_pays_more_than_another_costs():
+    for found in rewards_of_each_skill(constant_logits(0.7, 0.7, 0.7), subtract_prior=True):
+        np.testing.assert_allclose(found, 0.0, atol=1e-6)
+    rewards = list(rewards_of_each_skill(weights_of(skill()), subtract_prior=True))
+    np.testing.assert_allclose(np.mean(np.exp(rewards), axis=0), 1.0, rtol=1e-5)
+    assert np.std(rewards) > 0.1
+    assert np.max(rewards) <= math.log(SKILLS)
+
+
+def test_a_constant_added_to_the_logits_changes_nothing():
+    for one, other in zip(
+        rewards_of_each_skill(constant_logits(2.0, 0.0, -1.0)),
+        rewards_of_each_skill(constant_logits(7.0, 5.0, 4.0)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_normalised_inputs_are_centred_and_divided():
+    scale = (np.float32([100.0, 200.0]), np.float32([50.0, 25.0]))
+    batch = first_update(replay().sample_transitions(1, 0))
+    observation = batch.observation.numpy()
+    observation[..., [0, 2]] = (observation[..., [0, 2]] - scale[0]) / scale[1]
+    term = skill()
+    expected = term.reward(weights_of(term), batch._replace(observation=observation), {})
+    found = skill(scale=scale).reward(weights_of(term), batch, {})
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.abs(found - term.reward(weights_of(term), batch, {})).max() > 1.0
+
+
+def test_skills_that_lie_apart_are_soon_told_apart():
+    generator = np.random.default_rng(0)
+    term = skill(state="next", learning_rate=1e-2)
+    weights, loss = learn(term, replay(1, separated(60, generator)), 300)
+    assert loss < 0.05
+    seen = term.heldout(weights, separated(60, generator))
+    assert seen["skill/accuracy_heldout"] > 0.98
+    assert seen["skill/log_likelihood_heldout"] > -0.05
+
+
+def test_skills_that_leave_no_trace_are_guessed():
+    generator = np.random.default_rng(0)
+    term = skill(learning_rate=1e-2)
+    weights, _ = learn(term, replay(1, separated(300, generator, shuffled=True)), 300)
+    seen = term.heldout(weights, separated(300, generator, shuffled=True))
+    assert seen["skill/accuracy_heldout"] == pytest.approx(1 / SKILLS, abs=0.08)
+    assert seen["skill/log_likelihood_heldout"] <= -math.log(SKILLS) + 0.02
+
+
+@pytest.mark.parametrize("state", ["current", "next"])
+def test_held_out_steps_are_counted_as_far_as_episodes_go(state):
+    # The discriminator always says skill 0. Episodes of 2, 5 and 1 steps with skills 0, 1 and 2:
+    # two hits in eight steps.
+    term = skill(state=state)
+    episodes = make_episodes(0, 3, lengths=[2, 5, 1], skills=SKILLS)
+    seen = term.heldout(constant_logits(2.0, 0.0, -1.0), episodes)
+    assert seen["skill/accuracy_heldout"] == 2 / 8
+    expected = (2 * -0.169846 + 5 * -2.169846 + 1 * -3.169846) / 8
+    assert seen["skill/log_likelihood_heldout"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_held_out_steps_look_at_the_state_of_the_reward():
+    generator = np.random.default_rng(0)
+    term = skill(state="next", learning_rate=1e-2)
+    weights, _ = learn(term, replay(1, separated(60, generator)), 300)
+    episodes = separated(60, generator)
+    at_first = episodes.observation.copy()
+    at_first[:, 0] = 99.0  # never a next state
+    kept = term.heldout(weights, episodes)
+    assert term.heldout(weights, episodes._replace(observation=at_first)) == kept

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.losses.discriminator import skill_log_likelihood
+from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 
 
 def test_it_is_the_logarithm_of_the_softmax_at_the_active_skill():
@@ -26,3 +26,10 @@ def test_a_single_skill_is_always_known():
 def test_shapes_that_would_broadcast_are_refused():
     with pytest.raises(ValueError, match="incompatible"):
         skill_log_likelihood(tf.zeros([4, 3]), tf.zeros([4, 1]))
+
+
+def test_a_hit_is_where_the_most_likely_skill_is_the_active_one():
+    logits = tf.constant([[0.1, 0.3, 0.2], [5.0, -1.0, 0.0]])
+    assert skill_hits(logits, tf.eye(3)[1:]).numpy().tolist() == [1.0, 0.0]
+    with pytest.raises(ValueError, match="incompatible"):
+        skill_hits(tf.zeros([4, 3]), tf.zeros([4, 1]))

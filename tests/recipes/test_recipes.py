@@ -106,6 +106,42 @@ def test_the_released_sac_is_not_soft_and_sac_her_is():
     assert soft.exploration.sample
 
 
+@pytest.mark.parametrize(
+    ("name", "rewards", "relabel_k", "goals", "pinned"),
+    [
+        ("sac_music_skills", ("music",), 0, "zero", None),
+        ("sac_diayn", ("skill",), 4, "zero", None),
+        ("sac_diayn_finetune", ("task",), 0, "environment", 0),
+        ("sac_music_diayn", ("skill",), 4, "zero", None),
+    ],
+)
+def test_recipes_with_skills_are_the_released_ones(name, rewards, relabel_k, goals, pinned):
+    config = recipes.resolve(name, "paper")
+    assert config.env_id == "FetchPickAndPlace-v4"
+    assert (config.skills, config.pinned_skill) == (5, pinned)
+    assert (config.rewards, config.replay.relabel_k) == (rewards, relabel_k)
+    assert config.goals == goals
+    assert isinstance(config.agent, SacConfig)
+    entropy = schedule_value(config.agent.entropy_weight, 10)
+    assert entropy == (0.5 if name == "sac_diayn_finetune" else 0.2)
+    skill = config.skill
+    assert (skill.scale, skill.clip, skill.state) == (0.5, (-1.0, 0.0), "current")
+    assert (skill.subtract_prior, skill.hidden_sizes) == (False, (128, 128, 128))
+
+
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+@pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])
+def test_recipes_that_follow_on_others_have_their_networks(name, preset):
+    source = recipes.source(name, preset)
+    assert source.parts[:3] == ("actor", "critic", "targets")
+    assert ("normalizer" in source.parts) == (preset == "laptop")
+    before, after = (recipes.resolve(each, preset) for each in (source.recipe, name))
+    assert source.recipe == {"sac_diayn_finetune": "sac_diayn"}.get(name, "sac_music_skills")
+    for setting in ("hidden_sizes", "critics", "learn_temperature"):
+        assert getattr(after.agent, setting) == getattr(before.agent, setting)
+    assert (after.skills, after.env_id) == (before.skills, before.env_id)
+
+
 @pytest.mark.parametrize("preset", recipes.PRESETS)
 @pytest.mark.parametrize("name", ["sac", "sac_music"])
 def test_the_slide_has_a_larger_entropy_scale(name, preset):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from music_tf.config.schema import ReplayConfig
-from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from tests.replay.episodes import SPEC, STEPS, goal_reward, make_episodes
 
 GAMMA = 0.9
@@ -273,3 +273,21 @@ def test_skills_follow_their_episodes():
     shard.add(make_episodes(0, 6, skills=3), rng())
     batch = buffer_of(shard).sample_transitions(1, 0)
     np.testing.assert_array_equal(batch.skill.argmax(axis=-1), batch.episode % 3)
+
+
+def test_all_transitions_are_the_steps_of_episodes_in_their_places():
+    # Episode e has 100 e + t + i / 10 in component i of state t; the second one ends after 2.
+    episodes = make_episodes(7, 2, lengths=[STEPS, 2], lost=[False, True], skills=3)
+    steps = all_transitions(episodes)
+    np.testing.assert_allclose(steps.observation[0, :, 0], 700.0 + np.arange(STEPS))
+    np.testing.assert_allclose(steps.next_observation[0, :, 1], 701.1 + np.arange(STEPS))
+    np.testing.assert_allclose(steps.next_achieved_goal[1, :, 0], [801, 802, 802, 802, 802])
+    np.testing.assert_allclose(steps.achieved_goal[1, :, 0], [800, 801, 802, 802, 802])
+    np.testing.assert_array_equal(steps.desired_goal[1], np.full((STEPS, 2), -8.0))
+    np.testing.assert_array_equal(steps.skill.argmax(axis=-1), [[1] * STEPS, [2] * STEPS])
+    np.testing.assert_array_equal(steps.lost[1], [False, True, False, False, False])
+    assert not steps.lost[0].any()
+    np.testing.assert_array_equal(steps.time[1], np.arange(STEPS))
+    np.testing.assert_array_equal(steps.episode[:, 0], [0, 1])
+    assert steps.reward is episodes.reward
+    assert steps.action is episodes.action

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.config.schema import AgentConfig, DdpgConfig, MusicConfig, SacConfig, TaskConfig
+from music_tf.config.schema import (
+    AgentConfig,
+    DdpgConfig,
+    MusicConfig,
+    SacConfig,
+    SkillConfig,
+    TaskConfig,
+)
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing
@@ -162,3 +169,24 @@ def test_hindsight_on_a_maze_is_bounded_by_what_the_maze_pays():
     maze = LockstepEnvs(config.env_id, 1)
     terms = build_terms(config, maze)
     assert return_bounds(config.agent, terms, 0.98) == pytest.approx((0.0, 50.0))
+
+
+def discriminator_inputs(envs, config):
+    (term,) = build_terms(config, envs)
+    return term.networks[0].shapes[0][0]
+
+
+def test_the_discriminator_sees_the_surroundings_unless_told_otherwise(envs):
+    config = dataclasses.replace(BASE, rewards=("skill",), skills=2)
+    assert discriminator_inputs(envs, config) == 3
+    chosen = dataclasses.replace(config, skill=SkillConfig(components=(3, 4)))
+    assert discriminator_inputs(envs, chosen) == 2
+    alone = dataclasses.replace(config, env_id="music_tf/PointReach-v0")
+    assert discriminator_inputs(LockstepEnvs(alone.env_id, 1), alone) == 3  # all of it
+
+
+def test_components_that_the_environment_does_not_have_are_refused(envs):
+    skill = SkillConfig(components=(3, 8))
+    config = dataclasses.replace(BASE, rewards=("skill",), skills=2, skill=skill)
+    with pytest.raises(UsageError, match=r"skill\.components: expected .* 0\.\.7, got \(3, 8\)"):
+        build_terms(config, envs)

@@ -6,6 +6,7 @@ import pytest
 from music_tf.envs.registry import EnvironmentInfo, Support, lookup
 from music_tf.training.behaviour import (
     behaviour_metrics,
+    shifts,
     summarize,
     support_lost_at,
     visited_cells,
@@ -43,6 +44,13 @@ def test_displacement_runs_from_the_first_to_the_last_valid_position():
     assert metrics["object_displacement_m"] == pytest.approx(0.5)
     cut = metrics_of(AWAY, [(0.2, 0.5, 0.4), (0.3, 0.5, 0.4), (0.5, 0.5, 0.0)], length=1)
     assert cut["object_displacement_m"] == pytest.approx(0.1)
+
+
+def test_a_shift_is_the_way_from_the_first_to_the_last_valid_position():
+    states = episode(AWAY, [(0.2, 0.5, 0.4), (0.9, 0.5, 0.4), (0.5, 0.1, 0.0)])
+    found = shifts(np.concatenate([states, states]), np.array([2, 1]), INFO)
+    np.testing.assert_allclose(found, [[0.3, -0.4, -0.4], [0.7, 0.0, 0.0]], atol=1e-6)
+    assert shifts(states, np.array([2]), lookup("FetchReach-v4")) is None
 
 
 @pytest.mark.parametrize(("end", "moved"), [(0.24, 0.0), (0.26, 1.0)])

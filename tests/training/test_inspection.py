@@ -176,6 +176,17 @@ def test_the_table_shows_every_skill(tmp_path, capsys):
     evaluate_run(tmp_path, 1)
     shown = capsys.readouterr().out
     assert all(f"skill {number}" in shown for number in range(9))
+    assert "mean direction" in shown
+
+
+def test_discriminated_skills_have_their_accuracy(tmp_path, capsys):
+    save_run(tmp_path, "sac_diayn", skills=2)
+    result = evaluation(tmp_path, 3)
+    assert [row["skill"] for row in result["skills"]] == [0, 1]
+    for row in result["skills"]:
+        assert 0.0 <= row["metrics"]["skill/accuracy_heldout"] <= 1.0
+        assert len(row["shift_m"]) == 3
+    assert "accuracy" in capsys.readouterr().out
 
 
 def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):

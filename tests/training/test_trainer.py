@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.config.schema import ExplorationConfig, MusicConfig
+from music_tf.config.schema import ExplorationConfig, MusicConfig, SacConfig, SkillConfig
 from music_tf.training import trainer as trainer_module
 from music_tf.training.metrics import METRICS
 from music_tf.training.policy import random_policy
@@ -15,6 +15,7 @@ from tests.training.small import (
     EVERYTHING,
     HER,
     MUSIC,
+    NETWORK,
     SAC,
     assert_same_state,
     go_on,
@@ -86,6 +87,8 @@ def test_metrics_are_finite_documented_and_the_same_every_epoch(trained, name):
             assert 0.0 <= row[f"reward/{term}_std"] <= (high - low) + 1e-3
         assert ("music/bound" in row) == ("music" in ALL[name].rewards)
         assert ("music/bound_heldout" in row) == ("music" in ALL[name].rewards)
+        assert ("skill/accuracy" in row) == ("skill" in ALL[name].rewards)
+        assert ("skill/accuracy_heldout" in row) == ("skill" in ALL[name].rewards)
         assert ("eval/success_rate" in row) == (ALL[name].goals == "environment")
         assert ("rollout/success_rate" in row) == (ALL[name].goals == "environment")
 
@@ -167,6 +170,46 @@ def test_evaluation_can_pin_a_skill(trained, monkeypatch):
     for skill in (None, 2):
         trainer.evaluate(4, skill=skill)
     assert asked == [[0, 1, 2, 0], [2, 2, 2, 2]]
+
+
+def test_a_pinned_skill_acts_in_training_and_evaluation():
+    trainer = trainer_of(SAC, skills=4, pinned_skill=2)
+    trainer.run_epoch(go_on)
+    for rows in replay_state(trainer).values():
+        assert (rows["skill"].argmax(axis=1) == 2).all()
+    assert (trainer.played(5, trainer.policy()).skill.argmax(axis=1) == 2).all()
+    assert (trainer.played(5, trainer.policy(), 1).skill.argmax(axis=1) == 1).all()
+
+
+def test_skills_of_a_worker_follow_from_the_seed_alone():
+    two, four = trainer_of(EVERYTHING, workers=2), trainer_of(EVERYTHING, workers=4)
+    for trainer in (two, four):
+        trainer.run_epoch(go_on)
+    for worker in (0, 1):
+        few, many = (replay_state(trainer)[worker]["skill"] for trainer in (two, four))
+        np.testing.assert_array_equal(few, many)
+    assert (replay_state(two)[0]["skill"] != replay_state(two)[1]["skill"]).any()
+
+
+@pytest.mark.parametrize("learner", ["agent", "discriminator"])
+def test_discriminator_and_agent_leave_each_other_alone(learner):
+    still = {"actor_learning_rate": 0.0, "critic_learning_rate": 0.0}
+    config = dataclasses.replace(
+        EVERYTHING,
+        rewards=("skill",),
+        agent=SacConfig(**NETWORK, **(still if learner == "discriminator" else {})),
+        skill=SkillConfig(hidden_sizes=(8,), train=learner == "discriminator"),
+    )
+    trainer = trainer_of(config)
+    before = trainer.weights()
+    trainer.run_epoch(go_on)
+    changed = {
+        name.split("/")[1]
+        for name, array in trainer.weights().items()
+        if name.startswith("parameters/") and (array != before[name]).any()
+    }
+    discriminates = {"discriminator"} == changed
+    assert discriminates if learner == "discriminator" else changed == {"actor", "critic_0"}
 
 
 def test_workers_explore_and_learn_from_different_data():

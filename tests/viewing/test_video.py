@@ -50,6 +50,26 @@ def test_skills_stand_side_by_side(tmp_path):
         assert film.size == (3 * 320 + 2 * 4, 26 + 2 * (4 + 320 + 23))
 
 
+def test_the_reward_is_drawn_below_each_picture(tmp_path):
+    save_run(tmp_path, "sac_diayn", skills=2, rewards=("music", "skill"))
+    play(tmp_path, 1, None, tmp_path / "film.gif")
+    with Image.open(tmp_path / "film.gif") as film:
+        # Between picture and caption, for each reward, a line of 20 and a curve of 320 // 9.
+        assert film.size == (2 * 320 + 4, 26 + 4 + 320 + 2 * (20 + 35) + 23 + 1)
+        first = np.asarray(film.convert("RGB"))
+        film.seek(20)
+        later = np.asarray(film.convert("RGB"))
+    curve = slice(26 + 4 + 320 + 20, 26 + 4 + 320 + 20 + 35)
+    assert (first[curve] != later[curve]).any()
+
+
+def test_a_run_with_a_pinned_skill_shows_that_one(tmp_path):
+    save_run(tmp_path, "sac_diayn_finetune", skills=3, pinned_skill=2)
+    play(tmp_path, 1, None, tmp_path / "film.gif")
+    with Image.open(tmp_path / "film.gif") as film:
+        assert film.size == (320, 26 + 4 + 320 + 23 + 1)
+
+
 def test_a_picture_says_skill_episode_and_step():
     shot, view = filming.Shot(4, 2), filming.View(np.zeros((1, 1, 3), np.uint8), 7, False)
     assert video.caption(shot, view, 50, 3) == "skill 2   episode 5   step 7/50"
@@ -118,6 +138,17 @@ def test_a_strip_is_a_row_of_evenly_spaced_states(tmp_path):
     film_strip(tmp_path, tmp_path / "strip.png", episode=2, frames=4)
     with Image.open(tmp_path / "strip.png") as strip:
         assert strip.size == (4 * 240 + 3 * 4, 240 + 23 + 1)
+
+
+def test_a_strip_has_a_row_for_each_skill(tmp_path):
+    save_run(tmp_path, "sac_diayn", skills=3)
+    film_strip(tmp_path, tmp_path / "strip.png", frames=4)
+    with Image.open(tmp_path / "strip.png") as strip:
+        height = 240 + (20 + 240 // 9) + 23
+        assert strip.size == (4 * 240 + 3 * 4, 3 * (height + 4) - 4 + 1)
+    film_strip(tmp_path, tmp_path / "one.png", frames=4, skill=2)
+    with Image.open(tmp_path / "one.png") as strip:
+        assert strip.size[1] == height + height % 2
 
 
 @pytest.mark.parametrize(
