@@ -22,6 +22,7 @@ from benchmarks.arithmetic import DDPG_BATCH, DDPG_HIDDEN
 from benchmarks.baselines import without_tensorflow
 
 from music_tf.envs.making import import_robotics
+from music_tf.training.results import header
 
 LEARNERS = ("DDPG", "SAC")
 EVALUATION_STEPS = 4000
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = " ".join(["experiments/compare_baselines.py", *(arguments or sys.argv[1:])])
     given.out.parent.mkdir(parents=True, exist_ok=True)
     with given.out.open("w", encoding="utf-8", newline="") as out:
-        out.write(f"# {command}\n# {versions}\n")
+        out.write(header(command, versions))
         train(given.learner, given.env_id, given.seed, given.minutes, out)
 
 

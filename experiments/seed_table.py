@@ -1,14 +1,19 @@
 """Tables of stored results: `python experiments/seed_table.py experiments/results/music_push`.
 
-Reads the `metrics.csv` copies of a folder, one a seed, and prints a markdown table: when each
-seed first met a condition, whether it held in the evaluations after, and its last evaluation.
+Prints a markdown table of a folder of `seedN.csv`: when each seed first met a condition, whether it
+held in the evaluations after, and its last evaluation. The tables of the README are those of
+`tables.py`.
 """
 
 import argparse
-import csv
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.training.results import Numbers, group_and_seed, read_result
 
 COLUMNS = {
     "eval/success_rate": "success",
@@ -19,60 +24,58 @@ COLUMNS = {
     "eval/object_displacement_m": "displacement (m)",
     "eval/object_coverage": "cells",
 }
-Row = Mapping[str, float | None]
 Conditions = Mapping[str, float]
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Returns the rows of a `metrics.csv`; blank cells become None."""
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = (line for line in file if not line.startswith("#"))
-        return [
-            {name: float(cell) if cell else None for name, cell in row.items()}
-            for row in csv.DictReader(lines)
-        ]
+def meets(columns: Mapping[str, Numbers], conditions: Conditions) -> npt.NDArray[np.bool_]:
+    """Returns for each epoch whether every named metric is there and at least its limit."""
+    epochs = len(columns["time/elapsed_s"])
+    none = np.full(epochs, np.nan)
+    met = [columns.get(name, none) >= limit for name, limit in conditions.items()]
+    return np.all(met, axis=0) if met else np.ones(epochs, np.bool_)
 
 
-def meets(row: Row, conditions: Conditions) -> bool:
-    """Whether every named metric of a row is at least its limit."""
-    return all((row.get(name) or 0.0) >= limit for name, limit in conditions.items())
-
-
-def first_time(rows: Sequence[Row], conditions: Conditions) -> tuple[float | None, float]:
-    """Returns the minutes until the conditions were first met, and how often they were after.
+def first_time(columns: Mapping[str, Numbers], conditions: Conditions) -> tuple[int | None, float]:
+    """Returns the row where the conditions were first met, and how often they were after.
 
     Returns:
-        Minutes, None if they never were, and the share of later evaluations that meet them.
+        The row, None if they never were, and the share of later evaluations that meet them.
     """
-    for index, row in enumerate(rows):
-        if meets(row, conditions):
-            later = rows[index + 1 :]
-            held = sum(meets(after, conditions) for after in later) / len(later) if later else 1.0
-            return (row["time/elapsed_s"] or 0.0) / 60.0, held
-    return None, 0.0
+    met = meets(columns, conditions)
+    if not met.any():
+        return None, 0.0
+    first = int(np.argmax(met))
+    later = met[first + 1 :]
+    return first, float(later.mean()) if later.size else 1.0
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table in markdown."""
+    return "\n".join([_line(header), "|" + "---|" * len(header), *map(_line, rows)])
 
 
 def table(folder: Path, conditions: Conditions) -> str:
     """Returns the markdown table of all seeds in a folder."""
     files = sorted(folder.glob("seed*.csv"))
-    sample = read_rows(files[0])[-1]
-    shown = [name for name in COLUMNS if sample.get(name) is not None]
+    sample = read_result(files[0]).columns
+    shown = [name for name in COLUMNS if np.isfinite(sample.get(name, np.array([np.nan]))[-1])]
     header = ["seed", "minutes", "steps", "first met", "held after", *(COLUMNS[n] for n in shown)]
-    lines = [_line(header), "|" + "---|" * len(header)]
+    rows = []
     for path in files:
-        rows = read_rows(path)
-        last = rows[-1]
-        when, held = first_time(rows, conditions)
-        cells = [
-            path.stem.removeprefix("seed"),
-            f"{(last['time/elapsed_s'] or 0.0) / 60:.1f}",
-            f"{int(last['time/env_steps'] or 0):,}",
-            "never" if when is None else f"{when:.1f} min",
-            f"{held:.0%}",
-            *(f"{last[name] or 0.0:.2f}" for name in shown),
-        ]
-        lines.append(_line(cells))
-    return "\n".join(lines)
+        columns = read_result(path).columns
+        minutes = columns["time/elapsed_s"] / 60.0
+        when, held = first_time(columns, conditions)
+        rows.append(
+            [
+                str(group_and_seed(path)[1]),
+                f"{minutes[-1]:.1f}",
+                f"{columns['time/env_steps'][-1]:,.0f}",
+                "never" if when is None else f"{minutes[when]:.1f} min",
+                f"{held:.0%}",
+                *(f"{columns[name][-1]:.2f}" for name in shown),
+            ]
+        )
+    return markdown(header, rows)
 
 
 def _line(cells: Sequence[str]) -> str:

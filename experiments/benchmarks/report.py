@@ -40,7 +40,7 @@ def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
         "commit": commit(_ROOT),
         "versions": {"python": platform.python_version()} | _versions(),
         "machine": {
-            "cpu": _cpu_model(),
+            "cpu": cpu_model(),
             "cores": available_cores(),
             "load_at_start": round(os.getloadavg()[0], 2),
         },
@@ -132,7 +132,8 @@ def _versions() -> dict[str, str | None]:
     return found
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
+    """Returns the name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

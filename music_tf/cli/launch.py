@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +17,7 @@ from music_tf.cli.doctor import find_mpirun
 from music_tf.cli.exits import EXIT_INTERRUPTED
 from music_tf.cli.mpi_diagnosis import flavour
 from music_tf.cli.options import asks_for_help, whole_number
-from music_tf.cli.process import die_with_parent
+from music_tf.cli.process import death_follower
 from music_tf.cli.runs import new_directory
 from music_tf.config.names import suggestion
 from music_tf.config.parse import parse_train
@@ -76,7 +76,7 @@ class Job:
             stdin=subprocess.DEVNULL,
             env=dict(environment),
             start_new_session=True,
-            preexec_fn=_make_death_follow(os.getpid()),  # noqa: PLW1509 - no threads here
+            preexec_fn=death_follower(),  # noqa: PLW1509 - no threads here
         )
 
     def wait(self) -> int:
@@ -185,14 +185,3 @@ def _home() -> str:
     except KeyError:
         home = ""
     return home if Path(home).is_dir() and home else tempfile.gettempdir()
-
-
-def _make_death_follow(parent: int) -> Callable[[], None]:
-    """Returns what the child runs first: once its parent dies, it gets SIGTERM."""
-
-    def follow() -> None:
-        die_with_parent(signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(0)
-
-    return follow

@@ -14,7 +14,8 @@ usage: music-tf plot RUN... [--metric NAME...] [--axis steps] [--out curves.png]
 
 Draws learning curves. Runs of one recipe on one environment share a line: the interquartile mean
 over their seeds with a 95 % bootstrap band, and each seed faintly behind. RUN is a run directory
-(also of a run still going), latest, or a copy of a metrics.csv; copies in one folder share a line.
+(also of a run still going), latest, or a copy of a metrics.csv; copies in one folder share a line,
+and CONDITION_seedN.csv a line for each condition.
 
   --metric NAME...     columns of metrics.csv, a panel each; default eval/success_rate, where the
                        runs have it, else eval/object_comotion_m

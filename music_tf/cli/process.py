@@ -3,8 +3,10 @@
 import ctypes
 import importlib
 import os
+import signal
 import sys
 import tempfile
+from collections.abc import Callable
 
 _SET_PARENT_DEATH_SIGNAL = 1
 
@@ -48,3 +50,15 @@ def die_with_parent(number: int) -> None:
     """Asks Linux to send this process a signal once its parent has died; elsewhere does nothing."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0)
+
+
+def death_follower() -> Callable[[], None]:
+    """Returns what a child runs first: once this process dies, the child gets SIGTERM."""
+    parent = os.getpid()
+
+    def follow() -> None:
+        die_with_parent(signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(0)
+
+    return follow

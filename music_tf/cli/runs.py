@@ -19,14 +19,18 @@ def runs_root() -> Path:
     return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
 
 
+def folder_name(env_id: str) -> str:
+    """Returns an environment's id as the name of a folder."""
+    return env_id.rpartition(":")[2].replace("/", "_")
+
+
 def new_directory(command: TrainCommand) -> Path:
     """Creates and returns ROOT/ENV/RECIPE/seedN-TIME, a directory that no other run has.
 
     Raises:
         EnvironmentFault: It cannot be created.
     """
-    environment = command.config.env_id.rpartition(":")[2].replace("/", "_")
-    parent = runs_root() / environment / command.recipe
+    parent = runs_root() / folder_name(command.config.env_id) / command.recipe
     name = f"seed{command.config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     for attempt in range(1, _MOST_TRIES):
         directory = parent / (name if attempt == 1 else f"{name}-{attempt}")

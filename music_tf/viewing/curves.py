@@ -4,21 +4,18 @@ The line is the interquartile mean over seeds, the band a 95 % bootstrap interva
 Agarwal et al. recommend for few runs (2021, arXiv:2108.13264); every seed is drawn faintly behind.
 """
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.config.names import suggestion
 from music_tf.config.stored import read_run
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import CSV_NAME, METRICS
-
-Numbers = npt.NDArray[np.float64]
+from music_tf.training.results import Numbers, group_and_seed, read_result
 
 FORMATS = (".png", ".svg", ".pdf")
 AXES = {
@@ -27,7 +24,6 @@ AXES = {
 }
 LEADING = ("eval/success_rate", "eval/object_comotion_m", "train/mean_q")
 """What is drawn where no metric is asked for: the first that a run has."""
-_LARGEST_FILE = 200_000_000
 _POINTS = 200
 _RESAMPLES = 2000
 _PERCENTILES = (2.5, 97.5)
@@ -111,14 +107,20 @@ def draw_curves(
 def load(path: Path) -> Run:
     """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
 
+    Steps and minutes of a copy count the runs that it started from.
+
     Raises:
         UsageError: It is neither, or holds no epoch yet.
     """
     if not path.is_dir():
-        return Run(path.stem, path.resolve().parent.name, _read_columns(path))
+        result = read_result(path)
+        counted = {
+            axis: result.in_all(axis) for axis, _, _ in AXES.values() if axis in result.columns
+        }
+        return Run(path.stem, group_and_seed(path)[0], {**result.columns, **counted})
     stored = read_run(path)
     group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
-    return Run(f"{group}, {path.name}", group, _read_columns(path / CSV_NAME))
+    return Run(f"{group}, {path.name}", group, read_result(path / CSV_NAME).columns)
 
 
 def choose_metrics(runs: Sequence[Run], metrics: Sequence[str]) -> list[str]:
@@ -190,26 +192,3 @@ def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) ->
     seeds = f"{label} ({len(curves)} seeds)"
     panel.plot(band.across, band.middle, color=colour, label=seeds)
     panel.fill_between(band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0)
-
-
-def _read_columns(path: Path) -> dict[str, Numbers]:
-    """Returns the columns of a CSV; a last line that is still being written is left out."""
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise UsageError(f"{path}: larger than {_LARGEST_FILE // 10**6} MB, not a metrics.csv")
-        with path.open(newline="", encoding="utf-8") as file:
-            lines = list(csv.reader(line for line in file if not line.startswith("#")))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(
-            f"RUN: expected a run directory or a copy of its {CSV_NAME}, cannot read {path} "
-            f"({getattr(error, 'strerror', None) or error})"
-        ) from error
-    header, rows = (lines[0], lines[1:]) if lines else ([], [])
-    whole = [row for row in rows if len(row) == len(header)]
-    if not whole or "time/env_steps" not in header:
-        raise UsageError(f"{path}: holds no epoch of a run yet")
-    try:
-        values = [[float(cell) if cell else math.nan for cell in row] for row in whole]
-    except ValueError as error:
-        raise UsageError(f"{path}: expected numbers ({error})"[:200]) from error
-    return dict(zip(header, np.array(values).T, strict=True))

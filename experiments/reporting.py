@@ -1,0 +1,289 @@
+"""The forms of the tables that show stored results."""
+
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seed_table import COLUMNS, first_time, markdown
+
+from music_tf.cli.runs import folder_name
+from music_tf.errors import UsageError
+from music_tf.training.results import FINAL, StoredResult, group_and_seed, read_result
+
+MOVES = {"eval/object_moved_rate": 0.8}
+CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
+SUCCESS = "eval/success_rate"
+LEVELS = (0.5, 0.9)
+STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
+"""97.5 % quantiles of Student's t by degrees of freedom, for up to five seeds on each side."""
+POLICIES = {"random": "random policy"}
+_BEHAVIOUR = tuple(name for name in COLUMNS if name != SUCCESS)
+_STEADY = 5
+_TINY = 0.01
+
+
+def control_table(folders: Mapping[str, str], results: Path) -> str:
+    """Returns when seeds of unsupervised runs came to control, and their last 100 episodes.
+
+    Args:
+        folders: Labels of their rows, with `{seed}` in them. What else there is beside a run, such
+            as a random policy, comes from the first run of the first folder.
+        results: Where the folders lie.
+    """
+    header = ["", "moves it (80 %)", "control", "held", "minutes in all"]
+    rows = []
+    first: StoredResult | None = None
+    for folder, label in folders.items():
+        for seed, result in seeds_of(results / folder):
+            first = first or result
+            minutes = result.columns["time/elapsed_s"] / 60.0
+            moves, _ = first_time(result.columns, MOVES)
+            control, held = first_time(result.columns, CONTROL)
+            cores = f", {place_of(result)}" if place_of(result) != place_of(first) else ""
+            rows.append(
+                [
+                    label.format(seed=seed) + cores,
+                    "never" if moves is None else f"{minutes[moves]:.1f} min",
+                    "never" if control is None else f"{minutes[control]:.1f} min",
+                    "" if control is None else f"{held:.0%}",
+                    f"{minutes[-1]:.1f}",
+                    *_final(result, "ours"),
+                ]
+            )
+    others = [name for name in (first.details[FINAL] if first else {}) if name != "ours"]
+    for policy in others:
+        rows.append([POLICIES.get(policy, policy), "", "", "", "", *_final(first, policy)])
+    return markdown([*header, *(COLUMNS[name] for name in _BEHAVIOUR)], rows)
+
+
+def task_table(folders: Mapping[str, float], results: Path) -> str:
+    """Returns when each seed first reached a level of success, and how it ended.
+
+    Args:
+        folders: The level of each.
+        results: Where the folders lie.
+    """
+    header = ["task", "seed", "on", "level", "first reached after", "best"]
+    header += ["mean of the last five", "100 episodes at the end", "minutes in all"]
+    rows = []
+    for folder, level in folders.items():
+        for seed, result in seeds_of(results / folder):
+            success, minutes = result.columns[SUCCESS], result.in_all("time/elapsed_s") / 60.0
+            rows.append(
+                [
+                    environment_of(result).rpartition("-v")[0],
+                    str(seed),
+                    place_of(result),
+                    f"{level:g}",
+                    reached(result, level),
+                    f"{success.max():.2f}",
+                    f"{success[-_STEADY:].mean():.2f}",
+                    f"{result.details[FINAL]['ours'][SUCCESS]:.2f}",
+                    f"{minutes[-1]:.1f}",
+                ]
+            )
+    return markdown(header, rows)
+
+
+def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -> str:
+    """Returns the success of single runs after numbers of environment steps.
+
+    Args:
+        files: The label of each, by its path without `.csv`.
+        steps: At which an evaluation ended; blank where a run had none.
+        results: Where the files lie.
+    """
+    rows = []
+    for name, label in files.items():
+        result = read_result(results / f"{name}.csv")
+        taken = result.columns["time/env_steps"]
+        found = [result.columns[SUCCESS][taken == number] for number in steps]
+        rows.append([label, seed_of(result), *(_number(*at[:1]) for at in found)])
+    after, *others = [f"{number // 1000}" for number in steps]
+    header = ["run", "seed", f"success after {after}", *others[:-1]]
+    return markdown([*header, f"{others[-1]} thousand steps"], rows)
+
+
+def study_table(name: str, results: Path) -> str:
+    """Returns the last 100 episodes of each condition of a study: the mean, and every seed.
+
+    Where there is a task, also when the conditions reached `LEVELS` of success; what the runs
+    took that they started from is counted.
+    """
+    groups = conditions_of(results / name)
+    finals, shown = _finals(groups)
+    has_task = SUCCESS in shown
+    header = ["condition", "seeds", "thousand steps in all", "minutes in all"]
+    header += [f"success {level:g} after" for level in LEVELS if has_task]
+    rows = []
+    for group, runs in groups.items():
+        steps = [run.in_all("time/env_steps")[-1] / 1e3 for run in runs]
+        minutes = [run.in_all("time/elapsed_s")[-1] / 60.0 for run in runs]
+        levels = [", ".join(reached(run, level) for run in runs) for level in LEVELS if has_task]
+        metrics = [_each([final.get(metric) for final in finals[group]]) for metric in shown]
+        rows.append(
+            [
+                _label(group),
+                str(len(runs)),
+                f"{statistics.fmean(steps):.0f}",
+                f"{statistics.fmean(minutes):.1f}",
+                *levels,
+                *metrics,
+            ]
+        )
+    blank = [""] * (len(header) - 1)
+    for label, final in _other_policies(groups).items():
+        rows.append([label, *blank, *(_number(final.get(metric)) for metric in shown)])
+    return markdown([*header, *(COLUMNS[metric] for metric in shown)], rows)
+
+
+def difference_table(name: str, base: str, results: Path) -> str:
+    """Returns how far conditions of a study lie from one of them, on the same environment.
+
+    Each cell is a difference of means over seeds and the half width of its 95 % interval (Student's
+    t with one variance for both); where the second is larger, the difference is not resolved.
+
+    Args:
+        name: The study.
+        base: The condition that the others are compared with.
+        results: Where the study's folder lies.
+    """
+    groups = conditions_of(results / name)
+    finals, shown = _finals(groups)
+    rows = []
+    for group, ours in finals.items():
+        theirs = finals.get(f"{base}_{folder_name(environment_of(groups[group][0]))}", ours)
+        if theirs is not ours:
+            cells = [
+                difference([one[metric] for one in ours], [one[metric] for one in theirs])
+                if metric in ours[0] and metric in theirs[0]
+                else ""
+                for metric in shown
+            ]
+            rows.append([f"{_label(group)}, minus `{base}`", *cells])
+    return markdown(["", *(COLUMNS[metric] for metric in shown)], rows)
+
+
+def difference(values: Sequence[float], others: Sequence[float]) -> str:
+    """Returns the difference of two means and the half width of its 95 % interval."""
+    middle = statistics.fmean(values) - statistics.fmean(others)
+    freedom = len(values) + len(others) - 2
+    if freedom not in STUDENT:
+        return f"{middle:+.2f}"
+    squares = sum(
+        (one - statistics.fmean(group)) ** 2 for group in (values, others) for one in group
+    )
+    error = math.sqrt(squares / freedom * (1.0 / len(values) + 1.0 / len(others)))
+    return f"{middle:+.2f} ± {STUDENT[freedom] * error:.2f}"
+
+
+def conditions_of(folder: Path) -> dict[str, list[StoredResult]]:
+    """Returns the results of a study by condition and environment, each by seed.
+
+    Raises:
+        UsageError: There are none.
+    """
+    files = sorted(folder.glob("*_seed*.csv"), key=_by_group_and_seed)
+    if not files:
+        raise UsageError(f"{folder}: holds no stored result")
+    groups: dict[str, list[StoredResult]] = {}
+    for path in files:
+        groups.setdefault(group_and_seed(path)[0], []).append(read_result(path))
+    return groups
+
+
+def seeds_of(folder: Path) -> list[tuple[int | None, StoredResult]]:
+    """Returns the results of a folder of `seedN.csv`, by seed.
+
+    Raises:
+        UsageError: There are none.
+    """
+    files = sorted(folder.glob("seed*.csv"), key=_by_group_and_seed)
+    if not files:
+        raise UsageError(f"{folder}: holds no stored result")
+    return [(group_and_seed(path)[1], read_result(path)) for path in files]
+
+
+def environment_of(result: StoredResult) -> str:
+    """Returns the environment that a command names."""
+    found = re.search(r"--env-id (\S+)", result.command)
+    return found.group(1) if found else ""
+
+
+def seed_of(result: StoredResult) -> str:
+    """Returns the seed that a command names."""
+    found = re.search(r"--seed (\d+)", result.command)
+    return found.group(1) if found else "0"
+
+
+def place_of(result: StoredResult) -> str:
+    """Returns on how much of a machine a command ran."""
+    found = re.search(r"launch -n (\d+)", result.command)
+    return "one core" if found is None else {"2": "two ranks"}.get(found[1], f"{found[1]} ranks")
+
+
+def reached(result: StoredResult, level: float) -> str:
+    """Returns after what a run first came to a level of success."""
+    row, _ = first_time(result.columns, {SUCCESS: level})
+    if row is None:
+        return "never"
+    minutes = result.in_all("time/elapsed_s")[row] / 60.0
+    return f"{minutes:.1f} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
+
+
+def _finals(
+    groups: Mapping[str, Sequence[StoredResult]],
+) -> tuple[dict[str, list[Mapping[str, float]]], list[str]]:
+    """Returns the last 100 episodes of each run, and the metrics that any of them has."""
+    finals = {
+        group: [run.details[FINAL].get("ours", {}) for run in runs]
+        for group, runs in groups.items()
+    }
+    present = {metric for runs in finals.values() for final in runs for metric in final}
+    return finals, [metric for metric in COLUMNS if metric in present]
+
+
+def _other_policies(
+    groups: Mapping[str, Sequence[StoredResult]],
+) -> dict[str, Mapping[str, float]]:
+    """Returns the episodes of policies such as a random one, by policy and environment."""
+    found: dict[str, Mapping[str, float]] = {}
+    for first, *_ in groups.values():
+        task = environment_of(first).removesuffix("-v4")
+        for policy, final in first.details[FINAL].items():
+            if policy != "ours":
+                found.setdefault(f"{POLICIES.get(policy, policy)} on {task}", final)
+    return found
+
+
+def _label(group: str) -> str:
+    return group.replace("_Fetch", " on Fetch").removesuffix("-v4")
+
+
+def _by_group_and_seed(path: Path) -> tuple[str, int]:
+    group, seed = group_and_seed(path)
+    return group, seed or 0
+
+
+def _final(result: StoredResult | None, policy: str) -> list[str]:
+    found = result.details[FINAL][policy] if result else {}
+    return [_number(found.get(name)) for name in _BEHAVIOUR]
+
+
+def _each(values: Sequence[float | None]) -> str:
+    """Returns the mean of the seeds, and each of them."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    return f"{_number(statistics.fmean(known))} ({', '.join(_number(value) for value in known)})"
+
+
+def _number(value: float | None = None) -> str:
+    """Returns a rate or length with two digits, three where it is small, a count with none."""
+    if value is None or math.isnan(value):
+        return ""
+    if value >= 10.0:  # noqa: PLR2004 - no rate or length is, every count of cells is
+        return f"{value:.0f}"
+    return f"{value:.3f}" if 0.0 < value < _TINY else f"{value:.2f}"

@@ -1,0 +1,34 @@
+"""Which mismatched pairs the reward of MUSIC compares with, and on which inputs.
+
+The gain makes the mean rewards alike, so that only their shape differs. `random` pays nothing in
+half of the minibatches, and `all_pairs` half as much to second order: both get twice the gain of
+`swap`. On normalised inputs the scale of the bound is not known beforehand; of its gains the one
+counts whose `reward/music_mean` comes nearest to that of `swap`.
+"""
+
+from studying.plan import Condition, Study, Task
+
+GAIN = 1000
+
+
+def _pairs(negatives: str, gain: float, more: str = "") -> str:
+    return f"--music.pair-negatives {negatives} --music.gain {gain:g} {more}".strip()
+
+
+STUDY = Study(
+    question="Which negatives, and raw or normalised inputs?",
+    tasks=(Task(env_id="FetchPush-v4", seeds=range(3), epochs=28),),
+    conditions=(
+        Condition(name="swap", recipe="ddpg_music", arguments=_pairs("swap", GAIN)),
+        Condition(name="random", recipe="ddpg_music", arguments=_pairs("random", 2 * GAIN)),
+        Condition(name="all_pairs", recipe="ddpg_music", arguments=_pairs("all_pairs", 2 * GAIN)),
+        *(
+            Condition(
+                name=f"normalized_gain_{gain:g}",
+                recipe="ddpg_music",
+                arguments=_pairs("swap", gain, "--music.normalize-inputs True"),
+            )
+            for gain in (GAIN, GAIN / 10, GAIN / 100)
+        ),
+    ),
+)

@@ -1,0 +1,20 @@
+"""Five skills on FetchPickAndPlace: by diversity, by mutual information, and by both in turn.
+
+`sac_music_diayn` has half its epochs from `sac_music_skills` and half of its own, in all as many as
+`sac_diayn`.
+"""
+
+from studying.plan import Condition, Study, Task
+
+ENV_ID = "FetchPickAndPlace-v4"
+ALL = 60
+
+STUDY = Study(
+    question="What do skills learn with MUSIC, with DIAYN, and with both?",
+    tasks=(Task(env_id=ENV_ID, seeds=range(3), epochs=ALL // 2),),
+    conditions=(
+        Condition(name="diayn", recipe="sac_diayn", epochs={ENV_ID: ALL}),
+        Condition(name="music", recipe="sac_music_skills"),
+        Condition(name="music_diayn", recipe="sac_music_diayn", start_from="music"),
+    ),
+)

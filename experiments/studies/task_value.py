@@ -1,0 +1,30 @@
+"""What is MUSIC worth for tasks, its own training counted?
+
+`ddpg_her` alone for all epochs, against some epochs of MUSIC and the others with hindsight: on from
+the policy of MUSIC, with its reward added, or with its priorities in replay. The epochs of a
+condition and of what it starts from add up to those of `ddpg_her`.
+"""
+
+from studying.plan import Condition, Study, Task
+
+PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
+MUSIC = {PUSH: 8, PICK: 15}
+ALL = {PUSH: 30, PICK: 45}
+AFTER = {env_id: ALL[env_id] - MUSIC[env_id] for env_id in ALL}
+
+STUDY = Study(
+    question="What is MUSIC worth for tasks?",
+    tasks=(Task(env_id=PUSH, seeds=range(3)), Task(env_id=PICK, seeds=range(3))),
+    conditions=(
+        Condition(name="her", recipe="ddpg_her", epochs=ALL),
+        Condition(name="music", recipe="ddpg_music", epochs=MUSIC),
+        *(
+            Condition(name=name, recipe=recipe, epochs=AFTER, start_from="music")
+            for name, recipe in (
+                ("finetuned", "ddpg_music_finetune_her"),
+                ("added_reward", "ddpg_music_reward_her"),
+                ("prioritized", "ddpg_music_prioritized_her"),
+            )
+        ),
+    ),
+)

@@ -1,0 +1,29 @@
+"""Does the statistics network of PickAndPlace serve on Push as well as Push's own?
+
+Both are frozen and pay beside the task's reward, without hindsight, as released; see
+faithful_tasks.py for what to expect of that.
+"""
+
+from studying.plan import Condition, Study, Task
+
+PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
+MUSIC = {PUSH: 8, PICK: 15}
+
+STUDY = Study(
+    question="Does mutual information learned on another task serve as well?",
+    tasks=(
+        Task(env_id=PUSH, seeds=range(3), epochs=22),
+        Task(env_id=PICK, seeds=range(3)),
+    ),
+    conditions=(
+        Condition(name="music", recipe="ddpg_music", epochs=MUSIC),
+        Condition(name="own", recipe="ddpg_music_reward", tasks=(PUSH,), start_from="music"),
+        Condition(
+            name="transferred",
+            recipe="ddpg_music_transfer",
+            tasks=(PUSH,),
+            start_from="music",
+            start_task=PICK,
+        ),
+    ),
+)

@@ -1,0 +1,200 @@
+"""Runs a study's runs side by side, each a process with one thread, until all are done."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from music_tf.cli.process import death_follower
+from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, MusicError
+from music_tf.training.state_folder import labels
+from studying import record
+from studying.plan import Run
+
+WAITING, RUNNING, DONE = "waiting", "running", "done"
+STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
+_READY_SECONDS = 1.0
+_POLL_SECONDS = 0.2
+_SHOWN_LINES = 10
+
+
+class Child(NamedTuple):
+    """A run that is going on."""
+
+    process: "subprocess.Popen[bytes]"
+    started: float
+
+
+class Requests:
+    """Ctrl-C, SIGTERM, SIGUSR1 and the end of the time allowed: each asks to save and stop."""
+
+    def __init__(self, minutes: float) -> None:
+        """Installs the handlers, and lets the time begin."""
+        self._received: list[int] = []
+        self._deadline = time.monotonic() + 60.0 * minutes
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._note)
+
+    def to_stop(self) -> bool:
+        """Whether it is time to save and stop."""
+        return bool(self._received) or time.monotonic() >= self._deadline
+
+    def to_end_at_once(self) -> bool:
+        """Whether somebody pressed Ctrl-C a second time."""
+        return self._received.count(signal.SIGINT) > 1
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._received.append(number)
+
+
+class Pool:
+    """The runs of a study, and what has become of each."""
+
+    def __init__(
+        self, runs: Sequence[Run], trainer: Sequence[str], results: Path, parallel: int
+    ) -> None:
+        """Looks up what is done already.
+
+        Args:
+            runs: Each behind the one that it starts from.
+            trainer: The words of a command that takes a verb and its arguments.
+            results: Where stored results go.
+            parallel: How many runs go on at once, at least 1.
+
+        Raises:
+            UsageError: A stored result is that of another command.
+        """
+        self.runs = runs
+        self.states = {
+            run.name: DONE if record.is_stored(run, results) else WAITING for run in runs
+        }
+        for run in reversed(runs):  # behind a missing run, what it starts from is needed too
+            if self.states[run.name] == WAITING and run.source and not _is_whole(run.source):
+                self.states[run.source.name] = WAITING
+        self.faults: dict[str, list[str]] = {}
+        self._trainer = tuple(trainer)
+        self._results = results
+        self._parallel = parallel
+        self._children: dict[str, Child] = {}
+
+    def work(self, requests: Requests, show: Callable[[], None]) -> None:
+        """Runs what waits, until nothing is left or a request to stop has been met.
+
+        Args:
+            requests: When to stop.
+            show: Called several times a second.
+
+        Raises:
+            EnvironmentFault: Notes or logs cannot be written; what goes on saves and stops.
+        """
+        asked: set[str] = set()
+        try:
+            while True:
+                self._collect()
+                if requests.to_end_at_once():
+                    self._end_children()
+                elif requests.to_stop():
+                    self._ask_children(asked)
+                else:
+                    self._start_ready()
+                show()
+                if not self._children:
+                    break
+                time.sleep(_POLL_SECONDS)
+        except OSError as error:
+            raise EnvironmentFault(f"{error.filename}: {error.strerror}") from error
+
+    def count(self, state: str) -> int:
+        """Returns how many runs are in a state."""
+        return list(self.states.values()).count(state)
+
+    def _start_ready(self) -> None:
+        for run in self.runs:
+            if len(self._children) >= self._parallel:
+                return
+            if self.states[run.name] != WAITING:
+                continue
+            above = self.states[run.source.name] if run.source else DONE
+            if above in (FAILED, BLOCKED, STOPPED):
+                self.states[run.name] = BLOCKED
+            elif above == DONE:
+                self._start(run)
+
+    def _start(self, run: Run) -> None:
+        run.directory.parent.mkdir(parents=True, exist_ok=True)
+        if not _has_checkpoint(run):
+            shutil.rmtree(run.directory, ignore_errors=True)
+            record.forget(run)
+        words = next_words(run)
+        started = record.note_start(run)
+        with run.log.open("ab") as log:
+            process = subprocess.Popen(
+                [*self._trainer, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+                preexec_fn=death_follower(),  # noqa: PLW1509 - no threads here
+            )
+        self._children[run.name] = Child(process, started)
+        self.states[run.name] = RUNNING
+
+    def _collect(self) -> None:
+        for run in self.runs:
+            child = self._children.get(run.name)
+            code = child.process.poll() if child else None
+            if child is None or code is None:
+                continue
+            del self._children[run.name]
+            record.note_end(run, child.started)
+            self.states[run.name] = self._outcome(run, code)
+
+    def _outcome(self, run: Run, code: int) -> str:
+        if code in (EXIT_STOPPED, -signal.SIGUSR1):  # the signal itself before it has handlers
+            return STOPPED
+        if code != EXIT_DONE:
+            ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+            self.faults[run.name] = [ending, *record.last_lines(run, _SHOWN_LINES)]
+            return FAILED
+        try:
+            if not record.result_file(run, self._results).exists():
+                record.store(run, self._results)
+        except MusicError as fault:
+            self.faults[run.name] = str(fault).splitlines()
+            return FAILED
+        return DONE
+
+    def _ask_children(self, asked: set[str]) -> None:
+        """Asks each child once, when it has had the time to install its handlers."""
+        for name, child in self._children.items():
+            if name not in asked and time.monotonic() - child.started > _READY_SECONDS:
+                child.process.send_signal(signal.SIGUSR1)
+                asked.add(name)
+
+    def _end_children(self) -> None:
+        for name, child in self._children.items():
+            child.process.kill()
+            child.process.wait()
+            self.states[name] = STOPPED
+        self._children.clear()
+
+
+def next_words(run: Run) -> list[str]:
+    """Returns the verb and arguments that begin a run, or go on with it."""
+    return run.words_to_resume() if _has_checkpoint(run) else run.words()
+
+
+def _has_checkpoint(run: Run) -> bool:
+    """Whether there is something to go on from; without it a resumed run would lose its start."""
+    return bool(labels(entry.name for entry in (run.directory / "checkpoints").glob("*")))
+
+
+def _is_whole(run: Run) -> bool:
+    """Whether others can start from a run: it has a checkpoint and came to its end."""
+    return _has_checkpoint(run) and (run.directory / record.SUMMARY_NAME).exists()

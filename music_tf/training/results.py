@@ -1,0 +1,104 @@
+"""Stored results: a copy of a run's `metrics.csv` under comments that say how it came about.
+
+# music-tf train ddpg_her --env-id FetchPush-v4 --seed 0     the command
+# commit 0123abc, tensorflow 2.21.0, 2 cores of ...          what it was made with
+# {"wall_s": 512.3, "final_100_episodes": {...}}             details, where there are any
+epoch,time/epoch,...
+"""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.errors import UsageError
+from music_tf.training.metrics import CSV_NAME
+
+Numbers = npt.NDArray[np.float64]
+
+FINAL = "final_100_episodes"
+BEFORE = "before"
+_LARGEST_FILE = 200_000_000
+_NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
+
+
+class StoredResult(NamedTuple):
+    """A `metrics.csv`, or a stored copy of one."""
+
+    command: str
+    """What was typed; empty for a `metrics.csv` itself."""
+    made_with: str
+    """Commit, versions and machine."""
+    details: Mapping[str, Any]
+    """`wall_s`, `final_100_episodes` by policy and metric, and `before`: what the runs had taken
+    that this one started from, by column."""
+    columns: Mapping[str, Numbers]
+    """Metrics by name, a value an epoch; nan where there is none."""
+
+    def in_all(self, name: str) -> Numbers:
+        """Returns a column with what the runs took that this one started from."""
+        earlier: float = self.details.get(BEFORE, {}).get(name, 0.0)
+        return self.columns[name] + earlier
+
+
+def header(command: str, made_with: str, details: Mapping[str, Any] | None = None) -> str:
+    """Returns the comments that stand above the metrics of a stored result."""
+    lines = [command, made_with, *([json.dumps(details)] if details else [])]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def group_and_seed(path: Path) -> tuple[str, int | None]:
+    """Returns what a stored result belongs to, and its seed: CONDITION_seedN.csv, GROUP/seedN.csv.
+
+    Any other file belongs to its folder, without a seed.
+    """
+    found = _NAME.fullmatch(path.stem)
+    if found is None:
+        return path.resolve().parent.name, None
+    return found.group(1) or path.resolve().parent.name, int(found.group(2))
+
+
+def read_result(path: Path) -> StoredResult:
+    """Reads a stored result or a `metrics.csv`; a last line that is being written is left out.
+
+    Raises:
+        UsageError: It cannot be read, is something else, or holds no epoch yet.
+    """
+    comments, lines = _read_lines(path)
+    titles, rows = (lines[0], lines[1:]) if lines else ([], [])
+    whole = [row for row in rows if len(row) == len(titles)]
+    if not whole or "time/env_steps" not in titles:
+        raise UsageError(f"{path}: holds no epoch of a run yet")
+    try:
+        values = [[float(cell) if cell else math.nan for cell in row] for row in whole]
+        details = [json.loads(comment) for comment in comments if comment.startswith("{")]
+    except ValueError as error:
+        raise UsageError(f"{path}: expected numbers ({error})"[:200]) from error
+    texts = [comment for comment in comments if not comment.startswith("{")]
+    return StoredResult(
+        command=texts[0] if texts else "",
+        made_with=texts[1] if len(texts) > 1 else "",
+        details=details[0] if details else {},
+        columns=dict(zip(titles, np.array(values).T, strict=True)),
+    )
+
+
+def _read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Returns the comments of a file, and its other lines as cells."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise UsageError(f"{path}: larger than {_LARGEST_FILE // 10**6} MB, not a {CSV_NAME}")
+        text = path.read_text(encoding="utf-8").splitlines()
+        cells = list(csv.reader(line for line in text if not line.startswith("#")))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(
+            f"RUN: expected a run directory or a copy of its {CSV_NAME}, cannot read {path} "
+            f"({getattr(error, 'strerror', None) or error})"
+        ) from error
+    return [line.removeprefix("#").strip() for line in text if line.startswith("#")], cells

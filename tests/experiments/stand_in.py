@@ -1,0 +1,62 @@
+"""Stands in for `music-tf train`: an epoch takes a moment, and some seeds go wrong.
+
+As a program it trains; `study` beside it runs a study whose runs are such programs. STAND_IN_EPOCHS
+says how many epochs a run has, and a run of seed 13 ends with exit code 4.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+
+EPOCH_SECONDS = 0.1
+UNLUCKY = "13"
+VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "python": "3"}
+
+
+def study(arguments):
+    """Returns the exit code of `study.py ARGUMENTS` with this program in place of training."""
+    root = pathlib.Path(__file__).parents[2]
+    sys.path.insert(0, str(root / "experiments"))
+    from study import main
+
+    from music_tf.cli.exits import guarded
+
+    return guarded(lambda: main(arguments, trainer=[sys.executable, __file__]))
+
+
+def train(words):
+    stopped = []
+    signal.signal(signal.SIGUSR1, lambda *_: stopped.append(True))
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    directory = pathlib.Path(words[words.index("--run-dir") + 1])
+    if (directory / "config.json").exists() and "--resume" not in words:
+        return 2  # as training does: the directory holds a run already
+    (directory / "checkpoints").mkdir(parents=True, exist_ok=True)
+    metrics = directory / "metrics.csv"
+    if "--resume" not in words:
+        metrics.write_text("epoch,time/env_steps,time/elapsed_s,eval/success_rate\n")
+        (directory / "config.json").write_text(json.dumps({"versions": VERSIONS}))
+    with (directory / "words.json").open("a") as file:
+        file.write(json.dumps([*words, time.time(), os.environ["OMP_NUM_THREADS"]]) + "\n")
+    sys.stdout.write("a line that is printed\n")
+    if words[words.index("--seed") + 1] == UNLUCKY:
+        sys.stdout.write("numbers went bad\n")
+        return 4
+    done = len(metrics.read_text().splitlines()) - 1
+    for epoch in range(done + 1, int(os.environ.get("STAND_IN_EPOCHS", "2")) + 1):
+        time.sleep(EPOCH_SECONDS)
+        with metrics.open("a") as file:
+            file.write(f"{epoch},{100 * epoch},{60 * epoch},{epoch / 10}\n")
+        (directory / "checkpoints" / f"epoch_{epoch:06d}").mkdir()
+        if stopped:
+            return 75
+    evaluation = {"ours": {"eval/success_rate": 0.5}}
+    (directory / "summary.json").write_text(json.dumps({"evaluation": evaluation}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(study(sys.argv[2:]) if sys.argv[1] == "study" else train(sys.argv[2:]))

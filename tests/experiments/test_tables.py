@@ -1,0 +1,116 @@
+import pathlib
+import re
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "experiments"))
+import reporting
+import tables
+
+from music_tf.errors import UsageError
+from music_tf.training.results import header
+
+COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"
+ROWS = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
+1,1000,60,0.25
+2,2000,120,0.5
+3,3000,180,{}
+"""
+
+
+def store(results, name, seed, last, before=None):
+    """Writes a result of three epochs, the last with a given success."""
+    policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
+    final = {"final_100_episodes": policies}
+    details = {"before": before, **final} if before else final
+    path = results / name.format(seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(header(COMMAND.format(seed), "commit 1", details) + ROWS.format(last))
+
+
+def test_tables_and_pictures_show_the_stored_results():
+    # If this fails: make results
+    texts = {page: page.read_text() for page in tables.pages()}
+    assert [page.name for page, text in texts.items() if tables.filled(text) != text] == []
+    assert tables.outdated_pictures() == []
+
+
+def test_every_table_of_the_readme_with_results_is_made():
+    names = re.findall(r"<!-- results: (\w+) -->", (tables.ROOT / "README.md").read_text())
+    assert set(names) >= {"music_push", "music_pick", "her_fast"}
+
+
+def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(tmp_path):
+    for seed, last in ((0, 0.9), (1, 0.4)):
+        store(tmp_path, "mine/her_FetchPush-v4_seed{}.csv", seed, last)
+    before = {"time/env_steps": 5000.0, "time/elapsed_s": 600.0}
+    store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 0, 1.0, before)
+    page = "a\n<!-- results: mine -->\nold\n<!-- /results -->\nb\n"
+    lines = tables.filled(page, tmp_path).splitlines()
+    assert lines[:2] == ["a", "<!-- results: mine -->"]
+    # Two minutes and 2000 steps until 0.5 of both, three and 3000 until 0.9 of the first.
+    assert lines[4:6] == [
+        "| her on FetchPush | 2 | 3 | 3.0 | 2.0 min, 2 k steps, 2.0 min, 2 k steps | "
+        "3.0 min, 3 k steps, never | 0.65 (0.90, 0.40) |",
+        "| tuned on FetchPush | 1 | 8 | 13.0 | 12.0 min, 7 k steps | 13.0 min, 8 k steps | "
+        "1.00 (1.00) |",
+    ]
+    assert lines[6:] == [
+        "| random policy on FetchPush |  |  |  |  |  | 0.07 |",
+        "<!-- /results -->",
+        "b",
+    ]
+
+
+def test_a_difference_has_its_interval(tmp_path):
+    # Means 0.5 and 0.3; squares 2 * 0.1^2 + 2 * 0.2^2 = 0.1 over 4 degrees of freedom, times 2/3:
+    # a standard error of 0.1291, times 2.776
+    assert reporting.difference([0.4, 0.5, 0.6], [0.1, 0.3, 0.5]) == "+0.20 ± 0.36"
+    assert reporting.difference([0.5], [0.25]) == "+0.25"
+    for name, lasts in (("her", (0.1, 0.3, 0.5)), ("tuned", (0.4, 0.5, 0.6))):
+        for seed, last in enumerate(lasts):
+            store(tmp_path, f"mine/{name}_FetchPush-v4_seed{{}}.csv", seed, last)
+    text = reporting.difference_table("mine", "her", tmp_path)
+    row = "| tuned on FetchPush, minus `her` | +0.20 ± 0.36 |"
+    assert text.splitlines() == ["|  | success |", "|---|---|", row]
+
+
+def test_a_task_table_shows_when_a_level_was_reached(tmp_path):
+    store(tmp_path, "mine/seed{}.csv", 3, 0.75)
+    text = reporting.task_table({"mine": 0.5}, tmp_path)
+    # mean of the last five, of three: (0.25 + 0.5 + 0.75) / 3
+    row = "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.50 | 0.75 | 3.0 |"
+    assert text.splitlines()[2:] == [row]
+
+
+def test_a_marker_without_results_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean music_push"):
+        tables.filled("<!-- results: music_psh -->\n<!-- /results -->")
+
+
+def test_a_picture_is_outdated_when_its_results_or_its_content_change(monkeypatch, tmp_path):
+    noted = dict(tables.PICTURES)
+    changed = noted["search_push.png"]._replace(axis="minutes")
+    monkeypatch.setattr(tables, "PICTURES", {**noted, "search_push.png": changed})
+    assert tables.outdated_pictures() == ["search_push.png"]
+    monkeypatch.setattr(tables, "PICTURES", noted)
+    (tmp_path / "push_success.png").write_bytes(b"another picture")
+    for name in ("search_push.png", "search_pick.png"):
+        (tmp_path / name).write_bytes((tables.IMAGES / name).read_bytes())
+    monkeypatch.setattr(tables, "IMAGES", tmp_path)
+    assert tables.outdated_pictures() == ["push_success.png"]
+
+
+def test_checking_writes_nothing_and_says_what_differs(monkeypatch, tmp_path, capsys):
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "README.md"
+    page.write_text("<!-- results: her_fast -->\n<!-- /results -->\n")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "PICTURES", {})
+    assert tables.main(["--check"]) == 1
+    assert capsys.readouterr().out == "README.md\n"
+    assert "FetchReach" not in page.read_text()
+    assert tables.main([]) == 0
+    assert "| FetchReach | 0 | one core |" in page.read_text()
+    assert tables.main(["--check"]) == 0

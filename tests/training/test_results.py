@@ -1,0 +1,65 @@
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.errors import UsageError
+from music_tf.training.results import group_and_seed, header, read_result
+
+METRICS = "epoch,time/env_steps,eval/success_rate\n1,1000,\n2,2000,0.5\n"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "music_seed3.csv"
+
+
+def test_what_a_header_says_is_read_again(path):
+    details = {"wall_s": 7.5, "before": {"time/env_steps": 500.0}}
+    path.write_text(header("music-tf train ddpg", "commit 1, tensorflow 2", details) + METRICS)
+    result = read_result(path)
+    assert result.command == "music-tf train ddpg"
+    assert result.made_with == "commit 1, tensorflow 2"
+    assert result.details == details
+    np.testing.assert_array_equal(result.columns["eval/success_rate"], [np.nan, 0.5])
+    assert result.in_all("time/env_steps").tolist() == [1500.0, 2500.0]
+    assert result.in_all("epoch").tolist() == [1.0, 2.0]  # not counted before
+
+
+def test_details_may_be_missing_and_so_may_the_header(path):
+    assert header("a", "b") == "# a\n# b\n"
+    path.write_text(METRICS)
+    result = read_result(path)
+    assert (result.command, result.made_with, result.details) == ("", "", {})
+
+
+def test_a_line_that_is_being_written_is_left_out(path):
+    path.write_text(METRICS + "3,30")
+    assert read_result(path).columns["epoch"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "no epoch"),
+        ("a,b\n1,2\n", "no epoch"),
+        (METRICS.replace("1000", "many"), "expected numbers"),
+        (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected numbers"),
+    ],
+)
+def test_another_file_is_refused(path, text, expected):
+    path.write_text(text)
+    with pytest.raises(UsageError, match=expected):
+        read_result(path)
+
+
+def test_a_missing_file_is_refused(path):
+    with pytest.raises(UsageError, match="cannot read"):
+        read_result(path)
+
+
+def test_the_name_of_a_file_says_group_and_seed(tmp_path):
+    folder = tmp_path / "mine"
+    assert group_and_seed(folder / "seed4.csv") == ("mine", 4)
+    assert group_and_seed(folder / "music_FetchPush-v4_seed12.csv") == ("music_FetchPush-v4", 12)
+    assert group_and_seed(folder / "push_absorb.csv") == ("mine", None)
