@@ -71,8 +71,8 @@ play: $(STAMP)  ## Film what RUN has learned
 plot: $(STAMP)  ## Draw the learning curves of RUN (one or several)
 	$(MUSIC_TF) plot $(RUN) $(ARGS)
 
-report: $(STAMP)  ## Write the page of RUN: in a later version
-	@echo "make $@: comes in a later version" >&2; exit 2
+report: $(STAMP)  ## Write a page about RUN (one or several)
+	$(MUSIC_TF) report $(RUN) $(ARGS)
 
 doctor: $(STAMP)  ## Check this installation
 	$(MUSIC_TF) doctor

@@ -79,7 +79,7 @@ def test_every_package_is_shipped_and_typed(metadata):
     shipped = (metadata / "SOURCES.txt").read_text().splitlines()
     sources = {str(path.relative_to(ROOT)) for path in (ROOT / "music_tf").rglob("*.py")}
     assert sources - set(shipped) == set()
-    assert "music_tf/py.typed" in shipped
+    assert {"music_tf/py.typed", "music_tf/viewing/report.css"} <= set(shipped)
 
 
 def test_extras_are_those_of_the_documentation(requirements):
@@ -159,9 +159,10 @@ def test_tensorboard_is_shown_to_this_machine_only():
     assert "--host localhost" in commands("tensorboard")
 
 
-def test_play_shows_the_latest_run_unless_told():
-    assert re.search(r"music_tf play \S*/latest", commands("play"))
-    assert "music_tf play elsewhere" in commands("play", "RUN=elsewhere")
+@pytest.mark.parametrize("verb", ["play", "plot", "report"])
+def test_the_latest_run_is_shown_unless_told(verb):
+    assert re.search(rf"music_tf {verb} \S*/latest", commands(verb))
+    assert f"music_tf {verb} elsewhere" in commands(verb, "RUN=elsewhere")
 
 
 def test_ci_runs_the_checks_on_a_clean_clone():

@@ -17,7 +17,7 @@ from benchmarks.keys import KEYS, WIDEST_SPREAD, too_wide
 from benchmarks.processes import sizes_of
 from music_tf.cli.process import available_cores
 from music_tf.errors import UsageError
-from music_tf.training.provenance import commit
+from music_tf.training.provenance import commit, processor
 
 _PACKAGES = (
     "tensorflow",
@@ -40,7 +40,7 @@ def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
         "commit": commit(_ROOT),
         "versions": {"python": platform.python_version()} | _versions(),
         "machine": {
-            "cpu": cpu_model(),
+            "cpu": processor(),
             "cores": available_cores(),
             "load_at_start": round(os.getloadavg()[0], 2),
         },
@@ -130,13 +130,3 @@ def _versions() -> dict[str, str | None]:
         except importlib.metadata.PackageNotFoundError:
             found[package] = None
     return found
-
-
-def cpu_model() -> str:
-    """Returns the name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.report import cpu_model
-
 from music_tf.cli.process import available_cores
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.probes import run_command
 from music_tf.training.durable import replace_file
 from music_tf.training.metrics import CSV_NAME
+from music_tf.training.provenance import processor
 from music_tf.training.results import BEFORE, FINAL, header, read_result
 from music_tf.training.run_directory import SUMMARY_NAME
 from studying.plan import Run
@@ -130,7 +129,7 @@ def _made_with(run: Run, versions: dict[str, str | None]) -> str:
     code = list(dict.fromkeys(session.code for session in _sessions(run)))
     known = [f"{name} {versions[name]}" for name in _PACKAGES if versions.get(name)]
     return ", ".join(
-        [*code, *known, f"{available_cores()} cores of {cpu_model()}, one of them used"]
+        [*code, *known, f"{available_cores()} cores of {processor()}, one of them used"]
     )
 
 

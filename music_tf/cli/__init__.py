@@ -16,13 +16,11 @@ VERBS = {
     "evaluate": "measures a trained run: success rate and behaviour",
     "play": "makes a video of what a run has learned",
     "plot": "draws learning curves of runs",
+    "report": "writes one page about one or many runs",
     "recipes": "lists the recipes, one name a line off a terminal",
     "launch": "runs a verb on several MPI ranks: launch -n 2 train ...",
     "check-env": "checks an environment, yours for example",
     "doctor": "checks the installation and says how to mend it",
-}
-LATER = {
-    "report": "one page about a run (not in this version yet)",
 }
 _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "version"}
 
@@ -47,12 +45,10 @@ def run_verb(arguments: list[str]) -> int:
     if verb in _ALIASES:
         _write(help_text() if _ALIASES[verb] == "help" else f"music-tf {version()}\n")
         return EXIT_DONE
-    if verb in LATER:
-        raise UsageError(f"{verb}: not in version {version()} yet")
     if verb not in VERBS:
         raise UsageError(
             f"VERB: expected one of {', '.join(VERBS)}, got {verb[:80]!r}"
-            + suggestion(verb, (*VERBS, *LATER, "--help", "--version"))
+            + suggestion(verb, (*VERBS, "--help", "--version"))
         )
     module = importlib.import_module(f"music_tf.cli.{verb.replace('-', '_')}")
     code: int = module.main(rest)
@@ -61,7 +57,7 @@ def run_verb(arguments: list[str]) -> int:
 
 def help_text() -> str:
     """Returns what `music-tf --help` shows."""
-    listed = [f"  {verb:10} {says}" for verb, says in (VERBS | LATER).items()]
+    listed = [f"  {verb:10} {says}" for verb, says in VERBS.items()]
     return "\n".join(
         [
             "usage: music-tf VERB [options]",

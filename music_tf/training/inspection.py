@@ -18,12 +18,12 @@ from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.training.heritage import Heritage, inherit
 from music_tf.training.progress import Progress
 from music_tf.training.provenance import provenance
+from music_tf.training.run_directory import EVALUATION_NAME
 from music_tf.training.skills import measure_skills, skill_rows
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import load_weights
 from music_tf.types import Metrics
 
-EVALUATION_NAME = "evaluation.json"
 _MOST_ENVIRONMENTS = 32
 _SUCCESS = "eval/success_rate"
 _SEEDS_NAMED = 3

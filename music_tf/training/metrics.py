@@ -18,6 +18,8 @@ import numpy.typing as npt
 from music_tf.training.durable import replace_file
 
 CSV_NAME = "metrics.csv"
+PATHS_TAG = "eval/object_paths"
+"""The image of the object's paths, seen from above, at each evaluation."""
 _LOGGER = logging.getLogger(__name__)
 _QUIET_SECONDS = 600.0
 _PENDING_BYTES = 2**26

@@ -1,7 +1,8 @@
-"""What a run was made with: versions, ranks, host, commit."""
+"""What a run was made with: versions, ranks, machine, commit."""
 
 import datetime
 import importlib.metadata
+import os
 import platform
 import re
 import socket
@@ -33,6 +34,8 @@ def provenance(comm: Communicator, record: Mapping[str, Any]) -> dict[str, Any]:
         "workers": (record.get("config") or {}).get("workers"),
         "commit": commit(Path(__file__).resolve().parents[2]),
         "host": socket.gethostname(),
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)),
         "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     }
 
@@ -51,6 +54,16 @@ def commit(checkout: Path) -> str | None:
     except OSError:
         return None
     return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+
+
+def processor() -> str:
+    """Returns the name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def _version(package: str) -> str | None:

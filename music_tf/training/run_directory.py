@@ -18,6 +18,7 @@ from music_tf.training.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
 
 CONFIG_NAME = "config.json"
 SUMMARY_NAME = "summary.json"
+EVALUATION_NAME = "evaluation.json"
 _LARGEST_CONFIG = 1_000_000
 _KEPT_RESUMES = 20
 _SHOWN = 5

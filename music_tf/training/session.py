@@ -18,12 +18,13 @@ from music_tf.signals import stop_requested
 from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.comparison import compare
 from music_tf.training.heritage import Heritage
-from music_tf.training.metrics import METRICS, MetricsWriter
+from music_tf.training.metrics import METRICS, PATHS_TAG, MetricsWriter
+from music_tf.training.paths import paths_from_above
 from music_tf.training.progress import Progress
 from music_tf.training.run_directory import RunDirectory, open_run
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import save_weights
-from music_tf.types import Metrics
+from music_tf.types import Episodes, Metrics
 from music_tf.watchdog import patience, watching
 
 SLOWER = 0.5
@@ -110,7 +111,7 @@ class Session:
         try:
             while trainer.counters.epoch < config.epochs and not self._out_of_time():
                 try:
-                    row = trainer.run_epoch(self._on_cycle)
+                    row = trainer.run_epoch(self._on_cycle, self._show_paths)
                     if row is None:
                         self._stop()
                     self._finish_epoch(row or {})
@@ -126,6 +127,13 @@ class Session:
         steps = self._trainer.counters.env_steps
         self._progress.cycle(done, self._config.cycles, steps)
         return stop_requested()
+
+    def _show_paths(self, episodes: Episodes) -> None:
+        """Shows in TensorBoard where the object went in an evaluation."""
+        info = self._trainer.envs.info
+        if self._writer is not None and info.object is not None:
+            steps = self._trainer.counters.env_steps
+            self._writer.write_image(PATHS_TAG, paths_from_above(episodes, info), steps)
 
     def _finish_epoch(self, row: Metrics) -> None:
         epoch = self._trainer.counters.epoch

@@ -88,12 +88,17 @@ class Trainer:
             spec.goal_dim, config.goals == "zero", config.skills, config.pinned_skill
         )
 
-    def run_epoch(self, on_cycle: Callable[[int], bool]) -> Metrics | None:
+    def run_epoch(
+        self,
+        on_cycle: Callable[[int], bool],
+        on_evaluation: Callable[[Episodes], None] | None = None,
+    ) -> Metrics | None:
         """Trains to the end of an epoch and evaluates; every rank must call it together.
 
         Args:
             on_cycle: Called after each cycle with the number done; True on any rank interrupts
                 the epoch, which the next call then continues.
+            on_evaluation: Called with the episodes of an evaluation.
 
         Returns:
             The metrics of the epoch, equal on every rank; None where it was interrupted.
@@ -112,21 +117,28 @@ class Trainer:
         self.log = EpochLog()
         if self.counters.epoch % self.config.evaluation.every == 0:
             start = time.monotonic()
-            metrics |= self.evaluate(self.config.evaluation.episodes)
+            metrics |= self.evaluate(self.config.evaluation.episodes, on_played=on_evaluation)
             self.counters.elapsed_s += time.monotonic() - start
         metrics["time/elapsed_s"] = self.counters.elapsed_s
         return metrics
 
     def evaluate(
-        self, episodes: int, policy: Policy | None = None, skill: int | None = None
+        self,
+        episodes: int,
+        policy: Policy | None = None,
+        skill: int | None = None,
+        on_played: Callable[[Episodes], None] | None = None,
     ) -> Metrics:
         """Plays evaluation episodes, by default with the present policy; all ranks together.
 
         Success is measured under the environment's goals where training was, and behaviour
         under the goals of training: a policy that knew only zero goals does anything under
         others. Skills take turns, unless the configuration or `skill` pins one of them.
+        `on_played` sees the episodes.
         """
         played = self.played(episodes, policy or self.policy(), skill)
+        if on_played is not None:
+            on_played(played)
         metrics = self.behaviour(played)
         return metrics if policy else metrics | self.heldout(played)
 

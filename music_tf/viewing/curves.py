@@ -4,6 +4,7 @@ The line is the interquartile mean over seeds, the band a 95 % bootstrap interva
 Agarwal et al. recommend for few runs (2021, arXiv:2108.13264); every seed is drawn faintly behind.
 """
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from music_tf.config.names import suggestion
 from music_tf.config.stored import read_run
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import CSV_NAME, METRICS
+from music_tf.training.paths import COLOURS
 from music_tf.training.results import Numbers, group_and_seed, read_result
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -27,6 +29,12 @@ LEADING = ("eval/success_rate", "eval/object_comotion_m", "train/mean_q")
 _POINTS = 200
 _RESAMPLES = 2000
 _PERCENTILES = (2.5, 97.5)
+_PLAIN_EXPONENTS = (-3, 5)
+"""Powers of ten between which numbers beside an axis are written out."""
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+_PANEL_INCHES = (3.8, 2.2)
+_PANEL_PLACE = (0.16, 0.23, 0.81, 0.72)
+"""Left, bottom, width and height of the axes in a panel for a page, as shares of it."""
 
 
 class Run(NamedTuple):
@@ -78,22 +86,13 @@ def draw_curves(
     mpl.use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.name if each else run.group, []).append(run)
+    groups = in_groups(runs, each)
     figure, panels = plt.subplots(
         1, len(chosen), figsize=(6.2 * len(chosen), 4.0), squeeze=False, layout="constrained"
     )
     for panel, metric in zip(panels[0], chosen, strict=True):
-        for number, (label, members) in enumerate(groups.items()):
-            curves = [curve_of(run, metric, axis) for run in members]
-            _draw_group(panel, [curve for curve in curves if curve.up.size], label, f"C{number}")
-        panel.set_xlabel(AXES[axis][2])
+        _draw_panel(panel, groups, metric, axis)
         panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
-        panel.grid(alpha=0.3)
-        panel.set_xlim(left=0.0)
-        if metric.endswith("_rate"):
-            panel.set_ylim(-0.02, 1.02)
     panels[0][0].legend(fontsize="small")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -102,6 +101,37 @@ def draw_curves(
         raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
     finally:
         plt.close(figure)
+
+
+def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str, axis: str = "steps") -> str:
+    """Returns a panel as SVG for a page, in the page's own letters and colour of text.
+
+    Args:
+        groups: What `in_groups` returned; line n has colour n of `COLOURS`.
+        metric: Drawn where a run has it.
+        axis: A key of `AXES`.
+    """
+    import matplotlib as mpl  # noqa: PLC0415 - a second to load
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the same
+
+    drawn = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": metric}):
+        figure = Figure(figsize=_PANEL_INCHES)
+        panel = figure.add_axes(_PANEL_PLACE)
+        _draw_panel(panel, groups, metric, axis)
+        panel.ticklabel_format(axis="y", scilimits=_PLAIN_EXPONENTS)
+        panel.spines[["top", "right"]].set_visible(False)
+        figure.savefig(drawn, format="svg", transparent=True, metadata=_NO_METADATA)
+    text = drawn.getvalue()
+    return text[text.index("<svg") :].replace("#000000", "currentColor")
+
+
+def in_groups(runs: Sequence[Run], each: bool = False) -> dict[str, list[Run]]:
+    """Returns the runs that share a line, by its label; with `each` every run by itself."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.name if each else run.group, []).append(run)
+    return groups
 
 
 def load(path: Path) -> Run:
@@ -180,11 +210,25 @@ def interquartile_mean(values: Numbers) -> Numbers:
     return mean
 
 
+def _draw_panel(panel: Any, groups: Mapping[str, Sequence[Run]], metric: str, axis: str) -> None:
+    """Draws a metric of all groups, without a title."""
+    for number, (label, members) in enumerate(groups.items()):
+        curves = [curve_of(run, metric, axis) for run in members]
+        colour = COLOURS[number % len(COLOURS)]
+        _draw_group(panel, [curve for curve in curves if curve.up.size], label, colour)
+    panel.set_xlabel(AXES[axis][2])
+    panel.grid(alpha=0.3)
+    panel.set_xlim(left=0.0)
+    if metric.endswith("_rate"):
+        panel.set_ylim(-0.02, 1.02)
+
+
 def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) -> None:
     if not curves:
         return
     if len(curves) == 1:
-        panel.plot(*curves[0], color=colour, label=label)
+        marker = "o" if curves[0].up.size == 1 else ""
+        panel.plot(*curves[0], color=colour, label=label, marker=marker)
         return
     for curve in curves:
         panel.plot(*curve, color=colour, alpha=0.25, linewidth=0.8)

@@ -8,7 +8,7 @@ import pytest
 from started import ROOT, music_tf
 
 from music_tf import __version__, recipes
-from music_tf.cli import LATER, VERBS, help_text, run_verb
+from music_tf.cli import VERBS, help_text, run_verb
 from music_tf.errors import UsageError
 
 
@@ -17,7 +17,7 @@ def test_help_lists_every_verb(words):
     code, output, errors = music_tf(*words)
     assert (code, errors) == (0, "")
     assert output == help_text()
-    assert [verb for verb in (*VERBS, *LATER) if f"\n  {verb} " not in output] == []
+    assert [verb for verb in VERBS if f"\n  {verb} " not in output] == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -75,7 +75,8 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["plot", "none.csv"], ["none.csv", "No such file"]),
         (["plot", "none.csv", "--axis", "minuts"], ["minuts", "did you mean minutes"]),
         (["plot", "none.csv", "--out", "a.pgn"], [".png", "did you mean .png"]),
-        (["report"], ["report", "not in version"]),
+        (["report"], ["RUN", "music-tf report latest"]),
+        (["report", "nowhere"], ["'nowhere'", "config.json", "latest"]),
         (["recipes", "x"], ["no arguments", "'x'"]),
         (["recipes", "--all"], ["'--all'"]),
         (["evaluate"], ["RUN", "music-tf evaluate latest"]),

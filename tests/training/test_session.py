@@ -14,8 +14,10 @@ from music_tf.errors import NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.training import session
 from music_tf.training.inspection import try_heritage
+from music_tf.training.metrics import PATHS_TAG
 from music_tf.training.run_directory import open_run
 from music_tf.training.weights import load_weights
+from music_tf.viewing.events import read_pictures
 from tests.training.small import HER, MUSIC
 
 TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
@@ -91,6 +93,9 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     accumulator = EventAccumulator(str(whole))
     accumulator.Reload()
     assert [event.step for event in accumulator.Scalars("train/critic_loss")] == [120, 240, 360]
+    assert [event.step for event in accumulator.Images(PATHS_TAG)] == [120, 240, 360]
+    text = accumulator.Tensors("configuration")[0].tensor_proto.string_val[0].decode()
+    assert '"recipe": "ddpg_her"' in text
     names = {path.name for path in (whole / "checkpoints").iterdir()}
     assert {"epoch_000001", "epoch_000002", "epoch_000003", "best", "replay"} <= names
     shards = sorted((whole / "checkpoints/replay/worker_0000").glob("*/slots.npy"))
@@ -342,3 +347,21 @@ def test_priorities_survive_a_stop(tmp_path, stop_after):
     assert rows_of(path) == rows_of(straight)
     saved = list((path / "checkpoints/replay/worker_0000").glob("*/priority.npy"))
     assert len(np.unique(np.concatenate([np.load(file) for file in saved]))) > 1
+
+
+def test_paths_are_drawn_at_evaluations_and_where_there_is_an_object(tmp_path):
+    evaluation = dataclasses.replace(HER_RUN.evaluation, every=2)
+    train(tmp_path / "push", dataclasses.replace(HER_RUN, evaluation=evaluation))
+    train(tmp_path / "reach", dataclasses.replace(HER_RUN, env_id="music_tf/PointReach-v0"))
+    assert list(read_pictures(tmp_path / "push", PATHS_TAG)) == [240]
+    assert read_pictures(tmp_path / "reach", PATHS_TAG) == {}
+
+
+def test_a_stopped_run_shows_the_paths_of_a_whole_one(whole, tmp_path, stop_after):
+    path = tmp_path / "run"
+    stop_after(4)  # in the second epoch
+    with pytest.raises(Stopped):
+        train(path)
+    stop_after(0)
+    train(path, resume=True)
+    assert read_pictures(path, PATHS_TAG) == read_pictures(whole, PATHS_TAG)

@@ -1,0 +1,383 @@
+"""One page about one or many runs, which holds all that it shows and needs no network."""
+
+import datetime
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from music_tf.config.fields import fields_of, show_value
+from music_tf.config.names import suggestion
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.training.durable import replace_file
+from music_tf.training.metrics import METRICS
+from music_tf.training.paths import COLOURS
+from music_tf.viewing.curves import LEADING, Run, curves_svg, in_groups
+from music_tf.viewing.page import Html, bars, data_uri, document, folded, join, number, table, tag
+from music_tf.viewing.recorded import MEDIA_TYPES, Recorded, by_settings, read_recorded
+
+FORMATS = (".html", ".htm")
+MOST_FILM_BYTES = 24_000_000
+"""Films and pictures on one page; what does not fit is named instead."""
+_MEGABYTE = 1e6
+_FEW = 3
+"""Up to so many runs are shown unfolded."""
+_OURS = "ours"
+_BEHAVIOUR = {name: meaning for name, meaning in METRICS.items() if name.startswith("eval/")}
+_TIMES = ("time/epoch", "time/env_steps", "time/updates", "time/elapsed_s")
+
+
+def write_report(runs: Sequence[Path], out: Path, typed_env_id: str | None = None) -> None:
+    """Writes a page with settings, curves, behaviour and films of runs, which it only reads.
+
+    Args:
+        runs: Run directories, also of runs still going; one given twice is shown once.
+        out: A file ending in .html; it appears when it is complete.
+        typed_env_id: The environment that the user typed, if any.
+
+    Raises:
+        UsageError: No run, a directory that holds none, or not a file name for a page.
+        EnvironmentFault: The file cannot be written.
+    """
+    if not runs:
+        raise UsageError("RUN: expected one or more runs, got none")
+    if out.suffix.lower() not in FORMATS or out.is_dir():
+        raise UsageError(
+            f"--out: expected a file that ends in {' or '.join(FORMATS)}, got {str(out)[:200]!r}"
+            + suggestion(out.suffix, FORMATS)
+        )
+    different = {path.resolve(): path for path in runs}.values()
+    page = render([read_recorded(path, typed_env_id) for path in different])
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(out, page)
+    except OSError as error:
+        raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
+
+
+def render(runs: Sequence[Recorded]) -> bytes:
+    """Returns the page about at least one run."""
+    title = runs[0].label if len(runs) == 1 else f"{len(runs)} runs: {_kinds(runs)}"
+    now = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    films = _films_that_fit(runs)
+    return document(
+        title,
+        tag(
+            "header",
+            tag("p", "music_tf", class_="mark"),
+            tag("h1", title),
+            tag("p", runs[0].state if len(runs) == 1 else f"as of {now}", class_="quiet"),
+            _tiles(runs),
+        ),
+        tag(
+            "main",
+            _overview(runs) if len(runs) > 1 else "",
+            _curves(by_settings(runs)),
+            *(
+                _run(run, films, f"run-{index}", len(runs))
+                for index, run in enumerate(runs, start=1)
+            ),
+            _glossary(runs),
+        ),
+        tag("footer", f"music-tf report, {now}. This page loads nothing from elsewhere."),
+    )
+
+
+def _kinds(runs: Iterable[Recorded]) -> str:
+    return "; ".join(dict.fromkeys(run.curves.group for run in runs))
+
+
+def _tiles(runs: Sequence[Recorded]) -> Html:
+    """Returns the few numbers that a reader wants first."""
+    steps = sum(run.last("time/env_steps") or 0.0 for run in runs)
+    seconds = sum(run.last("time/elapsed_s") or 0.0 for run in runs)
+    tiles = [
+        ("environment steps", number(steps), "of all runs together" if len(runs) > 1 else ""),
+        ("training", f"{seconds / 60.0:,.1f} min", f"{steps / max(seconds, 1.0):,.0f} steps/s"),
+    ]
+    if len(runs) == 1:
+        tiles = [*_leading_tile(runs[0]), *tiles]
+    return tag(
+        "div",
+        *(
+            tag("div", tag("b", value), tag("span", name), tag("small", note), class_="tile")
+            for name, value, note in tiles
+        ),
+        class_="tiles",
+    )
+
+
+def _leading_tile(run: Recorded) -> list[tuple[str, str, str]]:
+    policies = run.policies()
+    ours = policies.get(_OURS) or {name: run.last(name) for name in LEADING}
+    leading = next((name for name in LEADING if ours.get(name) is not None), None)
+    if leading is None:
+        return []
+    others = [
+        f"{policy} {number(metrics.get(leading))}"
+        for policy, metrics in policies.items()
+        if policy != _OURS
+    ]
+    return [(_short(leading), number(ours[leading]), ", ".join(others))]
+
+
+def _overview(runs: Sequence[Recorded]) -> Html:
+    """Returns the table of all runs, and how they and simple policies behave."""
+    head = ["run", "state", "steps", "minutes", "directory"]
+    rows = [
+        [
+            tag("th", tag("a", run.label, href=f"#run-{index}"), scope="row"),
+            run.state,
+            number(run.last("time/env_steps")),
+            f"{(run.last('time/elapsed_s') or 0.0) / 60.0:,.1f}",
+            run.path.name,
+        ]
+        for index, run in enumerate(runs, start=1)
+    ]
+    return tag(
+        "section",
+        tag("h2", "Runs"),
+        table(head, rows, "texts"),
+        tag("h2", "Behaviour of all runs"),
+        tag("p", "After training, else in the newest evaluation.", class_="quiet"),
+        bars(_BEHAVIOUR, _behaviour_of_all(runs), "policy"),
+    )
+
+
+def _behaviour_of_all(runs: Sequence[Recorded]) -> dict[str, Mapping[str, Any]]:
+    """Returns metrics of each run by its label, then those of simple policies."""
+    labels = [run.label for run in runs]
+    ours: dict[str, Mapping[str, Any]] = {}
+    simple: dict[str, Mapping[str, Any]] = {}
+    for label, run in zip(labels, runs, strict=True):
+        policies = run.policies()
+        unique = label if labels.count(label) == 1 else f"{label} ({run.path})"
+        ours[unique] = policies.pop(_OURS, None) or {name: run.last(name) for name in _BEHAVIOUR}
+        for policy, metrics in policies.items():
+            simple.setdefault(f"{policy} on {run.stored.config.env_id}", metrics)
+    return ours | simple
+
+
+def _curves(runs: Sequence[Run]) -> Html:
+    """Returns learning curves: those of behaviour at once, all others folded."""
+    groups = in_groups(runs)
+    names = [
+        name
+        for name in METRICS
+        if name not in _TIMES
+        and any(np.isfinite(run.columns.get(name, np.zeros(0))).any() for run in runs)
+    ]
+    leading = [name for name in names if name.startswith("eval/")]
+    others = [name for name in names if name not in leading]
+    if not names:
+        return tag("section", tag("h2", "Learning"), tag("p", "No epoch is over yet."))
+    return tag(
+        "section",
+        tag("h2", "Learning"),
+        _legend(groups),
+        _panels(groups, leading),
+        folded(f"{len(others)} more curves", _panels(groups, others)) if others else "",
+    )
+
+
+def _legend(groups: Mapping[str, Sequence[Run]]) -> Html:
+    lines = [
+        tag(
+            "li",
+            tag("i", style=f"background:{COLOURS[index % len(COLOURS)]}"),
+            label if len(members) == 1 else f"{label} ({len(members)} runs)",
+        )
+        for index, (label, members) in enumerate(groups.items())
+    ]
+    if sum(map(len, groups.values())) == 1:
+        return Html("")
+    said = "Thick: interquartile mean of several runs with its 95 % bootstrap interval."
+    several = any(len(members) > 1 for members in groups.values())
+    return join(
+        tag("ul", *lines, class_="legend"), tag("p", said, class_="quiet") if several else ""
+    )
+
+
+def _panels(groups: Mapping[str, Sequence[Run]], metrics: Sequence[str]) -> Html:
+    figures = [
+        tag(
+            "figure",
+            tag("figcaption", tag("b", name), " ", METRICS[name]),
+            Html(curves_svg(groups, name)),
+        )
+        for name in metrics
+    ]
+    return tag("div", *figures, class_="panels")
+
+
+def _run(run: Recorded, films: Mapping[Path, bytes], anchor: str, runs: int) -> Html:
+    """Returns all there is about one run; folded where there are many of them."""
+    parts = [
+        *(tag("p", note, class_="note") for note in run.notes),
+        _behaviour(run),
+        _skills(run),
+        _paths(run),
+        _films(run, films),
+        _settings(run),
+        _provenance(run),
+    ]
+    if runs == 1:
+        return tag("section", *parts, id=anchor)
+    title = join(tag("b", run.label), f" {run.path.name}, {run.state}")
+    return folded(title, *parts, id=anchor, class_="run", open=runs <= _FEW)
+
+
+def _behaviour(run: Recorded) -> Html:
+    policies = run.policies()
+    if not policies:
+        return Html("")
+    if run.evaluation.get("policies"):
+        checkpoint = run.evaluation.get("checkpoint")
+        epoch = checkpoint.get("epoch") if isinstance(checkpoint, dict) else None
+        episodes = number(run.evaluation.get("episodes"))
+        source = f"{episodes} episodes with the checkpoint of epoch {number(epoch)}."
+    else:
+        source = "Measured at the end of training."
+    return join(
+        tag("h3", "Behaviour"),
+        tag("p", f"{source} All policies play the same episodes.", class_="quiet"),
+        bars(_named(policies), policies, "policy"),
+    )
+
+
+def _skills(run: Recorded) -> Html:
+    skills = run.skills()
+    if not skills:
+        return Html("")
+    return join(tag("h3", "Skills"), bars(_named(skills), skills, "skill"))
+
+
+def _named(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Returns all metrics of a table with their meaning, documented ones first."""
+    present = {name for row in rows.values() for name in row}
+    known = {name: meaning for name, meaning in METRICS.items() if name in present}
+    return known | {name: "" for name in sorted(present - set(known))}
+
+
+def _glossary(runs: Iterable[Recorded]) -> Html:
+    """Returns what the columns of the tables mean, for those who cannot point at them."""
+    rows = [row for run in runs for row in (*run.policies().values(), *run.skills().values())]
+    present = {name for row in rows for name in row}
+    terms = [
+        part
+        for name, meaning in METRICS.items()
+        if name in present
+        for part in (tag("dt", _short(name)), tag("dd", meaning))
+    ]
+    return folded("What the columns mean", tag("dl", *terms)) if terms else Html("")
+
+
+def _paths(run: Recorded) -> Html:
+    pictures = [
+        tag(
+            "figure",
+            tag("img", src=data_uri("image/png", png), alt=f"object paths at step {steps}"),
+            tag("figcaption", f"after {number(steps)} steps"),
+        )
+        for steps, png in run.paths().items()
+    ]
+    if not pictures:
+        return Html("")
+    return join(
+        tag("h3", "Where the object went, from above"), tag("div", *pictures, class_="pictures")
+    )
+
+
+def _films(run: Recorded, films: Mapping[Path, bytes]) -> Html:
+    shown = [_film(path, films[path]) for path in run.films if path in films]
+    left_out = [
+        tag(
+            "p",
+            f"{path.name} is left out: with it the films of this page would exceed "
+            f"{MOST_FILM_BYTES / _MEGABYTE:.0f} MB. It lies in {path.parent}.",
+            class_="note",
+        )
+        for path in run.films
+        if path not in films
+    ]
+    if not run.films:
+        return Html("")
+    return join(tag("h3", "Films"), tag("div", *shown, class_="films"), *left_out)
+
+
+def _film(path: Path, content: bytes) -> Html:
+    kind = MEDIA_TYPES[path.suffix.lower()]
+    address = data_uri(kind, content)
+    if kind.startswith("video/"):
+        shown = tag("video", src=address, controls=True, loop=True, muted=True, playsinline=True)
+    else:
+        shown = tag("img", src=address, alt=path.name)
+    return tag("figure", shown, tag("figcaption", path.name))
+
+
+def _films_that_fit(runs: Iterable[Recorded]) -> dict[Path, bytes]:
+    """Reads films in order, except those that would make the page larger than it may be."""
+    films: dict[Path, bytes] = {}
+    room = MOST_FILM_BYTES
+    for path in (path for run in runs for path in run.films):
+        if path.stat().st_size <= room:
+            films[path] = path.read_bytes()
+            room -= len(films[path])
+    return films
+
+
+def _settings(run: Recorded) -> Html:
+    """Returns the settings that are not the recipe's own, and all of them folded."""
+    stored = run.stored
+    changed = [
+        [tag("code", own.name), show_value(own.value), show_value(usual.value), own.documentation]
+        for own, usual in run.changed()
+    ]
+    every = [
+        [tag("code", field.name), show_value(field.value), field.documentation]
+        for field in fields_of(stored.config)
+    ]
+    usual = f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}"
+    return join(
+        tag("h3", "Settings"),
+        tag("pre", f"music-tf train {shlex.join(stored.arguments)}"),
+        table(["setting", "here", "recipe", "meaning"], changed, "texts")
+        if changed
+        else tag("p", f"All are those of {usual}."),
+        folded(
+            f"All {len(every)} settings", table(["setting", "value", "meaning"], every, "texts")
+        ),
+    )
+
+
+def _provenance(run: Recorded) -> Html:
+    """Returns where and with what the run was made."""
+    record = run.record
+    versions = record.get("versions")
+    resumes = record.get("resumes")
+    rows = {
+        "directory": run.path,
+        "started": record.get("time"),
+        "resumed": f"{len(resumes)} times" if isinstance(resumes, list) and resumes else None,
+        "commit": record.get("commit"),
+        "machine": _joined(record, "host", "processor", "cores"),
+        "ranks and workers": _joined(record, "ranks", "workers"),
+        "MPI": record.get("mpi"),
+        **(versions if isinstance(versions, dict) else {}),
+    }
+    shown = [[tag("th", name, scope="row"), str(said)] for name, said in rows.items() if said]
+    return folded("Versions, machine and commit", table(["", ""], shown, "texts"))
+
+
+def _joined(record: Mapping[str, Any], *names: str) -> str:
+    return ", ".join(
+        f"{record[name]} {name}" if isinstance(record[name], int) else str(record[name])
+        for name in names
+        if record.get(name)
+    )
+
+
+def _short(metric: str) -> str:
+    return metric.rpartition("/")[2].replace("_", " ")

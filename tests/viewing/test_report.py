@@ -1,0 +1,313 @@
+import base64
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from music_tf.cli import run_verb
+from music_tf.config.parse import parse_train
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.training.metrics import PATHS_TAG, MetricsWriter
+from music_tf.training.run_lock import RunLock
+from music_tf.viewing import report
+from music_tf.viewing.recorded import by_settings, read_recorded
+from music_tf.viewing.report import write_report
+
+ENV_ID = "music_tf/PointPush-v0"
+HOSTILE = "<script>alert('x')</script>&"
+EMPTY = {"meta", "img"}
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
+    None,
+)
+OURS = {"eval/object_comotion_m": 0.21, "eval/object_moved_rate": 1.0}
+RANDOM = {"eval/object_comotion_m": 0.07, "eval/object_moved_rate": 0.5}
+
+
+class Outline(html.parser.HTMLParser):
+    """Checks that elements are closed in order, and collects tags, texts and addresses."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.texts, self.addresses = [], [], [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag not in EMPTY:
+            self.open.append(tag)
+        self.addresses += [v for k, v in attributes if k in {"src", "href", "xlink:href"}]
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def make_run(path, *words, epochs=3, recipe="ddpg_music"):
+    """Writes a run directory as `train` leaves it behind, without a summary."""
+    path.mkdir(parents=True)
+    arguments = (recipe, "--env-id", ENV_ID, *words)
+    stored = StoredRun(recipe, "laptop", arguments, parse_train(arguments).config)
+    made = {"host": "robot", "versions": {"numpy": "2.9"}, "commit": "c0ffee", "cores": 2}
+    (path / "config.json").write_text(json.dumps(run_to_json(stored) | made))
+    writer = MetricsWriter(path, resume_after=None)
+    for epoch in range(1, epochs + 1):
+        writer.write_image(PATHS_TAG, np.full((40, 40, 3), epoch, np.uint8), 100 * epoch)
+        row = {"time/epoch": epoch, "time/env_steps": 100 * epoch, "time/elapsed_s": 60 * epoch}
+        writer.write({**row, "eval/object_comotion_m": 0.1 * epoch, "train/mean_q": -1.0 / epoch})
+    return path
+
+
+def finish(path, epochs=3):
+    summary = {"epochs": epochs, "evaluation": {"ours": OURS, "random": RANDOM}}
+    (path / "summary.json").write_text(json.dumps(summary))
+
+
+def page_of(tmp_path, *runs):
+    out = tmp_path / "page" / "report.html"
+    write_report(runs, out)
+    return out.read_text("utf-8")
+
+
+def test_one_page_shows_curves_behaviour_paths_settings_and_versions(tmp_path):
+    run = make_run(tmp_path / "run", "--seed", "7", "--music.gain", "42")
+    finish(run)
+    page = page_of(tmp_path, run)
+    outline = Outline(page)
+    text = " ".join(outline.texts)
+    assert "ddpg_music on music_tf/PointPush-v0, seed 7" in text
+    assert "finished, 3 epochs" in text
+    assert outline.tags.count("svg") == 2  # two metrics beside times
+    for said in ("0.210", "0.070", "random", "numpy", "2.9", "c0ffee", "robot", "2 cores"):
+        assert said in text
+    assert "music-tf train ddpg_music --env-id music_tf/PointPush-v0 --seed 7" in text
+    pictures = [uri for uri in outline.addresses if uri.startswith("data:image/png")]
+    assert len(pictures) == 3
+    assert base64.b64decode(pictures[0].partition(",")[2]).startswith(b"\x89PNG")
+
+
+def test_settings_that_differ_from_the_recipe_come_first_and_all_are_folded(tmp_path):
+    run = make_run(tmp_path / "run", "--music.gain", "42")
+    page = page_of(tmp_path, run)
+    before, _, folded = page[page.index(">Settings<") :].partition("<details")
+    assert re.findall(r"<code>([^<]*)</code></td><td>([^<]*)</td>", before) == [
+        ("music.gain", "42")
+    ]
+    assert "<code>music.clip</code>" in folded
+    assert "<code>music.gain</code>" in folded
+    assert "Settings" in page_of(tmp_path, make_run(tmp_path / "usual"))
+
+
+def test_the_page_needs_nothing_from_elsewhere(tmp_path):
+    run = make_run(tmp_path / "run")
+    outline = Outline(page_of(tmp_path, run))
+    assert [uri for uri in outline.addresses if not uri.startswith(("data:", "#"))] == []
+    assert {"script", "link", "iframe", "object", "base"}.isdisjoint(outline.tags)
+
+
+def test_whatever_a_run_says_is_shown_as_text(tmp_path):
+    run = make_run(tmp_path / HOSTILE.replace("/", "_"))
+    stored = json.loads((run / "config.json").read_text())
+    changed = {"commit": HOSTILE, "host": HOSTILE, "versions": {HOSTILE: HOSTILE}}
+    changed["arguments"] = [HOSTILE]
+    (run / "config.json").write_text(json.dumps(stored | changed))
+    metrics = {HOSTILE: 1.0}
+    evaluation = {
+        "episodes": HOSTILE,
+        "policies": {HOSTILE: metrics, "ours": metrics},
+        "skills": [{"skill": HOSTILE, "metrics": metrics}],
+    }
+    (run / "evaluation.json").write_text(json.dumps(evaluation))
+    (run / "summary.json").write_text(HOSTILE)
+    (run / "videos").mkdir()
+    (run / "videos" / f"{HOSTILE.replace('/', '_')}.gif").write_bytes(b"GIF89a")
+    outline = Outline(page_of(tmp_path, run, make_run(tmp_path / "other")))
+    assert "script" not in outline.tags
+    # commit, host, a package and its version, a policy in two tables, a skill
+    assert "".join(outline.texts).count(HOSTILE) == 7
+
+
+def test_skills_are_a_table(tmp_path):
+    run = make_run(tmp_path / "run", "--skills", "2")
+    skills = [
+        {"skill": number, "success": None, "metrics": {"eval/object_comotion_m": 0.1 + number}}
+        for number in range(2)
+    ]
+    evaluation = {
+        "episodes": 20,
+        "checkpoint": {"epoch": 3},
+        "policies": {"ours": OURS, "random": RANDOM},
+        "skills": skills,
+    }
+    (run / "evaluation.json").write_text(json.dumps(evaluation))
+    text = " ".join(Outline(page_of(tmp_path, run)).texts)
+    for said in ("skill 0", "skill 1", "0.100", "1.100", "20 episodes", "epoch 3"):
+        assert said in text
+
+
+def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "MOST_FILM_BYTES", 1000)
+    run = make_run(tmp_path / "run")
+    (run / "videos").mkdir()
+    files = {"a.mp4": 600, "b.gif": 401, "c.gif": 400, ".draft.mp4": 1, "notes.txt": 1}
+    for name, size in files.items():
+        (run / "videos" / name).write_bytes(b"x" * size)
+    (tmp_path / "secret.png").write_bytes(b"y")
+    (run / "videos" / "d.png").symlink_to(tmp_path / "secret.png")
+    outline = Outline(page_of(tmp_path, run))
+    found = [uri for uri in outline.addresses if not uri.startswith("data:image/png")]
+    content = [base64.b64decode(uri.partition(",")[2]) for uri in found]
+    assert [uri.partition(";")[0] for uri in found] == ["data:video/mp4", "data:image/gif"]
+    assert content == [b"x" * 600, b"x" * 400]
+    assert [text for text in outline.texts if "b.gif is left out" in text]
+    assert "draft" not in " ".join(outline.texts)
+    assert "d.png" not in " ".join(outline.texts)
+
+
+def test_a_run_still_going_is_reported_and_left_alone(tmp_path):
+    run = make_run(tmp_path / "run")
+    lock = RunLock(run)
+    with (run / "metrics.csv").open("a") as file:
+        file.write("4,4,40")
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in run.rglob("*")}
+    assert "still going, 3 of " in page_of(tmp_path, run)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in run.rglob("*")} == before
+    lock.release()
+    assert "not finished, 3 of " in page_of(tmp_path, run)
+
+
+def test_a_run_before_its_first_epoch_is_reported(tmp_path):
+    run = make_run(tmp_path / "run", epochs=0)
+    page = page_of(tmp_path, run)
+    assert "No epoch is over yet." in page
+    (run / "metrics.csv").write_text("epoch,time/env_steps\n")
+    assert "holds no epoch of a run yet" in page_of(tmp_path, run)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"policies": 3, "skills": {}}', "[" * 10**5])
+def test_files_that_are_damaged_cost_their_part_of_the_page(tmp_path, content):
+    run = make_run(tmp_path / "run")
+    (run / "evaluation.json").write_text(content)
+    (run / "summary.json").write_text(content)
+    page = page_of(tmp_path, run)
+    assert ("evaluation.json cannot be read" in page) is not content.startswith('{"')
+    assert "Learning" in page
+
+
+def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
+    runs = [make_run(tmp_path / f"seed{n}", "--seed", str(n)) for n in range(4)]
+    for run in runs:
+        finish(run)
+    (tmp_path / "latest").symlink_to(runs[0])
+    page = page_of(tmp_path, *runs, tmp_path / "latest")
+    outline = Outline(page)
+    assert "4 runs: ddpg_music, PointPush-v0" in outline.texts
+    assert "ddpg_music, PointPush-v0 (4 runs)" in outline.texts
+    assert [uri for uri in outline.addresses if uri.startswith("#run")] == [
+        f"#run-{n}" for n in (1, 2, 3, 4)
+    ]
+    assert page.count('id="run-') == 4
+    assert outline.texts.count("random on music_tf/PointPush-v0") == 1
+
+
+def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):
+    plain = [make_run(tmp_path / f"{n}", "--seed", str(n), "--epochs", f"{n + 5}") for n in (0, 1)]
+    other = make_run(tmp_path / "other", "--music.gain", "42")
+    runs = by_settings([read_recorded(path) for path in (*plain, other)])
+    first, second, third = (run.group for run in runs)
+    assert first == second != third
+    assert third == "ddpg_music, PointPush-v0, music.gain 42"
+    alone = by_settings([read_recorded(path) for path in plain])
+    assert {run.group for run in alone} == {"ddpg_music, PointPush-v0"}
+
+
+@pytest.mark.parametrize("words", [["RUN", "FOLDER"], [], ["RUN", "--out", "page.htlm"]])
+def test_bad_input_writes_nothing(tmp_path, monkeypatch, words):
+    run, folder = make_run(tmp_path / "run"), tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    named = {"RUN": str(run), "FOLDER": str(folder)}
+    with pytest.raises(UsageError) as caught:
+        run_verb(["report", *(named.get(word, word) for word in words)])
+    assert len(str(caught.value).splitlines()) <= 3
+    assert list(folder.iterdir()) == []
+
+
+def test_the_verb_writes_a_page_where_it_is_told(tmp_path, monkeypatch, capsys):
+    run = make_run(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    assert run_verb(["report", str(run)]) == 0
+    assert capsys.readouterr().out == "report.html\n"
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_your_own_environment_is_typed_again(tmp_path):
+    run = make_run(tmp_path / "run")
+    stored = json.loads((run / "config.json").read_text())
+    stored["config"]["env_id"] = "mine:Task-v0"
+    (run / "config.json").write_text(json.dumps(stored))
+    out = tmp_path / "report.html"
+    with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
+        write_report([run], out)
+    write_report([run], out, "mine:Task-v0")
+    assert "mine:Task-v0" in out.read_text()
+
+
+def test_a_page_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
+    run = make_run(tmp_path / "run")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFault, match="cannot be written"):
+        write_report([run], tmp_path / "file" / "report.html")
+
+
+def screenshot(page, width, folder):
+    """Returns what a headless browser shows of a page, and what it says on its console."""
+    picture = folder / f"{page.stem}-{width}.png"
+    done = subprocess.run(
+        [
+            BROWSER,
+            *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+            *(f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr"),
+            *(f"--window-size={width},1800", f"--screenshot={picture}", page.as_uri()),
+        ],
+        check=True,
+        env={**os.environ, "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    said = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+    return np.asarray(Image.open(picture).convert("RGB")), said
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed")
+def test_a_browser_shows_the_page_without_complaint(tmp_path):
+    runs = [make_run(tmp_path / f"seed{n}", "--seed", str(n)) for n in range(2)]
+    (runs[0] / "videos").mkdir()
+    frames = [Image.new("RGB", (64, 48), colour) for colour in ("red", "blue")]
+    frames[0].save(runs[0] / "videos/policy.gif", save_all=True, append_images=frames[1:])
+    out = tmp_path / "report.html"
+    write_report(runs, out)
+    for width in (1280, 500):
+        picture, said = screenshot(out, width, tmp_path)
+        assert said == []
+        assert picture.shape == (1800, width, 3)
+        assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 100
+        assert picture.std() > 10
+    wrong = tmp_path / "wrong.html"
+    wrong.write_text(out.read_text().replace("</main>", "<script>x()</script></main>"))
+    _, said = screenshot(wrong, 500, tmp_path)
+    assert any("Content Security Policy" in line for line in said)
