@@ -61,6 +61,7 @@ setup(
         ],
         "bench": ["stable-baselines3>=2.6"],
         "box2d": ["gymnasium[box2d]>=1.2,<2"],
+        "minari": ["minari[hdf5]>=0.5.3,<0.6"],
         "docs": ["mkdocs-material>=9.5"],
     },
     entry_points={"console_scripts": ["music-tf = music_tf.cli:main"]},

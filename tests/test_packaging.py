@@ -30,6 +30,7 @@ MAKE_TARGETS = [
     "lint",
     "types",
     "check",
+    "results",
     "bench",
 ]
 
@@ -83,7 +84,7 @@ def test_every_package_is_shipped_and_typed(metadata):
 
 
 def test_extras_are_those_of_the_documentation(requirements):
-    assert set(requirements) == {"", "mpi", "dev", "bench", "box2d", "docs"}
+    assert set(requirements) == {"", "mpi", "dev", "bench", "box2d", "minari", "docs"}
 
 
 @pytest.mark.parametrize("extra", ["", "mpi", "dev"])

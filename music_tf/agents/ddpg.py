@@ -10,7 +10,7 @@ from music_tf.agents.critics import CriticEnsemble
 from music_tf.config.schema import DdpgConfig
 from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.dense import dense, hidden_layers
+from music_tf.networks.dense import deterministic_action
 from music_tf.networks.models import deterministic_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
@@ -63,9 +63,7 @@ class Ddpg:
     def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
         """Returns the policy's actions [E, A]; there is no noise to be used."""
         del noise
-        depth = len(self._config.hidden_sizes)
-        action: Array = np.tanh(dense(weights, hidden_layers(weights, inputs, depth), depth))
-        return action
+        return deterministic_action(weights, inputs)
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

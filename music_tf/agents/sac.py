@@ -17,8 +17,8 @@ from music_tf.losses.policy import (
     temperature_loss,
 )
 from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.dense import dense, hidden_layers
-from music_tf.networks.models import LOG_DEVIATION_RANGE, gaussian_actor
+from music_tf.networks.dense import gaussian_action
+from music_tf.networks.models import gaussian_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
@@ -68,15 +68,7 @@ class Sac:
 
     def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
         """Returns the squashed mean, or a sample where noise is given, [E, A]."""
-        depth = len(self._config.hidden_sizes)
-        features = dense(weights, hidden_layers(weights, inputs, depth), depth)
-        raw = dense(weights, features, depth + 2)  # Keras lists the log-deviation first
-        if noise is None:
-            return np.tanh(raw)
-        low, high = LOG_DEVIATION_RANGE
-        squashed = np.tanh(dense(weights, features, depth + 1))
-        deviation = np.exp(low + 0.5 * (high - low) * (squashed + 1.0))
-        return np.tanh(raw + deviation * noise)
+        return gaussian_action(weights, inputs, noise)
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-LOG_DEVIATION_RANGE = (-5.0, 2.0)
-"""Bounds of the log-deviation before squashing."""
+from music_tf.networks.dense import LOG_DEVIATION_RANGE
 
 
 def _dense(units: int, activation: str | None, name: str, seed: np.random.Generator) -> keras.Layer:

@@ -22,6 +22,8 @@ LIFTED_STEPS = 10
 """Steps of an episode that an object must be lifted."""
 CELL = 0.05
 """Side of the square cells that coverage counts, in metres."""
+TOUCHED = 0.001
+"""Metres that an object moves in a step, with the gripper near, at which it counts as touched."""
 
 
 def behaviour_metrics(
@@ -88,6 +90,39 @@ def visited_cells(
     visited = place[_valid_states(place, length) & _on_support(place, info.support)]
     cells = np.unique(np.floor(visited[:, :2] / CELL).astype(np.int64), axis=0)
     return {(x, y) for x, y in cells.tolist()}
+
+
+def support_cells(support: Support) -> int:
+    """Number of the squares of 5 cm that a support's surface reaches into."""
+    low, high = np.array(support.low) / CELL, np.array(support.high) / CELL
+    sides = np.ceil(np.round(high, 6)) - np.floor(np.round(low, 6))
+    return int(sides.prod())
+
+
+def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -> IntArray:
+    """Steps until the gripper first touches the object, from 1 on, for each episode [E].
+
+    It touches in a step that moves the object by more than 1 mm with the gripper within 10 cm of
+    it before and after. An episode without contact gets `length + 1`, as all do where the
+    environment has no object or no single gripper.
+    """
+    if info.object is None or info.gripper is None:
+        return length + 1
+    place, gripper = _places(observation, info.object), _places(observation, info.gripper)
+    moved = np.linalg.norm(np.diff(place, axis=1), axis=-1) > TOUCHED
+    touched = moved & _near_throughout(gripper, place) & _valid_states(place, length)[:, 1:]
+    return np.where(touched.any(axis=1), touched.argmax(axis=1) + 1, length + 1)
+
+
+def end_position(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array:
+    """Where the object is at the end of each episode, [E, 3].
+
+    Raises:
+        ValueError: The environment has no object.
+    """
+    if info.object is None:
+        raise ValueError("expected an environment with an object")
+    return _places(observation, info.object)[np.arange(len(length)), length]
 
 
 def summarize(
@@ -162,11 +197,18 @@ def _comotion(gripper: Array, place: Array, length: IntArray) -> Array:
     gripper_path = np.linalg.norm(gripper_step, axis=-1)
     object_path = np.linalg.norm(object_step, axis=-1)
     apart = np.linalg.norm(object_step - gripper_step, axis=-1)
-    near = np.linalg.norm(gripper - place, axis=-1) <= NEAR  # [E, T + 1]
     together = apart <= np.maximum(gripper_path, object_path) / 2.0
-    counted = together & near[:, :-1] & near[:, 1:] & _valid_states(place, length)[:, 1:]
+    near = _near_throughout(gripper, place)
+    counted = together & near & _valid_states(place, length)[:, 1:]
     path: Array = np.sum(object_path * counted, axis=1)
     return path
+
+
+def _near_throughout(gripper: Array, place: Array) -> BoolArray:
+    """Whether the gripper is near the object before and after each step, [E, T]."""
+    near = np.linalg.norm(gripper - place, axis=-1) <= NEAR  # [E, T + 1]
+    throughout: BoolArray = near[:, :-1] & near[:, 1:]
+    return throughout
 
 
 def _lifted(gripper: Array, place: Array, length: IntArray, support: Support) -> BoolArray:

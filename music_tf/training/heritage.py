@@ -25,7 +25,12 @@ _PREFIXES = {
     "normalizer": "normalizer/",
 }
 _GOAL_STATISTICS = "normalizer/goal"
-_FACTS = ("goals", "normalize_inputs", "counters")
+_SCALED = {
+    "statistics": ("music", "normalize_inputs"),
+    "discriminator": ("skill", "normalize_skill_inputs"),
+}
+"""Networks whose inputs may be scaled: the reward that says so, and what checkpoints call it."""
+_FACTS = ("goals", *(fact for _, fact in _SCALED.values()), "counters")
 
 
 class Heritage(NamedTuple):
@@ -55,10 +60,10 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> 
         EnvironmentFault: Whatever is there is damaged.
     """
     stored = newest_weights(source)
-    if "statistics" in parts:
-        _check_inputs(stored, config)
     arrays = dict(own)
     for part in parts:
+        if part in _SCALED:
+            _check_inputs(part, stored, config)
         arrays |= _taken(part, own, stored)
     if "targets" not in parts:
         followed = [name for name in own if name.startswith("targets/")]
@@ -134,10 +139,11 @@ def _absent(part: str, where: str, arrays: Arrays) -> UsageError:
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
 
 
-def _check_inputs(stored: StoredWeights, config: Config) -> None:
+def _check_inputs(part: str, stored: StoredWeights, config: Config) -> None:
     """Refuses a network whose inputs were scaled: by what, no checkpoint says."""
-    if config.music.normalize_inputs or stored.meta.get("normalize_inputs"):
+    reward, fact = _SCALED[part]
+    if getattr(config, reward).normalize_inputs or stored.meta.get(fact):
         raise UsageError(
-            "--parts statistics: cannot be taken over where --music.normalize-inputs is True, in "
+            f"--parts {part}: cannot be taken over where --{reward}.normalize-inputs is True, in "
             "this run or the other\neach run measures a scale of its own, and it is not stored"
         )

@@ -15,7 +15,10 @@ from music_tf.rollout import Policy
 from music_tf.training.comparison import compare
 from music_tf.training.durable import replace_file
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
+from music_tf.training.export import check_minari, export_minari, export_npz
 from music_tf.training.heritage import Heritage, inherit
+from music_tf.training.judging import judge
+from music_tf.training.metrics import read_metric
 from music_tf.training.progress import Progress
 from music_tf.training.provenance import provenance
 from music_tf.training.run_directory import EVALUATION_NAME
@@ -92,7 +95,15 @@ def load_run(
     return LoadedRun(run, stored, trainer, comm, trainer.policy(), epoch, env_steps)
 
 
-def evaluate_run(run: Path, episodes: int = 100, typed_env_id: str | None = None) -> None:
+def evaluate_run(
+    run: Path,
+    episodes: int = 100,
+    typed_env_id: str | None = None,
+    *,
+    full: bool = False,
+    npz: Path | None = None,
+    minari: str | None = None,
+) -> None:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
 
     Success is given for runs trained on the environment's goals; where there are skills, each is
@@ -102,17 +113,28 @@ def evaluate_run(run: Path, episodes: int = 100, typed_env_id: str | None = None
         run: The run directory.
         episodes: How many, for each policy and each skill.
         typed_env_id: As for `load_run`.
+        full: Whether to judge control beyond the metrics of every epoch, under `control`.
+        npz: A file for the episodes of our policy, as `export_npz` writes it.
+        minari: The id of a new Minari dataset for them.
 
     Raises:
-        UsageError: The run cannot be loaded.
-        EnvironmentFault: A checkpoint or the environment is broken, or nothing can be written.
+        UsageError: The run cannot be loaded, or the dataset exists or has no proper id.
+        EnvironmentFault: A checkpoint or the environment is broken, nothing can be written, or
+            Minari is not installed.
         NumbersFault: The policy gives actions that are not finite.
     """
+    if minari is not None:
+        check_minari(minari)
     loaded = load_run(run, typed_env_id)
     progress = Progress()
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
     try:
         result = measure(loaded, episodes)
+        if full:
+            cells = read_metric(run, "rollout/object_coverage", loaded.epoch)
+            result["control"] = judge(loaded.trainer, loaded.comm, episodes, cells)
+        if npz is not None or minari is not None:
+            progress.banner(_export(loaded, episodes, npz, minari))
     finally:
         loaded.envs.close()
     _show(progress, result)
@@ -205,9 +227,41 @@ def _show(progress: Progress, result: Mapping[str, Any]) -> None:
     progress.final_table(_by_metric(result["policies"]), title)
     if result["success"]:
         progress.banner([f"success rate {_with_interval(result['success'])}"])
+    if "control" in result:
+        progress.final_table(_by_metric(result["control"]), f"{title}: control")
     if result["skills"]:
         rows = skill_rows(result["skills"], result["policies"]["random"])
         progress.final_table(rows, f"{title} of each skill", "skill")
+
+
+def _export(loaded: LoadedRun, episodes: int, npz: Path | None, minari: str | None) -> list[str]:
+    """Writes the evaluation episodes of our policy, and returns lines that say where."""
+    config = loaded.config
+    played = loaded.trainer.played(episodes, loaded.policy)
+    conditions = evaluation_conditions(
+        range(episodes),
+        loaded.envs.spec.goal_dim,
+        config.goals == "zero",
+        config.skills,
+        config.pinned_skill,
+    )
+    about = {
+        "recipe": loaded.stored.recipe,
+        "preset": loaded.stored.preset,
+        "env_id": config.env_id,
+        "seed": config.seed,
+        "epoch": loaded.epoch,
+        "env_steps": loaded.env_steps,
+        "goals": config.goals,
+    }
+    lines = []
+    if npz is not None:
+        export_npz(npz, played, conditions.seeds, about)
+        lines.append(f"written: {npz}")
+    if minari is not None:
+        export_minari(minari, played, conditions.seeds, about)
+        lines.append(f"written: Minari dataset {minari}")
+    return lines
 
 
 def _with_interval(success: Mapping[str, Any]) -> str:

@@ -47,3 +47,14 @@ def random_policy(generator: np.random.Generator, action_dim: int) -> Policy:
         return generator.uniform(-1.0, 1.0, (len(observation), action_dim)).astype(np.float32)
 
     return act
+
+
+def noisy_policy(policy: Policy, generator: np.random.Generator, deviation: float) -> Policy:
+    """Returns a policy whose actions are another's with Gaussian noise, within [-1, 1]."""
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        action = policy(observation, goal, skill, noise)
+        drawn = generator.standard_normal(action.shape, np.float32)
+        return np.clip(action + np.float32(deviation) * drawn, -1.0, 1.0)
+
+    return act

@@ -205,6 +205,7 @@ class Trainer:
             "step_scale": self.update.step_scale,
             "goals": self.config.goals,
             "normalize_inputs": self.config.music.normalize_inputs,
+            "normalize_skill_inputs": self.config.skill.normalize_inputs,
         }
 
     def load(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:

@@ -103,7 +103,9 @@ def newest_weights(directory: Path) -> StoredWeights:
             manifest = read_manifest(folder) if folder == directory else read_labelled(folder)
             digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
             return StoredWeights(folder, digest, *read_state(folder, manifest))
-        except (DamagedError, OSError) as damage:  # the run may just have removed it
+        except (DamagedError, OSError) as damage:
+            if not folder.exists():  # the run is going, and has removed it since it was listed
+                return newest_weights(directory)
             damages.append(f"{folder.name}/{damage}")
             _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
     if damages:

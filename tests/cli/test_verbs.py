@@ -84,6 +84,12 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["evaluate", "nowhere"], ["'nowhere'", "config.json", "latest"]),
         (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "1..1000000", "'0'"]),
         (["evaluate", "RUN", "--episode", "5"], ["did you mean --episodes?"]),
+        (["evaluate", "RUN", "--export", "a.csv"], ["--export", ".npz", "'a.csv'"]),
+        (["evaluate", "RUN", "--export", "no/a.npz"], ["--export", "folder", "'no'"]),
+        (["evaluate", "RUN", "--export"], ["--export", "expected a value"]),
+        (["evaluate", "RUN", "--full=yes"], ["--full", "takes no value"]),
+        (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),
+        (["evaluate", "RUN", "--minari", "../m-v0"], ["--minari", "'../m-v0'"]),
         (["play", "RUN", "--out", "film.avi"], ["--out", ".mp4", "'film.avi'"]),
         (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
         (["play", "RUN", "--skill", "fast"], ["--skill", "all", "'fast'"]),
@@ -151,7 +157,15 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     calls = stand_in(monkeypatch, "music_tf.training.inspection", "evaluate_run")
     assert run_verb(["evaluate", "latest"]) == 0
     assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
-    assert calls == [((stored_run.resolve(), 100, None), {}), ((stored_run, 7, None), {})]
+    more = ["--full", "--export", "a.npz", "--minari", "push/music-v0"]
+    assert run_verb(["evaluate", str(stored_run), *more]) == 0
+    plain = {"full": False, "npz": None, "minari": None}
+    asked = {"full": True, "npz": pathlib.Path("a.npz"), "minari": "push/music-v0"}
+    assert calls == [
+        ((stored_run.resolve(), 100, None), plain),
+        ((stored_run, 7, None), plain),
+        ((stored_run, 100, None), asked),
+    ]
 
 
 def test_play_passes_its_options_on(stored_run, monkeypatch):

@@ -4,12 +4,14 @@ import json
 import numpy as np
 import pytest
 
+from music_tf import recipes
+from music_tf.config.fields import with_fields
 from music_tf.config.schema import MusicConfig, SacConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.heritage import export_weights, inherit
 from music_tf.training.inspection import try_heritage
 from music_tf.training.weights import load_weights
-from tests.training.saved_run import save_checkpoint, save_run
+from tests.training.saved_run import save_checkpoint, save_run, small_config
 from tests.training.small import BASE, EVERYTHING, HER, MUSIC, NETWORK, go_on, trainer_of
 
 POLICY = ("actor", "critic", "targets", "normalizer")
@@ -190,6 +192,25 @@ def test_a_network_of_scaled_inputs_cannot_be_taken_over(tmp_path, music_run):
     trained(tmp_path, dataclasses.replace(MUSIC, music=scaled, cycles=1))
     with pytest.raises(UsageError, match="normalize-inputs"):
         try_heritage(MUSIC, tmp_path / "checkpoints", ("statistics",))
+
+
+def test_nor_can_a_discriminator_of_scaled_inputs(tmp_path):
+    plain = dataclasses.replace(EVERYTHING, rewards=("skill",), cycles=1)
+    scaled = with_fields(plain, {"skill.normalize_inputs": True})
+    trained(tmp_path, scaled)
+    for config in (plain, scaled):
+        with pytest.raises(UsageError, match=r"discriminator.*--skill\.normalize-inputs"):
+            try_heritage(config, tmp_path / "checkpoints", ("discriminator",))
+
+
+@pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])
+def test_recipes_with_skills_start_from_the_runs_that_they_name(tmp_path, name):
+    needed = recipes.source(name)
+    trainer = save_run(tmp_path, needed.recipe)
+    found = try_heritage(small_config(name), tmp_path / "checkpoints", needed.parts)
+    taken = group(trainer, "parameters/actor/", "parameters/critic_", "targets/")
+    assert len(taken) > 12
+    np.testing.assert_equal({key: found.arrays[key] for key in taken}, taken)
 
 
 def test_the_newest_intact_checkpoint_counts_and_is_recorded(tmp_path):

@@ -1,0 +1,77 @@
+"""What the pages under docs/ show is tried, and what they explain is what there is."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from music_tf.cli import run_verb
+from music_tf.cli.runs import link_latest
+from music_tf.training.judging import CONTROL
+from music_tf.training.metrics import METRICS
+from tests.training.saved_run import save_run
+
+DOCS = Path(__file__).parents[1] / "docs"
+AFTER = (DOCS / "after_training.md").read_text(encoding="utf-8")
+ACTING, ARCHIVE, MINARI = re.findall(r"^```python\n(.*?)^```", AFTER, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(r"^music-tf (evaluate .*)$", AFTER, re.MULTILINE)
+
+
+@pytest.fixture
+def pushing(tmp_path, monkeypatch):
+    """A folder with a small run of FetchPush as the latest one."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # evaluate would leave them set
+        monkeypatch.setenv(variable, "1")
+    run = tmp_path / "runs" / "push"
+    save_run(run, "ddpg_music", env_id="FetchPush-v4", rollouts=2)
+    link_latest(run)
+    return tmp_path
+
+
+def evaluate(command):
+    words = command.split()
+    words[words.index("--episodes") + 1] = "2"
+    assert run_verb(words) == 0
+
+
+def test_the_example_of_a_policy_acts_for_an_episode(pushing):
+    names = {}
+    exec(ACTING, names)
+    assert names["policy"].env_id == "FetchPush-v4"
+    moved = (
+        names["observation"]["observation"][:3]
+        - names["environment"].unwrapped.initial_gripper_xpos
+    )
+    assert np.linalg.norm(moved) > 0.01
+
+
+def test_the_example_of_an_archive_reads_what_evaluate_wrote(pushing, capsys):
+    evaluate(COMMANDS[0])
+    names = {}
+    exec(ARCHIVE, names)
+    assert names["states_after_each_step"].shape == (50, 25)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("ddpg_music FetchPush-v4 ")
+
+
+def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, monkeypatch):
+    pytest.importorskip("minari", reason="the extra 'minari' is not installed")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(pushing / "minari"))
+    evaluate(COMMANDS[1])
+    capsys.readouterr()
+    exec(MINARI, {})
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.startswith("(51, 25) (50, 4) ") for line in shown] == [True, True]
+
+
+def test_every_array_of_an_archive_is_explained(pushing):
+    evaluate(COMMANDS[0])
+    with np.load("episodes.npz", allow_pickle=False) as archive:
+        assert [name for name in archive if f"| `{name}` |" not in AFTER] == []
+
+
+def test_every_behaviour_metric_is_explained():
+    page = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    behaviour = [name for name in METRICS if name.startswith("eval/") or "coverage" in name]
+    assert [name for name in (*behaviour, *CONTROL) if f"| `{name}` |" not in page] == []
