@@ -1,17 +1,20 @@
 """The only module that talks to MPI; with one process it is the identity and MPI is not loaded."""
 
+import contextlib
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.errors import EXIT_DONE, EnvironmentFault, UsageError
+from music_tf.errors import EXIT_DONE, EnvironmentFault, NumbersFault, UsageError
 from music_tf.launched import launched_world_size
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+Result = TypeVar("Result")
 
 
 class Communicator:
@@ -119,6 +122,23 @@ class Communicator:
         """Returns every rank's JSON-like `value`, by rank, on every rank; never per update."""
         return [value] if self._comm is None else list(self._comm.allgather(value))
 
+    def together(self, action: Callable[[], Result]) -> Result:
+        """Returns what an action of this rank alone returns, once all ranks are done with theirs.
+
+        Raises:
+            NumbersFault: On every rank, if the action raised it on any.
+        """
+        fault: NumbersFault | None = None
+        try:
+            result = action()
+        except NumbersFault as found:
+            fault = found
+        texts = self.collect(None if fault is None else str(fault))
+        bad = [f"rank {rank}: {text}" for rank, text in enumerate(texts) if text is not None]
+        if bad:
+            raise fault or NumbersFault(bad[0])
+        return result
+
     def barrier(self) -> None:
         """Waits until every rank has come this far."""
         if self._comm is not None:
@@ -133,8 +153,7 @@ class Communicator:
 
     def abort(self, code: int) -> NoReturn:
         """Ends the whole job at once, from any rank."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         if self._comm is not None:
             self._comm.Abort(code)
         os._exit(code)
@@ -145,8 +164,7 @@ class Communicator:
         The others leave with 0 and the root a moment later with `code`, so that the launcher
         reports the code and not an abort.
         """
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         if self._comm is not None:
             from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
 
@@ -172,6 +190,13 @@ class Communicator:
         self._seconds += seconds
         self._calls += 1
         self._longest = max(self._longest, seconds)
+
+
+def _flush() -> None:
+    """Writes out what was printed; a full disk or a reader that went away does not matter."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _load_mpi(wanted: int) -> Any:

@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from music_tf.config.schema import NormalizerConfig
 from music_tf.distributed import Communicator
+from music_tf.errors import NumbersFault
+from music_tf.finite import all_finite
 from music_tf.types import Array
 
 
@@ -60,12 +62,18 @@ class Normalizer:
         Args:
             rows: Of the workers on this rank, shape [W, rows, D].
             workers: Number of workers over all ranks.
+
+        Raises:
+            NumbersFault: A row of any rank is not finite; every rank raises.
         """
         clipped = _bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(
             [clipped.sum(axis=(0, 1)), np.square(clipped).sum(axis=(0, 1)), [rows[..., 0].size]]
         )
-        self._totals += self._comm.sum_in_place(sums) / workers
+        added = self._comm.sum_in_place(sums) / workers
+        if not all_finite(added):
+            raise NumbersFault("non-finite observations or goals reach the running moments")
+        self._totals += added
         self._recompute()
 
     @property
@@ -77,6 +85,8 @@ class Normalizer:
     def state(self, totals: npt.NDArray[np.float64]) -> None:
         if totals.shape != self._totals.shape:
             raise ValueError(f"expected totals of shape {self._totals.shape}, got {totals.shape}")
+        if not all_finite(totals):
+            raise ValueError("expected finite totals")
         self._totals = totals.astype(np.float64)
         if self._totals[-1] > 1.0:
             self._recompute()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from music_tf.distributed import Communicator
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 
 
 def ranks(rank, size):
@@ -56,6 +56,24 @@ def test_an_mpi_that_sees_fewer_ranks_than_the_launcher_is_refused(monkeypatch):
         EnvironmentFault, match=rf"started {seen + 4} ranks, but mpi4py sees {seen}"
     ):
         Communicator()
+
+
+@pytest.mark.parametrize("end", ["finish", "abort"])
+def test_output_that_cannot_be_written_does_not_change_the_exit_code(end):
+    program = (
+        "import sys\nfrom music_tf.distributed import Communicator\n"
+        "sys.stdout = sys.stderr = open('/dev/full', 'w')\n"
+        f"print('some output')\nCommunicator().{end}(75)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == 75
+
+
+def test_bad_numbers_of_another_rank_are_bad_numbers_of_this_one(monkeypatch):
+    comm = Communicator()
+    monkeypatch.setattr(comm, "collect", lambda text: [text, "rank 1 is bad"])
+    with pytest.raises(NumbersFault, match="rank 1 is bad"):
+        comm.together(lambda: 3)
 
 
 def test_one_process_does_not_load_mpi():

@@ -9,8 +9,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "music_tf"
 STAGES = [
-    {"errors", "types", "signals", "launched", "probes", "randomness"},
-    {"watchdog"},
+    {"errors", "types", "signals", "launched", "probes", "randomness", "files"},
+    {"watchdog", "finite"},
     {"config"},
     {"recipes"},
     {"config.parse", "config.help", "config.stored"},  # they read recipes
@@ -31,7 +31,9 @@ STAGES = [
 ]
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-STANDARD_LIBRARY_ONLY = {"errors", "signals", "launched", "probes", "watchdog", "config", "recipes"}
+STANDARD_LIBRARY_ONLY = {
+    *("errors", "signals", "launched", "probes", "files", "watchdog", "config", "recipes"),
+}
 
 
 def named(path):

@@ -3,6 +3,7 @@ import pytest
 
 from music_tf.config.schema import NormalizerConfig
 from music_tf.distributed import Communicator
+from music_tf.errors import NumbersFault
 from music_tf.normalizer import Moments, NetworkInputs, Normalizer
 
 WIDE = NormalizerConfig(epsilon=1e-6, input_clip=1e6)
@@ -92,6 +93,17 @@ def test_the_state_is_a_copy_and_a_fresh_one_restores_to_the_start():
 def test_a_state_of_another_size_is_refused():
     with pytest.raises(ValueError, match=r"expected totals of shape \(3,\), got \(5,\)"):
         normalizer(1).state = normalizer(2).state
+
+
+def test_rows_that_are_not_finite_are_a_fault_and_do_not_count():
+    one = normalizer()
+    one.update(rows([1.0, 2.0]), 1)
+    before = one.state
+    with pytest.raises(NumbersFault, match="running moments"):
+        one.update(rows([1.0, np.nan]), 1)
+    np.testing.assert_array_equal(one.state, before)
+    with pytest.raises(ValueError, match="finite totals"):
+        one.state = np.array([0.0, np.inf, 2.0])
 
 
 def test_network_inputs_are_clipped_normalised_clipped_and_joined():

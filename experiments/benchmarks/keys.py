@@ -136,6 +136,14 @@ KEYS: dict[str, Key] = {
         _one("ranks", "mpi_share"),
         "share of that cycle spent in MPI or waiting for it",
     ),
+    "guarded_cycle_np2": Key(
+        "x",
+        "lower",
+        ("guards",),
+        _one("guards", "ratio"),
+        "time of a cycle on 2 ranks with all guards (finite numbers, equal ranks, watchdog) over "
+        "one without; limit 1.02",
+    ),
     "startup_help_s": Key("s", "lower", ("help",), _one("help", "seconds"), "music-tf --help"),
     "startup_first_step_s": Key(
         "s",

@@ -61,6 +61,12 @@ def _ranks(sizes: Sizes) -> dict[str, Any]:
     return ranks.measure(sizes)
 
 
+def _guards(sizes: Sizes) -> dict[str, Any]:
+    from benchmarks import guards  # noqa: PLC0415
+
+    return guards.measure(sizes)
+
+
 def _reductions(sizes: Sizes) -> dict[str, Any]:
     from benchmarks import ranks  # noqa: PLC0415
 
@@ -83,6 +89,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "their_ddpg": _theirs("DDPG"),
     "music": _music,
     "ranks": _ranks,
+    "guards": _guards,
     "reductions": _reductions,
     "memory": _memory,
 }

@@ -19,7 +19,7 @@ from music_tf.probes import run_command
 RANKS = 2
 _SECONDS = 900.0
 _ROOT = Path(__file__).resolve().parents[2]
-_RANKED = frozenset({"ranks", "reductions"})
+_RANKED = frozenset({"ranks", "reductions", "guards"})
 _NEED_MPI = _RANKED | {"memory"}
 _NEED_TWO_CORES = frozenset({"update_2t"})
 

@@ -10,12 +10,12 @@ from music_tf.cli.runs import find_run
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
 
-COUNTS = {"episodes": 1, "full": 0, "export": 1, "minari": 1, "env_id": 1}
+COUNTS = {"episodes": 1, "full": 0, "export": 1, "minari": 1, "env_id": 1, "allow_import": 0}
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
 USAGE = """\
 usage: music-tf evaluate RUN [--episodes 100] [--full] [--export FILE.npz] [--minari ID]
-                             [--env-id module:Id]
+                             [--env-id module:Id | --allow-import]
 
 Plays the latest policy of a run without exploration, writes a table of its success rate and
 behaviour, and RUN/evaluation.json. RUN is a run directory, or latest.
@@ -26,6 +26,7 @@ behaviour, and RUN/evaluation.json. RUN is a run directory, or latest.
   --export FILE.npz    writes the episodes of our policy as plain arrays
   --minari ID          writes them as a Minari dataset, such as push/music-v0
   --env-id module:Id   repeats the id of your own environment, which no file may import
+  --allow-import       lets the run import the module of your own environment that it names
 
 example: music-tf evaluate latest
 """
@@ -43,7 +44,7 @@ def main(arguments: list[str]) -> int:
     words = split(tuple(arguments), COUNTS)
     run = find_run(one_word(words, "RUN", "evaluate latest"))
     episodes = whole_number(words, "episodes", 100)
-    env_id = typed_env_id(words)
+    env_id = typed_env_id(words, run)
     npz = _npz(words)
     minari = _minari(words)
     prepare_tensorflow(available_cores())

@@ -5,6 +5,7 @@ others leave in silence, and it follows a moment later: mpirun then reports its 
 nothing. Once ranks work together, they first find out whether all of them arrived at a fault.
 """
 
+import contextlib
 import functools
 import os
 import sys
@@ -119,6 +120,8 @@ def _wait_for_lower(rank: int) -> None:
 
 
 def _complain(text: str) -> None:
-    sys.stdout.flush()
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,6 +1,9 @@
 """Small readers that the verbs share for their command lines."""
 
+from pathlib import Path
+
 from music_tf.config.environments import check_env_id
+from music_tf.config.stored import stored_env_id
 from music_tf.config.tokens import Words, show_option
 from music_tf.errors import UsageError
 
@@ -38,10 +41,12 @@ def whole_number(words: Words, name: str, default: int, highest: int = 10**6) ->
     return number
 
 
-def typed_env_id(words: Words) -> str | None:
-    """Returns the environment that the user typed, if any.
+def typed_env_id(words: Words, run: Path) -> str | None:
+    """Returns the environment that the user typed, or with --allow-import the one of the run.
 
     Raises:
         UsageError: It is unknown.
     """
+    if "allow_import" in words.options:
+        return stored_env_id(run)
     return check_env_id(words.options["env_id"][0]) if "env_id" in words.options else None

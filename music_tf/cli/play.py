@@ -12,8 +12,10 @@ from music_tf.errors import EXIT_DONE, UsageError
 
 FORMATS = (".mp4", ".gif")
 ALL_SKILLS = "all"
+_OPTIONS = {"episodes": 1, "skill": 1, "out": 1, "env_id": 1, "allow_import": 0}
 USAGE = """\
-usage: music-tf play RUN [--episodes 4] [--skill all] [--out FILE.mp4] [--env-id module:Id]
+usage: music-tf play RUN [--episodes 4] [--skill all] [--out FILE.mp4]
+                         [--env-id module:Id | --allow-import]
 
 Films the latest policy of a run without exploration. RUN is a run directory, or latest.
 
@@ -21,6 +23,7 @@ Films the latest policy of a run without exploration. RUN is a run directory, or
   --skill K            one skill, counted from 0, or all (default)
   --out FILE           an .mp4 or .gif file; default RUN/videos/policy.mp4
   --env-id module:Id   repeats the id of your own environment, which no file may import
+  --allow-import       lets the run import the module of your own environment that it names
 
 example: music-tf play latest --out push.gif
 """
@@ -35,12 +38,12 @@ def main(arguments: list[str]) -> int:
     if asks_for_help(arguments):
         sys.stdout.write(USAGE)
         return EXIT_DONE
-    words = split(tuple(arguments), {"episodes": 1, "skill": 1, "out": 1, "env_id": 1})
+    words = split(tuple(arguments), _OPTIONS)
     run = find_run(one_word(words, "RUN", "play latest"))
     episodes = whole_number(words, "episodes", 4, 1000)
     skill = _skill(words)
     out = _out(words, run)
-    env_id = typed_env_id(words)
+    env_id = typed_env_id(words, run)
     prepare_tensorflow(available_cores())
     load_tensorflow()
     from music_tf.viewing.video import play  # noqa: PLC0415 - TensorFlow

@@ -5,7 +5,6 @@ import importlib
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 
 _SET_PARENT_DEATH_SIGNAL = 1
@@ -26,7 +25,7 @@ def load_tensorflow() -> None:
     What they wrote is shown after all if the import fails.
     """
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as chatter:
+    with open(os.memfd_create("chatter"), "r+b") as chatter:  # needs no disk
         screen = os.dup(2)
         os.dup2(chatter.fileno(), 2)
         try:

@@ -3,20 +3,19 @@
 import sys
 from pathlib import Path
 
-from music_tf.cli.options import asks_for_help, typed_env_id
+from music_tf.cli.options import asks_for_help
 from music_tf.cli.runs import find_run
 from music_tf.config.tokens import split
 from music_tf.errors import EXIT_DONE, UsageError
 
 USAGE = """\
-usage: music-tf report RUN... [--out report.html] [--env-id module:Id]
+usage: music-tf report RUN... [--out report.html]
 
 Writes one page that holds everything: settings, learning curves, tables of behaviour and of
 skills, object paths, films. It needs no network. RUN is a run directory (also of a run still
 going), or latest; films are those of RUN/videos, which music-tf play makes.
 
   --out FILE           an .html file; default report.html
-  --env-id module:Id   repeats the id of your own environment
 
 example: music-tf report runs/FetchPush-v4/*/* --out push.html
 """
@@ -31,16 +30,15 @@ def main(arguments: list[str]) -> int:
     if asks_for_help(arguments):
         sys.stdout.write(USAGE)
         return EXIT_DONE
-    words = split(tuple(arguments), {"out": 1, "env_id": 1})
+    words = split(tuple(arguments), {"out": 1})
     if not words.positional:
         raise UsageError(
             "RUN: expected one or more runs, got none\nfor example: music-tf report latest"
         )
     runs = [find_run(text) for text in words.positional]
     out = Path(words.options.get("out", ("report.html",))[0])
-    env_id = typed_env_id(words)
     from music_tf.viewing.report import write_report  # noqa: PLC0415 - numpy
 
-    write_report(runs, out, env_id)
+    write_report(runs, out)
     sys.stdout.write(f"{out}\n")
     return EXIT_DONE

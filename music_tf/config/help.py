@@ -24,6 +24,8 @@ options:
                        discriminator, normalizer; some recipes know theirs
   --resume             continue the run in --run-dir; only --epochs, --max-minutes and
                        --hang-after may change
+  --allow-import       with --resume: import the module of your own environment that the run
+                       names; without it a file makes nothing be imported
 
 any field of the configuration is an option too, for example --agent.polyak 0.9
 or --agent.hidden-sizes 128 128; music-tf train RECIPE --help lists them all;

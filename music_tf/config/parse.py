@@ -32,6 +32,7 @@ from music_tf.config.stored import (
     config_to_json,
     difference,
     read_run,
+    stored_env_id,
 )
 from music_tf.config.tokens import Words, show_option, split
 from music_tf.errors import UsageError
@@ -45,7 +46,14 @@ __all__ = [
     "read_run",
 ]
 
-_OWN_OPTIONS = {"preset": 1, "run_dir": 1, "resume": 0, "init_from": 1, "parts": 1}
+_OWN_OPTIONS = {
+    "preset": 1,
+    "run_dir": 1,
+    "resume": 0,
+    "allow_import": 0,
+    "init_from": 1,
+    "parts": 1,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,6 +69,8 @@ class TrainCommand:
     """The command line as typed, after the verb."""
     start: Start | None = None
     """The earlier run that a new one starts from, if any."""
+    notice: str = ""
+    """What to tell the user about the run that is continued."""
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
@@ -74,7 +84,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     resume = "resume" in words.options
     run_dir = _run_dir(words, resume)
     env_id = check_env_id(words.options["env_id"][0]) if "env_id" in words.options else ""
-    stored = read_run(run_dir, env_id or None) if resume and run_dir else None
+    stored = _stored(run_dir, words, env_id) if resume and run_dir else None
     recipe = _recipe(words.positional, stored)
     preset = _preset(words, stored)
     default = stored.config if stored else recipes.resolve(recipe, preset, env_id)
@@ -89,7 +99,13 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         resume=resume,
         arguments=arguments,
         start=_start(words, recipe, preset, config),
+        notice=stored.notice if stored else "",
     )
+
+
+def _stored(run_dir: Path, words: Words, env_id: str) -> StoredRun:
+    trusted = stored_env_id(run_dir) if "allow_import" in words.options else None
+    return read_run(run_dir, trusted or env_id or None)
 
 
 def _all_fields() -> dict[str, Field]:

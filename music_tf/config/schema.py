@@ -15,7 +15,7 @@ from music_tf.errors import UsageError
 Schedule: TypeAlias = tuple[tuple[float, float], ...]
 """Values by epoch, `((epoch, value), ...)`: linear in between, constant outside."""
 
-_MOST_UNITS = 8192
+_MOST_LAYERS, _MOST_UNITS = 16, 8192
 
 
 def _require(condition: bool, name: str, allowed: str, value: object) -> None:
@@ -32,8 +32,8 @@ def _positive(name: str, value: float, high: float) -> None:
 
 
 def _layers(name: str, sizes: tuple[int, ...]) -> None:
-    fits = bool(sizes) and all(1 <= size <= _MOST_UNITS for size in sizes)
-    _require(fits, name, f"at least one size in 1..{_MOST_UNITS}", sizes)
+    fits = 1 <= len(sizes) <= _MOST_LAYERS and all(1 <= size <= _MOST_UNITS for size in sizes)
+    _require(fits, name, f"1 to {_MOST_LAYERS} sizes in 1..{_MOST_UNITS}", sizes)
 
 
 def _schedule(name: str, value: Schedule) -> None:

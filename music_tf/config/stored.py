@@ -4,6 +4,7 @@ Reading checks every key and type, and never imports what a file names: the clas
 the recipe, and an environment that needs an import must be typed again by the user.
 """
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Mapping
@@ -16,11 +17,13 @@ from music_tf.config.fields import describe_type, is_optional, without_none
 from music_tf.config.names import suggestion
 from music_tf.config.schema import Config
 from music_tf.errors import UsageError
+from music_tf.files import links_and_devices, read_at_most
 
 FILE_NAME = "config.json"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
 """Settings that do not change what a run computes up to a given epoch."""
 _LARGEST_FILE = 1_000_000
+_ALWAYS_THERE = frozenset({"env_id", "seed", "workers", "agent"})
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -33,6 +36,15 @@ class StoredRun(NamedTuple):
     config: Config
     init_from: Mapping[str, Any] | None = None
     """Where the run took parts over from, and which: run, checkpoint, sha256, parts."""
+    missing: tuple[str, ...] = ()
+    """Settings that an older version did not write; they have their general defaults."""
+
+    @property
+    def notice(self) -> str:
+        """A line about what is missing, empty where nothing is."""
+        if not self.missing:
+            return ""
+        return f"{FILE_NAME} is of an older version, defaults for: {', '.join(self.missing)}"[:200]
 
 
 def config_to_json(config: Config) -> dict[str, Any]:
@@ -47,20 +59,29 @@ def config_from_json(
     """Returns the configuration that `config_to_json` wrote for a run of `recipe`.
 
     Args:
-        data: Parsed JSON; all keys must be there and no others.
+        data: Parsed JSON; a setting that is missing has the default of its class.
         recipe: Decides which settings an agent has.
         typed_env_id: The id that the user typed, if any: `module:Id` is taken from nowhere else.
 
     Raises:
-        UsageError: A key is missing or unknown, or a value has a wrong type or range.
+        UsageError: A key is unknown, one that every version writes is missing, or a value has a
+            wrong type or range.
     """
-    config: Config = _decode_tree(recipes.resolve(recipe), data, "")
+    return _decode_config(data, recipe, typed_env_id)[0]
+
+
+def _decode_config(
+    data: Mapping[str, Any], recipe: str, typed_env_id: str | None
+) -> tuple[Config, tuple[str, ...]]:
+    """Returns the configuration and the names of the settings that were missing."""
+    missing: list[str] = []
+    config: Config = _decode_tree(recipes.resolve(recipe), data, "", missing)
     if names_a_module(config.env_id) and config.env_id != typed_env_id:
         raise UsageError(
             f"env_id: a file may not import a module, and it asks for {config.env_id[:80]!r}\n"
-            f"if that environment is yours, type it again: --env-id {config.env_id[:80]}"
+            f"if that environment is yours, add --allow-import or --env-id {config.env_id[:80]}"
         )
-    return config
+    return config, tuple(missing)
 
 
 def difference(first: Config, second: Config) -> list[str]:
@@ -84,28 +105,43 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
     """Reads the configuration of a run directory.
 
     Raises:
-        UsageError: There is none, or it is damaged.
+        UsageError: There is none, it is damaged, or the directory leads elsewhere.
     """
     path = directory / FILE_NAME
     data = _read_json(path)
+    for odd in links_and_devices(directory):
+        raise UsageError(
+            f"{odd[:300]}: a run directory holds plain files and folders, this is a link or device"
+        )
     for key, kind in {"recipe": str, "preset": str, "arguments": list, "config": dict}.items():
         if not isinstance(data.get(key), kind):
             raise UsageError(f"{path}: expected a {kind.__name__} under {key!r}")
     try:
-        config = config_from_json(data["config"], data["recipe"], typed_env_id)
+        config, missing = _decode_config(data["config"], data["recipe"], typed_env_id)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     init_from = data.get("init_from")
     if not isinstance(init_from, dict | None):
         raise UsageError(f"{path}: expected an object or null under 'init_from'")
     arguments = tuple(str(argument) for argument in data["arguments"])
-    return StoredRun(data["recipe"], data["preset"], arguments, config, init_from)
+    return StoredRun(data["recipe"], data["preset"], arguments, config, init_from, missing)
+
+
+def stored_env_id(directory: Path) -> str | None:
+    """Returns the environment that a run directory names, for a user who trusts it.
+
+    Raises:
+        UsageError: There is no run.
+    """
+    with contextlib.suppress(AttributeError):
+        env_id = _read_json(directory / FILE_NAME).get("config", {}).get("env_id")
+        return env_id if isinstance(env_id, str) else None
+    return None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
+        content = read_at_most(path, _LARGEST_FILE)
     except OSError as error:
         raise UsageError(
             f"{path.parent}: expected a run directory with a {FILE_NAME} ({error.strerror})"
@@ -114,8 +150,8 @@ def _read_json(path: Path) -> dict[str, Any]:
         data = json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not valid JSON: {str(error)[:120]}") from error
-    if len(content) > _LARGEST_FILE or not isinstance(data, dict):
-        raise UsageError(f"{path}: expected a JSON object of at most {_LARGEST_FILE} bytes")
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: expected a JSON object")
     return data
 
 
@@ -133,8 +169,12 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _decode_tree(template: Any, data: Any, prefix: str) -> Any:
-    """Returns an instance of the template's class, with nothing left at its default."""
+def _decode_tree(template: Any, data: Any, prefix: str, missing: list[str]) -> Any:
+    """Returns an instance of the template's class, and adds the names that `data` lacks.
+
+    What is missing takes the default of its class and not the recipe's present choice: a new
+    setting's default is what every run did before there was one.
+    """
     if not isinstance(data, Mapping):
         _refuse(prefix.rstrip(".") or "config", "an object", data)
     hints = get_type_hints(type(template))
@@ -144,11 +184,13 @@ def _decode_tree(template: Any, data: Any, prefix: str) -> Any:
             raise UsageError(f"unknown setting {f'{prefix}{key}'[:80]!r}{suggestion(key, known)}")
     values = {}
     for key in known:
-        if key not in data:
-            raise UsageError(f"{prefix}{key}: missing")
         current = getattr(template, key)
-        if dataclasses.is_dataclass(current):
-            values[key] = _decode_tree(current, data[key], f"{prefix}{key}.")
+        if key not in data:
+            if not prefix and key in _ALWAYS_THERE:
+                raise UsageError(f"{key}: missing")
+            missing.append(f"{prefix}{key}")
+        elif dataclasses.is_dataclass(current):
+            values[key] = _decode_tree(current, data[key], f"{prefix}{key}.", missing)
         else:
             values[key] = _decode(hints[key], data[key], f"{prefix}{key}")
     return type(template)(**values)

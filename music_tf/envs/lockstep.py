@@ -12,6 +12,7 @@ from music_tf.envs.member import Floats, Member, Outcome, PlainMember, Row
 from music_tf.envs.registry import lookup
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault
+from music_tf.finite import all_finite, finite
 from music_tf.types import Array, BoolArray, SplitSpec
 
 _RESET_ATTEMPTS = 2
@@ -109,7 +110,7 @@ class LockstepEnvs:
         ]
         after = self._table.take(rows, axis=0)
         faults = [self._faults[index] for index in indices]
-        if any(faults) or not np.isfinite(after).all():
+        if any(faults) or not all_finite(after):
             self._find_bad_numbers(indices, outcomes, before)
             after = self._table.take(rows, axis=0)
             faults = [self._faults[index] for index in indices]
@@ -137,7 +138,7 @@ class LockstepEnvs:
                 pairs = zip(achieved.copy(), desired.copy(), strict=True)
                 single = [environment.compute_reward(one, other, {}) for one, other in pairs]
                 rewards = np.array(single).reshape(-1)
-        if rewards.shape != achieved.shape[:1] or not np.isfinite(rewards).all():
+        if rewards.shape != achieved.shape[:1] or not all_finite(rewards):
             came = f"shape {rewards.shape}" if rewards.shape != achieved.shape[:1] else "non-finite"
             raise EnvironmentFault(
                 f"{self._env_id}: compute_reward of goals {achieved.shape} must give "
@@ -222,7 +223,7 @@ class LockstepEnvs:
         warnings = simulator.take_warnings()
         if warnings:
             self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")
-        elif not np.isfinite(outcome.reward):
+        elif not finite(outcome.reward):
             self._report(index, f"reward: expected a finite number, got {outcome.reward}")
         return outcome
 
@@ -244,9 +245,9 @@ class LockstepEnvs:
 
     def _bad_numbers(self, index: int) -> str:
         for key, values in zip(GOAL_KEYS, self._rows[index], strict=True):
-            finite = np.isfinite(values)
-            if not finite.all():
-                first = int(np.argmin(finite))
+            usable = finite(values)
+            if not usable.all():
+                first = int(np.argmin(usable))
                 return f"{key}[{first}]: expected a finite number, got {values[first]}"
         return ""
 
@@ -261,8 +262,8 @@ class LockstepEnvs:
         expected = (rows, self.spec.action_dim)
         if actions.shape != expected:
             raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
-        if not np.isfinite(actions).all():
-            where = [int(axis) for axis in np.argwhere(~np.isfinite(actions))[0]]
+        if not all_finite(actions):
+            where = [int(axis) for axis in np.argwhere(~finite(actions))[0]]
             raise NumbersFault(
                 f"{self._env_id}: action{where} is {actions[tuple(where)]}; "
                 "the policy gives non-finite actions"

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from music_tf.finite import all_finite
 from music_tf.types import Array
 
 
@@ -142,7 +143,8 @@ class Layout:
         """Joins weights by name to the flat vector.
 
         Raises:
-            ValueError: A weight is missing, or has another shape or type; the text names it.
+            ValueError: A weight is missing, not finite, or of another shape or type; the text
+                names it.
         """
         for name, shape in zip(self.names, self._shapes, strict=True):
             if name not in arrays:
@@ -152,4 +154,6 @@ class Layout:
                 raise ValueError(
                     f"{name}: expected float32 {shape}, found {found.dtype} {found.shape}"
                 )
+            if not all_finite(found):
+                raise ValueError(f"{name}: expected finite numbers")
         return np.concatenate([np.ravel(arrays[name]) for name in self.names])

@@ -22,10 +22,18 @@ import numpy.typing as npt
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import DamagedError, StoredFile, sync_directory, write_array
-from music_tf.training.manifest import Manifest, Shard, check_name, parse_shards, read_manifest
+from music_tf.training.manifest import (
+    LARGEST_MANIFEST,
+    Manifest,
+    Shard,
+    check_name,
+    parse_shards,
+    read_manifest,
+)
 from music_tf.training.state_folder import (
     TEMPORARY,
     Arrays,
+    Sizes,
     all_damaged,
     describe,
     discard,
@@ -78,6 +86,8 @@ class Checkpoints:
         self._comm = comm
         self._keep = keep
         self._failures = 0
+        self.crowded = False
+        """Whether the list of shards is so long that the next save had better be compact."""
         # What follows is used by the root alone.
         self._lineage: list[str] | None = None
         self._chain: dict[str, tuple[Shard, ...]] = {}
@@ -121,9 +131,10 @@ class Checkpoints:
             chain = self._extended({} if compact else self._chain, outcomes)
             manifest = Manifest(epoch, stored[0], tuple(stored[1:]), chain)
             problem = self._attempt_commit(label, manifest)
-        return self._conclude(label, self._comm.share(problem))
+        problem, self.crowded = self._comm.share((problem, self.crowded))
+        return self._conclude(label, problem)
 
-    def restore(self, workers: Sequence[str]) -> Restored | None:
+    def restore(self, workers: Sequence[str], sizes: Sizes | None = None) -> Restored | None:
         """Returns the newest checkpoint that is intact on all ranks, with the rows of `workers`.
 
         A damaged checkpoint is skipped with a warning; whatever came after the restored one
@@ -131,6 +142,7 @@ class Checkpoints:
 
         Args:
             workers: This rank's workers; all ranks together must name each worker once.
+            sizes: Larger files count as damaged, before any of them is read.
 
         Returns:
             The state, or None if there is no checkpoint at all.
@@ -145,7 +157,7 @@ class Checkpoints:
         wanted = sorted(itertools.chain.from_iterable(self._comm.collect(list(workers))))
         damages: list[str] = []
         for label in reversed(existing):
-            restored, manifest, damage = self._load(label, workers)
+            restored, manifest, damage = self._load(label, workers, sizes)
             damage = next((found for found in self._comm.collect(damage) if found), None)
             if damage is None and restored is not None and manifest is not None:
                 _check_workers(label, wanted, sorted(manifest.shards))
@@ -216,11 +228,14 @@ class Checkpoints:
     def _attempt_commit(self, label: str, manifest: Manifest) -> str | None:
         """Puts a complete checkpoint in its place; returns what went wrong."""
         try:
-            finish_folder(self._temporary(label), manifest)
+            size = finish_folder(self._temporary(label), manifest)
+            if size > LARGEST_MANIFEST:
+                return f"its list of files takes {size} bytes; fewer --workers make it shorter"
             os.rename(self._temporary(label), self._directory / label)
             sync_directory(self._directory)
         except OSError as error:
             return describe(error)
+        self.crowded = size > LARGEST_MANIFEST // 2
         self._chain = dict(manifest.shards)
         self._lineage = [*(self._lineage or []), label][-self._keep :]
         return None
@@ -265,14 +280,18 @@ class Checkpoints:
             return [], describe(error)
 
     def _load(
-        self, label: str, workers: Sequence[str]
+        self, label: str, workers: Sequence[str], sizes: Sizes | None
     ) -> tuple[Restored | None, Manifest | None, str | None]:
         """Returns a checkpoint and its manifest, or what is wrong with it."""
         try:
             manifest = read_labelled(self._directory / label)
-            arrays, meta = read_state(self._directory / label, manifest)
+            arrays, meta = read_state(self._directory / label, manifest, sizes)
+            largest = sizes.rows if sizes else None
             shards = {
-                worker: [read_arrays(self._directory, s) for s in manifest.shards.get(worker, ())]
+                worker: [
+                    read_arrays(self._directory, shard, largest)
+                    for shard in manifest.shards.get(worker, ())
+                ]
                 for worker in workers
             }
         except DamagedError as damage:

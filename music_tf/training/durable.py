@@ -6,7 +6,6 @@ import hashlib
 import io
 import math
 import os
-import stat
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from music_tf.files import open_regular
 
 _KINDS = "biuf"
 _UNREADABLE = (
@@ -26,6 +27,10 @@ _UNREADABLE = (
     SyntaxError,
     tokenize.TokenError,
 )
+
+
+HEADER = 4096
+"""Bytes that an array's file may have beside its numbers."""
 
 
 class DamagedError(Exception):
@@ -159,14 +164,10 @@ def _sync(file: BinaryIO) -> None:
 @contextlib.contextmanager
 def _open_verified(base: Path, stored: StoredFile) -> Iterator[io.BufferedReader]:
     try:
-        status = os.stat(base / stored.path)
-        if not stat.S_ISREG(status.st_mode):
-            raise DamagedError(f"{stored.path}: not a regular file")
-        if status.st_size != stored.size:
-            raise DamagedError(
-                f"{stored.path}: expected {stored.size} bytes, found {status.st_size}"
-            )
-        with open(base / stored.path, "rb") as file:
+        with open_regular(base / stored.path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != stored.size:
+                raise DamagedError(f"{stored.path}: expected {stored.size} bytes, found {size}")
             if hashlib.file_digest(file, "sha256").hexdigest() != stored.sha256:
                 raise DamagedError(f"{stored.path}: content differs from what was saved (sha256)")
             file.seek(0)

@@ -46,7 +46,20 @@ def evaluate(
     Returns:
         The episodes in the order of the conditions; the same whatever the number of ranks, up
         to what the size of a batch does to the last bits of an action.
+
+    Raises:
+        NumbersFault: On every rank, where the policy returned an action that is not finite on any.
     """
+    result = comm.together(lambda: _own_part(envs, policy, conditions, comm))
+    layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
+    whole = {name: result.get(name, np.zeros(shape, kind)) for name, shape, kind in layout}
+    return Episodes(**{name: _summed(values, comm) for name, values in whole.items()}, extras={})
+
+
+def _own_part(
+    envs: LockstepEnvs, policy: Policy, conditions: Conditions, comm: Communicator
+) -> dict[str, np.ndarray]:
+    """Plays this rank's share, among the rows of all episodes; the others are zeros."""
     total, width = len(conditions.seeds), len(envs)
     result: dict[str, np.ndarray] = {}
     for start in range(comm.rank * width, total, comm.size * width):
@@ -59,9 +72,7 @@ def evaluate(
         for name, values in played.items():
             rows = result.setdefault(name, np.zeros([total, *values.shape[1:]], values.dtype))
             rows[start : start + kept] = values[:kept]
-    layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
-    whole = {name: result.get(name, np.zeros(shape, kind)) for name, shape, kind in layout}
-    return Episodes(**{name: _summed(values, comm) for name, values in whole.items()}, extras={})
+    return result
 
 
 def _summed(values: np.ndarray, comm: Communicator) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from music_tf.config.schema import Config
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.rollout import Policy
 from music_tf.training.comparison import compare
 from music_tf.training.durable import replace_file
@@ -21,15 +22,17 @@ from music_tf.training.judging import judge
 from music_tf.training.metrics import read_metric
 from music_tf.training.progress import Progress
 from music_tf.training.provenance import provenance
+from music_tf.training.restored import take_over
 from music_tf.training.run_directory import EVALUATION_NAME
 from music_tf.training.skills import measure_skills, skill_rows
-from music_tf.training.trainer import Trainer
+from music_tf.training.trainer import Counters, Trainer
 from music_tf.training.weights import load_weights
 from music_tf.types import Metrics
 
 _MOST_ENVIRONMENTS = 32
 _SUCCESS = "eval/success_rate"
 _SEEDS_NAMED = 3
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,18 +84,23 @@ def load_run(
             f"--env-id: the run was trained on {config.env_id}, got {typed_env_id[:80]!r}\n"
             "it may be left out, unless the id is of the form module:Id"
         )
-    arrays, meta = load_weights(run / "checkpoints")
+    if stored.notice:
+        _LOGGER.warning("%s: %s", run, stored.notice)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     comm = Communicator(alone=True)
     trainer = Trainer(_smaller(config, count), comm)
     try:
+        arrays, meta = load_weights(run / "checkpoints", trainer.sizes())
         trainer.load_weights(arrays)
-        epoch, env_steps = (int(meta["counters"][name]) for name in ("epoch", "env_steps"))
-    except (ValueError, KeyError, TypeError) as error:
+        counters = take_over(Counters(), meta.get("counters"), "counters")
+    except MusicError:
         trainer.envs.close()
-        text = str(error) if isinstance(error, ValueError) else f"counters: {error!r}"
-        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{text}") from error
-    return LoadedRun(run, stored, trainer, comm, trainer.policy(), epoch, env_steps)
+        raise
+    except ValueError as error:
+        trainer.envs.close()
+        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
+    policy = trainer.policy()
+    return LoadedRun(run, stored, trainer, comm, policy, counters.epoch, counters.env_steps)
 
 
 def evaluate_run(

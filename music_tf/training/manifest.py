@@ -8,13 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from music_tf.files import read_at_most
 from music_tf.training.durable import DamagedError, StoredFile
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 META = "meta.json"
+LARGEST_MANIFEST = 2**24
+"""Bytes; parsed, that many of JSON stay below 200 MB."""
 _LARGEST_FILE = 2**40
-_LARGEST_MANIFEST = 2**28
+_BYTES_PER_ENTRY, _BYTES_PER_VALUE = 80, 6
+_BESIDE = 10_000
+_HEAD = b'{\n"content": '
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -68,10 +73,7 @@ def read_manifest(checkpoint: Path) -> Manifest:
         DamagedError: It is missing, changed, or of another format version.
     """
     try:
-        path = checkpoint / MANIFEST
-        if path.stat().st_size > _LARGEST_MANIFEST:
-            raise DamagedError(f"{MANIFEST}: larger than {_LARGEST_MANIFEST} bytes")
-        raw = path.read_bytes()
+        raw = read_at_most(checkpoint / MANIFEST, LARGEST_MANIFEST)
     except FileNotFoundError as error:
         raise DamagedError(f"{MANIFEST}: missing") from error
     except OSError as error:
@@ -118,28 +120,41 @@ def _parse_files(entries: Sequence[Mapping[str, Any]]) -> Shard:
 
 
 def _decode(raw: bytes) -> Manifest:
-    document = json.loads(raw)
-    content = document["content"]
+    content = _parse(raw)["content"]
     if content["format_version"] != FORMAT_VERSION:
         raise ValueError(
             f"written in format version {content['format_version']!r}, this music_tf reads "
             f"{FORMAT_VERSION}"
         )
-    if _seal(content) != raw:
+    text = raw[len(_HEAD) : -len(_tail(b""))]
+    if _HEAD + text + _tail(text) != raw:
         raise ValueError("its digest does not match its content")
     if type(content["epoch"]) is not int or content["epoch"] < 0:
         raise ValueError(f"expected an epoch from 0, got {content['epoch']!r}")
-    return Manifest(
+    manifest = Manifest(
         content["epoch"],
         parse_stored(content["meta"]),
         _parse_files(content["arrays"]),
         parse_shards(content["shards"]),
     )
+    paths = [s.path for shards in manifest.shards.values() for shard in shards for s in shard]
+    if len(set(paths)) != len(paths):
+        raise ValueError("a file appears twice")
+    return manifest
+
+
+def _parse(raw: bytes) -> Any:
+    """Parses JSON, unless it would grow to more than a list of files can."""
+    entries, values = raw.count(b"{"), raw.count(b"[") + raw.count(b",")
+    if entries * _BYTES_PER_ENTRY + values * _BYTES_PER_VALUE > len(raw) + _BESIDE:
+        raise ValueError("more brackets and commas than a list of files has")
+    return json.loads(raw)
 
 
 def _seal(content: Mapping[str, Any]) -> bytes:
-    text = json.dumps(content, sort_keys=True, indent=0, ensure_ascii=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return json.dumps(
-        {"content": content, "sha256": digest}, sort_keys=True, indent=0, ensure_ascii=True
-    ).encode()
+    text = json.dumps(content, sort_keys=True, indent=0).encode()
+    return _HEAD + text + _tail(text)
+
+
+def _tail(text: bytes) -> bytes:
+    return f',\n"sha256": "{hashlib.sha256(text).hexdigest()}"\n}}'.encode()

@@ -1,9 +1,7 @@
 """One row of metrics per epoch, in `metrics.csv` and as TensorBoard events."""
 
-import csv
 import io
 import itertools
-import logging
 import math
 import os
 import socket
@@ -15,13 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.errors import EnvironmentFault
+from music_tf.files import read_at_most
 from music_tf.training.durable import replace_file
+from music_tf.training.logs import Seldom
 
 CSV_NAME = "metrics.csv"
 PATHS_TAG = "eval/object_paths"
 """The image of the object's paths, seen from above, at each evaluation."""
-_LOGGER = logging.getLogger(__name__)
-_QUIET_SECONDS = 600.0
+_LARGEST_TABLE = 50_000_000
+_MOST_ROWS = 1_000_000
+_MOST_DIGITS = 10
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
 _EVENT_FILES = itertools.count()
@@ -90,19 +92,26 @@ def read_metric(directory: Path, name: str, epoch: int) -> float | None:
 class MetricsWriter:
     """Writes metrics on the root; a disk that fails costs a warning, never the run."""
 
-    def __init__(self, directory: Path, *, resume_after: int | None) -> None:
+    def __init__(
+        self, directory: Path, *, resume_after: int | None, complain: Seldom | None = None
+    ) -> None:
         """Starts metrics files, or continues those of a resumed run.
 
         Args:
             directory: The run directory.
             resume_after: Last epoch to keep: rows and events of later ones are dropped. None
                 for a new run.
+            complain: What warns of a disk that fails; one of its own by default.
+
+        Raises:
+            EnvironmentFault: The rows of a resumed run cannot be read.
         """
         path = directory / CSV_NAME
-        kept = b"" if resume_after is None else _kept_rows(path, resume_after)
-        self._csv = _AppendFile(path, len(kept))
+        complain = complain or Seldom()
+        kept = b"" if resume_after is None else _kept_rows(path, resume_after, complain)
+        self._csv = _AppendFile(path, len(kept), complain)
         self._header = _first_line(kept)
-        self._events = _AppendFile(directory / _event_file_name(), 0)
+        self._events = _AppendFile(directory / _event_file_name(), 0, complain)
         self._put_event(file_version="brain.Event:2")
         self._start_session(_last_steps(kept) + 1)
 
@@ -184,11 +193,11 @@ class MetricsWriter:
 class _AppendFile:
     """A file that grows by whole records; what a full disk refuses is tried again later."""
 
-    def __init__(self, path: Path, size: int) -> None:
+    def __init__(self, path: Path, size: int, complain: Seldom) -> None:
         self._path = path
         self._size = size
         self._pending = b""
-        self._quiet_until = -math.inf
+        self._complain = complain
 
     def append(self, data: bytes) -> None:
         """Adds a record, without leaving half of it behind if the disk is full."""
@@ -200,56 +209,60 @@ class _AppendFile:
                 file.seek(self._size)
                 file.write(self._pending)
         except OSError as error:
-            self._warn(error)
+            if len(self._pending) > _PENDING_BYTES:
+                self._pending = b""
+            self._complain("metrics", error, self._path)
             return
         self._size += len(self._pending)
         self._pending = b""
 
-    def _warn(self, error: OSError) -> None:
-        if len(self._pending) > _PENDING_BYTES:
-            self._pending = b""
-        if time.monotonic() >= self._quiet_until:
-            self._quiet_until = time.monotonic() + _QUIET_SECONDS
-            _LOGGER.warning("metrics not written, training goes on: %s (%s)", error, self._path)
 
-
-def _kept_rows(path: Path, last_epoch: int) -> bytes:
+def _kept_rows(path: Path, last_epoch: int, complain: Seldom) -> bytes:
     """Returns the header and the rows up to an epoch as they are, and drops the others."""
     try:
-        content = path.read_bytes()
-        lines = content.splitlines(keepends=True)
-        kept = b"".join(
-            line
-            for number, line in enumerate(lines)
-            if line.endswith(b"\n") and (number == 0 or _epoch_of(line) <= last_epoch)
-        )
-        if kept != content:
-            replace_file(path, kept)
+        content = read_at_most(path, _LARGEST_TABLE)
     except FileNotFoundError:
         return b""
     except OSError as error:
-        _LOGGER.warning("metrics of later epochs not dropped: %s (%s)", error, path)
-        return path.read_bytes() if path.is_file() else b""
+        raise EnvironmentFault(f"{path}: cannot be read ({error.strerror})") from error
+    if content.count(b"\n") > _MOST_ROWS:
+        raise EnvironmentFault(f"{path}: more than {_MOST_ROWS} rows")
+    kept = b"".join(
+        line
+        for number, line in enumerate(content.splitlines(keepends=True))
+        if line.endswith(b"\n") and (number == 0 or _epoch_of(line) <= last_epoch)
+    )
+    if kept != content:
+        try:
+            replace_file(path, kept)
+        except OSError as error:
+            complain("metrics", error, path)  # the first row that is written drops them
     return kept
 
 
 def _epoch_of(line: bytes) -> float:
     first = line.split(b",", 1)[0]
-    return int(first) if first.isdigit() else math.inf
+    return int(first) if first.isdigit() and len(first) <= _MOST_DIGITS else math.inf
 
 
 def _first_line(content: bytes) -> tuple[str, ...]:
-    header = content.split(b"\n", 1)[0].decode(errors="replace").strip()
-    return tuple(header.split(",")) if header else ()
+    return _cells(content.partition(b"\n")[0])
+
+
+def _cells(line: bytes) -> tuple[str, ...]:
+    text = line.decode(errors="replace").strip()
+    return tuple(text.split(",")) if text else ()
 
 
 def _last_steps(content: bytes) -> int:
     """Returns the environment steps of the last row, or -1 without one."""
-    rows = list(csv.DictReader(io.StringIO(content.decode(errors="replace"))))
+    last = _cells(content.rstrip(b"\n").rpartition(b"\n")[2])
+    row = dict(zip(_first_line(content), last, strict=False))
     try:
-        return int(float(rows[-1]["time/env_steps"]))
-    except (IndexError, KeyError, TypeError, ValueError):
+        steps = float(row.get("time/env_steps", ""))
+    except ValueError:
         return -1
+    return int(steps) if 0.0 <= steps < _LARGEST_INTEGER else -1
 
 
 def _csv_line(cells: Sequence[str]) -> bytes:

@@ -1,10 +1,11 @@
 """What a training run shows while it goes on: a bar on a terminal, else a line per epoch."""
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -23,6 +24,25 @@ TERMINAL_VARIABLE = "MUSIC_TF_TERMINAL"
 """Set to 1 by a launcher that passes the ranks' output on to a terminal."""
 
 
+class _Screen:
+    """Where output goes; once that is a full disk or a terminal that is gone, it is dropped."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class Progress:
     """Shows how far a run has come; silent on all ranks but the root."""
 
@@ -39,7 +59,8 @@ class Progress:
         self._leading = leading
         self._shown = shown
         self._interactive = shown and _is_interactive(file or sys.stdout)
-        self._console = Console(file=file) if self._interactive else _plain_console(file)
+        screen = cast(TextIO, _Screen(file or sys.stdout))
+        self._console = Console(file=screen) if self._interactive else _plain_console(screen)
         self._bar: Bar | None = None
         self._total = 0
         self._first = 0
@@ -159,5 +180,5 @@ def _is_interactive(file: TextIO) -> bool:
     return launched_world_size() == 1 or os.environ.get(TERMINAL_VARIABLE) == "1"
 
 
-def _plain_console(file: TextIO | None) -> Console:
+def _plain_console(file: TextIO) -> Console:
     return Console(file=file, force_terminal=False, no_color=True, width=_PLAIN_WIDTH)

@@ -6,7 +6,9 @@
 epoch,time/epoch,...
 """
 
+import array
 import csv
+import io
 import json
 import math
 import re
@@ -18,13 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import UsageError
+from music_tf.files import read_at_most
 from music_tf.training.metrics import CSV_NAME
 
 Numbers = npt.NDArray[np.float64]
 
 FINAL = "final_100_episodes"
 BEFORE = "before"
-_LARGEST_FILE = 200_000_000
+_LARGEST_FILE = 20_000_000
+_MOST_ROWS = 1_000_000
 _NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
 
 
@@ -70,35 +74,41 @@ def read_result(path: Path) -> StoredResult:
     Raises:
         UsageError: It cannot be read, is something else, or holds no epoch yet.
     """
-    comments, lines = _read_lines(path)
-    titles, rows = (lines[0], lines[1:]) if lines else ([], [])
-    whole = [row for row in rows if len(row) == len(titles)]
-    if not whole or "time/env_steps" not in titles:
+    comments, titles, values = _read_lines(path)
+    if not values or "time/env_steps" not in titles:
         raise UsageError(f"{path}: holds no epoch of a run yet")
     try:
-        values = [[float(cell) if cell else math.nan for cell in row] for row in whole]
         details = [json.loads(comment) for comment in comments if comment.startswith("{")]
-    except ValueError as error:
-        raise UsageError(f"{path}: expected numbers ({error})"[:200]) from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
     texts = [comment for comment in comments if not comment.startswith("{")]
     return StoredResult(
         command=texts[0] if texts else "",
         made_with=texts[1] if len(texts) > 1 else "",
         details=details[0] if details else {},
-        columns=dict(zip(titles, np.array(values).T, strict=True)),
+        columns=dict(zip(titles, np.array(values).reshape(-1, len(titles)).T, strict=True)),
     )
 
 
-def _read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Returns the comments of a file, and its other lines as cells."""
+def _read_lines(path: Path) -> tuple[list[str], list[str], array.array[float]]:
+    """Returns the comments of a file, its titles, and the numbers of its whole rows."""
+    values = array.array("d")
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise UsageError(f"{path}: larger than {_LARGEST_FILE // 10**6} MB, not a {CSV_NAME}")
-        text = path.read_text(encoding="utf-8").splitlines()
-        cells = list(csv.reader(line for line in text if not line.startswith("#")))
+        content = read_at_most(path, _LARGEST_FILE)
+        if content.count(b"\n") > _MOST_ROWS:
+            raise UsageError(f"{path}: more than {_MOST_ROWS} rows")
+        comments = re.findall(r"^#\s*(.*?)\s*$", content.decode(), re.MULTILINE)
+        text = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
+        rows = csv.reader(line for line in text if not line.startswith("#"))
+        titles = next(rows, [])
+        for row in rows:
+            if len(row) == len(titles):
+                values.extend(float(cell) if cell else math.nan for cell in row)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(
             f"RUN: expected a run directory or a copy of its {CSV_NAME}, cannot read {path} "
             f"({getattr(error, 'strerror', None) or error})"
         ) from error
-    return [line.removeprefix("#").strip() for line in text if line.startswith("#")], cells
+    except ValueError as error:
+        raise UsageError(f"{path}: expected numbers ({error})"[:200]) from error
+    return comments, titles, values

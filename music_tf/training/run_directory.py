@@ -11,8 +11,9 @@ import numpy as np
 from music_tf.config.stored import MAY_CHANGE_ON_RESUME, flatten
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.files import read_at_most
 from music_tf.training.durable import replace_file
-from music_tf.training.logs import attach_log, detach_log
+from music_tf.training.logs import Seldom, attach_log, detach_log
 from music_tf.training.provenance import provenance
 from music_tf.training.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
 
@@ -43,7 +44,8 @@ class RunDirectory:
         self._lock = lock
         self._is_root = comm.is_root
         self.log = self.logs / f"rank_{comm.rank:04d}.log"
-        self._handlers = attach_log(self.log, comm.is_root)
+        self.complain = Seldom()
+        self._handlers = attach_log(self.log, comm.is_root, self.complain)
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
         """Writes `summary.json` on the root; a disk that fails costs a warning."""
@@ -158,8 +160,12 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
         )
     stored = _read_record(path)
     before, after = _settings(stored), _settings(record)
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    changed = [name for name in names if name not in MAY_CHANGE_ON_RESUME]
+    # a setting that the stored run lacks is newer than it, and has its default
+    changed = [
+        name
+        for name, value in before.items()
+        if value != after.get(name) and name not in MAY_CHANGE_ON_RESUME
+    ]
     if changed:
         lines = [
             f"{name}: the run has {json.dumps(before.get(name))}, "
@@ -188,14 +194,12 @@ def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
 def _read_record(path: Path) -> dict[str, Any]:
     file = path / CONFIG_NAME
     try:
-        if file.stat().st_size > _LARGEST_CONFIG:
-            raise ValueError(f"more than {_LARGEST_CONFIG} bytes")
-        record = json.loads(file.read_bytes())
+        record = json.loads(read_at_most(file, _LARGEST_CONFIG))
     except (ValueError, RecursionError) as error:
         raise EnvironmentFault(
             f"{file}: damaged ({str(error)[:120]})\nput back a copy, or use another --run-dir"
         ) from error
-    if not isinstance(record, dict) or not isinstance(record.get("config", {}), dict):
+    if not isinstance(record, dict) or not isinstance(record.get("config"), dict):
         raise EnvironmentFault(f"{file}: damaged (expected a JSON object with a config)")
     return record
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.errors import UsageError
+from music_tf.files import read_at_most
 from music_tf.training.durable import replace_file
 
 LOCK_NAME = "lock.json"
+_LARGEST_LOCK = 10_000
 _START_TIME_FIELD = 19
 
 
@@ -58,10 +60,10 @@ def refuse_if_in_use(directory: Path) -> None:
 def _read(path: Path) -> dict[str, Any] | None:
     """Returns what the lock says, None without a lock, and nothing known of a damaged one."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_at_most(path, _LARGEST_LOCK))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -20,7 +20,9 @@ from music_tf.training.comparison import compare
 from music_tf.training.heritage import Heritage
 from music_tf.training.metrics import METRICS, PATHS_TAG, MetricsWriter
 from music_tf.training.paths import paths_from_above
+from music_tf.training.processors import warn_of_differences
 from music_tf.training.progress import Progress
+from music_tf.training.restored import success_rate
 from music_tf.training.run_directory import RunDirectory, open_run
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import save_weights
@@ -82,11 +84,14 @@ class Session:
         self._directory = directory
         self._progress = Progress(leading_metric(command.config), shown=comm.is_root)
         self._progress.banner(_banner(command, comm, directory.path))
+        warn_of_differences(comm)
         self._trainer = Trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
         if command.resume:
+            if command.notice and comm.is_root:
+                _LOGGER.warning("%s", command.notice)
             with patience():
                 if not self._restore():
                     self._begin_anew()
@@ -95,7 +100,11 @@ class Session:
             self._save()  # from here on the source is not needed
         epoch = self._trainer.counters.epoch
         self._writer = (
-            MetricsWriter(directory.path, resume_after=epoch if command.resume else None)
+            MetricsWriter(
+                directory.path,
+                resume_after=epoch if command.resume else None,
+                complain=directory.complain,
+            )
             if comm.is_root
             else None
         )
@@ -167,7 +176,7 @@ class Session:
     def _save(self) -> None:
         trainer = self._trainer
         number = trainer.counters.epoch // self._config.checkpoint_every
-        compact = number > 0 and number % COMPACT_EVERY == 0
+        compact = (number > 0 and number % COMPACT_EVERY == 0) or self._checkpoints.crowded
         rows = trainer.replay.everything() if compact else trainer.replay.unsaved()
         with patience():
             saved = self._checkpoints.save(
@@ -181,16 +190,25 @@ class Session:
             trainer.replay.mark_saved()
 
     def _restore(self) -> bool:
-        """Takes over the newest intact checkpoint; returns whether there is one."""
-        workers = {_worker_name(worker): worker for worker in self._trainer.replay.shards}
-        restored = self._checkpoints.restore(sorted(workers))
+        """Takes over the newest intact checkpoint; returns whether there is one.
+
+        Raises:
+            UsageError: It is not one of this run, whatever its digests say.
+        """
+        trainer = self._trainer
+        workers = {worker: _worker_name(worker) for worker in trainer.replay.shards}
+        restored = self._checkpoints.restore(sorted(workers.values()), trainer.sizes())
         if restored is None:
             return False
-        self._trainer.load(restored.arrays, restored.meta)
-        best = restored.meta["best_success_rate"]
-        self._best = None if best is None else float(best)
-        for name, saved in restored.shards.items():
-            self._trainer.replay.shards[workers[name]].restore(saved)
+        try:
+            trainer.load(restored.arrays, restored.meta)
+            trainer.load_rows({worker: restored.shards[name] for worker, name in workers.items()})
+            self._best = success_rate(restored.meta.get("best_success_rate"))
+        except ValueError as error:
+            raise UsageError(
+                f"{self._directory.path}: the checkpoint of epoch {restored.epoch} does not fit "
+                f"config.json\n{error}"
+            ) from error
         return True
 
     def _begin_anew(self) -> None:
@@ -225,7 +243,9 @@ class Session:
         trainer.replay.mark_saved()
         if self._writer is not None:
             after = trainer.counters.epoch
-            self._writer = MetricsWriter(self._directory.path, resume_after=after)
+            self._writer = MetricsWriter(
+                self._directory.path, resume_after=after, complain=self._directory.complain
+            )
             _LOGGER.warning(
                 "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "
                 "other random numbers; a second time ends the run",

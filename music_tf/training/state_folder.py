@@ -6,13 +6,14 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import EnvironmentFault
 from music_tf.training.durable import (
+    HEADER,
     DamagedError,
     StoredFile,
     read_array,
@@ -28,8 +29,18 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 TEMPORARY = ".tmp-"
 """Marks names of what is being written or removed, and may be deleted by the next run."""
 _LABEL = re.compile(r"epoch_(\d{6,10})(?:_(\d{1,4}))?")
-_LARGEST_META = 2**28
+_LARGEST_META = 2**24
 _SHOWN = 5
+
+
+class Sizes(NamedTuple):
+    """The most bytes that a run's files can hold: larger ones are not read."""
+
+    meta: int
+    arrays: Mapping[str, int]
+    """State that all ranks share, by name."""
+    rows: Mapping[str, int]
+    """One file of replay, by name."""
 
 
 def write_state(
@@ -46,10 +57,11 @@ def write_state(
     return stored
 
 
-def finish_folder(folder: Path, manifest: Manifest) -> None:
-    """Adds the manifest, the last file of a checkpoint, and syncs the directory."""
-    write_bytes("manifest", folder, MANIFEST, encode(manifest))
+def finish_folder(folder: Path, manifest: Manifest) -> int:
+    """Adds the manifest, the last file of a checkpoint, syncs the directory, returns its size."""
+    stored = write_bytes("manifest", folder, MANIFEST, encode(manifest))
     sync_directory(folder)
+    return stored.size
 
 
 def read_labelled(folder: Path) -> Manifest:
@@ -61,25 +73,40 @@ def read_labelled(folder: Path) -> Manifest:
     return manifest
 
 
-def read_state(folder: Path, manifest: Manifest) -> tuple[Arrays, dict[str, Any]]:
+def read_state(
+    folder: Path, manifest: Manifest, sizes: Sizes | None = None
+) -> tuple[Arrays, dict[str, Any]]:
     """Returns the verified arrays and meta values of a checkpoint.
 
     Raises:
-        DamagedError: A file is missing or not what was saved.
+        DamagedError: A file is missing, larger than allowed, or not what was saved.
     """
-    raw = read_bytes(folder, manifest.meta, _LARGEST_META)
+    raw = read_bytes(folder, manifest.meta, sizes.meta if sizes else _LARGEST_META)
     try:
         meta = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{manifest.meta.path}: not JSON ({error})") from error
     if not isinstance(meta, dict):
         raise DamagedError(f"{manifest.meta.path}: expected a JSON object")
-    return read_arrays(folder, manifest.arrays), meta
+    return read_arrays(folder, manifest.arrays, sizes.arrays if sizes else None), meta
 
 
-def read_arrays(base: Path, files: Iterable[StoredFile]) -> Arrays:
-    """Returns verified arrays by name."""
-    return {stored.name: read_array(base, stored) for stored in files}
+def read_arrays(
+    base: Path, files: Iterable[StoredFile], largest: Mapping[str, int] | None = None
+) -> Arrays:
+    """Returns verified arrays by name, each of at most `largest` bytes.
+
+    Raises:
+        DamagedError: A file is missing, larger than allowed, or not what was saved.
+    """
+    arrays: Arrays = {}
+    for stored in files:
+        if largest is not None and stored.size > largest.get(stored.name, 0) + HEADER:
+            raise DamagedError(
+                f"{stored.path}: {stored.size} bytes, more than {stored.name} has in this run"
+            )
+        arrays[stored.name] = read_array(base, stored)
+    return arrays
 
 
 def labels(names: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from music_tf.training.assembly import build_learner, build_terms, discount, spl
 from music_tf.training.behaviour import summarize, support_lost_at, visited_cells
 from music_tf.training.evaluation import evaluate, evaluation_conditions
 from music_tf.training.policy import learned_policy
+from music_tf.training.restored import check_rows, sizes_of, take_over
+from music_tf.training.state_folder import Sizes
 from music_tf.training.update import Feed, Schedules, Update
 from music_tf.types import Array, Episodes, Metrics
 
@@ -49,6 +51,14 @@ class EpochLog:
     tried: int = 0
     env_steps: int = 0
     seconds: float = 0.0
+
+
+@dataclasses.dataclass
+class _Taken:
+    """What the optimiser has done so far."""
+
+    updates: int = 0
+    step_scale: float = 1.0
 
 
 class Trainer:
@@ -208,6 +218,11 @@ class Trainer:
             "normalize_skill_inputs": self.config.skill.normalize_inputs,
         }
 
+    def sizes(self) -> Sizes:
+        """Returns the most bytes that files of a checkpoint of this run can have."""
+        shard = next(iter(self.replay.shards.values()))
+        return sizes_of(self.arrays(), shard, self.config.cycles)
+
     def load(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Takes over what `arrays` and `meta` of an earlier trainer returned.
 
@@ -215,14 +230,27 @@ class Trainer:
             ValueError: A name is missing or does not fit; the text names it.
         """
         update = self.update
+        taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
+        counters = take_over(Counters(), meta.get("counters"), "counters")
+        log = take_over(EpochLog(), meta.get("log"), "log")
         self.start_from(arrays)
         update.moments.first.assign(update.layout.flatten(_group(arrays, "adam_first")))
         update.moments.second.assign(update.layout.flatten(_group(arrays, "adam_second")))
-        update.step.assign(int(meta["updates"]))
-        update.scale_steps(float(meta["step_scale"]))
-        self.counters = Counters(**meta["counters"])
-        self.log = EpochLog(**meta["log"])
-        self.log.cells = [(int(x), int(y)) for x, y in self.log.cells]
+        update.step.assign(taken.updates)
+        update.scale_steps(taken.step_scale)
+        self.counters, self.log = counters, log
+        self.log.cells = [(x, y) for x, y in log.cells]
+
+    def load_rows(self, saved: Mapping[int, Sequence[Mapping[str, np.ndarray]]]) -> None:
+        """Takes over replay rows by worker, in order of saving.
+
+        Raises:
+            ValueError: They do not fit; nothing has changed then.
+        """
+        for worker, shard in self.replay.shards.items():
+            check_rows(saved[worker], shard)
+        for worker, shard in self.replay.shards.items():
+            shard.restore(saved[worker])
 
     def start_from(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Takes over weights, targets and statistics; moments and counters stay as they are.
@@ -292,7 +320,7 @@ class Trainer:
             config.exploration.sample,
             rows=config.rollouts,
         )
-        episodes = play(self.envs, policy, conditions, explore)
+        episodes = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
         kept = episodes
         if config.lost_object == "absorb":
             kept = _cut_where_lost(episodes, self.envs)

@@ -100,7 +100,8 @@ class Update:
             `_min` and `_max` are extremes over what this rank saw.
 
         Raises:
-            NumbersFault: A gradient is not finite, or ranks hold different parameters.
+            NumbersFault: A reward, loss or gradient of any rank is not finite, or ranks hold
+                different parameters.
         """
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         updates = len(feed.transitions.reward)
@@ -114,10 +115,7 @@ class Update:
             self.check_equal()
         names = self._names[frozenset(feed.terms)]
         values = dict(zip(names, np.asarray(sums) / updates, strict=True))
-        if not np.isfinite(values["train/grad_norm"]):
-            fault = NumbersFault(self._describe_bad(values))
-            fault.evidence = _named_arrays(feed)
-            raise fault
+        self._check_finite(values, feed)
         for name, low, high in zip(feed.terms, np.asarray(lows), np.asarray(highs), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
@@ -142,6 +140,22 @@ class Update:
                 f"parameters differ between ranks after {int(self.step.numpy())} updates: "
                 f"{self.layout.name_at(lowest)} on ranks {ranks} is not what rank 0 holds"
             )
+
+    def _check_finite(self, values: Mapping[str, float], feed: Feed) -> None:
+        """Raises on all ranks alike where any of them met a number that is not finite."""
+        bad = [name for name, value in values.items() if not np.isfinite(value)]
+        if not self._comm.any(bool(bad)):
+            return
+        found = self._comm.collect(bad)
+        names = dict.fromkeys(name for names in found for name in names)
+        ranks = [rank for rank, names in enumerate(found) if names]
+        fault = NumbersFault(
+            f"non-finite numbers within the {int(self.step.numpy())} updates so far, on ranks "
+            f"{ranks}: {', '.join(names)}\n"
+            "the last checkpoint is intact; smaller learning rates may help"
+        )
+        fault.evidence = _named_arrays(feed)
+        raise fault
 
     def scale_steps(self, scale: float) -> None:
         """Makes every Adam step this share of what the configuration says."""
@@ -273,13 +287,6 @@ class Update:
         """Moves the targets: theta' <- theta' + (1 - p)(theta - theta')."""
         online = self.parameters[: self.targets_layout.size]
         self.targets.assign_add((1.0 - self._config.polyak) * (online - self.targets))
-
-    def _describe_bad(self, values: Mapping[str, float]) -> str:
-        bad = [name for name, value in values.items() if not np.isfinite(value)]
-        return (
-            f"non-finite numbers within the {int(self.step.numpy())} updates so far: "
-            f"{', '.join(bad)}\nthe last checkpoint is intact; smaller learning rates may help"
-        )
 
 
 def _named_arrays(feed: Feed) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ from music_tf.training.manifest import MANIFEST, Manifest, read_manifest
 from music_tf.training.state_folder import (
     TEMPORARY,
     Arrays,
+    Sizes,
     all_damaged,
     describe,
     finish_folder,
@@ -77,17 +78,18 @@ def save_weights(
     return True
 
 
-def load_weights(directory: Path) -> tuple[Arrays, dict[str, Any]]:
+def load_weights(directory: Path, sizes: Sizes | None = None) -> tuple[Arrays, dict[str, Any]]:
     """Returns arrays and meta values as `newest_weights` finds them."""
-    found = newest_weights(directory)
+    found = newest_weights(directory, sizes)
     return found.arrays, found.meta
 
 
-def newest_weights(directory: Path) -> StoredWeights:
+def newest_weights(directory: Path, sizes: Sizes | None = None) -> StoredWeights:
     """Returns the newest intact checkpoint, without its replay.
 
     Args:
         directory: All checkpoints of a run, or one checkpoint, or a copy of weights.
+        sizes: Larger files count as damaged, before any of them is read.
 
     Raises:
         UsageError: There is no checkpoint.
@@ -102,10 +104,10 @@ def newest_weights(directory: Path) -> StoredWeights:
         try:
             manifest = read_manifest(folder) if folder == directory else read_labelled(folder)
             digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-            return StoredWeights(folder, digest, *read_state(folder, manifest))
+            return StoredWeights(folder, digest, *read_state(folder, manifest, sizes))
         except (DamagedError, OSError) as damage:
             if not folder.exists():  # the run is going, and has removed it since it was listed
-                return newest_weights(directory)
+                return newest_weights(directory, sizes)
             damages.append(f"{folder.name}/{damage}")
             _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
     if damages:

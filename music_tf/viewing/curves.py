@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_tf.config.names import suggestion
-from music_tf.config.stored import read_run
+from music_tf.config.stored import read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import CSV_NAME, METRICS
 from music_tf.training.paths import COLOURS
@@ -148,7 +148,7 @@ def load(path: Path) -> Run:
             axis: result.in_all(axis) for axis, _, _ in AXES.values() if axis in result.columns
         }
         return Run(path.stem, group_and_seed(path)[0], {**result.columns, **counted})
-    stored = read_run(path)
+    stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
     group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
     return Run(f"{group}, {path.name}", group, read_result(path / CSV_NAME).columns)
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.fields import Field, fields_of, show_value
-from music_tf.config.stored import FILE_NAME, MAY_CHANGE_ON_RESUME, StoredRun, read_run
+from music_tf.config.stored import (
+    FILE_NAME,
+    MAY_CHANGE_ON_RESUME,
+    StoredRun,
+    read_run,
+    stored_env_id,
+)
 from music_tf.errors import UsageError
 from music_tf.training.metrics import CSV_NAME, PATHS_TAG
 from music_tf.training.results import read_result
@@ -92,17 +98,16 @@ class Recorded(NamedTuple):
         return dict(pictures[number] for number in shown) if pictures else {}
 
 
-def read_recorded(path: Path, typed_env_id: str | None = None) -> Recorded:
+def read_recorded(path: Path) -> Recorded:
     """Reads a run directory, also of a run still going.
 
     Args:
         path: The run directory.
-        typed_env_id: The environment that the user typed, if any.
 
     Raises:
         UsageError: It holds no run, or its configuration is damaged.
     """
-    stored = read_run(path, typed_env_id)
+    stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
     notes: list[str] = []
     columns: Mapping[str, Any] = {}
     try:

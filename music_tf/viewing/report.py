@@ -29,13 +29,12 @@ _BEHAVIOUR = {name: meaning for name, meaning in METRICS.items() if name.startsw
 _TIMES = ("time/epoch", "time/env_steps", "time/updates", "time/elapsed_s")
 
 
-def write_report(runs: Sequence[Path], out: Path, typed_env_id: str | None = None) -> None:
+def write_report(runs: Sequence[Path], out: Path) -> None:
     """Writes a page with settings, curves, behaviour and films of runs, which it only reads.
 
     Args:
         runs: Run directories, also of runs still going; one given twice is shown once.
         out: A file ending in .html; it appears when it is complete.
-        typed_env_id: The environment that the user typed, if any.
 
     Raises:
         UsageError: No run, a directory that holds none, or not a file name for a page.
@@ -49,7 +48,7 @@ def write_report(runs: Sequence[Path], out: Path, typed_env_id: str | None = Non
             + suggestion(out.suffix, FORMATS)
         )
     different = {path.resolve(): path for path in runs}.values()
-    page = render([read_recorded(path, typed_env_id) for path in different])
+    page = render([read_recorded(path) for path in different])
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, page)

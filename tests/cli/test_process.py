@@ -1,9 +1,11 @@
 import os
+import sys
+import tempfile
 
 import pytest
 
 from music_tf import recipes
-from music_tf.cli.process import prepare_tensorflow
+from music_tf.cli.process import load_tensorflow, prepare_tensorflow
 from music_tf.config.fields import with_fields
 from music_tf.config.threads import threads_per_rank
 from music_tf.launched import launched_rank, launched_world_size
@@ -29,6 +31,27 @@ def test_what_the_user_chose_stays_except_the_backend(clean):
         clean.setenv(name, "0")
     prepare_tensorflow(3)
     assert [os.environ[name] for name in SETTLED] == ["tensorflow", "0", "0", "0"]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_chatter_of_the_import_is_shown_only_if_it_fails_and_needs_no_disk(
+    tmp_path, monkeypatch, capfd, broken
+):
+    end = "raise ImportError('no such symbol')" if broken else "config = types.SimpleNamespace()"
+    (tmp_path / "tensorflow.py").write_text(
+        "import os, types\nos.write(2, b'chatter\\n')\n"
+        f"{end}\nconfig.list_physical_devices = list\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    if broken:
+        with pytest.raises(ImportError, match="no such symbol"):
+            load_tensorflow()
+    else:
+        load_tensorflow()
+    assert capfd.readouterr().err == ("chatter\n" if broken else "")
+    sys.modules.pop("tensorflow", None)
 
 
 def test_one_rank_takes_all_cores_and_several_one_each():

@@ -272,6 +272,19 @@ def test_an_environment_that_needs_an_import_must_be_typed_again(tmp_path):
     words = ["--run-dir", str(tmp_path), "--resume"]
     assert "--env-id mine:Task-v0" in refusal(*words)
     assert parse_train([*words, "--env-id", "mine:Task-v0"]).config == command.config
+    assert parse_train([*words, "--allow-import"]).config == command.config
+
+
+def test_a_resumed_run_of_an_older_version_says_which_defaults_it_takes(stored):
+    directory, config = stored
+    path = directory / "config.json"
+    document = json.loads(path.read_text())
+    del document["config"]["hang_after"]
+    path.write_text(json.dumps(document))
+    command = parse_train(["--run-dir", str(directory), "--resume"])
+    assert command.config == config
+    assert "hang_after" in command.notice
+    assert parse_train(["sac"]).notice == ""
 
 
 def test_help_shows_every_recipe_and_main_option():

@@ -82,12 +82,35 @@ def test_a_wrong_value_or_key_is_refused_by_name(path, value, part):
         config_from_json(data, "sac")
 
 
-@pytest.mark.parametrize(("group", "key"), [("agent", "polyak"), ("music", "train")])
-def test_a_missing_key_is_refused_by_name(group, key):
+@pytest.mark.parametrize("key", ["env_id", "seed", "workers", "agent"])
+def test_what_every_version_writes_must_be_there(key):
     data = stored()
-    del data[group][key]
-    with pytest.raises(UsageError, match=f"{group}.{key}"):
+    del data[key]
+    with pytest.raises(UsageError, match=f"{key}: missing"):
         config_from_json(data, "sac")
+
+
+def test_a_setting_that_is_newer_than_the_file_has_its_own_default_and_is_named(tmp_path):
+    # the recipe now says 0.995 and 20 seconds; a run from before the settings had 0.95 and 300
+    config = with_fields(recipes.resolve("sac"), {"agent.polyak": 0.995, "hang_after": 20.0})
+    document = run_to_json(StoredRun("sac", "laptop", (), config))
+    del document["config"]["agent"]["polyak"], document["config"]["hang_after"]
+    del document["config"]["evaluation"]
+    (tmp_path / "config.json").write_text(json.dumps(document))
+    run = read_run(tmp_path)
+    defaults = {"agent.polyak": 0.95, "hang_after": 300.0, "evaluation.episodes": 20}
+    assert run.config == with_fields(config, {**defaults, "evaluation.every": 1})
+    assert sorted(run.missing) == ["agent.polyak", "evaluation", "hang_after"]
+    assert run.notice.splitlines() == [run.notice]
+    assert all(name in run.notice for name in run.missing)
+    assert read_run(written(tmp_path / "whole", config)).notice == ""
+
+
+def written(directory, config):
+    directory.mkdir()
+    document = run_to_json(StoredRun("sac", "laptop", (), config))
+    (directory / "config.json").write_text(json.dumps(document))
+    return directory
 
 
 def test_the_settings_of_another_agent_do_not_fit():

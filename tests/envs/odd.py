@@ -56,12 +56,14 @@ class Odd(gymnasium.Env[Any, Any]):
             return self.observe(), reward
         changes = {
             "nan": {"observation": np.array([0.0, np.nan])},
+            "huge": {"achieved_goal": np.array([0.0, 1e39])},
             "shape": {"achieved_goal": np.zeros(3)},
             "missing": {"desired_goal": None},
         }
         bad = observation | changes.get(self.fault, {})
         kept = {key: value for key, value in bad.items() if value is not None}
-        return kept, np.inf if self.fault == "reward" else reward
+        rewards = {"reward": np.inf, "huge reward": -1e39}
+        return kept, rewards.get(self.fault, reward)
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         axis = None if self.fault == "axis" else -1

@@ -149,7 +149,9 @@ def test_actions_of_a_wrong_shape_are_refused():
         ("nan", "observation[1]: expected a finite number, got nan"),
         ("shape", "achieved_goal: expected shape (2,), got shape (3,)"),
         ("missing", "desired_goal: expected shape (2,), got nothing"),
+        ("huge", "achieved_goal[1]: expected a finite number, got 1e+39"),
         ("reward", "reward: expected a finite number, got inf"),
+        ("huge reward", "reward: expected a finite number, got -1e+39"),
     ],
 )
 def test_a_broken_environment_is_reported_and_leaves_the_others_alone(odd, fault, text):

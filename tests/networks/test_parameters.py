@@ -97,6 +97,13 @@ def test_arrays_that_do_not_fit_are_refused_by_name(layout, change, says):
         layout.flatten(arrays)
 
 
+def test_weights_that_are_not_finite_are_refused_by_name(layout):
+    arrays = layout.name_arrays(layout.initial())
+    arrays["log_temperature"] = np.array(np.nan, np.float32)
+    with pytest.raises(ValueError, match="log_temperature: expected finite numbers"):
+        layout.flatten(arrays)
+
+
 def test_two_networks_of_one_name_are_refused(networks):
     with pytest.raises(ValueError, match="share a name"):
         Layout([networks[1], networks[1]])

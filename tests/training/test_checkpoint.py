@@ -10,10 +10,10 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.training import durable
+from music_tf.training import checkpoint, durable
 from music_tf.training.checkpoint import Checkpoints, load_weights, save_weights
-from music_tf.training.manifest import MANIFEST, read_manifest
-from music_tf.training.state_folder import labels, read_state
+from music_tf.training.manifest import MANIFEST, Manifest, _seal, encode, read_manifest
+from music_tf.training.state_folder import Sizes, labels, read_state
 
 WORKERS = ["worker_0000", "worker_0001"]
 
@@ -267,8 +267,6 @@ def sealed(tmp_path, change):
     path = tmp_path / "epoch_000001" / MANIFEST
     content = json.loads(path.read_bytes())["content"]
     change(content)
-    from music_tf.training.manifest import _seal
-
     path.write_bytes(_seal(content))
 
 
@@ -281,6 +279,7 @@ def sealed(tmp_path, change):
         lambda c: c["arrays"][0].update(size=True),
         lambda c: c["arrays"][0].update(sha256="0"),
         lambda c: c["arrays"].append(c["arrays"][0]),
+        lambda c: c["shards"]["worker_0000"].append(c["shards"]["worker_0000"][0]),
         lambda c: c["shards"].update({"../worker": []}),
         lambda c: c["shards"].update({"worker_0000": 3}),
         lambda c: c.update(epoch=-1),
@@ -294,6 +293,20 @@ def test_a_manifest_that_asks_for_the_impossible_is_damage(tmp_path, change):
         restore(tmp_path)
 
 
+@pytest.mark.parametrize("shards", [0, 1, 5])
+def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path, shards):
+    def file(path):
+        return durable.StoredFile("a", path, 9, "0" * 64)
+
+    workers = {
+        f"w{worker}": tuple((file(f"{worker}_{shard}"),) for shard in range(shards))
+        for worker in range(4096)
+    }
+    written = Manifest(1, file("m"), (file("a"),), workers)
+    (tmp_path / MANIFEST).write_bytes(encode(written))
+    assert read_manifest(tmp_path) == written
+
+
 def test_an_array_that_claims_more_than_its_file_holds_is_never_allocated(tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, np.zeros(2))
@@ -302,6 +315,39 @@ def test_an_array_that_claims_more_than_its_file_holds_is_never_allocated(tmp_pa
     stored = durable.write_bytes("a", tmp_path, "a.npy", content)
     with pytest.raises(durable.DamagedError, match="does not fit the size"):
         durable.read_array(tmp_path, stored)
+
+
+def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp_path, caplog):
+    saved(tmp_path, [1, 2])
+    arrays, shards, _ = state_of(1)
+    state = {name: array.nbytes for name, array in arrays.items()}
+    rows = {name: array.nbytes for name, array in shards[WORKERS[0]].items()}
+    checkpoints = Checkpoints(tmp_path, Communicator())
+    assert checkpoints.restore(WORKERS, Sizes(1000, state, rows)).epoch == 2
+    path = tmp_path / "epoch_000002" / MANIFEST
+    content = json.loads(path.read_bytes())["content"]
+    content["shards"]["worker_0001"][1][0]["size"] = 2**36
+    path.write_bytes(_seal(content))
+    os.truncate(tmp_path / "replay/worker_0001/epoch_000002/observation.npy", 2**36)
+    assert checkpoints.restore(WORKERS, Sizes(1000, state, rows)).epoch == 1
+    assert "68719476736 bytes, more than observation has in this run" in caplog.text
+    with pytest.raises(EnvironmentFault, match=r"meta\.json: \d+ bytes, more than the 9 allowed"):
+        checkpoints.restore(WORKERS, Sizes(9, state, rows))
+
+
+def test_a_list_of_files_that_grows_long_asks_for_a_compact_save(tmp_path, monkeypatch, caplog):
+    checkpoints = saved(tmp_path, [1])
+    assert not checkpoints.crowded
+    size = (tmp_path / "epoch_000001" / MANIFEST).stat().st_size
+    monkeypatch.setattr(checkpoint, "LARGEST_MANIFEST", 2 * size)
+    assert checkpoints.save(2, *state_of(2))
+    assert checkpoints.crowded
+    assert checkpoints.save(3, *state_of(3), compact=True)
+    assert not checkpoints.crowded
+    monkeypatch.setattr(checkpoint, "LARGEST_MANIFEST", size // 2)
+    assert not checkpoints.save(4, *state_of(4), compact=True)
+    assert "its list of files takes" in caplog.text
+    assert restore(tmp_path).epoch == 3
 
 
 def test_pickled_content_is_never_loaded(tmp_path):
@@ -324,6 +370,31 @@ def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(tmp_path, caplog
 # --- crashes and failing disks --------------------------------------------------------------
 
 CALLS = ["fsync", "rename", "mkdir", "unlink", "rmdir"]
+
+
+class Unsynced:
+    """Files that were opened to be written and not synced: a power cut may empty them."""
+
+    def __init__(self, monkeypatch):
+        self._open = {}
+        opened, synced = builtins.open, os.fsync
+
+        def note(path, mode="r", *arguments, **options):
+            file = opened(path, mode, *arguments, **options)
+            if "x" in mode:
+                self._open[os.fstat(file.fileno()).st_ino] = os.dup(file.fileno())
+            return file
+
+        def forget(descriptor):
+            self._open.pop(os.fstat(descriptor).st_ino, None)
+            return synced(descriptor)
+
+        monkeypatch.setattr(builtins, "open", note)
+        monkeypatch.setattr(os, "fsync", forget)
+
+    def lose(self):
+        for descriptor in self._open.values():
+            os.ftruncate(descriptor, 0)
 
 
 def count_calls(monkeypatch, at, action):
@@ -354,13 +425,23 @@ def count_calls(monkeypatch, at, action):
     monkeypatch.setattr(writer, "write", counted(writer.write, half=True))
 
 
-def killed_at(at, save):
-    """Saves in a child that dies with code 9 at a given call; returns the child's code."""
+def killed_at(at, save, power_cut=False):
+    """Saves in a child that dies with code 9 at a given call; returns the child's code.
+
+    With a power cut, what was not synced by then is lost.
+    """
     child = os.fork()
     if child == 0:
         try:
             with pytest.MonkeyPatch.context() as monkeypatch:
-                count_calls(monkeypatch, at, lambda: os._exit(9))
+                unsynced = Unsynced(monkeypatch)
+
+                def die():
+                    if power_cut:
+                        unsynced.lose()
+                    os._exit(9)
+
+                count_calls(monkeypatch, at, die)
                 os._exit(0 if save() else 1)
         finally:
             os._exit(2)
@@ -372,24 +453,32 @@ def continued(directory):
     return checkpoints, checkpoints.restore(WORKERS)
 
 
-def test_a_kill_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path):
+@pytest.mark.parametrize("power_cut", [False, True], ids=["kill", "power cut"])
+@pytest.mark.parametrize("compact", [False, True], ids=["new rows", "all rows"])
+def test_an_end_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path, compact, power_cut):
     saved(tmp_path / "base", [1, 2, 3], keep=2)
     epochs = []
     for at in range(1, 1000):
         directory = tmp_path / str(at)
         shutil.copytree(tmp_path / "base", directory)
         checkpoints, _ = continued(directory)
-        code = killed_at(at, lambda own=checkpoints: own.save(4, *state_of(4)))
+
+        def save(own=checkpoints):
+            return own.save(4, *state_of(4), compact=compact)
+
+        code = killed_at(at, save, power_cut)
         for label in labels(path.name for path in directory.iterdir()):
             read_state(directory / label, read_manifest(directory / label))
         checkpoints, restored = continued(directory)
-        assert_holds(restored, restored.epoch)
+        first = 4 if compact and restored.epoch == 4 else 1
+        assert_holds(restored, restored.epoch, first)
         assert not list(directory.glob("*.tmp-*"))
         epochs.append(restored.epoch)
-        assert checkpoints.save(restored.epoch + 1, *state_of(restored.epoch + 1))
-        assert_holds(restore(directory), restored.epoch + 1)
+        for epoch in (restored.epoch + 1, restored.epoch + 2):
+            assert checkpoints.save(epoch, *state_of(epoch))
+            assert_holds(restore(directory), epoch, first)
         assert len(list(directory.glob("epoch_*"))) == 2
-        assert len(list(directory.glob("replay/*/*"))) == 2 * (restored.epoch + 1)
+        assert len(list(directory.glob("replay/*/*"))) == 2 * (restored.epoch + 3 - first)
         shutil.rmtree(directory)
         if code == 0:
             break

@@ -92,6 +92,26 @@ def test_moments_of_another_environment_are_named(tmp_path):
         trainer.load_weights(arrays)
 
 
+@pytest.mark.parametrize("counters", [None, {}, {"epoch": 1e999}])
+def test_counters_that_no_run_has_are_named(tmp_path, counters):
+    trainer = save_run(tmp_path)
+    meta = trainer.meta() | {"counters": counters}
+    trainer.meta = lambda: meta
+    save_checkpoint(tmp_path, trainer, epoch=2)
+    with pytest.raises(UsageError, match=r"does not fit config\.json\ncounters: expected"):
+        load_run(tmp_path)
+
+
+def test_a_run_of_an_older_version_is_loaded_and_its_new_settings_are_named(tmp_path, caplog):
+    save_run(tmp_path)
+    path = tmp_path / "config.json"
+    record = json.loads(path.read_text())
+    del record["config"]["hang_after"]
+    path.write_text(json.dumps(record))
+    assert load_run(tmp_path).config.hang_after == 300.0
+    assert [text for text in caplog.messages if "older version" in text and "hang_after" in text]
+
+
 def test_a_run_that_has_not_saved_yet_says_so(tmp_path):
     write_config(tmp_path, small_config())
     (tmp_path / "checkpoints").mkdir()

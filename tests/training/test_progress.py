@@ -30,6 +30,21 @@ def shown(file, **options):
     return file.getvalue()
 
 
+class Full(Terminal):
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+    def flush(self):
+        self.write("")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_output_that_nobody_takes_is_dropped(terminal, monkeypatch):
+    monkeypatch.setattr(Full, "isatty", lambda self: terminal)
+    assert shown(Full()) == ""
+    Progress(file=Full()).final_table({"a": {"ours": 1.0}})
+
+
 def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
     times = iter([0.0, 0.0, 60.0, 125.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))

@@ -94,7 +94,15 @@ def test_a_lock_whose_process_number_was_given_to_another_is_taken_over(tmp_path
     open_and_close(tmp_path, resume=True)
 
 
-@pytest.mark.parametrize("content", [lock_of(1, host="elsewhere", boot="another"), "", "[]", "{"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        lock_of(1, host="elsewhere", boot="another"),
+        *("", "[]", "{", "[" * 9000, "9" * 9000),
+        " " * 10**6,
+    ],
+    ids=lambda content: repr(content[:12]),
+)
 def test_a_lock_that_cannot_be_judged_is_respected(tmp_path, content):
     open_and_close(tmp_path)
     (tmp_path / LOCK_NAME).write_text(content)
@@ -156,6 +164,13 @@ def test_a_resume_with_other_settings_names_each_with_both_values(tmp_path):
     assert "workers: the run has 2, got 4" in text
     assert "agent.discount: the run has 0.9, got 0.8" in text
     assert contents(tmp_path) == before
+
+
+def test_a_setting_that_the_stored_run_lacks_is_newer_than_it(tmp_path):
+    open_and_close(tmp_path)
+    open_and_close(tmp_path, changed(hang_after=300.0), resume=True)
+    record = json.loads((tmp_path / "config.json").read_bytes())
+    assert record["config"]["hang_after"] == 300.0
 
 
 def test_a_resume_may_change_epochs_and_minutes_and_says_so_in_the_record(tmp_path):

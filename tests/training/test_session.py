@@ -1,6 +1,8 @@
 import csv
 import dataclasses
+import errno
 import json
+import os
 import shutil
 
 import numpy as np
@@ -10,15 +12,16 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from music_tf.config.parse import TrainCommand
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
-from music_tf.errors import NumbersFault, Stopped, UsageError
+from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.training import session
+from music_tf.training import checkpoint, session
+from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.inspection import try_heritage
 from music_tf.training.metrics import PATHS_TAG
 from music_tf.training.run_directory import open_run
 from music_tf.training.weights import load_weights
 from music_tf.viewing.events import read_pictures
-from tests.training.small import HER, MUSIC
+from tests.training.small import EVERYTHING, HER, MUSIC
 
 TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
 HER_RUN = dataclasses.replace(HER, workers=1, epochs=3, updates=2)
@@ -231,6 +234,83 @@ def test_unsupervised_runs_have_no_best(tmp_path):
 def test_a_resumed_run_must_be_the_same_run(whole):
     with pytest.raises(UsageError, match="seed"):
         train(whole, dataclasses.replace(HER_RUN, seed=5), resume=True)
+
+
+def state_of(path):
+    """All that a checkpoint holds, but for the seconds that training took."""
+    restored = Checkpoints(path / "checkpoints", Communicator()).restore(["worker_0000"])
+    rows = restored.shards["worker_0000"]
+    replay = {name: np.concatenate([np.atleast_1d(r[name]) for r in rows]) for name in rows[0]}
+    counters = restored.meta.pop("counters")
+    restored.meta["log"].pop("seconds")
+    del counters["elapsed_s"]
+    return restored.arrays, replay, restored.meta, counters
+
+
+def test_one_epoch_at_a_time_ends_bit_equal_to_all_at_once(tmp_path):
+    config = dataclasses.replace(EVERYTHING, workers=1, epochs=3)
+    train(tmp_path / "whole", config)
+    for epochs in (1, 2, 3):
+        part = dataclasses.replace(config, epochs=epochs)
+        train(tmp_path / "parts", part, resume=epochs > 1)
+    np.testing.assert_equal(state_of(tmp_path / "parts"), state_of(tmp_path / "whole"))
+    assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_metrics_that_the_disk_refuses_for_a_while_cost_one_warning(
+    tmp_path, monkeypatch, caplog, number
+):
+    opened, looked = os.open, []
+
+    def refuse(path, *arguments, **options):
+        if "metrics.csv" in str(path) or "tfevents" in str(path):
+            raise OSError(number, os.strerror(number))
+        return opened(path, *arguments, **options)
+
+    def stop_requested():
+        looked.append(1)
+        monkeypatch.setattr(os, "open", refuse if 2 <= len(looked) < 6 else opened)
+        return False
+
+    monkeypatch.setattr(session, "stop_requested", stop_requested)
+    path = tmp_path / "run"
+    train(path)
+    assert len([text for text in caplog.messages if os.strerror(number) in text]) == 1
+    assert [row["epoch"] for row in rows_of(path)] == ["1", "2", "3"]
+    accumulator = EventAccumulator(str(path))
+    accumulator.Reload()
+    assert [event.step for event in accumulator.Scalars("train/mean_q")] == [120, 240, 360]
+
+
+def test_three_checkpoints_that_fail_end_the_run_and_leave_the_older_one(
+    tmp_path, monkeypatch, caplog, stop_after
+):
+    path = tmp_path / "run"
+    train(path, dataclasses.replace(HER_RUN, epochs=1))
+
+    def full(name, folder, file, array):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write_array", full)
+        with pytest.raises(EnvironmentFault, match="3 checkpoints in a row") as fault:
+            train(path, dataclasses.replace(HER_RUN, epochs=9), resume=True)
+    assert fault.value.exit_code == 3
+    assert len([text for text in caplog.messages if "checkpoint not saved" in text]) == 2
+    assert load_weights(path / "checkpoints")[1]["counters"]["epoch"] == 1
+    train(path, dataclasses.replace(HER_RUN, epochs=2), resume=True)
+    assert [row["epoch"] for row in rows_of(path)] == ["1", "2"]
+
+
+def test_a_checkpoint_of_another_making_is_refused_by_name(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        meta = session.Trainer.meta
+        patch.setattr(session.Trainer, "meta", lambda self: meta(self) | {"updates": "many"})
+        train(path, dataclasses.replace(HER_RUN, epochs=1))
+    with pytest.raises(UsageError, match=r"(?s)does not fit config\.json\nmeta\.updates.*many"):
+        train(path, resume=True)
 
 
 @pytest.fixture

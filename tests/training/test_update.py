@@ -297,6 +297,50 @@ def test_numbers_that_go_bad_are_reported_with_what_went_bad():
         run(trainer, given.change(reward=reward))
 
 
+class OtherRankBad(Several):
+    """The way of the root where rank 1 met a bad loss and the root did not."""
+
+    def any(self, flag):
+        return True
+
+    def collect(self, value):
+        return [value, ["train/critic_loss"]]
+
+
+def test_a_bad_number_on_another_rank_is_a_fault_here_too_and_says_where():
+    trainer, given = prepared(updates=1)
+    trainer.update._comm = OtherRankBad()
+    with pytest.raises(NumbersFault, match=r"on ranks \[1\]: train/critic_loss\n") as raised:
+        run(trainer, given)
+    assert "transitions.reward" in raised.value.evidence
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_loss_that_is_not_finite_is_a_fault_even_where_its_gradient_is(bad):
+    trainer, given = prepared(updates=1)
+    update = trainer.update
+    sums, lows, highs = update._run_updates(
+        tf.nest.map_structure(tf.convert_to_tensor, given.feed), given.schedules
+    )
+    names = update._names[frozenset(given.feed.terms)]
+    spoiled = np.where(np.array(names) == "train/critic_loss", bad, sums)
+    update._run_updates = lambda feed, schedules: (spoiled, lows, highs)
+    with pytest.raises(NumbersFault, match=r"on ranks \[0\]: train/critic_loss\n"):
+        run(trainer, given)
+
+
+def test_a_statistics_network_that_gives_nan_is_found_although_its_reward_is_clipped():
+    config = dataclasses.replace(MUSIC, music=dataclasses.replace(MUSIC.music, train=False))
+    trainer, given = prepared(config)
+    flat = trainer.update.parameters.numpy()
+    first = [name.startswith("statistics/") for name in trainer.update.layout.names].index(True)
+    at = np.cumsum(trainer.update.layout._sizes)[first] - 1
+    flat[at] = np.nan
+    trainer.update.parameters.assign(flat)
+    with pytest.raises(NumbersFault, match="reward/music_mean"):
+        run(trainer, given)
+
+
 def test_a_trajectory_that_is_not_finite_is_reported():
     trainer, given = prepared(MUSIC)
     given.feed.terms["music"]["trajectories"][0, 0, 0, 0, 0] = np.nan

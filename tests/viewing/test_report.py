@@ -254,15 +254,13 @@ def test_the_verb_writes_a_page_where_it_is_told(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
-def test_your_own_environment_is_typed_again(tmp_path):
+def test_the_module_of_your_own_environment_is_named_and_not_imported(tmp_path):
     run = make_run(tmp_path / "run")
     stored = json.loads((run / "config.json").read_text())
     stored["config"]["env_id"] = "mine:Task-v0"
     (run / "config.json").write_text(json.dumps(stored))
     out = tmp_path / "report.html"
-    with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
-        write_report([run], out)
-    write_report([run], out, "mine:Task-v0")
+    write_report([run], out)
     assert "mine:Task-v0" in out.read_text()
 
 

@@ -1,0 +1,474 @@
+"""Run directories that somebody else made: nothing is executed, nothing is written elsewhere.
+
+MUSIC_TF_LONG_TESTS=1 tries 500 instead of 60 of them.
+"""
+
+import contextlib
+import io
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from music_tf.cli import train as train_verb
+from music_tf.cli.exits import guarded
+from music_tf.config.parse import parse_train
+from music_tf.config.stored import read_run
+from music_tf.distributed import Communicator
+from music_tf.training import manifest as manifests
+from music_tf.training.checkpoint import Checkpoints
+from music_tf.training.durable import hashlib
+from music_tf.training.metrics import MetricsWriter
+from music_tf.training.run_lock import refuse_if_in_use
+from music_tf.training.trainer import Trainer
+from music_tf.viewing import curves
+from tests.training.saved_run import save_checkpoint, save_run, small_config, write_config
+
+COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
+SECONDS, MEGABYTES = 2.0, 200.0
+PATIENCE = 20.0
+"""Seconds that a busy machine may take for what takes less than `SECONDS` of computing."""
+LABEL = "epoch_000001"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Payload:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, marker):
+        self._marker = str(marker)
+
+    def __reduce__(self):
+        return open, (self._marker, "w")
+
+
+class Forger:
+    """Changes a run directory as somebody who knows the format, digests included."""
+
+    def __init__(self, run, outside, generator):
+        self.run, self.outside, self.random = run, outside, generator
+        self.checkpoint = run / "checkpoints" / LABEL
+        self.marker = outside.with_name("executed")
+
+    def content(self):
+        return json.loads((self.checkpoint / "manifest.json").read_bytes())["content"]
+
+    def seal(self, content):
+        (self.checkpoint / "manifest.json").write_bytes(manifests._seal(content))
+
+    def entries(self, content):
+        """Every file that the manifest lists, with its folder."""
+        found = [(content["meta"], self.checkpoint)]
+        found += [(entry, self.checkpoint) for entry in content["arrays"]]
+        shards = [shard for worker in content["shards"].values() for shard in worker]
+        return found + [(entry, self.checkpoint.parent) for shard in shards for entry in shard]
+
+    def replace(self, data, wanted=lambda entry: entry["path"].endswith(".npy")):
+        """Puts data in the place of a listed file, and its digest into the manifest."""
+        content = self.content()
+        chosen = [(e, folder) for e, folder in self.entries(content) if wanted(e)]
+        entry, folder = self.random.choice(chosen)
+        (folder / entry["path"]).write_bytes(data)
+        entry["size"], entry["sha256"] = len(data), hashlib.sha256(data).hexdigest()
+        self.seal(content)
+
+    def replace_meta(self, change):
+        meta = json.loads((self.checkpoint / "meta.json").read_bytes())
+        text = json.dumps(change(meta)).encode()
+        self.replace(text, lambda entry: entry["path"] == "meta.json")
+
+    def change_entry(self, **fields):
+        content = self.content()
+        self.random.choice(self.entries(content))[0].update(fields)
+        self.seal(content)
+
+    def change_config(self, change):
+        path = self.run / "config.json"
+        record = json.loads(path.read_bytes())
+        path.write_text(json.dumps(change(record)))
+
+    def pick(self, *values):
+        return self.random.choice(values)
+
+
+def npy(header, data=b"", version=1):
+    text = header.encode("latin-1") + b"\n"
+    length = len(text).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
+
+
+def saved_array(array, **options):
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def objects(forger):
+    """Pickles where an array belongs: as an object array, inside an archive, or bare."""
+    array = np.array([Payload(forger.marker)], dtype=object)
+    whole = saved_array(array, allow_pickle=True)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("a.npy", whole)
+    bare = (
+        f"cbuiltins\nopen\n(V{forger.marker}\nVw\ntR.".encode()
+    )  # opens the file, written by hand
+    forger.replace(forger.pick(whole, archive.getvalue(), bare))
+
+
+def headers(forger):
+    """Headers that are no description of an array, or one of far more than is there."""
+    shape = forger.pick(
+        "(10**12,)", "(1000000000000,)", "(-1,)", "(-2, -4)", "(nan,)", "(1e9,)", "('a',)",
+        "(" * 5000, "(0,) * 9**9", "(2**63,)", "(" + "1," * 4000 + ")",
+    )  # fmt: skip
+    kind = forger.pick("'<f4'", "'|O'", "'|V8'", "[('a', '|O')]", "'<U9'", "'>f4'", "'<f8'")
+    header = f"{{'descr': {kind}, 'fortran_order': False, 'shape': {shape}}}"
+    code = f"__import__('pathlib').Path({str(forger.marker)!r}).touch()"
+    text = forger.pick(header, header, header, code, "", "{" * 9000, "x" * 60_000)
+    forger.replace(npy(text, bytes(forger.pick(0, 16, 4096)), forger.pick(1, 1, 2, 3, 9)))
+
+
+def numbers(forger):
+    """Arrays of numbers that no run holds."""
+    shape = forger.pick((), (1,), (4, 4), (10_000,), (0, 3))
+    value = forger.pick(math.nan, math.inf, -1.0, 1e30)
+    forger.replace(saved_array(np.full(shape, value, forger.pick(np.float32, np.float64))))
+
+
+def rows(forger):
+    """Replay rows that lie elsewhere than the replay."""
+    name = forger.pick("slots", "size", "cursor", "length")
+    array = np.load(forger.checkpoint.parent / f"replay/worker_0000/{LABEL}/{name}.npy")
+    bad = np.full_like(array, forger.pick(-1, 10**6, 2**62, -(2**63)))
+    forger.replace(saved_array(bad), lambda entry: entry["path"].endswith(f"{name}.npy"))
+
+
+def paths(forger):
+    """Manifests that point out of the checkpoint."""
+    secret = forger.outside / "secret.npy"
+    data = secret.read_bytes()
+    forger.change_entry(
+        path=forger.pick("../../../outside/secret.npy", str(secret), "a/../../a", "..", ""),
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )  # fmt: skip
+
+
+def listed(forger):
+    """Manifests with values that none has."""
+    if forger.random.random() < 0.3:
+        return forger.change_entry(size=forger.pick(-1, True, 2**60, 1.5, None, "9"))
+    content = forger.content()
+    key = forger.pick("epoch", "meta", "arrays", "shards", "format_version")
+    content[key] = forger.pick(None, -1, math.nan, 10**30, "../x", [], {}, [[]], {"..": [[]]}, True)
+    return forger.seal(content)
+
+
+def documents(forger):
+    """JSON that is deep, huge, or none, in place of any of our documents."""
+    file = forger.pick(
+        forger.checkpoint / "manifest.json", forger.run / "config.json", forger.run / "lock.json"
+    )
+    depth, width = 100_000, 1_000_000
+    file.write_bytes(
+        forger.pick(b"[" * depth, b'{"a":' * depth, b"9" * 10_000, b"", b"\xff\0", b"NaN",
+                    b"[" + b"[]," * width + b"0]", b'"' + b"a" * 40_000_000 + b'"')
+    )  # fmt: skip
+
+
+def meta(forger):
+    """Counters and logs that no run has."""
+    bad = forger.pick(
+        None, -1, math.nan, math.inf, 10**400, "x", [], [[]], {"a": 1}, True, [[1, 2, 3]]
+    )
+
+    def change(values):
+        group = forger.pick(values, values["counters"], values["log"])
+        group[forger.pick(*group)] = bad
+        return forger.pick(values, values, values, bad)
+
+    forger.replace_meta(change)
+
+
+def configurations(forger):
+    """Configurations that ask for code, or for what does not exist."""
+    name = forger.marker.name
+    forger.outside.with_name("evil.py").write_text(f"open({str(forger.marker)!r}, 'w')")
+
+    def change(record):
+        recipe = forger.pick("os", "..", "__init__", "evil", "ddpg.__class__", "/etc/passwd", "sac")
+        env_id = forger.pick("evil:Task-v0", "os:system", f"{name}:x", "no/such-v0", ":", "")
+        value = forger.pick(math.nan, -1, 10**400, "inf", None, [], {"__class__": "os.system"})
+        which = forger.random.randrange(4)
+        if which == 0:
+            return {**record, "recipe": recipe}
+        if which == 1:
+            return {**record, "config": {**record["config"], "env_id": env_id}}
+        group = forger.pick(record["config"], record["config"]["agent"], record["config"]["replay"])
+        group[forger.pick(*group)] = value
+        return record
+
+    forger.change_config(change)
+
+
+def links(forger):
+    """Links and pipes in place of what we read and write."""
+    name = forger.pick(
+        "metrics.csv", "logs", "checkpoints", "videos", "lock.json", "config.json",
+        "checkpoints/replay", f"checkpoints/{LABEL}", f"checkpoints/{LABEL}/meta.json",
+    )  # fmt: skip
+    path = forger.run / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    if forger.random.random() < 0.3:
+        os.mkfifo(path)
+    else:
+        path.symlink_to(forger.pick(forger.outside, forger.outside / "diary.txt", "/dev/zero"))
+
+
+def tables(forger):
+    """Tables of metrics that no run writes."""
+    start = forger.pick(b"epoch,time/epoch,time/env_steps\n", b"", b"\xff\xfe\n")
+    row = forger.pick(
+        b"9" * 9000, b"1,1,inf\n", b"1,1,1e300\n", b"\0,\0\n", b"," * 10**6, b'"' * 10**6
+    )
+    (forger.run / "metrics.csv").write_bytes(start + row)
+
+
+KINDS = [
+    objects,
+    headers,
+    numbers,
+    rows,
+    paths,
+    listed,
+    documents,
+    meta,
+    configurations,
+    links,
+    tables,
+]
+MUST_FAIL = {objects, paths, links}
+"""The others may by chance leave something that a run could have written."""
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    """A run with replay, and a trainer for its configuration to load others into."""
+    path = tmp_path_factory.mktemp("honest") / "run"
+    config = small_config(rollouts=1)
+    write_config(path, config)
+    trainer = Trainer(config, Communicator())
+    trainer._collect()
+    save_checkpoint(path, trainer)
+    (path / "metrics.csv").write_text("epoch,time/epoch,time/env_steps\n1,1,100\n")
+    for name in ("logs", "videos"):
+        (path / name).mkdir()
+    return path, trainer
+
+
+def take(run, trainer):
+    """Reads a run as --resume does, and as plot does; returns the faults that were met."""
+    errors = io.StringIO()
+
+    def resume():
+        parse_train(["--run-dir", str(run), "--resume"])
+        refuse_if_in_use(run)
+        restored = Checkpoints(run / "checkpoints", Communicator()).restore(
+            ["worker_0000"], trainer.sizes()
+        )
+        if restored is not None:
+            with reported_as_usage():
+                trainer.load(restored.arrays, restored.meta)
+                trainer.load_rows({0: restored.shards["worker_0000"]})
+        MetricsWriter(run, resume_after=1)
+        return 0
+
+    with contextlib.redirect_stderr(errors):
+        codes = {guarded(resume), guarded(lambda: bool(curves.load(run)) and 0)}
+    assert codes <= {0, 2, 3}, errors.getvalue()
+    assert "Traceback" not in errors.getvalue()
+    return codes
+
+
+@contextlib.contextmanager
+def reported_as_usage():
+    """What the session does with a checkpoint that does not fit."""
+    from music_tf.errors import UsageError
+
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def timed(run, trainer):
+    """Seconds of computing, and what `take` returns."""
+    start, started = time.process_time(), time.monotonic()
+    codes = take(run, trainer)
+    assert time.monotonic() - started <= PATIENCE
+    return time.process_time() - start, codes
+
+
+def contents(folder):
+    return {str(p): (p.lstat().st_mode, p.is_file() and p.read_bytes()) for p in folder.rglob("*")}
+
+
+def battery(honest, folder, numbers_of_cases):
+    """Yields kind, seconds and codes of one hostile directory after the other."""
+    base, trainer = honest
+    outside = folder / "outside"
+    outside.mkdir()
+    np.save(outside / "secret.npy", np.zeros(3, np.float32))
+    (outside / "diary.txt").write_text("dear diary\n")
+    for number in numbers_of_cases:
+        run = folder / f"run{number}"
+        shutil.copytree(base, run)
+        kind = KINDS[number % len(KINDS)]
+        kind(Forger(run, outside, random.Random(number)))
+        before = contents(outside)
+        seconds, codes = timed(run, trainer)
+        assert contents(outside) == before, (number, kind)
+        assert not (folder / "executed").exists(), (number, kind)
+        shutil.rmtree(run)
+        yield kind, seconds, codes
+
+
+def test_an_honest_run_is_taken(honest):
+    base, trainer = honest
+    assert take(base, trainer) == {0}
+
+
+def test_hostile_directories_do_no_harm(honest, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    outcomes = list(battery(honest, tmp_path, range(COUNT)))
+    for number, (kind, seconds, codes) in enumerate(outcomes):
+        assert seconds <= SECONDS, (number, kind, seconds)
+        assert codes != {0} or kind not in MUST_FAIL, (number, kind)
+    refused = sum(codes != {0} for _, _, codes in outcomes)
+    assert refused >= 0.8 * COUNT
+
+
+MEASURED = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import test_hostile_files as battery
+
+class Factory:
+    def mktemp(self, name):
+        path = Path({folder!r}) / name
+        path.mkdir()
+        return path
+
+honest = battery.honest.__wrapped__(Factory())
+assert battery.take(*honest) == {{0}}
+folder = Path({folder!r}) / "hostile"
+folder.mkdir()
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before = peak()
+for run, seconds, codes in battery.bombs(honest, folder):
+    print(run, round(seconds, 3), max(codes), round(peak() - before), flush=True)
+"""
+
+
+def bombs(honest, folder):
+    """Yields name, seconds and codes of directories that would fill the memory."""
+    base, trainer = honest
+    width = manifests.LARGEST_MANIFEST
+
+    def sparse(forger):
+        content = forger.content()
+        entry = content["arrays"][0]
+        os.truncate(forger.checkpoint / entry["path"], 2**36)
+        entry["size"] = 2**36
+        forger.seal(content)
+
+    def document(data):
+        return lambda forger: (forger.checkpoint / "manifest.json").write_bytes(data)
+
+    def many(forger):
+        (forger.run / "metrics.csv").write_bytes(b"epoch,time/env_steps\n" + b"1,1\n" * 4_000_000)
+
+    forged = {
+        "sparse array of 64 GiB": sparse,
+        "empty lists": document(b"[" + b"[]," * (width // 3 - 9) + b"0]"),
+        "empty objects": document(b"[" + b"{}," * (width // 3 - 9) + b"0]"),
+        "short numbers": document(b"[" + b"1.5," * (width // 4 - 9) + b"0]"),
+        "larger than any": document(b"[" * 2 * width),
+        "long table": many,
+    }
+    for number, (name, forge) in enumerate(forged.items()):
+        run = folder / f"bomb{number}"
+        shutil.copytree(base, run)
+        forge(Forger(run, folder, random.Random(0)))
+        seconds, codes = timed(run, trainer)
+        yield name, seconds, codes
+        shutil.rmtree(run)
+
+
+def test_bombs_are_refused_before_they_fill_the_memory(tmp_path):
+    program = MEASURED.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6
+    for line in lines:
+        _, seconds, code, megabytes = line.rsplit(maxsplit=3)
+        assert float(seconds) <= SECONDS, line
+        assert code in "23", line
+        assert float(megabytes) <= MEGABYTES, line
+
+
+def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatch, capsys):
+    from music_tf.cli import run_verb
+
+    run = tmp_path / "run"
+    save_run(run)
+    record = json.loads((run / "config.json").read_bytes())
+    record["config"]["env_id"] = "theirs:music_tf/PointPush-v0"
+    (run / "config.json").write_text(json.dumps(record))
+    (tmp_path / "theirs.py").write_text("import pathlib\npathlib.Path('imported').touch()\n")
+    monkeypatch.chdir(tmp_path)
+    resume = ["--run-dir", "run", "--resume"]
+    for refused in (
+        lambda: run_verb(["evaluate", "run"]),
+        lambda: run_verb(["play", "run"]),
+        lambda: train_verb.main(resume),
+    ):
+        assert guarded(refused) == 2
+        text = capsys.readouterr().err
+        assert "--allow-import" in text
+        assert "theirs:music_tf/PointPush-v0" in text
+    assert not Path("imported").exists()
+    allowed = ["--allow-import"]
+    command = parse_train([*resume, *allowed])
+    assert command.config.env_id == "theirs:music_tf/PointPush-v0"
+    assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2", *allowed])) == 0
+    assert Path("imported").exists()
+
+
+def test_links_and_pipes_are_named_before_anything_is_read(tmp_path):
+    run = tmp_path / "run"
+    write_config(run, small_config())
+    read_run(run)
+    (run / "checkpoints").symlink_to(tmp_path)
+    from music_tf.errors import UsageError
+
+    with pytest.raises(UsageError, match=r"run/checkpoints: .*link"):
+        read_run(run)
