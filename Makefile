@@ -26,7 +26,7 @@ fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
 .DEFAULT_GOAL := help
 .PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
-    tensorboard play plot report doctor test lint types check results bench
+    tensorboard play plot report doctor test lint types check faults results bench
 
 help:  ## List the targets and their variables
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ types: $(STAMP)  ## Check the types
 	$(VENV)/bin/mypy
 
 check: lint types test  ## What CI runs
+
+faults: $(STAMP)  ## Break jobs in every way, for long; writes faults.csv (ARGS='--faults F1 --count 100')
+	$(VENV_PYTHON) tests/faults/campaign.py $(ARGS)
 
 results: $(STAMP)  ## Rebuild tables and pictures from experiments/results
 	$(VENV_PYTHON) experiments/tables.py

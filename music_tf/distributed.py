@@ -10,11 +10,13 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.errors import EXIT_DONE, EnvironmentFault, NumbersFault, UsageError
-from music_tf.launched import launched_world_size
+from music_tf.errors import EXIT_DONE, EXIT_HANGING, EnvironmentFault, NumbersFault, UsageError
+from music_tf.launched import asked_world_size, launched_world_size
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
+
+_FAREWELL_SECONDS = 60.0
 
 
 class Communicator:
@@ -44,6 +46,12 @@ class Communicator:
         if wanted > 1:
             self._comm = _load_mpi(wanted)
             self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+        asked = 1 if alone else asked_world_size()
+        if asked is not None and asked != self.size:
+            raise EnvironmentFault(
+                f"{asked} ranks were asked for, but mpirun started {self.size}\n"
+                "music-tf doctor looks for what is wrong with this mpirun"
+            )
 
     @property
     def is_root(self) -> bool:
@@ -162,13 +170,14 @@ class Communicator:
         """Leaves with an exit code that all ranks agreed on.
 
         The others leave with 0 and the root a moment later with `code`, so that the launcher
-        reports the code and not an abort.
+        reports the code and not an abort. A rank that never comes is not waited for.
         """
         _flush()
         if self._comm is not None:
             from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
 
-            self._comm.Barrier()
+            if not self.all_arrive(_FAREWELL_SECONDS):
+                self.abort(EXIT_HANGING)
             if not MPI.Is_finalized():
                 MPI.Finalize()
             if not self.is_root:

@@ -2,6 +2,8 @@
 
 import os
 
+ASKED_VARIABLE = "MUSIC_TF_RANKS"
+"""Set by `music-tf launch` to the number of ranks that it asked for."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
@@ -14,6 +16,12 @@ def launched_world_size() -> int:
     if "SLURM_PROCID" in os.environ and os.environ.get("SLURM_STEP_NUM_TASKS", "").isdigit():
         return int(os.environ["SLURM_STEP_NUM_TASKS"])
     return 1
+
+
+def asked_world_size() -> int | None:
+    """Returns how many ranks `music-tf launch` asked for; None outside of it."""
+    asked = os.environ.get(ASKED_VARIABLE, "")
+    return int(asked) if asked.isdigit() else None
 
 
 def launched_rank() -> int:

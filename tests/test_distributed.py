@@ -69,11 +69,40 @@ def test_output_that_cannot_be_written_does_not_change_the_exit_code(end):
     assert done.returncode == 75
 
 
-def test_bad_numbers_of_another_rank_are_bad_numbers_of_this_one(monkeypatch):
+def test_another_number_of_ranks_than_launch_asked_for_is_refused(monkeypatch):
+    monkeypatch.setenv("MUSIC_TF_RANKS", "2")
+    with pytest.raises(EnvironmentFault, match="2 ranks were asked for, but mpirun started 1"):
+        Communicator()
+    assert Communicator(alone=True).size == 1
+
+
+def test_bad_numbers_of_any_rank_are_bad_numbers_of_all(monkeypatch):
     comm = Communicator()
-    monkeypatch.setattr(comm, "collect", lambda text: [text, "rank 1 is bad"])
-    with pytest.raises(NumbersFault, match="rank 1 is bad"):
+    assert comm.together(lambda: 3) == 3
+
+    def fail():
+        raise NumbersFault("nan")
+
+    with pytest.raises(NumbersFault, match=r"^nan$"):
+        comm.together(fail)
+    monkeypatch.setattr(comm, "collect", lambda text: [text, "inf"])
+    with pytest.raises(NumbersFault, match=r"^rank 1: inf$"):
         comm.together(lambda: 3)
+
+
+def test_at_the_end_a_rank_that_never_comes_is_not_waited_for(monkeypatch):
+    pytest.importorskip("mpi4py.MPI")
+
+    def abort(code):
+        raise SystemExit(code)
+
+    comm = ranks(0, 2)
+    monkeypatch.setattr(comm, "_comm", object())
+    monkeypatch.setattr(comm, "all_arrive", lambda seconds: False)
+    monkeypatch.setattr(comm, "abort", abort)
+    with pytest.raises(SystemExit) as left:
+        comm.finish(75)
+    assert left.value.code == 86
 
 
 def test_one_process_does_not_load_mpi():

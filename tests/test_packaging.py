@@ -30,6 +30,7 @@ MAKE_TARGETS = [
     "lint",
     "types",
     "check",
+    "faults",
     "results",
     "bench",
 ]

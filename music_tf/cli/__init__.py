@@ -38,9 +38,9 @@ def run_verb(arguments: list[str]) -> int:
         MusicError: The verb met a fault that the user can mend.
     """
     verb, *rest = arguments or ["help"]
-    if verb == "train":
+    if verb in ("train", "launch"):
         signals.install()
-    elif launched_rank() > 0:
+    if verb != "train" and launched_rank() > 0:
         return EXIT_DONE
     if verb in _ALIASES:
         _write(help_text() if _ALIASES[verb] == "help" else f"music-tf {version()}\n")

@@ -15,13 +15,12 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from music_tf.errors import EXIT_BUG, EXIT_DONE, MusicError
+from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, MusicError
 from music_tf.launched import launched_rank, launched_world_size
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
 
-EXIT_INTERRUPTED = 130
 MOST_LINES = 10
 _LONGEST_LINE = 300
 _AGREEMENT_SECONDS = 3.0
@@ -48,7 +47,7 @@ def guarded(action: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return EXIT_STOPPED
     except Exception:  # the last guard: whatever it is becomes one traceback and exit code 1
         _show_traceback(launched_rank(), launched_world_size())
         return EXIT_BUG
@@ -81,7 +80,7 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
         code = fault.exit_code
         _speak_or_abort(comm, fault)
     except KeyboardInterrupt:
-        comm.abort(EXIT_INTERRUPTED)
+        comm.abort(EXIT_STOPPED)
     except BaseException:  # any rank may be the only one, and the others may wait for it
         _show_traceback(comm.rank, comm.size)
         comm.abort(EXIT_BUG)

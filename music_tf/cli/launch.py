@@ -1,5 +1,6 @@
 """`music-tf launch -n N VERB ...`: runs a verb on N MPI ranks of this machine."""
 
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -10,11 +11,10 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 
+from music_tf import signals
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.doctor import find_mpirun
-from music_tf.cli.exits import EXIT_INTERRUPTED
 from music_tf.cli.mpi_diagnosis import flavour
 from music_tf.cli.options import asks_for_help, whole_number
 from music_tf.cli.process import death_follower
@@ -22,7 +22,8 @@ from music_tf.cli.runs import new_directory
 from music_tf.config.names import suggestion
 from music_tf.config.parse import parse_train
 from music_tf.config.tokens import Words
-from music_tf.errors import EXIT_DONE, EnvironmentFault, UsageError
+from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
+from music_tf.launched import ASKED_VARIABLE
 
 USAGE = """\
 usage: music-tf launch -n N VERB ...
@@ -40,7 +41,11 @@ CURE = "install it with: pip install 'music_tf[mpi]'"
 _RANK_OPTIONS = ("-n", "-np", "--ranks")
 _MOST_RANKS = 4096
 _START_SECONDS = 1.0
+_REPEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
+_GRACE_SECONDS = 1.0
+_DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
+"""Starts a rank so that SIGUSR1 does not end it before it has installed its handler."""
 
 
 def main(arguments: list[str]) -> int:
@@ -49,6 +54,7 @@ def main(arguments: list[str]) -> int:
     Raises:
         UsageError: The command line is wrong.
         EnvironmentFault: There is no MPI to run it with.
+        Stopped: A signal came before there was anything to stop.
     """
     ranks, command = _split(arguments)
     if not command:
@@ -58,19 +64,23 @@ def main(arguments: list[str]) -> int:
         command = _check_train(command, ranks)
     if ranks == 1:
         return run_verb(command)
-    return Job([*_mpirun(ranks), *command], _environment(os.environ)).wait()
+    command = [*_mpirun(ranks), *command]
+    if signals.stop_requested():
+        raise Stopped("stopped before the start")
+    return Job(command, _environment(os.environ) | {ASKED_VARIABLE: str(ranks)}).wait()
 
 
 class Job:
-    """An mpirun in a process group of its own, so that Ctrl-C does not reach it directly."""
+    """An mpirun in a process group of its own, so that Ctrl-C does not reach it directly.
+
+    A request to stop goes to the ranks as SIGUSR1, again every second until the job ends: while it
+    starts, mpirun and ranks miss signals.
+    """
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         """Starts it, and passes signals on from now on: each asks the ranks to save and stop."""
-        self._requests: list[int] = []
-        self._forwarded = 0
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, self._note)
-        self._started = time.monotonic()
+        signals.install()
+        self._ask_at = time.monotonic() + _START_SECONDS
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -80,31 +90,31 @@ class Job:
         )
 
     def wait(self) -> int:
-        """Returns the exit code: 130 after a second Ctrl-C, 128 + N where signal N ended it."""
-        while True:
-            self._forward()
-            try:
-                code = self._process.wait(timeout=_POLL_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-            if self._is_impatient():
-                return EXIT_INTERRUPTED
-            return code if code >= 0 else 128 - code
+        """Returns the exit code: 75 after a second Ctrl-C, 128 + N where signal N ended it."""
+        try:
+            while True:
+                self._pass_on()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = self._process.wait(timeout=_POLL_SECONDS)
+                    return code if code >= 0 else 128 - code
+        except KeyboardInterrupt:
+            self._end()
+            return EXIT_STOPPED
 
-    def _is_impatient(self) -> bool:
-        return self._requests.count(signal.SIGINT) > 1
+    def _pass_on(self) -> None:
+        """Asks the ranks to stop if that was requested and they have had time to start."""
+        if signals.stop_requested() and time.monotonic() > self._ask_at:
+            self._process.send_signal(signal.SIGUSR1)
+            self._ask_at = time.monotonic() + _REPEAT_SECONDS
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._requests.append(number)
-
-    def _forward(self) -> None:
-        """Passes new requests on, once the ranks have had time to install their handlers."""
-        if self._is_impatient():
-            self._process.terminate()
-        elif time.monotonic() - self._started > _START_SECONDS:
-            for _ in self._requests[self._forwarded :]:
-                self._process.send_signal(signal.SIGUSR1)
-                self._forwarded += 1
+    def _end(self) -> None:
+        """Ends the job at once; ranks follow their mpirun."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def _split(arguments: list[str]) -> tuple[int, list[str]]:
@@ -164,7 +174,7 @@ def _mpirun(ranks: int) -> list[str]:
     placement: list[str] = []
     if flavour(answer.stdout) == "Open MPI":
         placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
-    package = [sys.executable, "-m", "mpi4py", "-m", "music_tf"]
+    package = [*_DEAF_UNTIL_READY, sys.executable, "-m", "mpi4py", "-m", "music_tf"]
     return [mpirun, "-n", str(ranks), *placement, *package]
 
 

@@ -52,10 +52,14 @@ def die_with_parent(number: int) -> None:
 
 
 def death_follower() -> Callable[[], None]:
-    """Returns what a child runs first: once this process dies, the child gets SIGTERM."""
+    """Returns what a child runs first: once this process dies, the child gets SIGTERM.
+
+    SIGUSR1 does not end it before it has installed a handler of its own.
+    """
     parent = os.getpid()
 
     def follow() -> None:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         die_with_parent(signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(0)

@@ -1,5 +1,6 @@
 """`music-tf train RECIPE ...`: trains a recipe, on as many MPI ranks as were started."""
 
+import contextlib
 import functools
 import signal
 import sys
@@ -15,11 +16,13 @@ from music_tf.config.parse import TrainCommand, parse_train
 from music_tf.config.threads import threads_per_rank
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, UsageError
 from music_tf.launched import launched_rank, launched_world_size
+from music_tf.watchdog import watching
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
     from music_tf.training.heritage import Heritage
 
+_START_SECONDS = 300.0
 _FAULTS = {kind.exit_code: kind for kind in (MusicError, UsageError, EnvironmentFault)}
 
 
@@ -40,19 +43,27 @@ def main(arguments: list[str]) -> int:
     prepare_tensorflow(threads_per_rank(command.config, launched_world_size()))
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
-    comm = Communicator()
+    with _watching_the_start(command):
+        comm = Communicator()
     run_together(comm, functools.partial(_train, command, comm))
 
 
 def _train(command: TrainCommand, comm: "Communicator") -> None:
-    comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
-    if command.start is not None:
-        load_tensorflow()  # what is taken over is tried on networks before anything is written
-    directory, heritage = _prepared(command, comm)
-    load_tensorflow()
-    from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
+    with _watching_the_start(command):
+        comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
+        if command.start is not None:
+            load_tensorflow()  # what is taken over is tried on networks before anything is written
+        directory, heritage = _prepared(command, comm)
+        load_tensorflow()
+        from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
 
     run(command, comm, directory, heritage)
+
+
+def _watching_the_start(command: TrainCommand) -> contextlib.AbstractContextManager[None]:
+    """Watches what comes before training, which has its time however short `hang_after` is."""
+    seconds = max(command.config.hang_after, _START_SECONDS)
+    return watching(seconds, f"music-tf: rank {launched_rank()}", None)
 
 
 def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Heritage | None]":

@@ -43,6 +43,8 @@ def make_environment(env_id: str, **options: Any) -> gymnasium.Env[Any, Any]:
             raise
         except Exception as error:
             raise _creation_fault(env_id, spec, error) from error
+    if "mujoco" in sys.modules:
+        simulator.catch_warnings()
     simulator.take_warnings()
     _require_goals(env_id, environment)
     return environment
@@ -54,8 +56,9 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
     Raises:
         UsageError: Unknown id, with the nearest known one, or module that cannot be imported.
     """
-    import_robotics()
     module, _, name = env_id.rpartition(":")
+    if module or name not in gymnasium.registry:
+        import_robotics()
     if module:
         _import_users_module(module)
     spec = gymnasium.registry.get(name)

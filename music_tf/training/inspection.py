@@ -19,10 +19,10 @@ from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.training.export import check_minari, export_minari, export_npz
 from music_tf.training.heritage import Heritage, inherit
 from music_tf.training.judging import judge
-from music_tf.training.metrics import read_metric
 from music_tf.training.progress import Progress
 from music_tf.training.provenance import provenance
 from music_tf.training.restored import take_over
+from music_tf.training.results import read_metric
 from music_tf.training.run_directory import EVALUATION_NAME
 from music_tf.training.skills import measure_skills, skill_rows
 from music_tf.training.trainer import Counters, Trainer

@@ -79,16 +79,6 @@ METRICS: dict[str, str] = {
 """Every metric with its meaning, in the order of columns; the names are public interface."""
 
 
-def read_metric(directory: Path, name: str, epoch: int) -> float | None:
-    """Returns a metric of an epoch from a run's `metrics.csv`, or None where it is not there."""
-    try:
-        content = (directory / CSV_NAME).read_text(errors="replace")
-        (row,) = (row for row in csv.DictReader(io.StringIO(content)) if row["epoch"] == str(epoch))
-        return float(row[name])
-    except (OSError, KeyError, TypeError, ValueError):
-        return None
-
-
 class MetricsWriter:
     """Writes metrics on the root; a disk that fails costs a warning, never the run."""
 

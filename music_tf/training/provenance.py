@@ -28,7 +28,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def provenance(comm: Communicator, record: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the part of `config.json` that nobody types, as JSON values."""
     return {
-        "versions": {"python": platform.python_version()} | {n: _version(n) for n in _PACKAGES},
+        "versions": versions(),
         "mpi": getattr(comm, "library", None),
         "ranks": comm.size,
         "workers": (record.get("config") or {}).get("workers"),
@@ -38,6 +38,11 @@ def provenance(comm: Communicator, record: Mapping[str, Any]) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     }
+
+
+def versions() -> dict[str, str | None]:
+    """Returns the versions of Python and of what decides about a run's numbers."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
 
 
 def commit(checkout: Path) -> str | None:

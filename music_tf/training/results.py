@@ -90,6 +90,18 @@ def read_result(path: Path) -> StoredResult:
     )
 
 
+def read_metric(directory: Path, name: str, epoch: int) -> float | None:
+    """Returns a metric of an epoch from a run's `metrics.csv`, or None where it is not there."""
+    try:
+        columns = read_result(directory / CSV_NAME).columns
+    except UsageError:
+        return None
+    if name not in columns:
+        return None
+    values = columns[name][columns["time/epoch"] == epoch]
+    return float(values[0]) if values.size and math.isfinite(values[0]) else None
+
+
 def _read_lines(path: Path) -> tuple[list[str], list[str], array.array[float]]:
     """Returns the comments of a file, its titles, and the numbers of its whole rows."""
     values = array.array("d")

@@ -40,10 +40,9 @@ class RunDirectory:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self.videos = path / "videos"
-        self.logs = path / "logs"
         self._lock = lock
         self._is_root = comm.is_root
-        self.log = self.logs / f"rank_{comm.rank:04d}.log"
+        self.log = log_path(path, comm.rank)
         self.complain = Seldom()
         self._handlers = attach_log(self.log, comm.is_root, self.complain)
 
@@ -71,6 +70,11 @@ class RunDirectory:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def log_path(path: Path, rank: int) -> Path:
+    """Returns where a rank of the run in a directory keeps its log."""
+    return path / "logs" / f"rank_{rank:04d}.log"
 
 
 def open_run(

@@ -15,6 +15,7 @@ from music_tf.config.threads import threads_per_rank
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault, Stopped, UsageError
 from music_tf.signals import stop_requested
+from music_tf.training.agreement import check_alike
 from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.comparison import compare
 from music_tf.training.heritage import Heritage
@@ -23,7 +24,7 @@ from music_tf.training.paths import paths_from_above
 from music_tf.training.processors import warn_of_differences
 from music_tf.training.progress import Progress
 from music_tf.training.restored import success_rate
-from music_tf.training.run_directory import RunDirectory, open_run
+from music_tf.training.run_directory import RunDirectory, log_path, open_run
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import save_weights
 from music_tf.types import Episodes, Metrics
@@ -57,13 +58,15 @@ def run(
     """
     limit_threads(threads_per_rank(command.config, comm.size))
     comm.local_workers(command.config.workers)
-    directory = open_run(path, run_to_json(_stored(command, heritage)), command.resume, comm)
     speaker = f"music-tf: rank {comm.rank}"
-    try:
-        with watching(command.config.hang_after, speaker, directory.log):
+    with watching(command.config.hang_after, speaker, log_path(path, comm.rank)):
+        record = run_to_json(_stored(command, heritage))
+        check_alike(record, comm)
+        directory = open_run(path, record, command.resume, comm)
+        try:
             Session(command, comm, directory, heritage).run()
-    finally:
-        directory.close()
+        finally:
+            directory.close()
 
 
 class Session:
@@ -89,6 +92,7 @@ class Session:
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
+        self._saved_cycle = -1
         if command.resume:
             if command.notice and comm.is_root:
                 _LOGGER.warning("%s", command.notice)
@@ -188,6 +192,7 @@ class Session:
             )
         if saved:
             trainer.replay.mark_saved()
+            self._saved_cycle = trainer.counters.cycle
 
     def _restore(self) -> bool:
         """Takes over the newest intact checkpoint; returns whether there is one.
@@ -254,7 +259,8 @@ class Session:
 
     def _stop(self) -> None:
         self._progress.stop()
-        self._save()
+        if self._saved_cycle != self._trainer.counters.cycle:
+            self._save()
         raise Stopped(
             f"stopped and saved after {self._trainer.counters.env_steps} steps; to go on:\n"
             f"music-tf train {self._command.recipe} --run-dir {self._directory.path} --resume"

@@ -30,7 +30,7 @@ def test_a_bug_shows_its_traceback(capsys):
 
 
 def test_ctrl_c_is_no_bug(capsys):
-    assert guarded(raising(KeyboardInterrupt())) == 130
+    assert guarded(raising(KeyboardInterrupt())) == 75
     assert capsys.readouterr().err == ""
 
 

@@ -10,7 +10,7 @@ from started import ROOT, environment, finish, music_tf, start
 
 from music_tf.cli import launch
 from music_tf.cli.launch import Job
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, Stopped
 
 STUB = """
 import os, signal, sys, time
@@ -80,8 +80,53 @@ def test_a_second_ctrl_c_ends_the_job_at_once():
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
-    assert finish(process)[0] == 130
+    assert finish(process)[0] == 75
     assert time.monotonic() - began < 5
+
+
+DEAF = """
+import os, signal, sys, time
+time.sleep(2.0)
+got = []
+signal.signal(signal.SIGUSR1, lambda number, frame: got.append(number))
+while not got:
+    time.sleep(0.01)
+sys.exit(75)
+"""
+
+
+def test_a_job_that_is_asked_before_it_can_listen_is_asked_again():
+    code = LAUNCH.replace(repr(STUB), repr("print('ready', flush=True)\n" + DEAF))
+    process = launched(code)
+    process.send_signal(signal.SIGUSR1)
+    assert finish(process)[0] == 75
+
+
+def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
+    signals = "import os, signal\nos.kill(os.getpid(), signal.SIGUSR1)\nraise SystemExit(7)"
+    done = subprocess.run(
+        [*launch._DEAF_UNTIL_READY, sys.executable, "-c", signals], check=False, timeout=60
+    )
+    assert done.returncode == 7
+
+
+def test_a_job_that_does_not_mind_sigterm_is_ended_too():
+    stubborn = STUB.replace("got = []", "got = []\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    stubborn = stubborn.replace("got.append(number)", "None")
+    process = launched(LAUNCH.replace(repr(STUB), repr(stubborn)))
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    began = time.monotonic()
+    assert finish(process)[0] == 75
+    assert time.monotonic() - began < 5
+
+
+def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
+    monkeypatch.setattr(launch, "_mpirun", lambda ranks: ["mpirun"])
+    monkeypatch.setattr(launch.signals, "stop_requested", lambda: True)
+    with pytest.raises(Stopped, match="before the start"):
+        launch.main(["-n", "2", "recipes"])
 
 
 def test_the_job_dies_with_its_launcher():
@@ -152,7 +197,7 @@ def test_only_open_mpi_is_told_not_to_bind(version, binds, monkeypatch, tmp_path
     monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun))
     command = launch._mpirun(3)
     assert command[:3] == [str(mpirun), "-n", "3"]
-    assert command[-4:] == ["-m", "mpi4py", "-m", "music_tf"]
+    assert command[-5:] == [sys.executable, "-m", "mpi4py", "-m", "music_tf"]
     assert (command[3:7] == ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]) is binds
 
 

@@ -15,8 +15,9 @@ from music_tf.training.judging import (
     median_steps,
     variance_explained,
 )
-from music_tf.training.metrics import MetricsWriter, read_metric
+from music_tf.training.metrics import MetricsWriter
 from music_tf.training.policy import noisy_policy
+from music_tf.training.results import read_metric
 from tests.training.saved_run import save_run
 from tests.training.test_behaviour import AWAY, INFO, episode, path
 

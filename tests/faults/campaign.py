@@ -1,0 +1,220 @@
+"""Long versions of the fault battery: `make faults`, or this file with --help.
+
+Each trial is a line of a CSV; the summary of a campaign goes to standard output.
+"""
+
+import argparse
+import csv
+import dataclasses
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))
+
+from tests.faults.jobs import ENDLESS, Job, rows_of, run, train, until  # noqa: E402
+from tests.faults.trials import (  # noqa: E402
+    ALLOWED_S,
+    STARTING_S,
+    Trial,
+    ask_to_stop,
+    disturb,
+    finish_and_compare,
+    judge_stop,
+    kill_a_rank,
+    kill_launcher,
+    kill_mpirun,
+)
+
+RANKS = 4
+WAYS_OUT = ("sys.exit(3)", "os._exit(7)", "segfault", "memory", "killed")
+PHASES = ("rollout", "update", "eval", "save", "log")
+STORM_S = (4.0, 15.0)
+SAMPLE_S = 2.0
+
+
+@dataclasses.dataclass
+class Setting:
+    """What a campaign runs with."""
+
+    folder: Path
+    count: int
+    minutes: float
+    generator: np.random.Generator
+
+    def moment(self) -> float:
+        """Seconds after the start of a job: from when Python runs to well after it trains."""
+        return float(self.generator.uniform(0.2, 2 * STARTING_S))
+
+
+def kills(setting: Setting) -> Iterator[Trial]:
+    """F1: kill -9 of one of four ranks at random times."""
+    path = setting.folder / "run"
+    for _ in range(setting.count):
+        yield disturb(path, RANKS, setting.moment(), kill_a_rank(setting.generator))
+    finish_and_compare(path, setting.folder / "reference", RANKS)
+
+
+def exits(setting: Setting) -> Iterator[Trial]:
+    """F3: a rank leaves, crashes, runs out of memory or is killed, in any phase."""
+    for number in range(setting.count):
+        path, mark = setting.folder / f"run_{number}", setting.folder / f"mark_{number}"
+        how = WAYS_OUT[number % len(WAYS_OUT)]
+        phase = str(setting.generator.choice(PHASES))
+        rank = int(setting.generator.integers(RANKS))
+        fault = {"phase": phase, "how": how, "rank": rank, "after": 2, "mark": str(mark)}
+        with Job(train(path, *ENDLESS), path, ranks=RANKS, fault=fault) as job:
+            until(mark.exists, "the fault does not strike")
+            ended = job.end(limit=3 * ALLOWED_S)
+        survived = ended.code != 0 and ended.seconds <= ALLOWED_S
+        yield Trial(0.0, ended.code, ended.seconds, 0, survived, f"{how} in {phase}, rank {rank}")
+
+
+def stops(setting: Setting) -> Iterator[Trial]:
+    """F5: SIGUSR1 and Ctrl-C through launch at random times, the start included."""
+    path = setting.folder / "run"
+    for number in range(setting.count):
+        signal_number = (signal.SIGUSR1, signal.SIGINT)[number % 2]
+        yield judge_stop(disturb(path, RANKS, setting.moment(), ask_to_stop(signal_number)))
+    finish_and_compare(path, setting.folder / "reference", RANKS)
+
+
+def launchers(setting: Setting) -> Iterator[Trial]:
+    """F7: kill -9 of mpirun and of the launcher, in turn."""
+    path = setting.folder / "run"
+    for number in range(setting.count):
+        yield disturb(path, RANKS, setting.moment(), (kill_mpirun, kill_launcher)[number % 2])
+    finish_and_compare(path, setting.folder / "reference", RANKS)
+
+
+def slow_rank(setting: Setting) -> Iterator[Trial]:
+    """F20: a rank that takes 0.2 s longer for every cycle, under a watchdog of 3 s."""
+    path = setting.folder / "run"
+    fault = {"phase": "update", "how": "slow", "rank": 1}
+    ended = run(train(path, "--epochs", 20, "--hang-after", 3), path, fault=fault)
+    wait = max(float(row["mpi/wait_ms_max"]) for row in rows_of(path, with_times=True))
+    survived = ended.code == 0 and wait >= 150.0
+    yield Trial(0.0, ended.code, ended.seconds, 0, survived, f"mpi/wait_ms_max {wait:.0f}")
+
+
+def soak(setting: Setting) -> Iterator[Trial]:
+    """F22: memory and open files of two ranks with real networks, after a third of the time."""
+    path = setting.folder / "run"
+    small = ("--rollouts", 2, "--cycles", 10, "--updates", 10, "--replay.capacity", 30_000)
+    samples: list[tuple[float, int, int]] = []
+    with Job(train(path, *ENDLESS, *small), path, real=True) as job:
+        job.wait_for_epoch(1)
+        end = time.monotonic() + 60.0 * setting.minutes
+        while time.monotonic() < end and job.process.poll() is None:
+            pids = job.rank_pids()
+            samples.append((time.monotonic(), sum(map(_memory, pids)), sum(map(_files, pids))))
+            time.sleep(SAMPLE_S)
+        job.send(signal.SIGUSR1)
+        ended = job.end()
+    times, memory, files = np.array(samples[len(samples) // 3 :], np.float64).T
+    growth = 3600.0 * np.polyfit(times - times[0], memory, 1)[0] / memory.mean()
+    note = (
+        f"{len(rows_of(path))} epochs, {memory.mean() / 2**20:.0f} MB, {100 * growth:+.1f} % an "
+        f"hour, files {files.min():.0f} to {files.max():.0f}"
+    )
+    yield Trial(0.0, ended.code, ended.seconds, 0, growth < 0.02, note)
+
+
+def storm(setting: Setting) -> Iterator[Trial]:
+    """F24: kills and requests to stop, one after the other, for some minutes."""
+    path = setting.folder / "run"
+    end = time.monotonic() + 60.0 * setting.minutes
+    while time.monotonic() < end:
+        moment_s = float(setting.generator.uniform(*STORM_S))
+        if setting.generator.random() < 0.5:
+            yield disturb(path, RANKS, moment_s, kill_a_rank(setting.generator))
+        else:
+            yield judge_stop(disturb(path, RANKS, moment_s, ask_to_stop(signal.SIGUSR1)))
+    finish_and_compare(path, setting.folder / "reference", RANKS)
+
+
+CAMPAIGNS = {
+    "F1": kills,
+    "F3": exits,
+    "F5": stops,
+    "F7": launchers,
+    "F20": slow_rank,
+    "F22": soak,
+    "F24": storm,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Runs campaigns and returns 0 if everything survived."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--faults", nargs="+", choices=CAMPAIGNS, default=list(CAMPAIGNS))
+    parser.add_argument("--count", type=int, default=20, help="trials of F1, F3, F5 and F7")
+    parser.add_argument("--minutes", type=float, default=10.0, help="length of F22 and F24")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments and ranks")
+    parser.add_argument("--out", type=Path, default=Path("faults.csv"), help="lines are added")
+    given = parser.parse_args(arguments)
+    return int(not all([_campaign(name, given) for name in given.faults]))
+
+
+def _campaign(name: str, given: argparse.Namespace) -> bool:
+    trials: list[Trial] = []
+    with tempfile.TemporaryDirectory(prefix=f"faults_{name}_") as folder:
+        generator = np.random.default_rng(given.seed)
+        setting = Setting(Path(folder), given.count, given.minutes, generator)
+        end = "compared with an undisturbed run: equal"
+        try:
+            for trial in CAMPAIGNS[name](setting):
+                trials.append(trial)
+                _note(given.out, name, given.seed, trial)
+        except (AssertionError, TimeoutError) as fault:
+            end = f"{type(fault).__name__}: {str(fault)[:2000]}"
+    survived = sum(trial.survived for trial in trials)
+    sys.stdout.write(
+        f"{name}: {survived} of {len(trials)} survived, ended after at most "
+        f"{max(trial.end_s for trial in trials):.1f} s, at most "
+        f"{max(trial.epochs_lost for trial in trials)} epochs lost\n"
+    )
+    for trial in trials:
+        if not trial.survived or name in ("F20", "F22"):
+            sys.stdout.write(f"  at {trial.moment_s:.2f} s, code {trial.code}: {trial.note}\n")
+    if name in ("F1", "F5", "F7", "F24"):
+        sys.stdout.write(f"  {end}\n")
+    sys.stdout.flush()
+    return survived == len(trials) and end.endswith("equal")
+
+
+def _note(path: Path, name: str, seed: int, trial: Trial) -> None:
+    fresh = not path.exists()
+    with path.open("a", newline="") as file:
+        table = csv.writer(file)
+        if fresh:
+            table.writerow(["fault", "seed", *(f.name for f in dataclasses.fields(trial))])
+        values = dataclasses.astuple(trial)
+        table.writerow([name, seed, *(_short(value) for value in values)])
+
+
+def _short(value: object) -> object:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return str(value).partition("\n")[0]
+
+
+def _memory(pid: int) -> int:
+    """Returns the resident bytes of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,212 @@
+"""Real mpirun jobs with a numpy learner: started as a user would, watched from outside."""
+
+import contextlib
+import csv
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from music_tf.training.weights import load_weights
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+STAND_IN = Path(__file__).parent / "stand_in"
+MPIRUN = Path(sys.executable).parent / "mpirun"
+VARIABLE = "MUSIC_TF_TEST_FAULT"
+"""Holds the fault of a job as JSON, for `stub.Fault`."""
+LIMIT = 60.0
+"""Seconds after which a job counts as hanging."""
+
+DONE, BUG, USAGE, ENVIRONMENT, NUMBERS, STOPPED, HANGING = 0, 1, 2, 3, 4, 75, 86
+
+TINY = """
+train ddpg_her --env-id music_tf/PointPush-v0 --workers 4 --rollouts 1 --cycles 2 --updates 2
+--replay.batch-size 8 --evaluation.episodes 4
+"""
+EPOCHS = 8
+"""Of the run that others are compared with."""
+ENDLESS = ("--epochs", "1000000")
+TIMES = ("time/fps", "time/elapsed_s", "time/updates_per_second", "mpi/")
+
+
+def train(path, *more):
+    """The words that train for a few seconds in a run directory; `more` wins over what is set."""
+    words = [*TINY.split(), *map(str, more)]
+    return [*words, "--run-dir", str(path)]
+
+
+def environment(fault=None, real=False):
+    """What a job finds: the stand-in for TensorFlow and a fault, or everything `real`."""
+    faults = {VARIABLE: json.dumps(fault)} if fault else {}
+    return {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY) if real else f"{STAND_IN}:{REPOSITORY}",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMP_NUM_THREADS": "1",
+        **faults,
+    }
+
+
+@dataclasses.dataclass
+class Ended:
+    """How a job ended."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+    """From the call of `end` on."""
+
+
+class Job:
+    """A job of several ranks that leaves nothing behind when the `with` block ends."""
+
+    def __init__(self, words, path, ranks=2, how="launch", fault=None, real=False):
+        """Starts it: through `music-tf launch`, by `mpirun` alone, or as one plain process."""
+        self.path = Path(path)
+        self.ranks = ranks
+        music_tf = ["-m", "music_tf"]
+        command = {
+            "launch": [sys.executable, *music_tf, "launch", "-n", str(ranks)],
+            "mpirun": [
+                *(str(MPIRUN), "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
+                *("-n", str(ranks), sys.executable, "-m", "mpi4py", *music_tf),
+            ],
+            "alone": [sys.executable, *music_tf],
+        }[how]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._files = [self.path.with_suffix(suffix) for suffix in (".out", ".err")]
+        self.started = time.monotonic()
+        with self._files[0].open("w") as out, self._files[1].open("w") as err:
+            self.process = subprocess.Popen(
+                [*command, *words],
+                env=environment(fault, real),
+                cwd=self.path.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in {self.process.pid, *processes_of(self.path)}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(timeout=LIMIT)
+
+    def end(self, limit=LIMIT):
+        """Waits for the end of the job and of all its processes."""
+        start = time.monotonic()
+        code = self.process.wait(timeout=limit)
+        until(lambda: not processes_of(self.path), f"processes of {self.path} live on", 10.0)
+        seconds = time.monotonic() - start
+        return Ended(code, *(file.read_text(errors="replace") for file in self._files), seconds)
+
+    def rank_pids(self):
+        """Process ids of the ranks that have started, in the order in which they did."""
+        found = _commands(self.path)
+        return [pid for pid, words in found if "mpi4py" in words and "-n" not in words]
+
+    def wait_for_ranks(self):
+        """Returns the process ids of all ranks once they have started."""
+        until(lambda: len(self.rank_pids()) == self.ranks or self._over(), "the ranks do not start")
+        return self.rank_pids()
+
+    def wait_for_epoch(self, epoch):
+        """Waits until an epoch is done and in the table."""
+        until(
+            lambda: self._over() or len(rows_of(self.path)) >= epoch,
+            f"epoch {epoch} is not reached",
+        )
+
+    def send(self, number):
+        """Sends a signal to the process that was started."""
+        self.process.send_signal(number)
+
+    def _over(self):
+        return self.process.poll() is not None
+
+
+def until(condition, complaint, limit=LIMIT):
+    """Waits until a condition holds."""
+    end = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(complaint)
+        time.sleep(0.01)
+
+
+def _commands(path):
+    """Yields process id and words of all living processes that work on a run directory."""
+    for entry in sorted(Path("/proc").iterdir(), key=lambda entry: entry.name.zfill(9)):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_text(errors="replace").split("\0")
+                state = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+                if str(path) in words and state != "Z":
+                    yield int(entry.name), words
+
+
+def processes_of(path):
+    """Process ids of launchers, mpirun and ranks that work on a run directory."""
+    return [pid for pid, _ in _commands(path)]
+
+
+def run(words, path, **how):
+    """Runs a job to its end."""
+    with Job(words, path, **how) as job:
+        return job.end()
+
+
+def resume(path, *more, **how):
+    """Continues a run to its end."""
+    return run(["train", "--run-dir", str(path), "--resume", *map(str, more)], path, **how)
+
+
+def rows_of(path, with_times=False):
+    """The rows of `metrics.csv`, without times; none where there is no such file."""
+    try:
+        with (Path(path) / "metrics.csv").open() as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        return []
+    return [
+        {n: value for n, value in row.items() if with_times or not n.startswith(TIMES)}
+        for row in rows
+    ]
+
+
+def state_of(path):
+    """Weights, moments, normalisers and counters of the newest checkpoint, times apart."""
+    arrays, meta = load_weights(Path(path) / "checkpoints")
+    meta["counters"].pop("elapsed_s")
+    meta["log"].pop("seconds")
+    return arrays, meta
+
+
+def assert_same_run(one, other):
+    """Compares two runs bit by bit."""
+    assert rows_of(one) == rows_of(other)
+    (arrays, meta), (others, other_meta) = state_of(one), state_of(other)
+    np.testing.assert_equal(arrays, others)
+    assert meta == other_meta
+
+
+def digests(path):
+    """SHA-256 of every file below a directory."""
+    return {
+        str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(Path(path).rglob("*"))
+        if file.is_file()
+    }

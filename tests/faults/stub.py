@@ -1,0 +1,221 @@
+"""A learner in numpy under the real trainer, and faults that strike where they are told to."""
+
+import ctypes
+import functools
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from music_tf.errors import NumbersFault
+from music_tf.launched import launched_rank
+from music_tf.networks.parameters import Layout
+from music_tf.training import update
+from music_tf.watchdog import note_progress
+from tests.faults.jobs import VARIABLE
+
+_STEP_SIZE = 0.01
+
+
+class Linear:
+    """A policy that is linear in its inputs."""
+
+    name = "actor"
+    weight_names = ("actor/kernel", "actor/bias")
+    learning_rate = _STEP_SIZE
+
+    def __init__(self, inputs, actions, seed):
+        self.shapes = [(inputs, actions), (actions,)]
+        self.initial = 0.1 * seed.standard_normal((inputs + 1) * actions).astype(np.float32)
+        self.size = len(self.initial)
+
+
+class Learner:
+    """Imitates the actions that replay holds: enough for weights that every step moves."""
+
+    def __init__(self, network):
+        self.networks = self.target_networks = [network]
+
+    def act(self, weights, inputs, noise):
+        kernel, bias = weights
+        return np.tanh(inputs @ kernel + bias).astype(np.float32)
+
+    def draws(self, generators, updates, batch_size):
+        return {}
+
+
+class Vector:
+    """A variable."""
+
+    def __init__(self, value):
+        self.value = np.array(value)
+
+    def numpy(self):
+        return self.value
+
+    def assign(self, value):
+        self.value = np.array(value, self.value.dtype).reshape(self.value.shape)
+
+
+class Update(update.Update):
+    """Gradient descent in numpy, with one reduction an update, like the real one."""
+
+    def __init__(self, learner, terms, config, discount, comm, workers):
+        self._learner = learner
+        self._comm = comm
+        self._workers = workers
+        self.layout = self.targets_layout = Layout(learner.networks)
+        self.parameters = Vector(comm.broadcast(self.layout.initial()))
+        self.targets = Vector(self.parameters.value)
+        zeros = np.zeros_like(self.parameters.value)
+        self.moments = update.AdamState(Vector(zeros), Vector(zeros), Vector(zeros))
+        self.step = Vector(np.int64(0))
+        self.step_scale = 1.0
+
+    def run(self, feed, schedules):
+        losses, norms = [], []
+        before = int(self.step.value)
+        for inputs, actions in zip(feed.inputs, feed.transitions.action, strict=True):
+            kernel, bias = self.actor_weights()
+            error = np.tanh(inputs @ kernel + bias) - actions  # [W, B, A]
+            own = np.concatenate(
+                [np.einsum("wbi,wba->ia", inputs, error).ravel(), error.sum(axis=(0, 1))]
+            ).astype(np.float32)
+            total = np.empty_like(own)
+            self._comm.sum_into(own, total)
+            note_progress()
+            self.parameters.value -= (
+                np.float32(_STEP_SIZE * self.step_scale)
+                * total
+                / (self._workers * actions.shape[1])
+            )
+            self.step.value += 1
+            losses.append(float(np.square(error).mean()) * len(actions) / self._workers)
+            norms.append(float(np.linalg.norm(total)) / self._comm.size)
+        if not np.isfinite(norms).all():
+            raise NumbersFault("non-finite numbers: train/grad_norm")
+        if int(self.step.value) // 100 > before // 100:
+            self.check_equal()
+        return {"train/critic_loss": np.mean(losses), "train/grad_norm": np.mean(norms)}
+
+    def actor_weights(self):
+        return self.layout.split_arrays(self.parameters.value.copy())["actor"]
+
+    def scale_steps(self, scale):
+        self.step_scale = scale
+
+
+def install():
+    """Puts the learner in its place, and a fault if the environment of the process names one."""
+    from music_tf.training import assembly
+
+    words = json.loads(os.environ.get(VARIABLE, "{}"))
+    fault = Fault(**words) if words else None
+    if fault:
+        fault.arm("import")
+    update.Update = Update
+    assembly.build_terms = lambda config, envs: []
+    assembly.build_learner = _build_learner
+    if fault:
+        fault.install()
+
+
+def _build_learner(config, spec, terms):
+    from music_tf.randomness import stream
+
+    inputs = spec.observation_dim + config.skills + spec.goal_dim
+    seed = stream(config.seed, "initial weights/agent")
+    return Learner(Linear(inputs, spec.action_dim, seed))
+
+
+class Fault:
+    """Strikes one rank at one call of one phase."""
+
+    def __init__(self, phase, how, rank=-1, after=0, mark=""):
+        self._phase, self._how, self._rank = phase, how, rank
+        self._left = after
+        self._mark = mark
+
+    def install(self):
+        """Hooks into the functions of the library that a phase consists of."""
+        from music_tf import rollout
+        from music_tf.envs import lockstep
+        from music_tf.training import checkpoint, evaluation, progress
+
+        places = {
+            "make": (lockstep.LockstepEnvs, "__init__"),
+            "rollout": (rollout, "play"),
+            "update": (Update, "run"),
+            "eval": (evaluation, "evaluate"),
+            "save": (checkpoint.Checkpoints, "save"),
+            "log": (progress.Progress, "epoch"),
+            "write": (checkpoint, "write_state"),
+        }
+        if self._phase not in places:
+            return
+        owner, name = places[self._phase]
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def struck(*arguments, **named):
+            self.arm(self._phase, arguments)
+            return original(*arguments, **named)
+
+        setattr(owner, name, struck)
+
+    def arm(self, phase, arguments=()):
+        """Strikes if this is the phase, the rank and the call."""
+        if phase != self._phase or self._rank not in (-1, launched_rank()):
+            return
+        self._left -= 1
+        if self._left < 0:
+            if self._mark:
+                Path(self._mark).touch()
+            _WAYS[self._how](*arguments[:1])
+
+
+def _raise(*_):
+    raise RuntimeError("a fault was injected")
+
+
+def _grow(*_):
+    """Asks for more memory than the process may have."""
+    resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+    np.ones(2**40)
+
+
+def _one_ulp(learning):
+    """Moves one weight by the smallest step there is."""
+    flat = learning.parameters.value
+    flat[3] = np.nextafter(flat[3], np.float32(np.inf))
+
+
+def _day(sign):
+    """Sets this process's wall clock a day forth or back."""
+    now = time.time
+
+    def jump(*_):
+        time.time = lambda: now() + sign * 86400.0
+
+    return jump
+
+
+_WAYS = {
+    "raise": _raise,
+    "sys.exit(3)": lambda *_: sys.exit(3),
+    "os._exit(7)": lambda *_: os._exit(7),
+    "segfault": lambda *_: ctypes.string_at(0),
+    "memory": _grow,
+    "killed": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
+    "hang": lambda *_: time.sleep(1e6),
+    "linger": lambda *_: time.sleep(3.0),
+    "slow": lambda *_: time.sleep(0.2),
+    "ulp": _one_ulp,
+    "tomorrow": _day(1.0),
+    "yesterday": _day(-1.0),
+}

@@ -1,0 +1,86 @@
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import music_tf
+from tests.faults.jobs import (
+    DONE,
+    ENVIRONMENT,
+    EPOCHS,
+    NUMBERS,
+    USAGE,
+    assert_same_run,
+    digests,
+    environment,
+    rows_of,
+    run,
+    train,
+)
+
+pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
+RANK = (sys.executable, "-m", "mpi4py", "-m", "music_tf")
+
+
+def with_other_second_rank(path, *command):
+    """Starts rank 0 as always and rank 1 by another command."""
+    words = [*train(path), ":", "-n", "1", *map(str, command)]
+    return run(words, path, ranks=1, how="mpirun")
+
+
+def replay_of(path):
+    return {
+        name: digest
+        for name, digest in digests(path / "checkpoints/replay").items()
+        if name.endswith("/action.npy")
+    }
+
+
+def test_a_seed_fixes_a_run_and_another_seed_changes_it_on_every_rank(tmp_path, whole):  # F13
+    again, other = tmp_path / "again", tmp_path / "other"
+    assert run(train(again, "--epochs", EPOCHS), again).code == DONE
+    assert_same_run(again, whole)
+    np.testing.assert_equal(replay_of(again), replay_of(whole))
+    assert run(train(other, "--epochs", EPOCHS, "--seed", 1), other).code == DONE
+    assert rows_of(other) != rows_of(whole)
+    ours, theirs = replay_of(other), replay_of(whole)
+    assert ours.keys() == theirs.keys()
+    assert {name.split("/")[0] for name in ours} == {f"worker_000{n}" for n in range(4)}
+    assert [name for name in ours if ours[name] == theirs[name]] == []
+
+
+def test_one_weight_apart_by_its_last_bit_ends_the_run(tmp_path):  # F14
+    path = tmp_path / "run"
+    fault = {"phase": "update", "how": "ulp", "rank": 2, "after": 3}
+    ended = run(train(path, "--epochs", 50, "--updates", 25), path, ranks=4, fault=fault)
+    assert ended.code == NUMBERS, ended.err
+    # the fourth cycle of 25 updates is the second epoch's last: rows end with the first
+    assert "after 100 updates: actor/kernel on ranks [2] is not what rank 0 holds" in ended.err
+    assert "back to the checkpoint of epoch 1" in ended.err
+    assert "Traceback" not in ended.err
+    assert len(rows_of(path)) == 1
+
+
+def test_a_rank_with_other_settings_is_refused_at_the_start(tmp_path):  # F14
+    path = tmp_path / "run"
+    other = train(path, "--seed", 7, "--agent.polyak", 0.5)
+    ended = with_other_second_rank(path, *RANK, *other)
+    assert ended.code == USAGE, ended.err
+    assert "seed: rank 0 has 0, rank 1 has 7" in ended.err
+    assert "agent.polyak: rank 0 has 0.98, rank 1 has 0.5" in ended.err
+    assert ended.err.count("music-tf:") == 1
+    assert not (path / "config.json").exists()
+
+
+def test_a_rank_with_other_code_is_refused_at_the_start(tmp_path):  # F14
+    path, copy = tmp_path / "run", tmp_path / "copy"
+    shutil.copytree(Path(music_tf.__file__).parent, copy / "music_tf")
+    with (copy / "music_tf/rollout.py").open("a") as file:
+        file.write("\n# another version\n")
+    search = f"PYTHONPATH={copy}:{environment()['PYTHONPATH']}"
+    ended = with_other_second_rank(path, "env", search, *RANK, *train(path))
+    assert ended.code == ENVIRONMENT, ended.err
+    assert "code of music_tf: rank 0 has" in ended.err
+    assert ended.err.count("music-tf:") == 1

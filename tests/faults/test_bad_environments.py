@@ -1,0 +1,51 @@
+import pytest
+
+from tests.faults.jobs import DONE, ENVIRONMENT, HANGING, rows_of, run, state_of, train
+
+pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
+
+
+def with_faulty(tmp_path, way, *more):
+    path = tmp_path / "run"
+    words = train(path, "--env-id", f"tests.faults.faulty:Faulty/{way}-v0", "--epochs", 2, *more)
+    return path, run(words, path)
+
+
+@pytest.mark.parametrize(
+    ("way", "text"),
+    [
+        ("raises", "RuntimeError: the motor burns"),
+        ("shape", "achieved_goal: expected shape (3,), got (2,)"),
+        ("missing", "desired_goal"),
+    ],
+)
+def test_an_environment_that_stays_broken_ends_the_run_after_four_tries(  # F16
+    tmp_path, way, text
+):
+    _, ended = with_faulty(tmp_path, way)
+    assert ended.code == ENVIRONMENT, ended.err
+    assert "4 tries at one episode failed" in ended.err
+    assert "step 3" in ended.err
+    assert text in ended.err
+    assert "Traceback" not in ended.err
+    assert ended.err.count("music-tf:") == 1
+
+
+@pytest.mark.parametrize("way", ["raises-once", "nan-once"])
+def test_an_environment_that_recovers_costs_an_episode(tmp_path, way):  # F16
+    path, ended = with_faulty(tmp_path, way)
+    assert ended.code == DONE, ended.err
+    assert [row["time/env_steps"] for row in rows_of(path)] == ["80", "160"]
+
+
+def test_episodes_of_one_step_are_learned_from(tmp_path):  # F16
+    path, ended = with_faulty(tmp_path, "one-step")
+    assert ended.code == DONE, ended.err
+    assert [row["time/env_steps"] for row in rows_of(path)] == ["8", "16"]
+    assert state_of(path)[1]["counters"]["epoch"] == 2
+
+
+def test_an_environment_that_hangs_is_ended_by_the_watchdog(tmp_path):  # F16
+    _, ended = with_faulty(tmp_path, "hangs", "--hang-after", 2)
+    assert ended.code == HANGING, ended.err
+    assert "in _go_wrong" in ended.err

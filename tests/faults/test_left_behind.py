@@ -1,0 +1,82 @@
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+from tests.faults.jobs import (
+    DONE,
+    ENDLESS,
+    ENVIRONMENT,
+    EPOCHS,
+    STOPPED,
+    USAGE,
+    Job,
+    assert_same_run,
+    digests,
+    processes_of,
+    resume,
+    run,
+    train,
+    until,
+)
+
+pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
+
+
+def test_where_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):  # F10
+    path = tmp_path / "run"
+    assert run(train(path, "--epochs", 3), path).code == DONE
+    checkpoints = list((path / "checkpoints").glob("epoch_*"))
+    assert len(checkpoints) == 3
+    for folder in checkpoints:
+        file = folder / "parameters.actor.kernel.npy"
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    before = digests(path / "checkpoints"), (path / "metrics.csv").read_bytes()
+    ended = resume(path, "--epochs", 5)
+    assert ended.code == ENVIRONMENT
+    assert "Traceback" not in ended.err
+    message = ended.err[ended.err.index("music-tf: ") :]
+    assert "parameters.actor.kernel.npy" in message
+    assert "--run-dir" in message
+    assert (digests(path / "checkpoints"), (path / "metrics.csv").read_bytes()) == before
+
+
+def test_a_second_job_is_refused_and_a_dead_one_succeeded(tmp_path):  # F21
+    path = tmp_path / "run"
+    with Job(train(path, *ENDLESS), path) as first:
+        first.wait_for_epoch(1)
+        second = tmp_path / "second"
+        with Job(["train", "--run-dir", str(path), "--resume"], second) as job:
+            code = job.process.wait(timeout=60)
+        text = second.with_suffix(".err").read_text()
+        assert code == USAGE, text
+        root = int(re.search(r"in use by process (\d+) on host", text)[1])
+        assert root in first.rank_pids()
+        assert socket.gethostname() in text
+        first.send(signal.SIGUSR1)
+        assert first.end().code == STOPPED
+
+    with Job(["train", "--run-dir", str(path), "--resume"], path) as third:
+        lock = path / "lock.json"
+        third.wait_for_ranks()
+        until(lock.exists, "the run directory is not locked")
+        for pid in processes_of(path):
+            os.kill(pid, signal.SIGKILL)
+        third.end()
+    assert lock.exists()
+    ended = resume(path, "--epochs", 1)
+    assert ended.code == DONE, ended.err
+    assert not lock.exists()
+
+
+@pytest.mark.parametrize("jump", ["tomorrow", "yesterday"])
+def test_a_clock_that_jumps_by_a_day_changes_nothing(tmp_path, whole, jump):  # F21
+    path = tmp_path / "run"
+    words = train(path, "--epochs", EPOCHS, "--max-minutes", 30)
+    ended = run(words, path, fault={"phase": "update", "how": jump, "after": 5})
+    assert ended.code == DONE, ended.err
+    assert_same_run(path, whole)

@@ -1,0 +1,147 @@
+"""Chains of jobs that are ended by force or on request, each continuing what the one before left.
+
+A chain is compared at its end with a run that nobody disturbed: rows, weights, moments, counters.
+"""
+
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tests.faults.jobs import (
+    ENDLESS,
+    MPIRUN,
+    STOPPED,
+    Job,
+    assert_same_run,
+    processes_of,
+    resume,
+    rows_of,
+    run,
+    state_of,
+    train,
+    until,
+)
+
+STARTING_S = 4.0
+"""About as long as four ranks take from the command to their first step on two cores."""
+ALLOWED_S = 10.0
+
+
+@dataclasses.dataclass
+class Trial:
+    """What became of one disturbed job."""
+
+    moment_s: float
+    code: int
+    end_s: float
+    epochs_lost: int
+    survived: bool
+    note: str = ""
+
+
+def disturb(
+    path: Path, ranks: int, moment_s: float, disturbance: Callable[[Job], None], *more: object
+) -> Trial:
+    """Starts a run or continues it, disturbs it after some time, and looks at what is left.
+
+    It survives if it ends in time, with a code other than 0, without processes left over, and
+    with a table that continues what was there before by whole epochs, of which at most the last
+    is in no checkpoint.
+    """
+    before = rows_of(path)
+    kept = _saved_epoch(path)
+    known = (path / "config.json").exists()
+    words = ["train", "--run-dir", str(path), "--resume"] if known else train(path, *ENDLESS, *more)
+    with Job(words, path, ranks=ranks) as job:
+        time.sleep(max(0.0, job.started + moment_s - time.monotonic()))
+        disturbance(job)
+        try:
+            ended = job.end(limit=3 * ALLOWED_S)
+        except Exception as hang:
+            return Trial(moment_s, -1, 3 * ALLOWED_S, 0, False, repr(hang))
+    rows = rows_of(path)
+    epochs = [int(row["epoch"]) for row in rows]
+    faults = [
+        *([] if ended.code != 0 else ["code 0"]),
+        *([] if ended.seconds <= ALLOWED_S else ["too slow"]),
+        *([] if "Traceback" not in ended.err else ["traceback"]),
+        *([] if epochs == list(range(1, len(epochs) + 1)) else [f"epochs {epochs}"]),
+        *([] if rows[:kept] == before[:kept] else ["earlier rows changed"]),
+    ]
+    lost = len(epochs) - _saved_epoch(path)
+    if not 0 <= lost <= 1:
+        faults.append(f"{lost} epochs lost")
+    note = "; ".join(faults)
+    if faults:
+        note += "\n" + ended.err[-2000:]
+    return Trial(moment_s, ended.code, ended.seconds, lost, not faults, note)
+
+
+def kill_a_rank(generator: np.random.Generator) -> Callable[[Job], None]:
+    """Kills one of the ranks that have started by then."""
+
+    def strike(job: Job) -> None:
+        until(job.rank_pids, "no rank starts")
+        pids = job.rank_pids()
+        os.kill(int(generator.choice(pids)), signal.SIGKILL)
+
+    return strike
+
+
+def kill_mpirun(job: Job) -> None:
+    """Kills mpirun, which then cannot take its ranks along."""
+    until(lambda: _mpirun_of(job), "mpirun does not start")
+    os.kill(_mpirun_of(job)[0], signal.SIGKILL)
+
+
+def kill_launcher(job: Job) -> None:
+    """Kills `music-tf launch`."""
+    os.kill(job.process.pid, signal.SIGKILL)
+
+
+def ask_to_stop(number: int) -> Callable[[Job], None]:
+    """Sends a signal to `music-tf launch`."""
+    return lambda job: job.send(number)
+
+
+def judge_stop(trial: Trial) -> Trial:
+    """Judges a job that was asked to stop: it must have saved everything and say so."""
+    if trial.code != STOPPED or trial.epochs_lost:
+        wrong = f"code {trial.code}, {trial.epochs_lost} epochs lost\n{trial.note}"
+        return dataclasses.replace(trial, survived=False, note=wrong)
+    return trial
+
+
+def finish_and_compare(path: Path, reference: Path, ranks: int, *more: object) -> None:
+    """Lets a chain go on for two epochs, then compares it with an undisturbed run."""
+    epochs = _saved_epoch(path) + 2
+    ended = resume(path, "--epochs", epochs, ranks=ranks)
+    assert ended.code == 0, ended.err
+    assert not list((path / "checkpoints").rglob("*.tmp-*"))
+    whole = run(train(reference, "--epochs", epochs, *more), reference, ranks=ranks)
+    assert whole.code == 0, whole.err
+    assert_same_run(path, reference)
+
+
+def _saved_epoch(path: Path) -> int:
+    """Epochs done in the newest intact checkpoint; 0 without one."""
+    if not list((path / "checkpoints").glob("epoch_??????*/manifest.json")):
+        return 0
+    return int(state_of(path)[1]["counters"]["epoch"])
+
+
+def _mpirun_of(job: Job) -> list[int]:
+    pids = processes_of(job.path)
+    return [pid for pid in pids if _program(pid) == str(MPIRUN) or "prterun" in _program(pid)]
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]
+    except OSError:
+        return ""

@@ -1,0 +1,51 @@
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.training import agreement
+from music_tf.training.agreement import check_alike
+
+RECORD = {"recipe": "ddpg", "preset": "laptop", "config": {"seed": 0, "agent": {"polyak": 0.9}}}
+
+
+class Beside(Communicator):
+    """A rank beside one that answers otherwise: `change` is made to a copy of its answer."""
+
+    def __init__(self, change):
+        super().__init__()
+        self._change = change
+
+    def collect(self, value):
+        return [value, self._change(value)]
+
+
+def test_ranks_that_are_alike_pass():
+    check_alike(RECORD, Communicator())
+    check_alike(RECORD, Beside(lambda answer: answer))
+
+
+def test_other_settings_are_named_with_the_rank_and_both_values():
+    other = Beside(lambda answer: (answer[0] | {"agent.polyak": "0.5", "seed": "1"}, answer[1]))
+    with pytest.raises(UsageError) as raised:
+        check_alike(RECORD, other)
+    text = str(raised.value)
+    assert "agent.polyak: rank 0 has 0.9, rank 1 has 0.5" in text
+    assert "seed: rank 0 has 0, rank 1 has 1" in text
+    assert "recipe" not in text
+
+
+@pytest.mark.parametrize("name", ["numpy", "code of music_tf"])
+def test_other_software_is_named(name):
+    other = Beside(lambda answer: (answer[0], answer[1] | {name: "other"}))
+    with pytest.raises(EnvironmentFault, match=f"{name}: rank 0 has .*, rank 1 has other"):
+        check_alike(RECORD, other)
+
+
+def test_a_change_of_any_source_file_is_another_code(tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/one.py").write_text("1")
+    monkeypatch.setattr(agreement, "_PACKAGE", tmp_path)
+    before = agreement._software()
+    assert agreement._software() == before
+    (tmp_path / "inner/one.py").write_text("2")
+    assert agreement._software()["code of music_tf"] != before["code of music_tf"]
