@@ -19,7 +19,7 @@ from studying.board import Board, summary
 from studying.plan import load_study, runs_of
 from studying.pool import BLOCKED, FAILED, STOPPED, WAITING, Pool, Requests, next_words
 
-from music_tf.cli.exits import EXIT_INTERRUPTED, guarded, leave
+from music_tf.cli.exits import guarded, leave
 from music_tf.cli.process import available_cores
 from music_tf.cli.runs import runs_root
 from music_tf.errors import (
@@ -73,9 +73,7 @@ def _conclude(pool: Pool, board: Board, requests: Requests) -> int:
         for line in pool.faults.get(run.name, ()):
             board.say(f"{run.name}: {line}")
     board.say(f"{pool.runs[0].study}: {summary(pool)}")
-    if requests.to_end_at_once():
-        return EXIT_INTERRUPTED
-    if pool.count(STOPPED) or pool.count(WAITING):
+    if requests.to_end_at_once() or pool.count(STOPPED) or pool.count(WAITING):
         return EXIT_STOPPED
     return EXIT_ENVIRONMENT if pool.count(FAILED) or pool.count(BLOCKED) else EXIT_DONE
 

@@ -169,8 +169,9 @@ class Communicator:
     def finish(self, code: int) -> NoReturn:
         """Leaves with an exit code that all ranks agreed on.
 
-        The others leave with 0 and the root a moment later with `code`, so that the launcher
-        reports the code and not an abort. A rank that never comes is not waited for.
+        Under Open MPI the others leave with 0 and the root a moment later with `code`, so that the
+        launcher reports the code and not an abort; MPICH wants the same code from all. A rank that
+        never comes is not waited for.
         """
         _flush()
         if self._comm is not None:
@@ -178,11 +179,13 @@ class Communicator:
 
             if not self.all_arrive(_FAREWELL_SECONDS):
                 self.abort(EXIT_HANGING)
+            root_alone_tells = "Open MPI" in MPI.Get_library_version()
             if not MPI.Is_finalized():
                 MPI.Finalize()
-            if not self.is_root:
-                os._exit(EXIT_DONE)
-            time.sleep(0.2)
+            if root_alone_tells:
+                if not self.is_root:
+                    os._exit(EXIT_DONE)
+                time.sleep(0.2)
         os._exit(code)
 
     def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:

@@ -85,9 +85,9 @@ def _unguarded() -> Iterator[None]:
     def nothing(*arguments: Any) -> None:
         del arguments
 
-    def fine(*arguments: Any) -> bool:
+    def fine(*arguments: Any) -> np.bool_:
         del arguments
-        return True
+        return np.True_
 
     with contextlib.ExitStack() as off:
         for owner, name, instead in (

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from music_tf.cli.process import death_follower
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, MusicError
+from music_tf.training.run_directory import SUMMARY_NAME
 from music_tf.training.state_folder import labels
 from studying import record
 from studying.plan import Run
@@ -197,4 +198,4 @@ def _has_checkpoint(run: Run) -> bool:
 
 def _is_whole(run: Run) -> bool:
     """Whether others can start from a run: it has a checkpoint and came to its end."""
-    return _has_checkpoint(run) and (run.directory / record.SUMMARY_NAME).exists()
+    return _has_checkpoint(run) and (run.directory / SUMMARY_NAME).exists()

@@ -126,7 +126,7 @@ def evaluate_run(
         minari: The id of a new Minari dataset for them.
 
     Raises:
-        UsageError: The run cannot be loaded, or the dataset exists or has no proper id.
+        UsageError: The run cannot be loaded, or the dataset exists.
         EnvironmentFault: A checkpoint or the environment is broken, nothing can be written, or
             Minari is not installed.
         NumbersFault: The policy gives actions that are not finite.

@@ -53,7 +53,8 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture:
     def pixels(points: Array) -> Array:
         """Returns where points [..., 2] lie, those far outside of the view at its rim."""
         seen = np.clip(points, low - _MARGIN, high + _MARGIN)
-        return np.stack([seen[..., 0] - low[0], high[1] - seen[..., 1]], axis=-1) * scale
+        placed: Array = np.stack([seen[..., 0] - low[0], high[1] - seen[..., 1]], axis=-1) * scale
+        return placed
 
     if info.support is not None:
         corners = pixels(np.array([info.support.low, info.support.high]))

@@ -102,7 +102,7 @@ def read_metric(directory: Path, name: str, epoch: int) -> float | None:
     return float(values[0]) if values.size and math.isfinite(values[0]) else None
 
 
-def _read_lines(path: Path) -> tuple[list[str], list[str], array.array[float]]:
+def _read_lines(path: Path) -> "tuple[list[str], list[str], array.array[float]]":
     """Returns the comments of a file, its titles, and the numbers of its whole rows."""
     values = array.array("d")
     try:

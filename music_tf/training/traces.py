@@ -29,7 +29,7 @@ def reward_traces(trainer: Trainer, played: Episodes) -> list[Trace]:
     weights = trainer.update.weights()
     steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(played))
     traces = []
-    for term in trainer.active_terms():
+    for term in trainer.terms:
         if term.networks:
             raw = term.reward(weights, steps, term.steady_feed(len(played.length)))
             paid = term.mixing(raw, tf.constant(1.0)).numpy()

@@ -98,6 +98,11 @@ class Trainer:
             spec.goal_dim, config.goals == "zero", config.skills, config.pinned_skill
         )
 
+    @property
+    def terms(self) -> Sequence[RewardTerm]:
+        """All reward terms, in the order in which they are summed, at whatever weight."""
+        return self._terms
+
     def run_epoch(
         self,
         on_cycle: Callable[[int], bool],
@@ -171,7 +176,7 @@ class Trainer:
     def heldout(self, played: Episodes) -> Metrics:
         """Returns what the networks of the active reward terms make of these episodes."""
         weights = self.update.weights()
-        found = [term.heldout(weights, played) for term in self.active_terms()]
+        found = [term.heldout(weights, played) for term in self._active()]
         return {name: value for metrics in found for name, value in metrics.items()}
 
     def policy(self) -> Policy:
@@ -354,10 +359,7 @@ class Trainer:
             batch,
             inputs(batch.observation, batch.desired_goal, batch.skill),
             inputs(batch.next_observation, batch.desired_goal, batch.skill),
-            {
-                term.name: term.feed(self.replay, config.updates, cycle)
-                for term in self.active_terms()
-            },
+            {term.name: term.feed(self.replay, config.updates, cycle) for term in self._active()},
             self._learner.draws(
                 [stream(config.seed, "agent/noise", w, cycle) for w in self._workers],
                 config.updates,
@@ -367,7 +369,7 @@ class Trainer:
         self.counters.updates += config.updates
         return self.update.run(feed, self._schedules())
 
-    def active_terms(self) -> list[RewardTerm]:
+    def _active(self) -> list[RewardTerm]:
         """Returns the reward terms that still count, now or later; all where none does."""
         epoch = self.counters.epoch
         return [term for term in self._terms if not term.mixing.retired(epoch)] or self._terms

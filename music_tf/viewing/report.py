@@ -153,7 +153,7 @@ def _behaviour_of_all(runs: Sequence[Recorded]) -> dict[str, Mapping[str, Any]]:
     for label, run in zip(labels, runs, strict=True):
         policies = run.policies()
         unique = label if labels.count(label) == 1 else f"{label} ({run.path})"
-        ours[unique] = policies.pop(_OURS, None) or {name: run.last(name) for name in _BEHAVIOUR}
+        ours[unique] = policies.pop(_OURS, {}) or {name: run.last(name) for name in _BEHAVIOUR}
         for policy, metrics in policies.items():
             simple.setdefault(f"{policy} on {run.stored.config.env_id}", metrics)
     return ours | simple

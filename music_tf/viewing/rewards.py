@@ -18,6 +18,7 @@ _PALE = 0.22
 _FINER = 3
 """Curves are drawn this much larger and then reduced, which makes their edges smooth."""
 _SIDE, _ABOVE, _BELOW = 6, 4, 3
+_TINY = float(np.finfo(np.float32).tiny)
 
 
 def reward_panel(trace: Trace, step: int, steps: int, width: int) -> Image.Image:
@@ -65,5 +66,6 @@ def _heights(trace: Trace) -> Array:
     """Returns the rewards as shares of their range, which is that of the curve if unbounded."""
     low = trace.lowest if math.isfinite(trace.lowest) else float(trace.values.min())
     high = trace.highest if math.isfinite(trace.highest) else float(trace.values.max())
-    shares = (trace.values - low) / max(high - low, np.finfo(np.float32).tiny)
-    return np.clip(shares, 0.0, 1.0)
+    shares = (trace.values - low) / max(high - low, _TINY)
+    heights: Array = np.clip(shares, 0.0, 1.0).astype(np.float32)
+    return heights

@@ -103,3 +103,13 @@ def test_importing_gymnasium_robotics_prints_nothing():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_registered_environment_does_not_load_the_simulator():
+    code = (
+        "import sys\nfrom music_tf.envs import making\n"
+        "making.make_environment('music_tf/PointPush-v0')\n"
+        "sys.exit('mujoco' in sys.modules or 'gymnasium_robotics' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 0

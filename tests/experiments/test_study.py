@@ -187,7 +187,7 @@ def test_a_second_ctrl_c_ends_everything_at_once(folder):
     process.send_signal(signal.SIGTERM)
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    assert finish(process)[0] == 130
+    assert finish(process)[0] == 75
     summary = place(folder, "music", 4) / "summary.json"
     assert not summary.exists()
 

@@ -15,7 +15,7 @@ def with_faulty(tmp_path, way, *more):
     ("way", "text"),
     [
         ("raises", "RuntimeError: the motor burns"),
-        ("shape", "achieved_goal: expected shape (3,), got (2,)"),
+        ("shape", "achieved_goal: expected shape (3,), got shape (2,)"),
         ("missing", "desired_goal"),
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from music_tf.cli.diagnoses import INSTALL_MPI
 from tests.faults.jobs import ENVIRONMENT, REPOSITORY, environment, train
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(120)]
@@ -86,4 +87,4 @@ def test_the_doctor_finds_ranks_that_do_not_meet(elsewhere):  # F19
     assert code == ENVIRONMENT
     found = output[output.index("mpirun") :]
     assert "belong to different MPI libraries" in found
-    assert "pip install 'music_tf[mpi]'" in found
+    assert INSTALL_MPI in found

@@ -53,10 +53,10 @@ def test_each_skill_has_its_colour():
 
 
 def test_objects_far_away_leave_the_picture_as_large_as_it_is():
-    far = episodes([[[0.4, 0.3], [1e30, -1e30]], [[0.1, 0.1], [0.7, 0.1]]])
-    picture = paths_from_above(far, INFO)
+    picture = paths_from_above(episodes([[[0.4, 0.3], [1e30, 0.3]]]), INFO)
     assert picture.shape == (380, 420, 3)
-    assert crosses(picture, 252, 210, COLOURS[0])
+    assert crosses(picture, 168, 378, COLOURS[0])  # to the right of its start, as it went
+    assert not crosses(picture, 168, 60, COLOURS[0])
 
 
 def test_without_a_support_the_paths_fill_the_view():

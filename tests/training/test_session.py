@@ -1,6 +1,7 @@
 import csv
 import dataclasses
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -257,15 +258,14 @@ def test_one_epoch_at_a_time_ends_bit_equal_to_all_at_once(tmp_path):
     assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO])
-def test_metrics_that_the_disk_refuses_for_a_while_cost_one_warning(
-    tmp_path, monkeypatch, caplog, number
-):
+def test_metrics_that_the_disk_refuses_for_a_while_cost_one_warning(tmp_path, monkeypatch, caplog):
     opened, looked = os.open, []
+    refused, reasons = [], itertools.cycle([errno.ENOSPC, errno.EROFS, errno.EIO])
 
     def refuse(path, *arguments, **options):
         if "metrics.csv" in str(path) or "tfevents" in str(path):
-            raise OSError(number, os.strerror(number))
+            refused.append(next(reasons))
+            raise OSError(refused[-1], os.strerror(refused[-1]))
         return opened(path, *arguments, **options)
 
     def stop_requested():
@@ -276,7 +276,8 @@ def test_metrics_that_the_disk_refuses_for_a_while_cost_one_warning(
     monkeypatch.setattr(session, "stop_requested", stop_requested)
     path = tmp_path / "run"
     train(path)
-    assert len([text for text in caplog.messages if os.strerror(number) in text]) == 1
+    assert len(refused) > 2
+    assert len([text for text in caplog.messages if "training goes on" in text]) == 1
     assert [row["epoch"] for row in rows_of(path)] == ["1", "2", "3"]
     accumulator = EventAccumulator(str(path))
     accumulator.Reload()

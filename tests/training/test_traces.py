@@ -31,7 +31,7 @@ def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negat
     (trace,) = reward_traces(trainer, played)
     assert (trace.name, trace.lowest, trace.highest) == ("music", -1.0, 0.0)
     assert trace.values.shape == played.reward.shape
-    (term,) = trainer.active_terms()
+    (term,) = trainer.terms
     batch = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(played))
     raw = term.reward(trainer.update.weights(), batch, {"swapped": tf.fill([3], True)})
     np.testing.assert_array_equal(trace.values, np.clip(20.0 * raw, 0.0, 1.0) - 1.0)

@@ -202,7 +202,8 @@ def mistyped(kind, generator):
 def test_the_nearest_name_is_right_for_nearly_all_one_edit_typos(kind):
     generator = random.Random(kind)
     right, wrong = 0, []
-    for _ in range(EXAMPLES // 4):
+    tries = EXAMPLES // (8 if kind == "choice" else 4)
+    for _ in range(tries):
         name, valid, line = mistyped(kind, generator)
         word = typo(name, generator)
         plain = {other.replace("_", "-") for other in valid}
@@ -216,7 +217,7 @@ def test_the_nearest_name_is_right_for_nearly_all_one_edit_typos(kind):
         else:
             wrong.append((name, word, text))
     assert right >= 0.95 * (right + len(wrong)), wrong
-    assert right > EXAMPLES // 8
+    assert right > tries / 2
 
 
 def test_refusing_loads_nothing_heavy(tmp_path):
