@@ -11,7 +11,7 @@ import tensorflow as tf
 from music_tf import recipes
 from music_tf.cli import VERBS
 from music_tf.config.parse import parse_train
-from music_tf.intrinsic.base import Mixing
+from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.types import Transition
 
 ROOT = Path(__file__).parents[1]
@@ -26,20 +26,18 @@ LINES = [
 ]
 
 
-def test_the_example_of_a_reward_pays_only_where_both_moved():
+def test_the_example_of_a_reward_pays_for_height():
     (source,) = [text for language, text in BLOCKS if language == "python"]
-    names = {"Mixing": Mixing, "tf": tf}
+    names = {"Mixing": Mixing, "RewardTerm": RewardTerm}
     exec(source, names)  # the example, as a reader would paste it
-    term = names["JointMotion"]()
+    term = names["Height"]()
     before = np.zeros([1, 4, 25], np.float32)
     after = before.copy()
-    after[0, 0, [0, 3]] = 0.002  # both
-    after[0, 1, 0] = 0.002  # the gripper alone
-    after[0, 2, 3] = 0.002  # the object alone
+    after[0, :, 5] = [0.40, 0.42, 0.47, 0.60]  # below the table, on it, and 5 and 18 cm above
     empty = Transition(*[None] * len(Transition._fields))
     batch = empty._replace(observation=before, next_observation=after)
     reward = term.mixing(term.reward({}, batch, term.feed(None, 1, 0)), tf.constant(1.0))
-    assert reward.numpy().tolist() == [[0.0, -1.0, -1.0, -1.0]]
+    np.testing.assert_allclose(reward, [[0.0, 0.0, 0.5, 1.0]], atol=1e-5)
     loss, metrics = term.loss({}, {})
     assert (float(loss), metrics) == (0.0, {})
 

@@ -1,7 +1,8 @@
 """What a reward term is, and how terms are mixed."""
 
+import abc
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -62,39 +63,40 @@ class Mixing(NamedTuple):
         return min(ends, default=0.0), max(ends, default=0.0)
 
 
-class RewardTerm(Protocol):
+class RewardTerm(abc.ABC):
     """A reward computed from transitions, with whatever it has to learn for that.
 
     A term holds no weights: it gets those of its networks with every call, and the gradient of
-    its loss is taken, reduced and applied together with everybody else's.
+    its loss is taken, reduced and applied together with everybody else's. One that learns nothing
+    has a name, a mixing and a reward.
     """
 
-    @property
-    def name(self) -> str:
-        """Prefix of its metrics, `reward/NAME_mean` and so on."""
+    name: str
+    """Prefix of its metrics, `reward/NAME_mean` and so on."""
+    mixing: Mixing
+    """How it enters the sum."""
+    networks: Sequence[Network] = ()
+    """What it learns; empty for a term that is only computed."""
 
-    @property
-    def mixing(self) -> Mixing:
-        """How it enters the sum."""
-
-    @property
-    def networks(self) -> Sequence[Network]:
-        """What it learns; empty for a term that is only computed."""
-
-    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples and draws what all updates of a cycle need, each [U, W, ...]."""
-
+    @abc.abstractmethod
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns the raw reward of each transition, shape [W, B], without gradient."""
 
+    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
+        """Samples and draws what all updates of a cycle need, each [U, W, ...]."""
+        return {}
+
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns one loss and the metrics of each worker, each [W]; zero where nothing learns."""
+        return tf.zeros([]), {}
 
     def steady_feed(self, workers: int) -> Feed:
         """Returns what `reward` needs where nothing may be left to chance, each [W]."""
+        return {}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns what the term's networks make of episodes that they never learned from."""
+        return {}
 
 
 def schedule_value(schedule: Schedule, epoch: float) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.schema import MusicConfig
-from music_tf.intrinsic.base import Feed, Mixing, Weights
+from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
@@ -16,7 +16,7 @@ from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array, Episodes, IntArray, Metrics, SplitSpec, Transition
 
 
-class Music:
+class Music(RewardTerm):
     r"""Rewards transitions in which the robot's state tells about its surroundings' state.
 
     A statistics network T is fitted to a lower bound on the mutual information between agent

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.schema import SkillConfig
-from music_tf.intrinsic.base import Feed, Mixing, Weights
+from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
@@ -17,7 +17,7 @@ from music_tf.replay.buffer import ReplayBuffer, all_transitions
 from music_tf.types import Array, Episodes, Metrics, Transition
 
 
-class Skill:
+class Skill(RewardTerm):
     r"""Rewards surrounding states y from which the active skill z can be told.
 
     .. math:: r = \log q_\phi(z | y(o_{t+1})) - \log p(z)
@@ -83,10 +83,6 @@ class Skill:
         likelihood = tf.reduce_mean(skill_log_likelihood(logits, feed["skill"]), axis=-1)
         accuracy = tf.reduce_mean(skill_hits(logits, feed["skill"]), axis=-1)
         return -likelihood, {"skill/log_likelihood": likelihood, "skill/accuracy": accuracy}
-
-    def steady_feed(self, workers: int) -> Feed:
-        """Needs nothing beside the transitions."""
-        return {}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns how well the discriminator names the skills of whole episodes."""

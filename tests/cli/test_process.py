@@ -1,3 +1,4 @@
+import contextlib
 import os
 import sys
 import tempfile
@@ -44,11 +45,9 @@ def test_chatter_of_the_import_is_shown_only_if_it_fails_and_needs_no_disk(
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    if broken:
-        with pytest.raises(ImportError, match="no such symbol"):
-            load_tensorflow()
-    else:
+    failing = pytest.raises(ImportError, match="no such symbol")
+    with monkeypatch.context() as inner, failing if broken else contextlib.nullcontext():
+        inner.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
         load_tensorflow()
     assert capfd.readouterr().err == ("chatter\n" if broken else "")
     sys.modules.pop("tensorflow", None)
