@@ -88,7 +88,7 @@ PICTURES = {
     "push_success.png": Picture(
         [
             f"{name}/*.csv"
-            for name in ("her_fast_push", "her_push", "sb3_ddpg_push", "sb3_sac_push")
+            for name in ("her_fast_push", "her_push_two_ranks", "sb3_ddpg_push", "sb3_sac_push")
         ],
         ["eval/success_rate"],
         "minutes",
