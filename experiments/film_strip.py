@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from music_tf.cli.exits import guarded, leave
-from music_tf.cli.process import available_cores, load_tensorflow, prepare_tensorflow
+from music_tf.cli.process import load_tensorflow, prepare_tensorflow
 from music_tf.cli.runs import find_run
 from music_tf.errors import EXIT_DONE
 
@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("--env-id", help="repeats module:Id of your own environment")
     given = parser.parse_args()
     run = find_run(given.run)
-    prepare_tensorflow(available_cores())
+    prepare_tensorflow()
     load_tensorflow()
     from music_tf.viewing.strip import film_strip  # noqa: PLC0415 - TensorFlow
 

@@ -4,6 +4,7 @@ Threads of TensorFlow are fixed once in a process, so that every measurement has
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -106,7 +107,8 @@ def main(name: str, out: Path, sizes: Sizes) -> None:
         from benchmarks import programs  # noqa: PLC0415
 
         programs.train_until_first_step(out)
-    prepare_tensorflow(THREADS.get(name, 1))
+    os.environ["OMP_NUM_THREADS"] = str(THREADS.get(name, 1))
+    prepare_tensorflow()
     found = MEASUREMENTS[name](sizes)
     from music_tf.launched import launched_rank  # noqa: PLC0415
 

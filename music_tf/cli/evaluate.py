@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from music_tf.cli.options import asks_for_help, one_word, typed_env_id, whole_number
-from music_tf.cli.process import available_cores, load_tensorflow, prepare_tensorflow
+from music_tf.cli.process import load_tensorflow, prepare_tensorflow
 from music_tf.cli.runs import find_run
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     env_id = typed_env_id(words, run)
     npz = _npz(words)
     minari = _minari(words)
-    prepare_tensorflow(available_cores())
+    prepare_tensorflow()
     load_tensorflow()
     from music_tf.training.inspection import evaluate_run  # noqa: PLC0415 - TensorFlow
 

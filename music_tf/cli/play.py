@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from music_tf.cli.options import asks_for_help, one_word, typed_env_id, whole_number
-from music_tf.cli.process import available_cores, load_tensorflow, prepare_tensorflow
+from music_tf.cli.process import load_tensorflow, prepare_tensorflow
 from music_tf.cli.runs import find_run
 from music_tf.config.names import suggestion
 from music_tf.config.tokens import Words, split
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     skill = _skill(words)
     out = _out(words, run)
     env_id = typed_env_id(words, run)
-    prepare_tensorflow(available_cores())
+    prepare_tensorflow()
     load_tensorflow()
     from music_tf.viewing.video import play  # noqa: PLC0415 - TensorFlow
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 _SET_PARENT_DEATH_SIGNAL = 1
 
 
-def prepare_tensorflow(threads: int) -> None:
-    """Chooses Keras's backend and the number of threads; hides GPUs unless the user chose some."""
+def prepare_tensorflow() -> None:
+    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
 

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     if launched_world_size() > 1:
         die_with_parent(signal.SIGKILL)  # MPI leaves a rank alone whose mpirun was killed
     command = parse_train(arguments)
-    prepare_tensorflow(threads_per_rank(command.config, launched_world_size()))
+    prepare_tensorflow()
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
     with _watching_the_start(command):

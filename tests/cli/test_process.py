@@ -23,14 +23,14 @@ def clean(monkeypatch):
 
 
 def test_gpus_are_hidden_and_threads_limited(clean):
-    prepare_tensorflow(3)
-    assert [os.environ[name] for name in SETTLED] == ["tensorflow", "2", "3", "-1"]
+    prepare_tensorflow()
+    assert [os.environ[name] for name in SETTLED] == ["tensorflow", "2", "1", "-1"]
 
 
 def test_what_the_user_chose_stays_except_the_backend(clean):
     for name in SETTLED:
         clean.setenv(name, "0")
-    prepare_tensorflow(3)
+    prepare_tensorflow()
     assert [os.environ[name] for name in SETTLED] == ["tensorflow", "0", "0", "0"]
 
 
