@@ -139,11 +139,12 @@ def _measures(trainer: Trainer, make: Callable[[int], Policy], episodes: int) ->
         trainer.played(starts, noisy_policy(make(0), generator, NOISE)) for generator in noise
     ]
     measures["control/end_spread_m"] = end_spread(_ends(trainer, repeats))
-    skills = trainer.config.skills
-    if skills > 1:
-        each = [trainer.played(starts, make(skill), skill) for skill in range(skills)]
+    skills = trainer.config.acting_skills
+    if len(skills) > 1:
+        each = [trainer.played(starts, make(skill), skill) for skill in skills]
+        chance = (len(skills) - 1) / (len(skills) * starts - 1)
         measures["control/skill_variance"] = variance_explained(_ends(trainer, each))
-        measures["control/skill_variance_chance"] = (skills - 1) / (skills * starts - 1)
+        measures["control/skill_variance_chance"] = chance
     return measures
 
 

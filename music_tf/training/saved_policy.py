@@ -53,6 +53,7 @@ class SavedPolicy:
         self.env_id = config.env_id
         self.epoch = epoch
         self.skills = config.skills
+        self._acting = config.acting_skills
         self._zero_goals = config.goals == "zero"
         observations, goals = (
             _normalizer(name, arrays, config) for name in ("observation", "goal")
@@ -79,7 +80,8 @@ class SavedPolicy:
                 trained on goals, `desired_goal`.
             goal: Shape [G] or [B, G]. None takes the goals of training: those in `observation`,
                 or zeros for a run that was trained without goals.
-            skill: Which of K skills, from 0 on, one for all or [B]. None where there is only one.
+            skill: Which of K skills, from 0 on, one for all or [B]. None where there is only one,
+                or one that the run pinned.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
@@ -126,9 +128,9 @@ class SavedPolicy:
         self, skill: int | Sequence[int] | npt.NDArray[np.integer] | None, given: Array
     ) -> Array:
         """Returns skills [B, K], one-hot."""
-        if skill is None and self.skills > 1:
+        if skill is None and len(self._acting) > 1:
             raise ValueError(f"skill: this run has {self.skills}, give one of 0..{self.skills - 1}")
-        chosen = np.asarray(0 if skill is None else skill)
+        chosen = np.asarray(self._acting[0] if skill is None else skill)
         if chosen.dtype.kind not in "iu" or chosen.shape not in {(), given.shape[:-1]}:
             raise ValueError(
                 f"skill: expected a whole number, or one for each observation "

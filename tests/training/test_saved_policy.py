@@ -92,6 +92,13 @@ def test_a_skill_is_chosen_for_all_or_for_each(tmp_path):
     np.testing.assert_array_equal(policy.act(batch, GOAL, 1)[0], both[1])
 
 
+def test_a_pinned_skill_needs_not_be_named(tmp_path):
+    saved(tmp_path, skills=3, pinned_skill=2)
+    policy = load_policy(tmp_path)
+    np.testing.assert_array_equal(policy.act(OBSERVATION, GOAL), policy.act(OBSERVATION, GOAL, 2))
+    assert np.abs(policy.act(OBSERVATION, GOAL) - policy.act(OBSERVATION, GOAL, 0)).max() > 1e-3
+
+
 @pytest.mark.parametrize(
     ("skill", "text"),
     [
