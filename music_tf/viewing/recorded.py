@@ -177,13 +177,9 @@ def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:
 
 
 def _films(directory: Path) -> tuple[Path, ...]:
-    """Returns the films and pictures of a run, without drafts and what lies elsewhere."""
+    """Returns the films and pictures of a run, without drafts."""
     found = sorted(directory.glob("[!.]*")) if directory.is_dir() else []
-    return tuple(
-        path
-        for path in found
-        if path.suffix.lower() in MEDIA_TYPES and path.is_file() and not path.is_symlink()
-    )
+    return tuple(path for path in found if path.suffix.lower() in MEDIA_TYPES and path.is_file())
 
 
 def _in_use(path: Path) -> bool:

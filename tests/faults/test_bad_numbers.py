@@ -56,6 +56,7 @@ def test_every_way_back_is_told_once(poisoned):
 def test_numbers_that_are_bad_from_the_start_end_the_run_on_all_ranks(poisoned):  # F15
     folder, _, ends = poisoned
     assert [end["always"][0] for end in ends] == [4, 4]
-    assert ends[0]["always"] == ends[1]["always"]
-    assert "non-finite" in ends[0]["always"][1]
+    for _, text in (end["always"] for end in ends):
+        assert "non-finite" in text
+        assert "train/critic_loss" in text
     assert rows_of(folder / "always") == []

