@@ -175,8 +175,11 @@ class Trainer:
 
     def heldout(self, played: Episodes) -> Metrics:
         """Returns what the networks of the active reward terms make of these episodes."""
+        learned = [term for term in self._active() if term.networks]
+        if not learned:
+            return {}
         weights = self.update.weights()
-        found = [term.heldout(weights, played) for term in self._active()]
+        found = [term.heldout(weights, played) for term in learned]
         return {name: value for metrics in found for name, value in metrics.items()}
 
     def policy(self) -> Policy:
