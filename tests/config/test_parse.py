@@ -73,7 +73,8 @@ def all_typos(name):
     ids=["recipes", "presets", "goals"],
 )
 def test_the_nearest_name_is_right_for_nearly_all_typos_of_short_lists(valid):
-    right, total = hits(valid, valid, all_typos)
+    apart = 1 + len(valid) // 4
+    right, total = hits(valid, valid, lambda name: list(all_typos(name))[::apart])
     assert total > 100
     assert right >= 0.95 * total
 
