@@ -9,8 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.arithmetic import UPDATES_PER_CYCLE
-from benchmarks.learning import configuration
+from benchmarks.learning import cycle_configuration
 from benchmarks.sizes import Sizes
 from music_tf import normalizer, rollout
 from music_tf.compiled import limit_threads
@@ -33,15 +32,7 @@ def measure(sizes: Sizes) -> dict[str, float]:
     """
     limit_threads(1)
     comm = Communicator()
-    config = configuration(
-        "ddpg_her",
-        sizes,
-        workers=comm.size,
-        threads=1,
-        updates=UPDATES_PER_CYCLE,
-        agent__critics=1,
-    )
-    trainer = Trainer(config, comm)
+    trainer = Trainer(cycle_configuration(sizes, comm.size), comm)
     for _ in range(sizes.warm_cycles):
         trainer._run_cycle()
     pairs = []

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.arithmetic import COMPARED_THREADS, DDPG_BATCH, DDPG_HIDDEN
+from benchmarks.arithmetic import (
+    COMPARED_THREADS,
+    DDPG_BATCH,
+    DDPG_HIDDEN,
+    UPDATES_PER_CYCLE,
+)
 from benchmarks.peak import MatrixPeak
 from benchmarks.sizes import Sizes
 from music_tf.compiled import compiled, limit_threads
@@ -43,6 +48,19 @@ def configuration(recipe: str, sizes: Sizes, **changes: object) -> Config:
     }
     nested = {name.replace("__", "."): value for name, value in changes.items()}
     return with_fields(resolve(recipe, env_id="FetchPush-v4"), {**fixed, **nested})
+
+
+def cycle_configuration(sizes: Sizes, ranks: int, **changes: object) -> Config:
+    """Returns DDPG with hindsight and one critic, one worker a rank, for timed training cycles."""
+    return configuration(
+        "ddpg_her",
+        sizes,
+        workers=ranks,
+        threads=1,
+        updates=UPDATES_PER_CYCLE,
+        agent__critics=1,
+        **changes,
+    )
 
 
 def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:

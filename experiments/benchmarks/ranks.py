@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.arithmetic import UPDATES_PER_CYCLE
-from benchmarks.learning import configuration
+from benchmarks.learning import cycle_configuration
 from benchmarks.sizes import Sizes
 from music_tf.compiled import limit_threads
 from music_tf.distributed import Communicator
@@ -102,16 +101,8 @@ def measure(sizes: Sizes) -> dict[str, float]:
     """
     limit_threads(1)
     comm = TimedCommunicator()
-    config = configuration(
-        "ddpg_her",
-        sizes,
-        workers=comm.size,
-        threads=1,
-        updates=UPDATES_PER_CYCLE,
-        cycles=sizes.warm_cycles + sizes.cycles,
-        evaluation__every=10**6,
-        agent__critics=1,
-    )
+    cycles = sizes.warm_cycles + sizes.cycles
+    config = cycle_configuration(sizes, comm.size, cycles=cycles, evaluation__every=10**6)
     trainer = Trainer(config, comm)
     marks: list[tuple[float, float]] = []
 
