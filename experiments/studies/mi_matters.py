@@ -1,7 +1,7 @@
 """Does what the statistics network learns matter, or would any reward for joint motion do?
 
 The same learner for the same steps under three rewards: mutual information as it is learned, under
-a network left at its random start, and a hand-made one for moving together. About 95 minutes
+a network left at its random start, and a hand-made one for moving together. About 100 minutes
 on two cores.
 """
 
@@ -10,8 +10,8 @@ from studying.plan import Condition, Study, Task
 STUDY = Study(
     question="Does the learned mutual information matter?",
     tasks=(
-        Task(env_id="FetchPush-v4", seeds=range(5), epochs=28),
-        Task(env_id="FetchPickAndPlace-v4", seeds=range(3), epochs=28),
+        Task(env_id="FetchPush-v4", seeds=range(5), epochs=20),
+        Task(env_id="FetchPickAndPlace-v4", seeds=range(3), epochs=20),
     ),
     conditions=(
         Condition(name="music", recipe="ddpg_music"),

@@ -2,7 +2,8 @@
 
 `ddpg_her` alone for all epochs, against some epochs of MUSIC and the others with hindsight: on from
 the policy of MUSIC, with its reward added, or with its priorities in replay. The epochs of a
-condition and of what it starts from add up to those of `ddpg_her`.
+condition and of what it starts from add up to those of `ddpg_her`. The critic of MUSIC knows rewards
+in [0, 1], that of the task costs in [-1, 0]: one condition leaves it behind.
 """
 
 from studying.plan import Condition, Study, Task
@@ -25,6 +26,13 @@ STUDY = Study(
                 ("added_reward", "ddpg_music_reward_her"),
                 ("prioritized", "ddpg_music_prioritized_her"),
             )
+        ),
+        Condition(
+            name="finetuned_actor",
+            recipe="ddpg_music_finetune_her",
+            epochs=AFTER,
+            start_from="music",
+            parts="actor,normalizer",
         ),
     ),
 )

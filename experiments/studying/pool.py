@@ -13,6 +13,7 @@ from typing import NamedTuple
 from music_tf.cli.process import death_follower
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, MusicError
 from music_tf.training.run_directory import SUMMARY_NAME
+from music_tf.training.run_lock import refuse_if_in_use
 from music_tf.training.state_folder import labels
 from studying import record
 from studying.plan import Run
@@ -93,7 +94,7 @@ class Pool:
         Raises:
             EnvironmentFault: Notes or logs cannot be written; what goes on saves and stops.
         """
-        asked: set[str] = set()
+        asked: dict[str, float] = {}
         try:
             while True:
                 self._collect()
@@ -124,10 +125,20 @@ class Pool:
             if above in (FAILED, BLOCKED, STOPPED):
                 self.states[run.name] = BLOCKED
             elif above == DONE:
-                self._start(run)
+                try:
+                    self._start(run)
+                except MusicError as fault:
+                    self.faults[run.name] = str(fault).splitlines()
+                    self.states[run.name] = FAILED
 
     def _start(self, run: Run) -> None:
+        """Starts or resumes a run.
+
+        Raises:
+            UsageError: A job is still at work in its directory.
+        """
         run.directory.parent.mkdir(parents=True, exist_ok=True)
+        refuse_if_in_use(run.directory)
         if not _has_checkpoint(run):
             shutil.rmtree(run.directory, ignore_errors=True)
             record.forget(run)
@@ -157,7 +168,7 @@ class Pool:
             self.states[run.name] = self._outcome(run, code)
 
     def _outcome(self, run: Run, code: int) -> str:
-        if code in (EXIT_STOPPED, -signal.SIGUSR1):  # the signal itself before it has handlers
+        if code == EXIT_STOPPED:
             return STOPPED
         if code != EXIT_DONE:
             ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
@@ -171,12 +182,13 @@ class Pool:
             return FAILED
         return DONE
 
-    def _ask_children(self, asked: set[str]) -> None:
-        """Asks each child once, when it has had the time to install its handlers."""
+    def _ask_children(self, asked: dict[str, float]) -> None:
+        """Asks each child, again and again: it is deaf until it has installed its handlers."""
+        now = time.monotonic()
         for name, child in self._children.items():
-            if name not in asked and time.monotonic() - child.started > _READY_SECONDS:
+            if now - asked.get(name, child.started) > _READY_SECONDS:
                 child.process.send_signal(signal.SIGUSR1)
-                asked.add(name)
+                asked[name] = now
 
     def _end_children(self) -> None:
         for name, child in self._children.items():

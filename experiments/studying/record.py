@@ -88,7 +88,8 @@ def store(run: Run, results: Path) -> Path:
     """Writes the result of a run that has ended, and returns the file.
 
     Raises:
-        MusicError: The run left no summary, or the file cannot be written.
+        MusicError: The run left no summary, it went further than the study says, or the file
+            cannot be written.
     """
     directory = run.directory
     path = result_file(run, results)
@@ -98,6 +99,11 @@ def store(run: Run, results: Path) -> Path:
         versions = json.loads((directory / "config.json").read_bytes())["versions"]
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
+    if summary.get("epochs", 0) > run.epochs:
+        raise EnvironmentFault(
+            f"{directory}: was trained for {summary['epochs']} epochs, the study has {run.epochs}\n"
+            "remove the directory to train it anew"
+        )
     comments = header(run.command, _made_with(run, versions), _details(run, summary, results))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,8 @@ from music_tf.errors import EXIT_DONE, UsageError
 USAGE = """\
 usage: music-tf plot RUN... [--metric NAME...] [--axis steps] [--out curves.png] [--each]
 
-Draws learning curves. Runs of one recipe on one environment share a line: the interquartile mean
-over their seeds with a 95 % bootstrap band, and each seed faintly behind. RUN is a run directory
+Draws learning curves. Runs that differ in their seed alone share a line: the interquartile mean
+over the seeds with a 95 % bootstrap band, and each seed faintly behind. RUN is a run directory
 (also of a run still going), latest, or a copy of a metrics.csv; copies in one folder share a line,
 and CONDITION_seedN.csv a line for each condition.
 
@@ -42,7 +42,13 @@ def main(arguments: list[str]) -> int:
             "RUN: expected one or more runs, got none\nfor example: music-tf plot latest"
         )
     paths = [_source(text) for text in words.positional]
-    from music_tf.viewing.curves import AXES, FORMATS, draw_curves, load  # noqa: PLC0415 - numpy
+    from music_tf.viewing.curves import (  # noqa: PLC0415 - numpy
+        AXES,
+        FORMATS,
+        by_settings,
+        draw_curves,
+        load,
+    )
 
     axis = _one_of(words, "axis", "steps", tuple(AXES))
     out = Path(words.options.get("out", ("curves.png",))[0])
@@ -51,7 +57,7 @@ def main(arguments: list[str]) -> int:
             f"--out: expected a file that ends in {', '.join(FORMATS)}, got {str(out)[:200]!r}"
             + suggestion(out.suffix, FORMATS)
         )
-    runs = [load(path) for path in paths]
+    runs = by_settings([load(path) for path in paths])
     draw_curves(runs, words.options.get("metric", ()), axis, out, "each" in words.options)
     sys.stdout.write(f"{out}\n")
     return EXIT_DONE

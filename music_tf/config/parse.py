@@ -98,7 +98,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         run_dir=run_dir,
         resume=resume,
         arguments=arguments,
-        start=_start(words, recipe, preset, config),
+        start=_start(words, recipe, preset, config, stored),
         notice=stored.notice if stored else "",
     )
 
@@ -159,11 +159,17 @@ def _preset(words: Words, stored: StoredRun | None) -> str:
     return preset
 
 
-def _start(words: Words, recipe: str, preset: str, config: Config) -> Start | None:
+def _start(
+    words: Words, recipe: str, preset: str, config: Config, stored: StoredRun | None
+) -> Start | None:
     """Returns what a new run starts from; a run to resume has taken it over already."""
-    if "resume" in words.options:
-        if {"init_from", "parts"} & set(words.options):
-            raise UsageError("--resume: the run has taken over its parts, leave out --init-from")
+    if stored:
+        began = split(stored.arguments, _value_counts()).options
+        for name in ("init_from", "parts"):
+            if words.options.get(name, began.get(name)) != began.get(name):
+                raise UsageError(
+                    "--resume: the run has taken over its parts, leave out --init-from and --parts"
+                )
         return None
     source = recipes.source(recipe, preset)
     start = asked_start(words, source)

@@ -19,6 +19,7 @@ from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import GoalsAndSkills, Policy, padded, perturbation, play
 from music_tf.training.assembly import build_learner, build_terms, discount, split_of
 from music_tf.training.behaviour import summarize, support_lost_at, visited_cells
+from music_tf.training.epoch_log import EpochLog, over_ranks
 from music_tf.training.evaluation import evaluate, evaluation_conditions
 from music_tf.training.policy import learned_policy
 from music_tf.training.restored import check_rows, sizes_of, take_over
@@ -38,19 +39,6 @@ class Counters:
     env_steps: int = 0
     updates: int = 0
     elapsed_s: float = 0.0
-
-
-@dataclasses.dataclass
-class EpochLog:
-    """What an epoch has shown so far, over all ranks; saved when it is interrupted."""
-
-    cycles: int = 0
-    totals: list[Metrics] = dataclasses.field(default_factory=list)
-    cells: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    succeeded: int = 0
-    tried: int = 0
-    env_steps: int = 0
-    seconds: float = 0.0
 
 
 @dataclasses.dataclass
@@ -128,7 +116,7 @@ class Trainer:
             if self._comm.any(on_cycle(self.log.cycles)) and self.log.cycles < self.config.cycles:
                 return None
         self.counters.epoch += 1
-        metrics = self._throughput() | self._averages()
+        metrics = self._throughput() | self.log.averages() | self._seen()
         self.log = EpochLog()
         if self.counters.epoch % self.config.evaluation.every == 0:
             start = time.monotonic()
@@ -292,7 +280,7 @@ class Trainer:
         """Collects episodes, learns from replay, and notes what all ranks saw."""
         episodes = self._collect()
         cells = visited_cells(episodes.observation, episodes.length, self.envs.info)
-        learned = self._reduce(self._learn()) if self.config.updates else {}
+        learned = over_ranks(self._learn(), self._comm) if self.config.updates else {}
         counts = np.array([episodes.success.sum(), len(episodes.success), episodes.length.sum()])
         succeeded, tried, steps = map(int, self._comm.sum_in_place(counts))
         self.counters.cycle += 1
@@ -390,29 +378,9 @@ class Trainer:
         }
         return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32))
 
-    def _reduce(self, metrics: Metrics) -> Metrics:
-        """Adds up the shares of all ranks; of extremes it takes the furthest."""
-        names = list(metrics)
-        own = np.array([metrics[name] for name in names])
-        lowest = np.array([name.endswith("_min") for name in names])
-        highest = np.array([name.endswith("_max") for name in names])
-        ends = self._comm.max_in_place(np.where(lowest, -own, own))
-        sums = self._comm.sum_in_place(own)
-        values = np.where(lowest, -ends, np.where(highest, ends, sums))
-        return dict(zip(names, map(float, values), strict=True))
-
-    def _averages(self) -> Metrics:
-        """Returns the means over the cycles of an epoch, extremes apart."""
-        totals = [cycle for cycle in self.log.totals if cycle]
+    def _seen(self) -> Metrics:
+        """Returns what the rollouts of the epoch came to."""
         metrics: Metrics = {}
-        for name in totals[0] if totals else ():
-            column = [cycle[name] for cycle in totals]
-            pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
-            metrics[name] = float(pick(column))
-        for square in [name for name in metrics if name.endswith("_square")]:
-            name = square.removesuffix("_square")
-            variance = metrics.pop(square) - metrics[f"{name}_mean"] ** 2
-            metrics[f"{name}_std"] = float(np.sqrt(max(0.0, variance)))
         if self.config.goals == "environment":
             metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
         if self.envs.info.support is not None:

@@ -8,12 +8,15 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from music_tf.config.fields import fields_of, show_value
 from music_tf.config.names import suggestion
-from music_tf.config.stored import read_run, stored_env_id
+from music_tf.config.schema import Config
+from music_tf.config.stored import MAY_CHANGE_ON_RESUME, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import CSV_NAME, METRICS
 from music_tf.training.paths import COLOURS
@@ -46,6 +49,8 @@ class Run(NamedTuple):
     """Runs of one group differ in their seed only and share a line."""
     columns: Mapping[str, Numbers]
     """Metrics by name, a value an epoch; nan where there is none."""
+    settings: Mapping[str, str] = MappingProxyType({})
+    """What `settings_of` returns; empty where only the metrics are known."""
 
 
 class Curve(NamedTuple):
@@ -150,7 +155,34 @@ def load(path: Path) -> Run:
         return Run(path.stem, group_and_seed(path)[0], {**result.columns, **counted})
     stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
     group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
-    return Run(f"{group}, {path.name}", group, read_result(path / CSV_NAME).columns)
+    columns = read_result(path / CSV_NAME).columns
+    return Run(f"{group}, {path.name}", group, columns, settings_of(stored.config))
+
+
+def settings_of(config: Config) -> dict[str, str]:
+    """Returns what runs that share a line agree in: all but the seed and what may change."""
+    return {
+        field.name: show_value(field.value)
+        for field in fields_of(config)
+        if field.name not in ("seed", *MAY_CHANGE_ON_RESUME)
+    }
+
+
+def by_settings(runs: Sequence[Run]) -> list[Run]:
+    """Returns the runs grouped so that only runs of equal settings share a line.
+
+    A group is named by the settings in which it differs from others of its recipe and environment.
+    """
+    grouped = []
+    for run in runs:
+        alike = [peer.settings for peer in runs if peer.group == run.group]
+        differing = [
+            f"{name} {value}"
+            for name, value in run.settings.items()
+            if any(other.get(name) != value for other in alike)
+        ]
+        grouped.append(run._replace(group=", ".join([run.group, *differing])))
+    return grouped
 
 
 def choose_metrics(runs: Sequence[Run], metrics: Sequence[str]) -> list[str]:

@@ -1,17 +1,16 @@
 """What a run directory tells about its run, read without touching it or loading TensorFlow."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from music_tf import recipes
-from music_tf.config.fields import Field, fields_of, show_value
+from music_tf.config.fields import Field, fields_of
 from music_tf.config.stored import (
     FILE_NAME,
-    MAY_CHANGE_ON_RESUME,
     StoredRun,
     read_run,
     stored_env_id,
@@ -21,7 +20,7 @@ from music_tf.training.metrics import CSV_NAME, PATHS_TAG
 from music_tf.training.results import read_result
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.training.run_lock import refuse_if_in_use
-from music_tf.viewing.curves import Run
+from music_tf.viewing.curves import Run, settings_of
 from music_tf.viewing.events import read_pictures
 
 MEDIA_TYPES = {
@@ -55,8 +54,7 @@ class Recorded(NamedTuple):
     @property
     def label(self) -> str:
         """What run this is, in a few words."""
-        config = self.stored.config
-        return f"{self.stored.recipe} on {config.env_id}, seed {config.seed}"
+        return self.curves.name
 
     @property
     def state(self) -> str:
@@ -114,46 +112,20 @@ def read_recorded(path: Path) -> Recorded:
         columns = read_result(path / CSV_NAME).columns if (path / CSV_NAME).exists() else {}
     except UsageError as error:
         notes.append(str(error))
-    environment = stored.config.env_id.rpartition("/")[2]
+    config = stored.config
+    name = f"{stored.recipe} on {config.env_id}, seed {config.seed}"
+    group = f"{stored.recipe}, {config.env_id.rpartition('/')[2]}"
     return Recorded(
         path,
         stored,
         _read_json(path / FILE_NAME, notes),
         _read_json(path / SUMMARY_NAME, notes),
         _read_json(path / EVALUATION_NAME, notes),
-        Run(path.name, f"{stored.recipe}, {environment}", columns),
+        Run(name, group, columns, settings_of(config)),
         _films(path / "videos"),
         _in_use(path),
         tuple(notes),
     )
-
-
-def by_settings(runs: Sequence[Recorded]) -> list[Run]:
-    """Returns the curves of runs, grouped so that only runs of equal settings share a line.
-
-    Seeds may differ, and what `--resume` may change; a group is named by the settings in which it
-    differs from others of its recipe and environment.
-    """
-    ignored = ("seed", *MAY_CHANGE_ON_RESUME)
-    settings = [
-        {field.name: show_value(field.value) for field in fields_of(run.stored.config)}
-        for run in runs
-    ]
-    grouped = []
-    for run, own in zip(runs, settings, strict=True):
-        alike = [
-            other
-            for peer, other in zip(runs, settings, strict=True)
-            if peer.curves.group == run.curves.group
-        ]
-        differing = [
-            f"{name} {value}"
-            for name, value in own.items()
-            if name not in ignored and any(other[name] != value for other in alike)
-        ]
-        group = ", ".join([run.curves.group, *differing])
-        grouped.append(run.curves._replace(name=run.label, group=group))
-    return grouped
 
 
 def _mappings(items: Iterable[tuple[Any, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -14,9 +14,9 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import replace_file
 from music_tf.training.metrics import METRICS
 from music_tf.training.paths import COLOURS
-from music_tf.viewing.curves import LEADING, Run, curves_svg, in_groups
+from music_tf.viewing.curves import LEADING, Run, by_settings, curves_svg, in_groups
 from music_tf.viewing.page import Html, bars, data_uri, document, folded, join, number, table, tag
-from music_tf.viewing.recorded import MEDIA_TYPES, Recorded, by_settings, read_recorded
+from music_tf.viewing.recorded import MEDIA_TYPES, Recorded, read_recorded
 
 FORMATS = (".html", ".htm")
 MOST_FILM_BYTES = 24_000_000
@@ -73,7 +73,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
         tag(
             "main",
             _overview(runs) if len(runs) > 1 else "",
-            _curves(by_settings(runs)),
+            _curves(by_settings([run.curves for run in runs])),
             *(
                 _run(run, films, f"run-{index}", len(runs))
                 for index, run in enumerate(runs, start=1)

@@ -65,16 +65,20 @@ def test_what_does_not_say_what_to_take_from_where_is_refused(options, part):
     assert len(text.splitlines()) <= 10
 
 
-def test_a_resumed_run_needs_no_source_and_takes_none(tmp_path):
+def test_a_resumed_run_needs_no_source_and_takes_no_other(tmp_path):
     config = recipes.resolve("ddpg_music_finetune")
     record = {"run": "/somewhere", "checkpoint": "epoch_000003", "sha256": "0", "parts": ["actor"]}
-    run = StoredRun("ddpg_music_finetune", "laptop", (), config, record)
+    began = ("ddpg_music_finetune", "--init-from", "/somewhere")
+    run = StoredRun("ddpg_music_finetune", "laptop", began, config, record)
     (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
     assert read_run(tmp_path) == run
     command = parse_train(["--run-dir", str(tmp_path), "--resume"])
     assert (command.start, command.config) == (None, config)
-    text = refusal("--run-dir", str(tmp_path), "--resume", "--init-from", "latest")
-    assert "leave out --init-from" in text
+    again = parse_train([*began, "--run-dir", str(tmp_path), "--resume"])
+    assert (again.start, again.config) == (None, config)
+    for other in (["--init-from", "latest"], ["--parts", "actor"]):
+        text = refusal("--run-dir", str(tmp_path), "--resume", *other)
+        assert "leave out --init-from" in text
 
 
 @pytest.mark.parametrize("value", ['"text"', "3", "[]"])

@@ -178,8 +178,8 @@ def _campaign(name: str, given: argparse.Namespace) -> bool:
     survived = sum(trial.survived for trial in trials)
     sys.stdout.write(
         f"{name}: {survived} of {len(trials)} survived, ended after at most "
-        f"{max(trial.end_s for trial in trials):.1f} s, at most "
-        f"{max(trial.epochs_lost for trial in trials)} epochs lost\n"
+        f"{max((trial.end_s for trial in trials), default=0.0):.1f} s, at most "
+        f"{max((trial.epochs_lost for trial in trials), default=0)} epochs lost\n"
     )
     for trial in trials:
         if not trial.survived or name in ("F20", "F22"):

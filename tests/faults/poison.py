@@ -16,14 +16,13 @@ import numpy as np
 
 from music_tf.agents.ddpg import Ddpg
 from music_tf.config.parse import TrainCommand
-from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
 from music_tf.errors import MusicError
 from music_tf.intrinsic.music import Music
 from music_tf.normalizer import Normalizer
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.training import session
-from music_tf.training.run_directory import open_run
+from tests.training.sessions import run_session
 from tests.training.small import MUSIC
 
 RANK = 1
@@ -98,14 +97,10 @@ def train(path, comm):
         resume=False,
         arguments=("ddpg_music",),
     )
-    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config)
-    directory = open_run(path, run_to_json(stored), command.resume, comm)
     try:
-        session.Session(command, comm, directory).run()
+        run_session(command, comm=comm)
     except MusicError as fault:
         return fault.exit_code, str(fault)
-    finally:
-        directory.close()
     return 0, ""
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from music_tf.config.schema import ReplayConfig
 from music_tf.replay.buffer import Shard
+from music_tf.training.epoch_log import EpochLog
 from music_tf.training.restored import check_rows, sizes_of, success_rate, take_over
-from music_tf.training.trainer import Counters, EpochLog
+from music_tf.training.trainer import Counters
 from tests.replay.episodes import SPEC, STEPS, make_episodes
 
 CAPACITY = 6

@@ -11,7 +11,6 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from music_tf.config.parse import TrainCommand
-from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
@@ -19,9 +18,9 @@ from music_tf.training import checkpoint, session
 from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.inspection import try_heritage
 from music_tf.training.metrics import PATHS_TAG
-from music_tf.training.run_directory import open_run
 from music_tf.training.weights import load_weights
 from music_tf.viewing.events import read_pictures
+from tests.training.sessions import run_session
 from tests.training.small import EVERYTHING, HER, MUSIC
 
 TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
@@ -59,14 +58,7 @@ def train(path, config=HER_RUN, resume=False, heritage=None):
         resume=resume,
         arguments=("ddpg_her", "--epochs", str(config.epochs)),
     )
-    record = heritage.record if heritage else None
-    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config, record)
-    comm = Communicator()
-    directory = open_run(path, run_to_json(stored), resume, comm)
-    try:
-        session.Session(command, comm, directory, heritage).run()
-    finally:
-        directory.close()
+    run_session(command, heritage)
 
 
 def rows_of(path):

@@ -8,12 +8,10 @@ import pytest
 from music_tf import recipes
 from music_tf.cli.runs import find_source
 from music_tf.config.parse import parse_train
-from music_tf.config.stored import StoredRun, run_to_json
-from music_tf.distributed import Communicator
 from music_tf.training import session
 from music_tf.training.inspection import try_heritage
-from music_tf.training.run_directory import open_run
 from music_tf.training.weights import load_weights
+from tests.training.sessions import run_session
 
 WORDS = """
 --env-id music_tf/PointPush-v0 --epochs 1 --cycles 2 --updates 3 --workers 2 --rollouts 2
@@ -33,14 +31,7 @@ def train(path, recipe, *words):
         heritage = try_heritage(
             command.config, find_source(command.start.path), command.start.parts
         )
-    record = heritage.record if heritage else None
-    stored = StoredRun(recipe, command.preset, command.arguments, command.config, record)
-    comm = Communicator()
-    directory = open_run(path, run_to_json(stored), False, comm)
-    try:
-        session.Session(command, comm, directory, heritage).run()
-    finally:
-        directory.close()
+    run_session(command, heritage)
     return load_weights(path / "checkpoints")[0]
 
 

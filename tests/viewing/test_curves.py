@@ -104,11 +104,30 @@ def test_a_picture_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
         curves.draw_curves([run], [], "steps", tmp_path / "file" / "curves.png")
 
 
-def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
-    command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", "--seed", "3"])
+def run_directory(path, *words):
+    command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", *words])
     stored = StoredRun("ddpg_her", "laptop", command.arguments, command.config)
-    path = write(tmp_path / "seed3-x" / "metrics.csv", ["1,1000,60,0.25,1"]).parent
+    write(path / "metrics.csv", ["1,1000,60,0.25,1"])
     (path / "config.json").write_text(json.dumps(run_to_json(stored)))
-    run = curves.load(path)
+    return path
+
+
+def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
+    run = curves.load(run_directory(tmp_path / "seed3-x", "--seed", "3"))
     assert (run.group, run.name) == ("ddpg_her, PointPush-v0", "ddpg_her, PointPush-v0, seed3-x")
     assert run.columns["eval/success_rate"].tolist() == [0.25]
+
+
+def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):
+    plain = [
+        run_directory(tmp_path / f"{n}", "--seed", str(n), "--epochs", f"{n + 5}") for n in (0, 1)
+    ]
+    other = run_directory(tmp_path / "other", "--agent.gamma", "0.9")
+    copy = write(tmp_path / "copies" / "seed0.csv", ["1,1000,60,0.25,1"])
+    runs = curves.by_settings([curves.load(path) for path in (*plain, other, copy)])
+    first, second, third, last = (run.group for run in runs)
+    assert first == second == "ddpg_her, PointPush-v0, agent.gamma 0.95"
+    assert third == "ddpg_her, PointPush-v0, agent.gamma 0.9"
+    assert last == "copies"
+    alone = curves.by_settings([curves.load(path) for path in plain])
+    assert {run.group for run in alone} == {"ddpg_her, PointPush-v0"}

@@ -17,7 +17,6 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import PATHS_TAG, MetricsWriter
 from music_tf.training.run_lock import RunLock
 from music_tf.viewing import report
-from music_tf.viewing.recorded import by_settings, read_recorded
 from music_tf.viewing.report import write_report
 
 ENV_ID = "music_tf/PointPush-v0"
@@ -218,17 +217,6 @@ def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
     ]
     assert page.count('id="run-') == 4
     assert outline.texts.count("random on music_tf/PointPush-v0") == 1
-
-
-def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):
-    plain = [make_run(tmp_path / f"{n}", "--seed", str(n), "--epochs", f"{n + 5}") for n in (0, 1)]
-    other = make_run(tmp_path / "other", "--music.gain", "42")
-    runs = by_settings([read_recorded(path) for path in (*plain, other)])
-    first, second, third = (run.group for run in runs)
-    assert first == second != third
-    assert third == "ddpg_music, PointPush-v0, music.gain 42"
-    alone = by_settings([read_recorded(path) for path in plain])
-    assert {run.group for run in alone} == {"ddpg_music, PointPush-v0"}
 
 
 @pytest.mark.parametrize("words", [["RUN", "FOLDER"], [], ["RUN", "--out", "page.htlm"]])
