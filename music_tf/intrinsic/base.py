@@ -33,7 +33,9 @@ class Mixing(NamedTuple):
         return weight * (scaled + self.shift)
 
     def retired(self, epoch: float) -> bool:
-        """Whether the weight is zero from this epoch on: such a term need not be computed."""
+        """Whether the term pays nothing from this epoch on: it need not be computed."""
+        if self.scale == 0.0:
+            return True
         later = (value for point, value in self.weight if point >= epoch)
         return schedule_value(self.weight, epoch) == 0.0 and not any(later)
 
@@ -55,12 +57,11 @@ class Mixing(NamedTuple):
             return 0.0, 0.0
         weights = [value for _, value in self.weight]
         ends = [
-            weight * (clip + self.shift)
+            weight * (clip + self.shift) if weight else 0.0
             for weight in (min(weights), max(weights))
             for clip in self.clip
-            if weight != 0.0
         ]
-        return min(ends, default=0.0), max(ends, default=0.0)
+        return min(ends), max(ends)
 
 
 class RewardTerm(abc.ABC):

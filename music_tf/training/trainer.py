@@ -166,6 +166,8 @@ class Trainer:
         learned = [term for term in self._active() if term.networks]
         if not learned:
             return {}
+        if self.config.lost_object == "absorb":
+            played = _cut_where_lost(played, self.envs)  # what the networks are trained on
         weights = self.update.weights()
         found = [term.heldout(weights, played) for term in learned]
         return {name: value for metrics in found for name, value in metrics.items()}

@@ -38,6 +38,8 @@ def test_bounds_are_the_least_and_the_most_that_a_term_can_pay_at_any_time():
     # a negative weight turns the ends round: -2 * (-1, 0) = (2, 0), 1 * (-1, 0)
     assert MUSIC._replace(weight=((0.0, 1.0), (9.0, -2.0))).bounds == (-1.0, 2.0)
     assert Mixing(1.0, (-math.inf, 0.0), 0.0, ((0.0, 1.0),)).bounds == (-math.inf, 0.0)
+    # costs of 1 to 2, and nothing at all before epoch 5
+    assert Mixing(1.0, (-1.0, 0.0), -1.0, ((5.0, 0.0), (8.0, 1.0))).bounds == (-2.0, 0.0)
 
 
 def test_a_term_that_never_weighs_anything_is_bounded_by_zero():
@@ -115,3 +117,4 @@ def test_the_task_reward_is_the_replayed_one():
 )
 def test_a_term_retires_when_its_weight_is_zero_for_good(weight, epoch, retired):
     assert MUSIC._replace(weight=weight).retired(epoch) is retired
+    assert MUSIC._replace(weight=weight, scale=0.0).retired(epoch)
