@@ -2,8 +2,8 @@
 
 Mean rewards are made alike, so that only their shape differs. `random` pays nothing in half of the
 minibatches and gets twice the weight of `swap`; `all_pairs` sees half as much to second order and
-gets twice its gain. On normalised inputs the scale of the bound is not known beforehand; of its gains the one
-counts whose `reward/music_mean` comes nearest to that of `swap`.
+gets twice its gain. On normalised inputs the scale of the bound is not known beforehand; of its
+gains the one counts whose `reward/music_mean` comes nearest to that of `swap`.
 """
 
 from studying.plan import Condition, Study, Task
@@ -20,7 +20,11 @@ STUDY = Study(
     tasks=(Task(env_id="FetchPush-v4", seeds=range(3), epochs=28),),
     conditions=(
         Condition(name="swap", recipe="ddpg_music", arguments=_pairs("swap", GAIN)),
-        Condition(name="random", recipe="ddpg_music", arguments=_pairs("random", GAIN, "--music.weight 0 2")),
+        Condition(
+            name="random",
+            recipe="ddpg_music",
+            arguments=_pairs("random", GAIN, "--music.weight 0 2"),
+        ),
         Condition(name="all_pairs", recipe="ddpg_music", arguments=_pairs("all_pairs", 2 * GAIN)),
         *(
             Condition(

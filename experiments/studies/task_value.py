@@ -2,8 +2,8 @@
 
 `ddpg_her` alone for all epochs, against some epochs of MUSIC and the others with hindsight: on from
 the policy of MUSIC, with its reward added, or with its priorities in replay. The epochs of a
-condition and of what it starts from add up to those of `ddpg_her`. The critic of MUSIC knows rewards
-in [0, 1], that of the task costs in [-1, 0]: one condition leaves it behind.
+condition and of what it starts from add up to those of `ddpg_her`. The critic of MUSIC knows
+rewards in [0, 1], that of the task costs in [-1, 0]: one condition leaves it behind.
 """
 
 from studying.plan import Condition, Study, Task

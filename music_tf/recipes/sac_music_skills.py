@@ -1,8 +1,8 @@
 """Unsupervised MUSIC with five skills: a random constant input beside what `sac_music` sees.
 
 Nothing rewards the skills for being different. The release (arXiv:2103.08107) has this recipe so
-that skill discrimination can start from its weights: an agent with skills has larger inputs. See
-`sac_music_diayn` for both in one run.
+that skill discrimination can start from its weights, as `sac_music_diayn` does: an agent with
+skills has larger inputs.
 """
 
 import dataclasses
