@@ -71,7 +71,7 @@ def check_minari(dataset_id: str) -> None:
 
     Raises:
         UsageError: That dataset exists.
-        EnvironmentFault: Minari is not installed.
+        EnvironmentFault: Minari is not installed, or h5py, which it needs to write.
     """
     if dataset_id in _minari().list_local_datasets():
         raise UsageError(
@@ -112,7 +112,7 @@ def export_minari(
                 algorithm_name=about["recipe"],
                 description=f"music_tf evaluation episodes: {json.dumps(dict(about))}",
             )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: the dataset, or a part of one, is there
         raise EnvironmentFault(f"--minari: {dataset_id} cannot be written ({error})") from error
     finally:
         environment.close()
@@ -120,10 +120,12 @@ def export_minari(
 
 def _minari() -> Any:
     try:
+        importlib.import_module("h5py")  # Minari itself looks for it only when it writes
         return importlib.import_module("minari")
     except ImportError as error:
         raise EnvironmentFault(
-            f"--minari: Minari cannot be imported ({error})\ncure: pip install 'minari[hdf5]'"
+            f"--minari: Minari with h5py cannot be imported ({error})\n"
+            "cure: pip install 'minari[hdf5]'"
         ) from error
 
 

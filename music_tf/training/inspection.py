@@ -128,7 +128,7 @@ def evaluate_run(
     Raises:
         UsageError: The run cannot be loaded, or the dataset exists.
         EnvironmentFault: A checkpoint or the environment is broken, nothing can be written, or
-            Minari is not installed.
+            Minari or h5py is not installed.
         NumbersFault: The policy gives actions that are not finite.
     """
     if minari is not None:
@@ -141,17 +141,13 @@ def evaluate_run(
         if full:
             cells = read_metric(run, "rollout/object_coverage", loaded.epoch)
             result["control"] = judge(loaded.trainer, loaded.comm, episodes, cells)
+        _show(progress, result)
+        _write(run / EVALUATION_NAME, result)
+        progress.banner([f"written: {run / EVALUATION_NAME}"])
         if npz is not None or minari is not None:
             progress.banner(_export(loaded, episodes, npz, minari))
     finally:
         loaded.envs.close()
-    _show(progress, result)
-    path = run / EVALUATION_NAME
-    try:
-        replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
-    except OSError as error:
-        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
-    progress.banner([f"written: {path}"])
 
 
 def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
@@ -240,6 +236,13 @@ def _show(progress: Progress, result: Mapping[str, Any]) -> None:
     if result["skills"]:
         rows = skill_rows(result["skills"], result["policies"]["random"])
         progress.final_table(rows, f"{title} of each skill", "skill")
+
+
+def _write(path: Path, result: Mapping[str, Any]) -> None:
+    try:
+        replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def _export(loaded: LoadedRun, episodes: int, npz: Path | None, minari: str | None) -> list[str]:

@@ -1,5 +1,6 @@
 import json
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -73,10 +74,35 @@ def test_an_archive_that_cannot_be_written_is_a_fault(run, tmp_path):
         evaluate_run(run, 1, npz=tmp_path / "taken.npz")
 
 
-def test_without_minari_the_cure_is_named_before_anything_is_played(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(EnvironmentFault, match=r"pip install 'minari\[hdf5\]'"):
+@pytest.fixture
+def stand_in(monkeypatch):
+    """A Minari that lists no dataset and yet finds one in the way when it writes."""
+
+    def create(*given, **options):
+        raise ValueError("a dataset with that id already exists")
+
+    minari = types.ModuleType("minari")
+    minari.list_local_datasets = dict
+    minari.data_collector = types.SimpleNamespace(EpisodeBuffer=dict)
+    minari.create_dataset_from_buffers = create
+    monkeypatch.setitem(sys.modules, "minari", minari)
+
+
+@pytest.mark.parametrize("missing", ["minari", "h5py"])
+def test_without_minari_the_cure_is_named_before_anything_is_played(
+    tmp_path, monkeypatch, stand_in, missing
+):
+    monkeypatch.setitem(sys.modules, missing, None)
+    cure = rf"import of {missing} halted.*\ncure: pip install 'minari\[hdf5\]'"
+    with pytest.raises(EnvironmentFault, match=cure):
         evaluate_run(tmp_path / "no run is looked for", minari="push/music-v0")
+
+
+def test_a_dataset_that_cannot_be_written_costs_no_evaluation(tmp_path, stand_in):
+    save_run(tmp_path)
+    with pytest.raises(EnvironmentFault, match=r"push/music-v0 cannot be written \(a dataset with"):
+        evaluate_run(tmp_path, 1, minari="push/music-v0")
+    assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 1
 
 
 @pytest.fixture
