@@ -22,20 +22,29 @@ _EULER = 0.5772156649015329
 
 
 class Information(NamedTuple):
-    """An estimate beside what the same estimator gives for movements that do not belong together.
+    """Estimates beside what the same estimator gives for movements that do not belong together.
+
+    Each pairing of episodes has a null, and an estimate from the very same steps. Pairings with
+    too few steps have neither.
 
     Attributes:
-        nats: The estimate.
-        null: The same with y of another episode at the same time step, one for each shuffle.
+        same: The estimates, one for each pairing, or a single one where all episodes are equally
+            long, so that every pairing has the same steps.
+        null: The same with y of the other episode at the same time step, one for each pairing.
     """
 
-    nats: float
+    same: npt.NDArray[np.float64]
     null: npt.NDArray[np.float64]
 
     @property
+    def nats(self) -> float:
+        """The estimate, in the mean over pairings; there must be one."""
+        return float(self.same.mean())
+
+    @property
     def chance(self) -> float:
-        """How often chance gives at least as much: (1 + such shuffles) / (1 + shuffles)."""
-        return float((1 + np.sum(self.null >= self.nats)) / (1 + len(self.null)))
+        """How often chance gives at least as much: (1 + such pairings) / (1 + pairings)."""
+        return float((1 + np.sum(self.null >= self.same)) / (1 + len(self.null)))
 
 
 def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> float:
@@ -87,7 +96,8 @@ def paired_information(
     """Estimates the information between two movements of the same steps, and its null.
 
     The null keeps how x and y behave in time, each by itself, and takes away that they happen in
-    the same episode; so what is common to all episodes at the same time is in the null too.
+    the same episode; so what is common to all episodes at the same time is in the null too. Only
+    steps count that both episodes of a pair have.
 
     Args:
         x: Of each step, shape [E, T, X].
@@ -96,8 +106,11 @@ def paired_information(
         generator: Draws which steps enter, and the pairings.
         shuffles: How many pairings.
 
+    Returns:
+        Both, for each pairing with more than `NEIGHBOURS` steps.
+
     Raises:
-        ValueError: There are fewer than two episodes, or too few steps.
+        ValueError: There are fewer than two episodes.
     """
     if len(length) < 2:  # noqa: PLR2004
         raise ValueError(f"expected at least two episodes, got {len(length)}")
@@ -105,15 +118,21 @@ def paired_information(
     episode, step = np.nonzero(valid)
     chosen = generator.permutation(len(episode))[:MOST_SAMPLES]
     episode, step = episode[chosen], step[chosen]
-    null = []
+    equally_long = bool((length == length[0]).all())
+    same: list[float] = []
+    null: list[float] = []
     for _ in range(shuffles):
         order = generator.permutation(len(length))
         partner = np.empty_like(order)
         partner[order] = np.roll(order, 1)  # one cycle, so that none is its own partner
         both = valid[partner[episode], step]
-        others = y[partner[episode[both]], step[both]]
-        null.append(mutual_information(x[episode[both], step[both]], others))
-    return Information(mutual_information(x[episode, step], y[episode, step]), np.array(null))
+        own, at = episode[both], step[both]
+        if len(own) <= NEIGHBOURS:
+            continue
+        null.append(mutual_information(x[own, at], y[partner[own], at]))
+        if not (same and equally_long):
+            same.append(mutual_information(x[own, at], y[own, at]))
+    return Information(np.array(same), np.array(null))
 
 
 def _distances(values: Array, rows: slice) -> Array:

@@ -39,9 +39,9 @@ CONTROL = {
     "control/skill_variance": "share of the variance of the end position that skills explain",
     "control/skill_variance_chance": "the same if skills were dealt out at random",
     "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",
-    "control/information_null": "the same with dy of other episodes, mean over shuffles",
-    "control/information_null_std": "standard deviation of these shuffles",
-    "control/information_p": "(1 + shuffles that give as much) / (1 + shuffles)",
+    "control/information_null": "the same with dy of other episodes, mean over pairings",
+    "control/information_null_std": "standard deviation of these pairings",
+    "control/information_p": "(1 + pairings that give as much) / (1 + pairings)",
 }
 """Every measure with its meaning, in the order of the table."""
 
@@ -155,7 +155,7 @@ def _ends(trainer: Trainer, played: list[Episodes]) -> Array:
 
 
 def _information(trainer: Trainer, played: Episodes) -> Metrics:
-    """Estimates I(dx; dy) where robot and surroundings are known and there are two episodes."""
+    """Estimates I(dx; dy) where robot and surroundings are known and two episodes share steps."""
     split = split_of(trainer.config, trainer.envs.spec, trainer.envs.info)
     if split is None or len(played.length) < 2:  # noqa: PLR2004
         return {}
@@ -166,6 +166,8 @@ def _information(trainer: Trainer, played: Episodes) -> Metrics:
         played.length,
         stream(_SEED, "judging/information"),
     )
+    if not len(found.null):
+        return {}
     return {
         "control/information": found.nats,
         "control/information_null": float(found.null.mean()),

@@ -144,10 +144,42 @@ def test_steps_after_the_end_do_not_count():
     assert first.nats == second.nats
 
 
+def test_equally_long_episodes_have_one_estimate_from_all_their_steps():
+    x, y, length, generator = movements(1.0, episodes=12)
+    found = paired_information(x, y, length, generator)
+    assert len(found.same) == 1
+    assert found.nats == pytest.approx(mutual_information(x.reshape(-1, 2), y.reshape(-1, 2)))
+
+
+def test_a_null_is_compared_with_the_estimate_from_the_same_steps():
+    # Independent movements, large in late steps: what that tells is common to all episodes. Few
+    # episodes are long, so their late steps seldom have a partner, and the null alone loses them.
+    generator = np.random.default_rng(0)
+    x, y = (generator.standard_normal((30, 40, 1)) for _ in range(2))
+    x[:, 20:] *= 100.0
+    y[:, 20:] *= 100.0
+    length = np.where(np.arange(30) % 5, 20, 40)
+    found = paired_information(x, y, length, np.random.default_rng(1))
+    assert len(found.same) == len(found.null) == 20
+    assert found.nats == pytest.approx(found.null.mean(), abs=0.05)
+    assert found.chance > 0.05
+
+
+@pytest.mark.parametrize(("episodes", "pairings"), [(4, 20), (3, 0)])
+def test_pairings_with_too_few_steps_are_left_out(episodes, pairings):
+    # Whoever is paired, they share their first steps alone; three neighbours need four of them.
+    x, y, _, generator = movements(1.0, episodes)
+    length = np.array([20, 1, 1, 1])[:episodes]
+    found = paired_information(x, y, length, generator)
+    assert len(found.same) == len(found.null) == pairings
+
+
 def test_one_episode_has_no_partner():
     with pytest.raises(ValueError, match="two episodes"):
         paired_information(*(part[:1] for part in movements(0.0)[:3]), np.random.default_rng(0))
 
 
-def test_chance_counts_shuffles_that_give_as_much():
-    assert Information(0.3, np.array([0.1, 0.3, 0.4])).chance == 0.75
+def test_chance_counts_pairings_that_give_as_much():
+    null = np.array([0.1, 0.3, 0.4])
+    assert Information(np.array([0.3]), null).chance == 0.75
+    assert Information(np.array([0.2, 0.2, 0.5]), null).chance == 0.5

@@ -5,6 +5,7 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import Support
+from music_tf.rollout import padded
 from music_tf.training import behaviour
 from music_tf.training.behaviour import first_contact, support_cells
 from music_tf.training.inspection import evaluate_run, load_run
@@ -147,6 +148,19 @@ def test_without_an_object_there_is_nothing_to_judge(tmp_path):
 
 def test_a_single_episode_is_judged_by_what_needs_no_other(tmp_path, monkeypatch):
     found = judge(carrying(tmp_path, monkeypatch), Communicator(), 1)["ours"]
+    assert "control/end_spread_m" in found
+    assert not [name for name in found if "information" in name]
+
+
+def test_episodes_that_end_at_once_have_no_information(tmp_path, monkeypatch):
+    trainer = carrying(tmp_path, monkeypatch)
+    played = trainer.played
+
+    def cut(*given):
+        return padded(played(*given)._replace(length=np.array([1, 1, 1])))
+
+    monkeypatch.setattr(trainer, "played", cut)
+    found = judge(trainer, Communicator(), 3)["ours"]
     assert "control/end_spread_m" in found
     assert not [name for name in found if "information" in name]
 
