@@ -96,6 +96,8 @@ def play(
 ) -> Episodes:
     """Plays one episode in each environment, and again what an environment spoils.
 
+    Again is under the next seed, and under the goal that the episode had.
+
     Args:
         envs: As many environments as conditions.
         policy: Called with all rows at each step, whether their episodes are over or not.
@@ -152,6 +154,7 @@ class _Record:
         self.length = np.zeros([count], np.int64)
         self.terminated = np.zeros([count], np.bool_)
         self.success = np.zeros([count], np.bool_)
+        self.seed = np.zeros([count], np.int64)
         self._skill = conditions.skills
 
     def episodes(self) -> Episodes:
@@ -168,6 +171,7 @@ class _Record:
             success=self.success,
             skill=self._skill,
             task=np.zeros_like(self.length),
+            seed=self.seed,
             extras={},
         )
         return padded(played)
@@ -183,7 +187,8 @@ def _attempt(
 ) -> dict[int, str]:
     """Plays the episodes `indices` and returns the faults of those that were spoiled."""
     goals = None if conditions.goals is None else conditions.goals[indices]
-    first = envs.reset(indices, [int(conditions.seeds[index]) for index in indices], goals)
+    record.seed[indices] = conditions.seeds[indices]
+    first = envs.reset(indices, record.seed[indices].tolist(), goals)
     record.observation[indices, 0] = first.observation
     record.achieved_goal[indices, 0] = first.achieved_goal
     record.desired_goal[indices] = first.desired_goal

@@ -60,6 +60,7 @@ class Episodes(NamedTuple):
     success: BoolArray  # [E], at the last step
     skill: Array  # [E, K], one-hot, or [E, T, K] where it changes on the way
     task: IntArray  # [E], which of several tasks; zero where there is one
+    seed: IntArray  # [E], of the reset that began it; replay does not keep it
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
 
 

@@ -177,6 +177,7 @@ def test_a_spoiled_episode_is_played_again_under_its_goal_and_skill():
     np.testing.assert_array_equal(played.observation[[0, 2]], undisturbed.observation[[0, 2]])
     np.testing.assert_array_equal(played.skill, chosen.skills)
     assert played.length.tolist() == [STEPS] * 3
+    assert played.seed.tolist() == [7, 10, 9]
     again = LockstepEnvs(PUSH, 1).reset([0], [10]).observation
     np.testing.assert_array_equal(played.observation[[1], 0], again)
 

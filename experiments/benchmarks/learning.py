@@ -101,6 +101,7 @@ def random_episodes(
         success=np.zeros(count, np.bool_),
         skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],
         task=np.zeros(count, np.int64),
+        seed=np.zeros(count, np.int64),
         extras={},
     )
 

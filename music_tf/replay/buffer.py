@@ -291,6 +291,8 @@ def _flat(values: np.ndarray) -> np.ndarray:
 
 
 def _named(episodes: Episodes) -> dict[str, np.ndarray]:
+    """Returns what is kept of episodes."""
     fields = episodes._asdict()
+    del fields["seed"]
     extras = fields.pop("extras")
     return fields | {f"extras/{name}": values for name, values in extras.items()}

@@ -14,7 +14,7 @@ from music_tf.envs.making import make_environment
 from music_tf.envs.specification import action_bounds
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import replace_file
-from music_tf.types import Episodes, IntArray
+from music_tf.types import Episodes
 
 _COLUMNS = (
     *("observation", "achieved_goal", "desired_goal", "action", "reward"),
@@ -22,7 +22,7 @@ _COLUMNS = (
 )
 
 
-def export_npz(path: Path, episodes: Episodes, seeds: IntArray, about: Mapping[str, Any]) -> None:
+def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None:
     """Writes episodes as plain arrays; `numpy.load` reads them with `allow_pickle=False`.
 
     The arrays, for E episodes of at most T steps; states after an episode's `length` repeat its
@@ -37,13 +37,12 @@ def export_npz(path: Path, episodes: Episodes, seeds: IntArray, about: Mapping[s
         terminated     bool [E], whether the last step ended the task
         success        bool [E], at the last step
         skill          int64 [E], from 0 on
-        seed           int64 [E], of the environment's reset
+        seed           int64 [E], of the environment's reset that began it
         about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals
 
     Args:
         path: The file, replaced if it exists.
         episodes: What to write.
-        seeds: Of the resets [E].
         about: JSON values.
 
     Raises:
@@ -57,7 +56,7 @@ def export_npz(path: Path, episodes: Episodes, seeds: IntArray, about: Mapping[s
         allow_pickle=False,
         **columns,
         skill=skill,
-        seed=seeds,
+        seed=episodes.seed,
         about=np.array(json.dumps(dict(about))),
     )
     try:
@@ -80,9 +79,7 @@ def check_minari(dataset_id: str) -> None:
         )
 
 
-def export_minari(
-    dataset_id: str, episodes: Episodes, seeds: IntArray, about: Mapping[str, Any]
-) -> None:
+def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any]) -> None:
     """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
 
     Observations are the environment's dictionaries; under the zero goals of training without a
@@ -91,7 +88,6 @@ def export_minari(
     Args:
         dataset_id: As Minari names them, `push/music-v0` for example.
         episodes: What to write.
-        seeds: Of the resets [E].
         about: `recipe` and `env_id`, and what else the description shall say.
 
     Raises:
@@ -102,7 +98,7 @@ def export_minari(
     low, high = action_bounds(about["env_id"], environment)
     scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
     episodes = episodes._replace(action=np.clip(scaled, low, high).astype(np.float32))
-    buffers = [_episode(minari, episodes, index, int(seed)) for index, seed in enumerate(seeds)]
+    buffers = [_episode(minari, episodes, index) for index in range(len(episodes.length))]
     try:
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # on missing authors
             minari.create_dataset_from_buffers(
@@ -129,7 +125,7 @@ def _minari() -> Any:
         ) from error
 
 
-def _episode(minari: Any, episodes: Episodes, index: int, seed: int) -> Any:
+def _episode(minari: Any, episodes: Episodes, index: int) -> Any:
     """Returns an episode as Minari's buffer of it."""
     steps = int(episodes.length[index])
     over = np.arange(1, steps + 1) == steps
@@ -141,7 +137,7 @@ def _episode(minari: Any, episodes: Episodes, index: int, seed: int) -> Any:
     goal = episodes.desired_goal[index].astype(np.float64)
     return minari.data_collector.EpisodeBuffer(
         id=index,
-        seed=seed,
+        seed=int(episodes.seed[index]),
         observations={**states, "desired_goal": np.tile(goal, (steps + 1, 1))},
         actions=episodes.action[index, :steps],
         rewards=[float(reward) for reward in episodes.reward[index, :steps]],

@@ -249,13 +249,6 @@ def _export(loaded: LoadedRun, episodes: int, npz: Path | None, minari: str | No
     """Writes the evaluation episodes of our policy, and returns lines that say where."""
     config = loaded.config
     played = loaded.trainer.played(episodes, loaded.policy)
-    conditions = evaluation_conditions(
-        range(episodes),
-        loaded.envs.spec.goal_dim,
-        config.goals == "zero",
-        config.skills,
-        config.pinned_skill,
-    )
     about = {
         "recipe": loaded.stored.recipe,
         "preset": loaded.stored.preset,
@@ -267,10 +260,10 @@ def _export(loaded: LoadedRun, episodes: int, npz: Path | None, minari: str | No
     }
     lines = []
     if npz is not None:
-        export_npz(npz, played, conditions.seeds, about)
+        export_npz(npz, played, about)
         lines.append(f"written: {npz}")
     if minari is not None:
-        export_minari(minari, played, conditions.seeds, about)
+        export_minari(minari, played, about)
         lines.append(f"written: Minari dataset {minari}")
     return lines
 

@@ -56,10 +56,10 @@ def film(
     """
     conditions = _conditions(loaded, shots)
     played = play(loaded.envs, loaded.policy, conditions, None)
-    goals = np.zeros([0, loaded.envs.spec.goal_dim], np.float32)
+    own_goals = conditions.goals is None and np.array_equal(played.seed, conditions.seeds)
     take = Take(
-        conditions.seeds,
-        goals if conditions.goals is None else conditions.goals,
+        played.seed,
+        played.desired_goal[:0] if own_goals else played.desired_goal,
         played.action,
         played.length,
         played.observation,

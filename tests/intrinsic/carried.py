@@ -43,6 +43,7 @@ def carried_episodes(count, share, generator, length=STEPS):
         success=flags,
         skill=np.ones([count, 1], np.float32),
         task=np.zeros(count, np.int64),
+        seed=np.zeros(count, np.int64),
         extras={},
     )
 

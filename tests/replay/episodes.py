@@ -32,6 +32,7 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
         success=ended.copy(),
         skill=np.eye(skills, dtype=np.float32)[numbers % skills],
         task=np.zeros(count, np.int64),
+        seed=np.zeros(count, np.int64),
         extras={},
     )
 

@@ -86,7 +86,7 @@ def test_a_ring_starts_over_at_the_first_slot_when_an_insert_straddles_the_end()
 
 def test_what_is_stored_does_not_follow_its_source():
     shard, episodes = shard_of(2, columns=[0]), make_episodes(1)
-    kept = {name: np.copy(array) for name, array in episodes._asdict().items() if name != "extras"}
+    kept = {name: np.copy(getattr(episodes, name)) for name in shard.arrays}
     shard.add(episodes, rng())
     for name, array in kept.items():
         source = getattr(episodes, name)

@@ -68,6 +68,12 @@ def test_a_seed_and_the_actions_give_the_same_episode_again(run, tmp_path):
         assert taken.reward[0] == found["reward"][2, step]
 
 
+def test_the_seed_is_that_of_the_try_that_was_not_spoiled(played, tmp_path):
+    export.export_npz(tmp_path / "episodes.npz", played._replace(seed=np.arange(6) + 7), {})
+    with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
+        assert archive["seed"].tolist() == [7, 8, 9, 10, 11, 12]
+
+
 def test_an_archive_that_cannot_be_written_is_a_fault(run, tmp_path):
     (tmp_path / "taken.npz").mkdir()
     with pytest.raises(EnvironmentFault, match=r"taken\.npz: cannot be written"):
@@ -138,7 +144,7 @@ def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
     bounds = np.array([0, 0, 0], np.float32), np.array([10, 1, 1], np.float32)
     monkeypatch.setattr(export, "action_bounds", lambda *given: bounds)
     about = {"env_id": "music_tf/PointPushTerminating-v0", "recipe": "ddpg"}
-    export.export_minari("push/scaled-v0", played, np.arange(6), about)
+    export.export_minari("push/scaled-v0", played, about)
     found = next(minari.load_dataset("push/scaled-v0").iterate_episodes()).actions
     expected = (played.action[0, : len(found)] + 1.0) * [5.0, 0.5, 0.5]
     np.testing.assert_allclose(found, expected, atol=1e-6)

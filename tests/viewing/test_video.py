@@ -4,10 +4,13 @@ import pytest
 from PIL import Image
 
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.training.inspection import load_run
 from music_tf.viewing import filming, video
 from music_tf.viewing.gl import working_backend
+from music_tf.viewing.offscreen import paint
 from music_tf.viewing.strip import film_strip
 from music_tf.viewing.video import pages, play, write_film
+from tests.test_rollout import Faulty
 from tests.training.saved_run import save_run
 
 
@@ -61,6 +64,23 @@ def test_the_reward_is_drawn_below_each_picture(tmp_path):
         later = np.asarray(film.convert("RGB"))
     curve = slice(26 + 4 + 320 + 20, 26 + 4 + 320 + 20 + 35)
     assert (first[curve] != later[curve]).any()
+
+
+def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(tmp_path, monkeypatch):
+    save_run(tmp_path)
+    loaded = load_run(tmp_path, environments=2)
+    loaded.trainer.envs = Faulty(2, {1: 1})
+    takes = []
+
+    def painted(env_id, take, variables):
+        takes.append(take)
+        return paint(env_id, take, variables)
+
+    monkeypatch.setattr(filming, "paint", painted)
+    assert len(list(filming.film(loaded, [filming.Shot(0, 0), filming.Shot(1, 0)], {}))) == 31
+    (_, seeds, _), (_, (again,), goal) = loaded.trainer.envs.resets
+    assert takes[0].seeds.tolist() == [seeds[0], again] == [seeds[0], seeds[1] + 1]
+    np.testing.assert_array_equal(takes[0].goals[1:], goal)
 
 
 def test_a_run_with_a_pinned_skill_shows_that_one(tmp_path):
