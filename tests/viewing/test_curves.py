@@ -122,12 +122,12 @@ def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):
     plain = [
         run_directory(tmp_path / f"{n}", "--seed", str(n), "--epochs", f"{n + 5}") for n in (0, 1)
     ]
-    other = run_directory(tmp_path / "other", "--agent.gamma", "0.9")
+    other = run_directory(tmp_path / "other", "--agent.discount", "0.9")
     copy = write(tmp_path / "copies" / "seed0.csv", ["1,1000,60,0.25,1"])
     runs = curves.by_settings([curves.load(path) for path in (*plain, other, copy)])
     first, second, third, last = (run.group for run in runs)
-    assert first == second == "ddpg_her, PointPush-v0, agent.gamma 0.95"
-    assert third == "ddpg_her, PointPush-v0, agent.gamma 0.9"
+    assert first == second == "ddpg_her, PointPush-v0, agent.discount 0.95"
+    assert third == "ddpg_her, PointPush-v0, agent.discount 0.9"
     assert last == "copies"
     alone = curves.by_settings([curves.load(path) for path in plain])
     assert {run.group for run in alone} == {"ddpg_her, PointPush-v0"}
