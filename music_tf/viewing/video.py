@@ -17,7 +17,7 @@ from rich.progress import Progress
 from music_tf.config.stored import read_run
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.inspection import LoadedRun, describe, load_run
-from music_tf.viewing.drawing import GOOD, INK, sheet, tile
+from music_tf.viewing.drawing import GOOD, INK, PAPER, sheet, tile
 from music_tf.viewing.filming import Shot, View, check_skill, film, panels
 from music_tf.viewing.offscreen import drawing_variables
 
@@ -57,7 +57,7 @@ def play(
     """
     config = read_run(run, typed_env_id).config
     check_skill(skill, config.skills)
-    if out.suffix.lower() not in _LARGEST_TILE or out.is_dir():
+    if out.suffix.lower() not in _LARGEST_TILE or os.path.isdir(out):
         raise UsageError(f"--out: expected a file ending in .mp4 or .gif, got {str(out)[:200]!r}")
     variables = drawing_variables(config.env_id)
     sheets = pages(episodes, config.acting_skills if skill is None else [skill])
@@ -84,6 +84,21 @@ def pages(episodes: int, skills: Sequence[int]) -> list[Page]:
         for shown in _batches(skills, _MOST_SKILLS)
         for some in _batches(range(episodes), _MOST_ROWS)
     ]
+
+
+def on_grid(tiles: Sequence[Image.Image], columns: int, grid: tuple[int, int]) -> list[Image.Image]:
+    """Returns tiles with blank ones to the right and below, so that they fill a larger grid.
+
+    Args:
+        tiles: Of one size, row by row.
+        columns: How many there are side by side.
+        grid: Columns and rows of the result, none fewer than the tiles have.
+    """
+    blank = Image.new("RGB", tiles[0].size, PAPER)
+    across, down = grid
+    rows = [[*row, *[blank] * (across - len(row))] for row in _batches(tiles, columns)]
+    rows += [[blank] * across] * (down - len(rows))
+    return [one for row in rows for one in row]
 
 
 def caption(shot: Shot, view: View, steps: int, skills: int) -> str:
@@ -124,11 +139,15 @@ def _frames(
     suffix: str,
     console: Console,
 ) -> Iterator[Image.Image]:
-    """Yields each sheet's film, its last picture for a moment longer, and shows how far it is."""
+    """Yields each sheet's film, its last picture for a moment longer, and shows how far it is.
+
+    All sheets have the size of the largest, as the frames of a film must.
+    """
     steps, goals = loaded.envs.spec.max_episode_steps, loaded.config.goals == "environment"
     held = round(_LAST_STATE_SECONDS * loaded.envs.frames_per_second)
-    rows = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
-    width = _tile_width(suffix, max(columns for _, columns in sheets), rows)
+    across = max(columns for _, columns in sheets)
+    down = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
+    width = _tile_width(suffix, across, down)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("filming", total=len(sheets) * (steps + 1))
         for shots, columns in sheets:
@@ -143,7 +162,7 @@ def _frames(
                     )
                     for shot, view in zip(shots, views, strict=True)
                 ]
-                picture = sheet(tiles, columns, describe(loaded))
+                picture = sheet(on_grid(tiles, columns, (across, down)), across, describe(loaded))
                 yield picture
                 progress.advance(task)
             yield from itertools.repeat(picture, held)

@@ -90,6 +90,28 @@ def test_a_run_with_a_pinned_skill_shows_that_one(tmp_path):
         assert film.size == (320, 26 + 4 + 320 + 23 + 1)
 
 
+def test_a_film_of_several_pages_has_one_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(video, "_MOST_SKILLS", 2)
+    monkeypatch.setattr(video, "_MOST_ROWS", 2)
+    monkeypatch.setattr(video, "_LARGEST_TILE", {".gif": 32, ".mp4": 32})
+    save_run(tmp_path, skills=3)
+    play(tmp_path, 1, None, tmp_path / "film.gif")
+    play(tmp_path, 5, 0, tmp_path / "film.mp4")
+    # Two pages of 31 states and six more pictures each: skills 0 and 1, then 2.
+    with Image.open(tmp_path / "film.gif") as film:
+        assert film.size == (2 * 32 + 4, 26 + 4 + 32 + 23 + 1)
+        milliseconds = 0
+        for number in range(film.n_frames):
+            film.seek(number)
+            milliseconds += film.info["duration"]
+        last = np.asarray(film.convert("RGB"))
+    assert milliseconds == 2 * 37 * 100
+    assert (last[30:85, 36:] > 250).all()
+    assert (last[30:85, :32] < 50).any()
+    # Again two, of four episodes and of one.
+    assert imageio.get_reader(tmp_path / "film.mp4").count_frames() == 2 * 37
+
+
 def test_a_picture_says_skill_episode_and_step():
     shot, view = filming.Shot(4, 2), filming.View(np.zeros((1, 1, 3), np.uint8), 7, False)
     assert video.caption(shot, view, 50, 3) == "skill 2   episode 5   step 7/50"
@@ -143,6 +165,9 @@ def test_a_film_that_cannot_be_written_is_a_fault(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentFault, match=r"film\.mp4: the film cannot be written"):
         write_film(tmp_path / "file" / "film.mp4", plain(2), 10)
+    save_run(tmp_path)
+    with pytest.raises(EnvironmentFault, match="File name too long"):
+        play(tmp_path, 1, None, tmp_path / f"{'x' * 300}.gif")
 
 
 def test_a_gif_has_the_colours_of_its_last_frame_too(tmp_path):
