@@ -1,5 +1,6 @@
 """`music-tf evaluate RUN`: success rate and behaviour of a trained run."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ def _npz(words: Words) -> Path | None:
     path = Path(text)
     if path.suffix != ".npz":
         raise UsageError(f"--export: expected a file that ends in .npz, got {text[:200]!r}")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise UsageError(f"--export: expected a folder, got {str(path.parent)[:200]!r}")
     return path
 

@@ -50,7 +50,7 @@ def prepare_directory(command: TrainCommand) -> Path:
     directory = command.run_dir
     if directory is None:
         directory = new_directory(command)
-    elif not command.resume and (directory / FILE_NAME).exists():
+    elif not command.resume and os.path.exists(directory / FILE_NAME):
         raise UsageError(
             f"--run-dir: {directory} already holds a run\n"
             "add --resume to continue it, or choose another directory"
@@ -89,7 +89,7 @@ def find_run(text: str) -> Path:
     """
     candidates = [Path(text), runs_root() / text] if text else []
     for directory in candidates:
-        if (directory / FILE_NAME).is_file():
+        if os.path.isfile(directory / FILE_NAME):  # False where `is_file` raises: private folders
             return _behind_link(directory)
     raise UsageError(
         f"RUN: expected a run directory with a {FILE_NAME}, got {text[:200]!r}\n"
@@ -103,7 +103,7 @@ def find_source(text: str) -> Path:
     Raises:
         UsageError: There are none.
     """
-    if (Path(text) / _MANIFEST).is_file():
+    if os.path.isfile(Path(text) / _MANIFEST):
         return Path(text)
     try:
         return find_run(text) / "checkpoints"

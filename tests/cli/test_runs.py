@@ -89,6 +89,25 @@ def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path
         find_run("")
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000])
+def test_a_name_that_no_file_can_have_is_refused(name, tmp_path):
+    with pytest.raises(UsageError, match="RUN: expected a run directory"):
+        find_run(name)
+    with pytest.raises(UsageError, match=r"--init-from: expected"):
+        find_source(name)
+    with pytest.raises(EnvironmentFault, match="cannot be created"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / name)]))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_of_somebody_else_holds_no_run(tmp_path):
+    (tmp_path / "private" / "run").mkdir(parents=True)
+    (tmp_path / "private").chmod(0)
+    with pytest.raises(UsageError, match="RUN: expected a run directory"):
+        find_run(str(tmp_path / "private" / "run"))
+    (tmp_path / "private").chmod(0o700)
+
+
 def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
     run = prepare_directory(parse_train(["sac"]))
     (run / "config.json").touch()
