@@ -29,7 +29,12 @@ FINAL = "final_100_episodes"
 BEFORE = "before"
 _LARGEST_FILE = 20_000_000
 _MOST_ROWS = 1_000_000
+_LARGEST_NUMBER = 1e300
 _NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
+
+
+class NoEpochError(UsageError):
+    """A file holds no epoch: its run has only begun, or it is something else."""
 
 
 class StoredResult(NamedTuple):
@@ -72,15 +77,18 @@ def read_result(path: Path) -> StoredResult:
     """Reads a stored result or a `metrics.csv`; a last line that is being written is left out.
 
     Raises:
-        UsageError: It cannot be read, is something else, or holds no epoch yet.
+        NoEpochError: It holds no epoch of a run, or none yet.
+        UsageError: It cannot be read, or is something else.
     """
     comments, titles, values = _read_lines(path)
     if not values or "time/env_steps" not in titles:
-        raise UsageError(f"{path}: holds no epoch of a run yet")
+        raise NoEpochError(f"{path}: holds no epoch of a run yet")
     try:
         details = [json.loads(comment) for comment in comments if comment.startswith("{")]
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
+    if details and not _is_numbers(details[0].get(BEFORE, {})):
+        raise UsageError(f"{path}: expected numbers by column under {BEFORE!r} in its comment")
     texts = [comment for comment in comments if not comment.startswith("{")]
     return StoredResult(
         command=texts[0] if texts else "",
@@ -100,6 +108,14 @@ def read_metric(directory: Path, name: str, epoch: int) -> float | None:
         return None
     values = columns[name][columns["time/epoch"] == epoch]
     return float(values[0]) if values.size and math.isfinite(values[0]) else None
+
+
+def _is_numbers(value: object) -> bool:
+    """Tells whether something read from JSON is an object of finite numbers."""
+    return isinstance(value, dict) and all(
+        isinstance(number, int | float) and abs(number) < _LARGEST_NUMBER
+        for number in value.values()
+    )
 
 
 def _read_lines(path: Path) -> "tuple[list[str], list[str], array.array[float]]":

@@ -45,6 +45,10 @@ def test_a_line_that_is_being_written_is_left_out(path):
         ("a,b\n1,2\n", "no epoch"),
         (METRICS.replace("1000", "many"), "expected numbers"),
         (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected JSON"),
+        *(
+            (f"# {json.dumps({'before': before})}\n{METRICS}", "expected numbers by column")
+            for before in (3, [], None, {"time/env_steps": "1"}, {"time/env_steps": 10**400})
+        ),
     ],
 )
 def test_another_file_is_refused(path, text, expected):
