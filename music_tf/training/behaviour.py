@@ -5,6 +5,8 @@ and know from the registry where gripper and object are and what carries the obj
 nothing where an environment has no object.
 """
 
+import math
+
 import numpy as np
 
 from music_tf.envs.registry import EnvironmentInfo, Support
@@ -24,6 +26,7 @@ CELL = 0.05
 """Side of the square cells that coverage counts, in metres."""
 TOUCHED = 0.001
 """Metres that an object moves in a step, with the gripper near, at which it counts as touched."""
+_ARROWS = "→↗↑↖←↙↓↘"
 
 
 def behaviour_metrics(
@@ -72,6 +75,17 @@ def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array
     if info.object is None:
         return None
     return _ways(_places(observation, info.object), length)
+
+
+def direction(x: float, y: float) -> str:
+    """Returns an arrow and the angle from the x axis to the y axis, for ways over 5 cm.
+
+    The arrow is drawn as seen from above, with x to the right and y up.
+    """
+    if math.hypot(x, y) <= MOVED:
+        return "-"
+    degrees = round(math.degrees(math.atan2(y, x))) % 360
+    return f"{_ARROWS[round(degrees / 45) % 8]} {degrees}°"
 
 
 def visited_cells(

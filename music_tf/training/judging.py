@@ -16,6 +16,7 @@ from music_tf.training.behaviour import (
     visited_cells,
 )
 from music_tf.training.information import paired_information
+from music_tf.training.metrics import CONTROL
 from music_tf.training.policy import noisy_policy, random_policy
 from music_tf.training.trainer import Trainer
 from music_tf.types import Array, Episodes, IntArray, Metrics
@@ -29,22 +30,6 @@ STARTS = 25
 _SEED = 20210309
 _STILL = 1e-12
 """Square metres; less than this is rounding."""
-
-CONTROL = {
-    "control/coverage": "share of the support's cells that the object visits in evaluation",
-    "control/rollout_coverage": "the same in training, in the epoch of the checkpoint",
-    "control/contact_rate": "share of episodes in which the gripper touches the object",
-    "control/steps_to_contact": "median of the steps until then; blank if most never do",
-    "control/end_spread_m": "spread of the object's end position under noise on the actions",
-    "control/skill_variance": "share of the variance of the end position that skills explain",
-    "control/skill_variance_chance": "the same if skills were dealt out at random",
-    "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",
-    "control/information_null": "the same with dy of other episodes, mean over pairings",
-    "control/information_null_std": "standard deviation of these pairings",
-    "control/information_p": "(1 + pairings that give as much) / (1 + pairings)",
-}
-"""Every measure with its meaning, in the order of the table."""
-
 
 def judge(
     trainer: Trainer, comm: Communicator, episodes: int, rollout_cells: float | None = None

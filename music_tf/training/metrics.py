@@ -78,6 +78,21 @@ METRICS: dict[str, str] = {
 }
 """Every metric with its meaning, in the order of columns; the names are public interface."""
 
+CONTROL = {
+    "control/coverage": "share of the support's cells that the object visits in evaluation",
+    "control/rollout_coverage": "the same in training, in the epoch of the checkpoint",
+    "control/contact_rate": "share of episodes in which the gripper touches the object",
+    "control/steps_to_contact": "median of the steps until then; blank if most never do",
+    "control/end_spread_m": "spread of the object's end position under noise on the actions",
+    "control/skill_variance": "share of the variance of the end position that skills explain",
+    "control/skill_variance_chance": "the same if skills were dealt out at random",
+    "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",
+    "control/information_null": "the same with dy of other episodes, mean over shuffles",
+    "control/information_null_std": "standard deviation of these shuffles",
+    "control/information_p": "(1 + shuffles that give as much) / (1 + shuffles)",
+}
+"""What `evaluate --full` measures beside them, in the order of its table."""
+
 
 class MetricsWriter:
     """Writes metrics on the root; a disk that fails costs a warning, never the run."""

@@ -1,11 +1,10 @@
 """What each skill of a run does to the object, as data and as a table."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from music_tf.rollout import Policy
-from music_tf.training.behaviour import MOVED, shifts
+from music_tf.training.behaviour import direction, shifts
 from music_tf.training.progress import Row
 from music_tf.training.trainer import Trainer
 from music_tf.types import Metrics
@@ -21,7 +20,6 @@ _COLUMNS = {
 }
 """Metrics of the table with the names of their columns, in their order."""
 _AXES = ("dx m", "dy m", "dz m")
-_ARROWS = "→↗↑↖←↙↓↘"
 
 
 def measure_skills(trainer: Trainer, policy: Policy, episodes: int) -> list[dict[str, Any]]:
@@ -52,17 +50,6 @@ def skill_rows(measured: Sequence[dict[str, Any]], random: Metrics) -> dict[str,
             row["mean direction"] = direction(*found["shift_m"][:2])
         rows[f"skill {found['skill']}"] = row
     return rows | {"random": _named(random)}
-
-
-def direction(x: float, y: float) -> str:
-    """Returns an arrow and the angle from the x axis to the y axis, for ways over 5 cm.
-
-    The arrow is drawn as seen from above, with x to the right and y up.
-    """
-    if math.hypot(x, y) <= MOVED:
-        return "-"
-    degrees = round(math.degrees(math.atan2(y, x))) % 360
-    return f"{_ARROWS[round(degrees / 45) % 8]} {degrees}°"
 
 
 def _named(metrics: Metrics) -> dict[str, float | str | None]:

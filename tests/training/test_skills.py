@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from music_tf.training.skills import direction, measure_skills, skill_rows
+from music_tf.training.behaviour import direction
+from music_tf.training.skills import measure_skills, skill_rows
 from tests.training.small import EVERYTHING, SAC, trainer_of
 
 
