@@ -1,11 +1,12 @@
 """`music-tf plot RUN...`: learning curves of one or many runs."""
 
+import os
 import sys
 from pathlib import Path
 
 from music_tf.cli.options import asks_for_help
 from music_tf.cli.runs import find_run
-from music_tf.config.names import suggestion
+from music_tf.config.names import few, suggestion
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
 
@@ -15,7 +16,7 @@ usage: music-tf plot RUN... [--metric NAME...] [--axis steps] [--out curves.png]
 Draws learning curves. Runs that differ in their seed alone share a line: the interquartile mean
 over the seeds with a 95 % bootstrap band, and each seed faintly behind. RUN is a run directory
 (also of a run still going), latest, or a copy of a metrics.csv; copies in one folder share a line,
-and CONDITION_seedN.csv a line for each condition.
+and CONDITION_seedN.csv a line for each condition. What cannot be drawn is named and left out.
 
   --metric NAME...     columns of metrics.csv, a panel each; default eval/success_rate, where the
                        runs have it, else eval/object_comotion_m
@@ -41,14 +42,16 @@ def main(arguments: list[str]) -> int:
         raise UsageError(
             "RUN: expected one or more runs, got none\nfor example: music-tf plot latest"
         )
-    paths = [_source(text) for text in words.positional]
+    sources = map(_source, words.positional)
+    paths = {os.path.realpath(path): path for path in sources}.values()  # each run once
     from music_tf.viewing.curves import (  # noqa: PLC0415 - numpy
         AXES,
         FORMATS,
-        by_settings,
+        choose_metrics,
         draw_curves,
-        load,
+        left_out,
     )
+    from music_tf.viewing.grouping import by_settings, load_begun  # noqa: PLC0415 - the same
 
     axis = _one_of(words, "axis", "steps", tuple(AXES))
     out = Path(words.options.get("out", ("curves.png",))[0])
@@ -57,10 +60,19 @@ def main(arguments: list[str]) -> int:
             f"--out: expected a file that ends in {', '.join(FORMATS)}, got {str(out)[:200]!r}"
             + suggestion(out.suffix, FORMATS)
         )
-    runs = by_settings([load(path) for path in paths])
-    draw_curves(runs, words.options.get("metric", ()), axis, out, "each" in words.options)
+    begun, others = load_begun(list(paths))
+    runs = by_settings(begun)
+    metrics = choose_metrics(runs, words.options.get("metric", ()))
+    draw_curves(runs, metrics, axis, out, "each" in words.options)
+    _say_left_out("no epoch yet", others)
+    _say_left_out(f"no {' or '.join(metrics)}", left_out(runs, metrics, axis))
     sys.stdout.write(f"{out}\n")
     return EXIT_DONE
+
+
+def _say_left_out(reason: str, runs: list[str]) -> None:
+    if runs:
+        sys.stderr.write(f"music-tf: left out, {reason}: {few(runs)}\n")
 
 
 def _source(text: str) -> Path:

@@ -1,9 +1,11 @@
-"""The nearest valid name to a mistyped one."""
+"""Names for people: the nearest valid one to a mistyped one, and long lists cut short."""
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+FEW = 3
+"""How many of several names a line usually shows."""
 _SHORTLIST = 8
 _CUTOFF = 0.5
 _SHORTEST_START = 3
@@ -41,6 +43,12 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
     """Returns the line that proposes the nearest name, or an empty text."""
     found = nearest(name, candidates)
     return f"\ndid you mean {found}?" if found else ""
+
+
+def few(names: Sequence[str], most: int = FEW) -> str:
+    """Returns the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def edits(first: str, second: str) -> int:

@@ -87,9 +87,9 @@ CONTROL = {
     "control/skill_variance": "share of the variance of the end position that skills explain",
     "control/skill_variance_chance": "the same if skills were dealt out at random",
     "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",
-    "control/information_null": "the same with dy of other episodes, mean over shuffles",
-    "control/information_null_std": "standard deviation of these shuffles",
-    "control/information_p": "(1 + shuffles that give as much) / (1 + shuffles)",
+    "control/information_null": "the same with dy of other episodes, mean over pairings",
+    "control/information_null_std": "standard deviation of these pairings",
+    "control/information_p": "(1 + pairings that give as much) / (1 + pairings)",
 }
 """What `evaluate --full` measures beside them, in the order of its table."""
 

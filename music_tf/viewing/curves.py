@@ -6,21 +6,19 @@ Agarwal et al. recommend for few runs (2021, arXiv:2108.13264); every seed is dr
 
 import io
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from music_tf.config.fields import fields_of, show_value
 from music_tf.config.names import suggestion
-from music_tf.config.schema import Config
-from music_tf.config.stored import MAY_CHANGE_ON_RESUME, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.training.metrics import CSV_NAME, METRICS
+from music_tf.training.metrics import METRICS
 from music_tf.training.paths import COLOURS
-from music_tf.training.results import Numbers, group_and_seed, read_result
+from music_tf.training.results import Numbers
+from music_tf.viewing.grouping import Run, in_groups
 
 FORMATS = (".png", ".svg", ".pdf")
 AXES = {
@@ -35,22 +33,11 @@ _PERCENTILES = (2.5, 97.5)
 _PLAIN_EXPONENTS = (-3, 5)
 """Powers of ten between which numbers beside an axis are written out."""
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+_LEGEND_LETTERS = 60
+"""In a line of the legend, which would else be wider than its panel."""
 _PANEL_INCHES = (3.8, 2.2)
 _PANEL_PLACE = (0.16, 0.23, 0.81, 0.72)
 """Left, bottom, width and height of the axes in a panel for a page, as shares of it."""
-
-
-class Run(NamedTuple):
-    """What is drawn of a run."""
-
-    name: str
-    """Its own label."""
-    group: str
-    """Runs of one group differ in their seed only and share a line."""
-    columns: Mapping[str, Numbers]
-    """Metrics by name, a value an epoch; nan where there is none."""
-    settings: Mapping[str, str] = MappingProxyType({})
-    """What `settings_of` returns; empty where only the metrics are known."""
 
 
 class Curve(NamedTuple):
@@ -95,10 +82,13 @@ def draw_curves(
     figure, panels = plt.subplots(
         1, len(chosen), figsize=(6.2 * len(chosen), 4.0), squeeze=False, layout="constrained"
     )
+    lines: dict[str, Any] = {}
     for panel, metric in zip(panels[0], chosen, strict=True):
-        _draw_panel(panel, groups, metric, axis)
+        lines = _draw_panel(panel, groups, metric, axis) | lines
         panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
-    panels[0][0].legend(fontsize="small")
+    shown = [lines[label] for label in groups if label in lines]
+    labels = [textwrap.fill(line.get_label(), _LEGEND_LETTERS) for line in shown]
+    panels[0][0].legend(shown, labels, fontsize="small")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out, dpi=120)
@@ -131,58 +121,13 @@ def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str, axis: str = "st
     return text[text.index("<svg") :].replace("#000000", "currentColor")
 
 
-def in_groups(runs: Sequence[Run], each: bool = False) -> dict[str, list[Run]]:
-    """Returns the runs that share a line, by its label; with `each` every run by itself."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.name if each else run.group, []).append(run)
-    return groups
-
-
-def load(path: Path) -> Run:
-    """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
-
-    Steps and minutes of a copy count the runs that it started from.
-
-    Raises:
-        UsageError: It is neither, or holds no epoch yet.
-    """
-    if not path.is_dir():
-        result = read_result(path)
-        counted = {
-            axis: result.in_all(axis) for axis, _, _ in AXES.values() if axis in result.columns
-        }
-        return Run(path.stem, group_and_seed(path)[0], {**result.columns, **counted})
-    stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
-    group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
-    columns = read_result(path / CSV_NAME).columns
-    return Run(f"{group}, {path.name}", group, columns, settings_of(stored.config))
-
-
-def settings_of(config: Config) -> dict[str, str]:
-    """Returns what runs that share a line agree in: all but the seed and what may change."""
-    return {
-        field.name: show_value(field.value)
-        for field in fields_of(config)
-        if field.name not in ("seed", *MAY_CHANGE_ON_RESUME)
-    }
-
-
-def by_settings(runs: Sequence[Run]) -> list[Run]:
-    """Returns the runs grouped so that only runs of equal settings share a line.
-
-    A group is named by the settings in which it differs from others of its recipe and environment.
-    """
-    grouped = []
-    for run in runs:
-        alike = [peer.settings for peer in runs if peer.group == run.group]
-        differing = [
-            f"{name} {value}"
-            for name, value in run.settings.items()
-            if any(other.get(name) != value for other in alike)
-        ]
-        grouped.append(run._replace(group=", ".join([run.group, *differing])))
-    return grouped
+def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> list[str]:
+    """Returns the labels of runs that have none of the metrics, and so no line."""
+    return [
+        label
+        for label, (run,) in in_groups(runs, each=True).items()
+        if not any(curve_of(run, metric, axis).up.size for metric in metrics)
+    ]
 
 
 def choose_metrics(runs: Sequence[Run], metrics: Sequence[str]) -> list[str]:
@@ -242,29 +187,34 @@ def interquartile_mean(values: Numbers) -> Numbers:
     return mean
 
 
-def _draw_panel(panel: Any, groups: Mapping[str, Sequence[Run]], metric: str, axis: str) -> None:
-    """Draws a metric of all groups, without a title."""
+def _draw_panel(
+    panel: Any, groups: Mapping[str, Sequence[Run]], metric: str, axis: str
+) -> dict[str, Any]:
+    """Draws a metric of all groups, without a title, and returns the line of each that has it."""
+    lines = {}
     for number, (label, members) in enumerate(groups.items()):
-        curves = [curve_of(run, metric, axis) for run in members]
-        colour = COLOURS[number % len(COLOURS)]
-        _draw_group(panel, [curve for curve in curves if curve.up.size], label, colour)
+        every = [curve_of(run, metric, axis) for run in members]
+        curves = [curve for curve in every if curve.up.size]
+        if curves:
+            lines[label] = _draw_group(panel, curves, label, COLOURS[number % len(COLOURS)])
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)
     panel.set_xlim(left=0.0)
     if metric.endswith("_rate"):
         panel.set_ylim(-0.02, 1.02)
+    return lines
 
 
-def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) -> None:
-    if not curves:
-        return
+def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) -> Any:
+    """Draws curves, or their band where there are several, and returns the line with the label."""
     if len(curves) == 1:
         marker = "o" if curves[0].up.size == 1 else ""
-        panel.plot(*curves[0], color=colour, label=label, marker=marker)
-        return
+        (line,) = panel.plot(*curves[0], color=colour, label=label, marker=marker)
+        return line
     for curve in curves:
         panel.plot(*curve, color=colour, alpha=0.25, linewidth=0.8)
     band = band_of(curves)
     seeds = f"{label} ({len(curves)} seeds)"
-    panel.plot(band.across, band.middle, color=colour, label=seeds)
+    (line,) = panel.plot(band.across, band.middle, color=colour, label=seeds)
     panel.fill_between(band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0)
+    return line

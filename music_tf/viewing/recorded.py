@@ -20,8 +20,8 @@ from music_tf.training.metrics import CSV_NAME, PATHS_TAG
 from music_tf.training.results import read_result
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.training.run_lock import refuse_if_in_use
-from music_tf.viewing.curves import Run, settings_of
 from music_tf.viewing.events import read_pictures
+from music_tf.viewing.grouping import Run, settings_of
 
 MEDIA_TYPES = {
     ".mp4": "video/mp4",
@@ -121,7 +121,7 @@ def read_recorded(path: Path) -> Recorded:
         _read_json(path / FILE_NAME, notes),
         _read_json(path / SUMMARY_NAME, notes),
         _read_json(path / EVALUATION_NAME, notes),
-        Run(name, group, columns, settings_of(config)),
+        Run(name, group, columns, settings_of(stored)),
         _films(path / "videos"),
         _in_use(path),
         tuple(notes),

@@ -14,7 +14,8 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import replace_file
 from music_tf.training.metrics import METRICS
 from music_tf.training.paths import COLOURS
-from music_tf.viewing.curves import LEADING, Run, by_settings, curves_svg, in_groups
+from music_tf.viewing.curves import LEADING, curves_svg
+from music_tf.viewing.grouping import Run, by_settings, in_groups
 from music_tf.viewing.page import Html, bars, data_uri, document, folded, join, number, table, tag
 from music_tf.viewing.recorded import MEDIA_TYPES, Recorded, read_recorded
 

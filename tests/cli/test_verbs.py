@@ -11,6 +11,8 @@ from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
 from music_tf.errors import UsageError
 
+LONG = "x" * 300
+
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
 def test_help_lists_every_verb(words):
@@ -77,6 +79,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["plot", "none.csv", "--out", "a.pgn"], [".png", "did you mean .png"]),
         (["report"], ["RUN", "music-tf report latest"]),
         (["report", "nowhere"], ["'nowhere'", "config.json", "latest"]),
+        (["plot", f"{LONG}.csv"], ["cannot read", "File name too long"]),
         (["recipes", "x"], ["no arguments", "'x'"]),
         (["recipes", "--all"], ["'--all'"]),
         (["evaluate"], ["RUN", "music-tf evaluate latest"]),
@@ -86,6 +89,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["evaluate", "RUN", "--episode", "5"], ["did you mean --episodes?"]),
         (["evaluate", "RUN", "--export", "a.csv"], ["--export", ".npz", "'a.csv'"]),
         (["evaluate", "RUN", "--export", "no/a.npz"], ["--export", "folder", "'no'"]),
+        (["evaluate", "RUN", "--export", f"{LONG}/a.npz"], ["--export", "folder"]),
         (["evaluate", "RUN", "--export"], ["--export", "expected a value"]),
         (["evaluate", "RUN", "--full=yes"], ["--full", "takes no value"]),
         (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),

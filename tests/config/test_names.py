@@ -1,6 +1,11 @@
 import pytest
 
-from music_tf.config.names import edits, nearest, suggestion
+from music_tf.config.names import edits, few, nearest, suggestion
+
+
+def test_of_many_names_few_are_shown():
+    assert [few("abcde"[:count]) for count in (0, 1, 3)] == ["", "a", "a, b, c"]
+    assert few("abcde") == "a, b, c and 2 more"
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,26 @@
-import json
+import re
 
 import numpy as np
 import pytest
 
-from music_tf.config.parse import parse_train
-from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.cli import run_verb
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.viewing import curves
+from music_tf.viewing.grouping import load
 
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
 
 
-def write(path, rows, header=HEADER):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("# a comment\n" + header + "".join(f"{row}\n" for row in rows))
-    return path
-
-
 def seed(path, end):
-    return curves.load(
-        write(path, [f"1,1000,60,0,{end}", f"2,2000,120,,{end}", f"3,3000,180,{end},{end}"])
-    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [f"1,1000,60,0,{end}", f"2,2000,120,,{end}", f"3,3000,180,{end},{end}"]
+    path.write_text("# a comment\n" + HEADER + "".join(f"{row}\n" for row in rows))
+    return load(path)
+
+
+def without(run, metric):
+    """The run as it would be without a metric."""
+    return run._replace(columns={n: v for n, v in run.columns.items() if n != metric})
 
 
 def test_the_interquartile_mean_cuts_a_quarter_at_each_end():
@@ -36,12 +36,6 @@ def test_epochs_without_the_metric_are_left_out(tmp_path):
     across, _ = curves.curve_of(run, "eval/success_rate", "steps")
     assert across.tolist() == [1.0, 3.0]  # thousands
     assert curves.curve_of(run, "eval/nothing", "steps").up.size == 0
-
-
-def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
-    path = write(tmp_path / "seed0.csv", ["1,1000,60,0.25,1"])
-    path.write_text(path.read_text() + "2,20")
-    assert curves.load(path).columns["eval/success_rate"].tolist() == [0.25]
 
 
 def test_the_band_covers_the_range_that_all_seeds_have():
@@ -69,23 +63,6 @@ def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):
         curves.choose_metrics([run], ["eval/sucess_rate"])
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("", "no epoch"),
-        (HEADER, "no epoch"),
-        ("a,b\n1,2\n", "no epoch"),
-        (HEADER + "1,2,3,x,4\n", "expected numbers"),
-        ("\0\xff", "no epoch"),
-    ],
-)
-def test_a_file_that_holds_no_run_is_refused(tmp_path, content, says):
-    path = tmp_path / "seed0.csv"
-    path.write_text(content)
-    with pytest.raises(UsageError, match=says):
-        curves.load(path)
-
-
 @pytest.mark.parametrize("ending", curves.FORMATS)
 def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
     runs = [seed(tmp_path / "mine" / f"seed{n}.csv", n / 10) for n in range(5)]
@@ -104,30 +81,44 @@ def test_a_picture_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
         curves.draw_curves([run], [], "steps", tmp_path / "file" / "curves.png")
 
 
-def run_directory(path, *words):
-    command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", *words])
-    stored = StoredRun("ddpg_her", "laptop", command.arguments, command.config)
-    write(path / "metrics.csv", ["1,1000,60,0.25,1"])
-    (path / "config.json").write_text(json.dumps(run_to_json(stored)))
-    return path
+def test_a_line_of_any_panel_is_in_the_legend(tmp_path):
+    both = seed(tmp_path / "both" / "seed0.csv", 0.5)
+    second = without(seed(tmp_path / "second" / "seed0.csv", 0.5), "eval/success_rate")
+    out = tmp_path / "curves.svg"
+    curves.draw_curves([second, both], ["eval/success_rate", "train/mean_q"], "steps", out)
+    drawn = out.read_text()
+    assert drawn.index("<!-- second -->") < drawn.index("<!-- both -->")
+    assert drawn.count("<!-- both -->") == 1
 
 
-def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
-    run = curves.load(run_directory(tmp_path / "seed3-x", "--seed", "3"))
-    assert (run.group, run.name) == ("ddpg_her, PointPush-v0", "ddpg_her, PointPush-v0, seed3-x")
-    assert run.columns["eval/success_rate"].tolist() == [0.25]
+def test_a_legend_is_no_wider_than_its_panel(tmp_path):
+    run = seed(tmp_path / "seed0.csv", 0.5)._replace(group=", ".join(["agent.polyak 0.9"] * 9))
+    curves.draw_curves([run], [], "steps", tmp_path / "curves.svg")
+    lines = re.findall("<!-- (agent.*) -->", (tmp_path / "curves.svg").read_text())
+    assert [line.count("agent") for line in lines] == [3, 3, 3]
 
 
-def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):
-    plain = [
-        run_directory(tmp_path / f"{n}", "--seed", str(n), "--epochs", f"{n + 5}") for n in (0, 1)
+def test_runs_without_any_of_the_metrics_are_named(tmp_path):
+    runs = [seed(tmp_path / f"{n}.csv", 0.5) for n in "ab"]
+    runs[1] = without(runs[1], "eval/success_rate")
+    assert curves.left_out(runs, ["eval/success_rate"], "steps") == ["b"]
+    assert curves.left_out(runs, ["eval/success_rate", "train/mean_q"], "steps") == []
+
+
+def test_the_verb_draws_a_run_once_and_says_what_it_leaves_out(tmp_path, capsys):
+    for name in ("run", "early", "other"):
+        seed(tmp_path / name / "seed0.csv", 0.5)
+    run, early, other = (tmp_path / name / "seed0.csv" for name in ("run", "early", "other"))
+    early.write_text(HEADER)
+    other.write_text(other.read_text().replace("eval/success_rate", "eval/object_comotion_m"))
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    out = tmp_path / "curves.svg"
+    twice = [run, tmp_path / "run" / ".." / "run" / "seed0.csv", tmp_path / "link" / "seed0.csv"]
+    assert run_verb(["plot", *map(str, [*twice, early, other]), "--out", str(out)]) == 0
+    assert "<!-- run -->" in out.read_text()
+    assert capsys.readouterr().err.splitlines() == [
+        f"music-tf: left out, no epoch yet: {early}",
+        f"music-tf: left out, no eval/success_rate: seed0 ({other.parent})",
     ]
-    other = run_directory(tmp_path / "other", "--agent.discount", "0.9")
-    copy = write(tmp_path / "copies" / "seed0.csv", ["1,1000,60,0.25,1"])
-    runs = curves.by_settings([curves.load(path) for path in (*plain, other, copy)])
-    first, second, third, last = (run.group for run in runs)
-    assert first == second == "ddpg_her, PointPush-v0, agent.discount 0.95"
-    assert third == "ddpg_her, PointPush-v0, agent.discount 0.9"
-    assert last == "copies"
-    alone = curves.by_settings([curves.load(path) for path in plain])
-    assert {run.group for run in alone} == {"ddpg_her, PointPush-v0"}
+    with pytest.raises(UsageError, match="no epoch of a run yet"):
+        run_verb(["plot", str(early), "--out", str(out)])

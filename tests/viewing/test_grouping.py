@@ -1,0 +1,138 @@
+import json
+import random
+
+import pytest
+
+from music_tf.config.parse import parse_train
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.errors import UsageError
+from music_tf.training.results import NoEpochError
+from music_tf.viewing.grouping import Run, by_settings, in_groups, load, load_begun
+
+HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
+
+
+def write(path, rows=("1,1000,60,0.25,1",)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("# a comment\n" + HEADER + "".join(f"{row}\n" for row in rows))
+    return path
+
+
+def run_directory(path, *words, preset="laptop"):
+    command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", *words])
+    stored = StoredRun("ddpg_her", preset, command.arguments, command.config)
+    write(path / "metrics.csv")
+    (path / "config.json").write_text(json.dumps(run_to_json(stored)))
+    return path
+
+
+def of(**settings):
+    """A run of a group `g` with some settings."""
+    return Run("run", "g", {}, settings)
+
+
+def labels(*runs):
+    return [run.group for run in by_settings(runs)]
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
+    path = write(tmp_path / "seed0.csv", ["1,1000,60,0.25,1"])
+    path.write_text(path.read_text() + "2,20")
+    assert load(path).columns["eval/success_rate"].tolist() == [0.25]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "no epoch"),
+        (HEADER, "no epoch"),
+        ("a,b\n1,2\n", "no epoch"),
+        (HEADER + "1,2,3,x,4\n", "expected numbers"),
+        ("\0\xff", "no epoch"),
+    ],
+)
+def test_a_file_that_holds_no_run_is_refused(tmp_path, content, says):
+    path = tmp_path / "seed0.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=says):
+        load(path)
+
+
+def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
+    run = load(run_directory(tmp_path / "seed3-x", "--seed", "3"))
+    assert (run.group, run.name) == ("ddpg_her, PointPush-v0", "ddpg_her, PointPush-v0, seed3-x")
+    assert run.columns["eval/success_rate"].tolist() == [0.25]
+
+
+def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):
+    plain = [
+        run_directory(tmp_path / f"{n}", "--seed", str(n), "--epochs", f"{n + 5}") for n in (0, 1)
+    ]
+    other = run_directory(tmp_path / "other", "--agent.polyak", "0.9")
+    copy = write(tmp_path / "copies" / "seed0.csv")
+    first, second, third, last = labels(*map(load, (*plain, other, copy)))
+    assert first == second == "ddpg_her, PointPush-v0, agent.polyak 0.98"
+    assert third == "ddpg_her, PointPush-v0, agent.polyak 0.9"
+    assert last == "copies"
+    assert set(labels(*map(load, plain))) == {"ddpg_her, PointPush-v0"}
+
+
+def test_a_condition_of_two_studies_has_two_lines(tmp_path):
+    files = [tmp_path / study / f"music_seed{n}.csv" for study in ("skills", "far") for n in (0, 1)]
+    runs = [load(write(path)) for path in files]
+    assert labels(*runs) == 2 * ["music, of skills"] + 2 * ["music, of far"]
+    assert labels(*runs[:2]) == ["music", "music"]
+
+
+def test_each_run_has_a_line_whatever_its_name(tmp_path):
+    paths = [tmp_path / "a" / "seed0.csv", tmp_path / "b" / "seed0.csv", tmp_path / "b" / "x.csv"]
+    runs = [load(write(path)) for path in paths]
+    folders = [str(tmp_path / name) for name in "ab"]
+    assert in_groups(runs, each=True) == {
+        **{f"seed0 ({folder})": [run] for folder, run in zip(folders, runs, strict=False)},
+        "x": [runs[2]],
+    }
+
+
+def test_a_preset_comes_first_and_alone_makes_no_line(tmp_path):
+    laptop = run_directory(tmp_path / "laptop")
+    paper = run_directory(tmp_path / "paper", "--agent.polyak", "0.9", preset="paper")
+    same = run_directory(tmp_path / "same", preset="paper")
+    assert labels(load(laptop), load(paper)) == [
+        "ddpg_her, PointPush-v0, preset laptop, agent.polyak 0.98",
+        "ddpg_her, PointPush-v0, preset paper, agent.polyak 0.9",
+    ]
+    assert len(set(labels(load(laptop), load(same)))) == 1
+    three = [of(preset=preset, a=a) for preset, a in (("x", "0"), ("x", "1"), ("y", "2"))]
+    assert labels(*three) == ["g, preset x, a 0", "g, preset x, a 1", "g, preset y, a 2"]
+
+
+def test_a_label_has_few_settings_and_the_most_telling_first():
+    usual = dict.fromkeys("abcde", "0")
+    runs = [of(**usual), of(**usual | {"c": "1"}), of(**usual | {"e": "2"})]
+    alike = of(**{name: "1" for name in "abcde"})
+    assert labels(*runs) == ["g, c 0, e 0", "g, c 1, e 0", "g, e 2, c 0"]
+    assert labels(runs[0], alike) == ["g, a 0, b 0, c 0 and 2 more", "g, a 1, b 1, c 1 and 2 more"]
+
+
+def test_other_settings_always_make_another_label():
+    generator = random.Random(0)
+    for _ in range(50):
+        runs = [of(**{name: str(generator.randrange(2)) for name in "abcdef"}) for _ in range(20)]
+        different = {tuple(run.settings.items()) for run in runs}
+        assert len(set(labels(*runs))) == len(different)
+
+
+def test_a_run_without_an_epoch_is_left_out(tmp_path):
+    begun = run_directory(tmp_path / "begun")
+    early = [run_directory(tmp_path / name) for name in ("none", "empty")]
+    (early[0] / "metrics.csv").unlink()
+    write(early[1] / "metrics.csv", [])
+    runs, others = load_begun([*early, begun])
+    assert [run.name for run in runs] == [load(begun).name]
+    assert others == [str(path) for path in early]
+    with pytest.raises(NoEpochError, match="no epoch of a run yet"):
+        load_begun(early)
+    write(early[1] / "metrics.csv", ["1,2,3,x,4"])
+    with pytest.raises(UsageError, match="expected numbers"):
+        load_begun([*early, begun])
