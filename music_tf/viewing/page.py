@@ -4,7 +4,7 @@ import base64
 import html
 import importlib.resources
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 _POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
 _WITHOUT_END = ("img", "meta")
@@ -88,7 +88,7 @@ def bars(names: Mapping[str, str], rows: Mapping[str, Mapping[str, Any]], first:
         rows: Numbers by name for each label; what is no number stays blank.
         first: What the labels are.
     """
-    shown = [name for name in names if any(_is_number(row.get(name)) for row in rows.values())]
+    shown = [name for name in names if any(is_number(row.get(name)) for row in rows.values())]
     head = [
         tag("th", name.rpartition("/")[2].replace("_", " "), title=f"{name}: {names[name]}")
         for name in shown
@@ -106,6 +106,12 @@ def number(value: Any) -> str:
     return _written([value])[0]
 
 
+def is_number(value: Any) -> TypeGuard[float]:
+    """Tells whether a value from JSON is a number of a size that can be shown."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and -_LARGEST < value < _LARGEST
+
+
 def _cell(name: str, entry: str) -> Html:
     is_cell = isinstance(entry, Html) and entry.startswith(("<th", "<td"))
     return Html(entry) if is_cell else tag(name, entry)
@@ -113,24 +119,19 @@ def _cell(name: str, entry: str) -> Html:
 
 def _written(values: Sequence[Any]) -> list[str]:
     """Returns the numbers of a column with as many digits as they need together."""
-    known = [value for value in values if _is_number(value)]
+    known = [value for value in values if is_number(value)]
     most = max(map(abs, known), default=0.0)
     form = ".3f" if _SMALL <= most < _LARGE else ".3g"
     if most < _HUGE and all(value == int(value) for value in known):
         form = ",.0f"
-    return [format(value, form) if _is_number(value) else "-" for value in values]
+    return [format(value, form) if is_number(value) else "-" for value in values]
 
 
 def _bars_of(values: Sequence[Any]) -> list[Html]:
     """Returns the cells of a column of numbers."""
-    most = max(value for value in values if _is_number(value))
-    shares = [value / most if _is_number(value) and most > 0.0 else 0.0 for value in values]
+    most = max(value for value in values if is_number(value))
+    shares = [value / most if is_number(value) and most > 0.0 else 0.0 for value in values]
     return [
         tag("td", tag("span", text), style=f"--share:{100.0 * max(0.0, share):.0f}%")
         for text, share in zip(_written(values), shares, strict=True)
     ]
-
-
-def _is_number(value: Any) -> bool:
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and -_LARGEST < value < _LARGEST

@@ -1,6 +1,7 @@
 """What a run directory tells about its run, read without touching it or loading TensorFlow."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,20 +17,37 @@ from music_tf.config.stored import (
     stored_env_id,
 )
 from music_tf.errors import UsageError
-from music_tf.training.metrics import CSV_NAME, PATHS_TAG
+from music_tf.training.metrics import CSV_NAME, METRICS, PATHS_TAG
 from music_tf.training.results import read_result
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.training.run_lock import refuse_if_in_use
 from music_tf.viewing.events import read_pictures
 from music_tf.viewing.grouping import Run, settings_of
+from music_tf.viewing.page import is_number
 
 MEDIA_TYPES = {
     ".mp4": "video/mp4",
     ".gif": "image/gif",
     ".png": "image/png",
 }
+OURS, RANDOM = "ours", "random"
+BEHAVIOUR = {name: meaning for name, meaning in METRICS.items() if name.startswith("eval/")}
+WAYS = {
+    f"skill/d{axis}_m": f"metres along {axis} from the object's first to its last position, mean"
+    for axis in "xyz"
+}
+"""What is added to the metrics of each skill."""
 _LARGEST_JSON = 20_000_000
 _PICTURES = 3
+
+
+class Measured(NamedTuple):
+    """How our policy and simple ones behaved on the same episodes."""
+
+    policies: dict[str, Mapping[str, Any]]
+    """Metrics by policy, `OURS` among them."""
+    epoch: float
+    """When ours was measured; -1 where that is not known."""
 
 
 class Recorded(NamedTuple):
@@ -59,29 +77,56 @@ class Recorded(NamedTuple):
     @property
     def state(self) -> str:
         """How far the run has come, in words."""
-        done, wanted = int(self.last("time/epoch") or 0), self.stored.config.epochs
+        done, wanted = self.epochs, self.stored.config.epochs
         if self.in_use:
             return f"still going, {done} of {wanted} epochs"
         if self.summary.get("epochs") == done:
             return f"finished, {done} epochs"
         return f"not finished, {done} of {wanted} epochs"
 
+    @property
+    def epochs(self) -> int:
+        """How many are over."""
+        return int(self.last("time/epoch") or 0)
+
     def last(self, metric: str) -> float | None:
         """Returns the newest value of a metric, None where there is none."""
-        values = self.curves.columns.get(metric, np.zeros(0))
-        known = values[np.isfinite(values)]
-        return float(known[-1]) if known.size else None
+        newest = self._newest(metric)
+        return None if newest is None else newest[1]
 
-    def policies(self) -> dict[str, Mapping[str, Any]]:
-        """Returns metrics of ours and of simple policies: the evaluation's, or the training's."""
-        measured = self.evaluation.get("policies") or self.summary.get("evaluation")
-        return _mappings(measured.items()) if isinstance(measured, dict) else {}
+    def evaluated(self) -> Measured:
+        """Returns what `evaluation.json` says, by `music-tf evaluate`."""
+        checkpoint = self.evaluation.get("checkpoint")
+        epoch = checkpoint.get("epoch") if isinstance(checkpoint, dict) else None
+        return _measured(self.evaluation.get("policies"), epoch)
+
+    def measured(self) -> Measured:
+        """Returns what `evaluation.json` says, or `summary.json` if training ended after it."""
+        trained = _measured(self.summary.get("evaluation"), self.summary.get("epochs"))
+        found = [one for one in (self.evaluated(), trained) if one.policies]
+        return max(found, key=lambda one: one.epoch, default=trained)
+
+    def behaviour(self) -> Mapping[str, Any]:
+        """Returns our policy's newest metrics: measured, or of a later epoch of training."""
+        policies, epoch = self.measured()
+        newest = {name: self._newest(name) for name in BEHAVIOUR}
+        later = {name: at[1] for name, at in newest.items() if at is not None and at[0] > epoch}
+        return later or policies.get(OURS, {})
 
     def skills(self) -> dict[str, Mapping[str, Any]]:
-        """Returns metrics of each skill by name, none without an evaluation of several skills."""
+        """Returns metrics and `WAYS` of each skill that was evaluated, and of the random policy.
+
+        Nothing without an evaluation of several skills.
+        """
         rows = self.evaluation.get("skills")
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        return _mappings((f"skill {row.get('skill')}", row.get("metrics")) for row in rows)
+        found = _mappings((f"skill {row.get('skill')}", _with_way(row)) for row in rows)
+        random = self.evaluated().policies.get(RANDOM)
+        return found | {RANDOM: random} if found and random else found
+
+    def control(self) -> dict[str, Mapping[str, Any]]:
+        """Returns the measures of `evaluate --full` by policy, none without it."""
+        return _policies(self.evaluation.get("control"))
 
     def changed(self) -> list[tuple[Field, Field]]:
         """Returns the settings that differ from the recipe's, each with the recipe's own."""
@@ -94,6 +139,13 @@ class Recorded(NamedTuple):
         pictures = sorted(read_pictures(self.path, PATHS_TAG).items())
         shown = np.unique(np.linspace(0, len(pictures) - 1, _PICTURES).round().astype(int))
         return dict(pictures[number] for number in shown) if pictures else {}
+
+    def _newest(self, metric: str) -> tuple[float, float] | None:
+        """Returns the last epoch that has a metric, and its value; None where there is none."""
+        values = self.curves.columns.get(metric, np.zeros(0))
+        epochs = self.curves.columns.get("time/epoch", np.zeros(values.size))
+        known = np.flatnonzero(np.isfinite(values))
+        return (float(epochs[known[-1]]), float(values[known[-1]])) if known.size else None
 
 
 def read_recorded(path: Path) -> Recorded:
@@ -128,6 +180,22 @@ def read_recorded(path: Path) -> Recorded:
     )
 
 
+def _measured(policies: Any, epoch: Any) -> Measured:
+    return Measured(_policies(policies), float(epoch) if is_number(epoch) else -1.0)
+
+
+def _policies(found: Any) -> dict[str, Mapping[str, Any]]:
+    return _mappings(found.items()) if isinstance(found, dict) else {}
+
+
+def _with_way(row: Mapping[str, Any]) -> Any:
+    """Returns the metrics of a skill with its mean way, where it has one."""
+    metrics, way = row.get("metrics"), row.get("shift_m")
+    if not isinstance(metrics, dict) or not isinstance(way, list) or len(way) != len(WAYS):
+        return metrics
+    return metrics | dict(zip(WAYS, way, strict=True))
+
+
 def _mappings(items: Iterable[tuple[Any, Any]]) -> dict[str, Mapping[str, Any]]:
     return {str(name): values for name, values in items if isinstance(values, dict)}
 
@@ -151,7 +219,9 @@ def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:
 def _films(directory: Path) -> tuple[Path, ...]:
     """Returns the films and pictures of a run, without drafts."""
     found = sorted(directory.glob("[!.]*")) if directory.is_dir() else []
-    return tuple(path for path in found if path.suffix.lower() in MEDIA_TYPES and path.is_file())
+    return tuple(
+        path for path in found if path.suffix.lower() in MEDIA_TYPES and os.path.isfile(path)
+    )
 
 
 def _in_use(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """One page about one or many runs, which holds all that it shows and needs no network."""
 
 import datetime
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +17,9 @@ from music_tf.training.metrics import METRICS
 from music_tf.training.paths import COLOURS
 from music_tf.viewing.curves import LEADING, curves_svg
 from music_tf.viewing.grouping import Run, by_settings, in_groups
-from music_tf.viewing.page import Html, bars, data_uri, document, folded, join, number, table, tag
-from music_tf.viewing.recorded import MEDIA_TYPES, Recorded, read_recorded
+from music_tf.viewing.page import Html, data_uri, document, folded, join, number, table, tag
+from music_tf.viewing.recorded import MEDIA_TYPES, OURS, Recorded, read_recorded
+from music_tf.viewing.tables import all_behaviour, behaviour, control, glossary, short, skills
 
 FORMATS = (".html", ".htm")
 MOST_FILM_BYTES = 24_000_000
@@ -25,8 +27,6 @@ MOST_FILM_BYTES = 24_000_000
 _MEGABYTE = 1e6
 _FEW = 3
 """Up to so many runs are shown unfolded."""
-_OURS = "ours"
-_BEHAVIOUR = {name: meaning for name, meaning in METRICS.items() if name.startswith("eval/")}
 _TIMES = ("time/epoch", "time/env_steps", "time/updates", "time/elapsed_s")
 
 
@@ -43,7 +43,7 @@ def write_report(runs: Sequence[Path], out: Path) -> None:
     """
     if not runs:
         raise UsageError("RUN: expected one or more runs, got none")
-    if out.suffix.lower() not in FORMATS or out.is_dir():
+    if out.suffix.lower() not in FORMATS or os.path.isdir(out):
         raise UsageError(
             f"--out: expected a file that ends in {' or '.join(FORMATS)}, got {str(out)[:200]!r}"
             + suggestion(out.suffix, FORMATS)
@@ -79,7 +79,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
                 _run(run, films, f"run-{index}", len(runs))
                 for index, run in enumerate(runs, start=1)
             ),
-            _glossary(runs),
+            glossary(runs),
         ),
         tag("footer", f"music-tf report, {now}. This page loads nothing from elsewhere."),
     )
@@ -110,17 +110,16 @@ def _tiles(runs: Sequence[Recorded]) -> Html:
 
 
 def _leading_tile(run: Recorded) -> list[tuple[str, str, str]]:
-    policies = run.policies()
-    ours = policies.get(_OURS) or {name: run.last(name) for name in LEADING}
+    ours = {**{name: run.last(name) for name in LEADING}, **run.behaviour()}
     leading = next((name for name in LEADING if ours.get(name) is not None), None)
     if leading is None:
         return []
     others = [
         f"{policy} {number(metrics.get(leading))}"
-        for policy, metrics in policies.items()
-        if policy != _OURS
+        for policy, metrics in run.measured().policies.items()
+        if policy != OURS
     ]
-    return [(_short(leading), number(ours[leading]), ", ".join(others))]
+    return [(short(leading), number(ours[leading]), ", ".join(others))]
 
 
 def _overview(runs: Sequence[Recorded]) -> Html:
@@ -141,23 +140,9 @@ def _overview(runs: Sequence[Recorded]) -> Html:
         tag("h2", "Runs"),
         table(head, rows, "texts"),
         tag("h2", "Behaviour of all runs"),
-        tag("p", "After training, else in the newest evaluation.", class_="quiet"),
-        bars(_BEHAVIOUR, _behaviour_of_all(runs), "policy"),
+        tag("p", "Of the newest evaluation of each.", class_="quiet"),
+        all_behaviour(runs),
     )
-
-
-def _behaviour_of_all(runs: Sequence[Recorded]) -> dict[str, Mapping[str, Any]]:
-    """Returns metrics of each run by its label, then those of simple policies."""
-    labels = [run.label for run in runs]
-    ours: dict[str, Mapping[str, Any]] = {}
-    simple: dict[str, Mapping[str, Any]] = {}
-    for label, run in zip(labels, runs, strict=True):
-        policies = run.policies()
-        unique = label if labels.count(label) == 1 else f"{label} ({run.path})"
-        ours[unique] = policies.pop(_OURS, {}) or {name: run.last(name) for name in _BEHAVIOUR}
-        for policy, metrics in policies.items():
-            simple.setdefault(f"{policy} on {run.stored.config.env_id}", metrics)
-    return ours | simple
 
 
 def _curves(runs: Sequence[Run]) -> Html:
@@ -216,8 +201,9 @@ def _run(run: Recorded, films: Mapping[Path, bytes], anchor: str, runs: int) -> 
     """Returns all there is about one run; folded where there are many of them."""
     parts = [
         *(tag("p", note, class_="note") for note in run.notes),
-        _behaviour(run),
-        _skills(run),
+        behaviour(run),
+        skills(run),
+        control(run),
         _paths(run),
         _films(run, films),
         _settings(run),
@@ -227,51 +213,6 @@ def _run(run: Recorded, films: Mapping[Path, bytes], anchor: str, runs: int) -> 
         return tag("section", *parts, id=anchor)
     title = join(tag("b", run.label), f" {run.path.name}, {run.state}")
     return folded(title, *parts, id=anchor, class_="run", open=runs <= _FEW)
-
-
-def _behaviour(run: Recorded) -> Html:
-    policies = run.policies()
-    if not policies:
-        return Html("")
-    if run.evaluation.get("policies"):
-        checkpoint = run.evaluation.get("checkpoint")
-        epoch = checkpoint.get("epoch") if isinstance(checkpoint, dict) else None
-        episodes = number(run.evaluation.get("episodes"))
-        source = f"{episodes} episodes with the checkpoint of epoch {number(epoch)}."
-    else:
-        source = "Measured at the end of training."
-    return join(
-        tag("h3", "Behaviour"),
-        tag("p", f"{source} All policies play the same episodes.", class_="quiet"),
-        bars(_named(policies), policies, "policy"),
-    )
-
-
-def _skills(run: Recorded) -> Html:
-    skills = run.skills()
-    if not skills:
-        return Html("")
-    return join(tag("h3", "Skills"), bars(_named(skills), skills, "skill"))
-
-
-def _named(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Returns all metrics of a table with their meaning, documented ones first."""
-    present = {name for row in rows.values() for name in row}
-    known = {name: meaning for name, meaning in METRICS.items() if name in present}
-    return known | {name: "" for name in sorted(present - set(known))}
-
-
-def _glossary(runs: Iterable[Recorded]) -> Html:
-    """Returns what the columns of the tables mean, for those who cannot point at them."""
-    rows = [row for run in runs for row in (*run.policies().values(), *run.skills().values())]
-    present = {name for row in rows for name in row}
-    terms = [
-        part
-        for name, meaning in METRICS.items()
-        if name in present
-        for part in (tag("dt", _short(name)), tag("dd", meaning))
-    ]
-    return folded("What the columns mean", tag("dl", *terms)) if terms else Html("")
 
 
 def _paths(run: Recorded) -> Html:
@@ -377,7 +318,3 @@ def _joined(record: Mapping[str, Any], *names: str) -> str:
         for name in names
         if record.get(name)
     )
-
-
-def _short(metric: str) -> str:
-    return metric.rpartition("/")[2].replace("_", " ")

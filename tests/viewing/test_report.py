@@ -75,6 +75,31 @@ def finish(path, epochs=3):
     (path / "summary.json").write_text(json.dumps(summary))
 
 
+def evaluate(path, epoch, **more):
+    """Writes what `evaluate` leaves behind; ours is half of what training's end measures."""
+    ours = {name: value / 2.0 for name, value in OURS.items()}
+    evaluation = {
+        "episodes": 20,
+        "checkpoint": {"epoch": epoch},
+        "policies": {"ours": ours, "random": RANDOM},
+    }
+    (path / "evaluation.json").write_text(json.dumps(evaluation | more))
+
+
+def rows_of(page, title):
+    """Returns the texts of a table's cells by the first of their row; the heads are under ''."""
+    table = page[page.index(f">{title}<") :].partition("</table>")[0]
+    rows = [
+        [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
+        for row in re.findall(r"<tr>.*?</tr>", table)
+    ]
+    return {"": rows[0], **{first: cells for first, *cells in rows[1:]}}
+
+
+def tile_of(page):
+    return re.search(r'class="tile"><b>([^<]*)', page).group(1)
+
+
 def page_of(tmp_path, *runs):
     out = tmp_path / "page" / "report.html"
     write_report(runs, out)
@@ -127,7 +152,8 @@ def test_whatever_a_run_says_is_shown_as_text(tmp_path):
     evaluation = {
         "episodes": HOSTILE,
         "policies": {HOSTILE: metrics, "ours": metrics},
-        "skills": [{"skill": HOSTILE, "metrics": metrics}],
+        "skills": [{"skill": HOSTILE, "metrics": metrics, "shift_m": [HOSTILE, [], {}]}],
+        "control": {HOSTILE: {"control/coverage": 1}},
     }
     (run / "evaluation.json").write_text(json.dumps(evaluation))
     (run / "summary.json").write_text(HOSTILE)
@@ -135,26 +161,87 @@ def test_whatever_a_run_says_is_shown_as_text(tmp_path):
     (run / "videos" / f"{HOSTILE.replace('/', '_')}.gif").write_bytes(b"GIF89a")
     outline = Outline(page_of(tmp_path, run, make_run(tmp_path / "other")))
     assert "script" not in outline.tags
-    # commit, host, a package and its version, a policy in two tables, a skill
-    assert "".join(outline.texts).count(HOSTILE) == 7
+    # commit, host, a package and its version, a policy in two tables, a skill, control
+    assert "".join(outline.texts).count(HOSTILE) == 8
 
 
-def test_skills_are_a_table(tmp_path):
+def test_skills_and_the_random_policy_are_a_table(tmp_path):
     run = make_run(tmp_path / "run", "--skills", "2")
     skills = [
-        {"skill": number, "success": None, "metrics": {"eval/object_comotion_m": 0.1 + number}}
-        for number in range(2)
+        {"skill": number, "metrics": {"eval/object_comotion_m": 0.1 + number}, "shift_m": shift}
+        for number, shift in enumerate([[0.0, 0.2, -0.1], [0.01, 0.0, 0.0]])
     ]
-    evaluation = {
-        "episodes": 20,
-        "checkpoint": {"epoch": 3},
-        "policies": {"ours": OURS, "random": RANDOM},
-        "skills": skills,
+    evaluate(run, 3, skills=[*skills, {"skill": 2, "metrics": RANDOM, "shift_m": ["x", 0, 1]}])
+    page = page_of(tmp_path, run)
+    assert "20 episodes with the checkpoint of epoch 3. Each skill plays" in page
+    assert rows_of(page, "Skills") == {
+        "": ["skill", "object moved rate", "object comotion m", "dx m", "dy m", "dz m"],
+        "skill 0 ↑ 90°": ["-", "0.100", "0.000", "0.200", "-0.100"],
+        "skill 1": ["-", "1.100", "0.010", "0.000", "0.000"],
+        "skill 2": ["0.500", "0.070", "-", "0.000", "1.000"],
+        "random": ["0.500", "0.070", "-", "-", "-"],
     }
-    (run / "evaluation.json").write_text(json.dumps(evaluation))
-    text = " ".join(Outline(page_of(tmp_path, run)).texts)
-    for said in ("skill 0", "skill 1", "0.100", "1.100", "20 episodes", "epoch 3"):
-        assert said in text
+
+
+def test_control_stands_beside_chance(tmp_path):
+    measures = {
+        "control/coverage": 0.25,
+        "control/skill_variance": 0.5,
+        "control/skill_variance_chance": 0.04,
+        "control/information": 0.75,
+        "control/information_null": 0.125,
+        "control/information_null_std": 0.01,
+        "control/information_p": 1 / 21,
+    }
+    run = make_run(tmp_path / "run")
+    evaluate(run, 3, control={"ours": measures, "random": {"control/coverage": "?"}})
+    rows = rows_of(page_of(tmp_path, run), "Control")
+    assert rows.pop("") == ["measure", "ours", "random", "meaning"]
+    assert {name: cells[:2] for name, cells in rows.items()} == {
+        "coverage": ["0.250", "-"],
+        "skill variance": ["0.500 (chance 0.040)", "-"],
+        "information": ["0.750 (chance 0.125 ± 0.010, p = 0.048)", "-"],
+    }
+
+
+def test_the_newer_of_evaluation_and_summary_is_shown(tmp_path):
+    run = make_run(tmp_path / "run")
+    finish(run)
+    evaluate(run, 3)
+    page = page_of(tmp_path, run)
+    assert tile_of(page) == "0.105"
+    assert rows_of(page, "Behaviour")["ours"] == ["0.500", "0.105"]
+    evaluate(run, 2, skills=[{"skill": 0, "metrics": RANDOM}])
+    page = page_of(tmp_path, run)
+    assert tile_of(page) == "0.210"
+    assert rows_of(page, "Behaviour")["ours"] == ["1.000", "0.210"]
+    assert "Measured at the end of training, after epoch 3." in page
+    assert "of epoch 2. Training has gone on since, to epoch 3. Each skill" in page
+
+
+def test_training_that_has_evaluated_since_is_what_leads(tmp_path):
+    runs = [make_run(tmp_path / name, epochs=5) for name in ("one", "two")]
+    for run in runs:
+        finish(run, 3)
+    page = page_of(tmp_path, runs[0])
+    assert tile_of(page) == "0.500"
+    assert "after epoch 3. Training has gone on since, to epoch 5." in page
+    page = page_of(tmp_path, *runs)
+    assert rows_of(page, "Behaviour of all runs") == {
+        "": ["policy", "object moved rate", "object comotion m"],
+        **{f"ddpg_music on {ENV_ID}, seed 0 ({run})": ["-", "0.500"] for run in runs},
+        f"random on {ENV_ID}": ["0.500", "0.070"],
+    }
+
+
+def test_a_simple_policy_has_the_metrics_that_any_run_measured(tmp_path):
+    music, her = make_run(tmp_path / "a"), make_run(tmp_path / "b", recipe="ddpg_her")
+    finish(music)
+    random = RANDOM | {"eval/success_rate": 0.25}
+    evaluate(her, 3, policies={"ours": OURS, "random": random})
+    for runs in ((music, her), (her, music)):
+        rows = rows_of(page_of(tmp_path, *runs), "Behaviour of all runs")
+        assert rows[f"random on {ENV_ID}"] == ["0.250", "0.500", "0.070"]
 
 
 def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):
@@ -193,7 +280,9 @@ def test_a_run_before_its_first_epoch_is_reported(tmp_path):
     assert "holds no epoch of a run yet" in page_of(tmp_path, run)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"policies": 3, "skills": {}}', "[" * 10**5])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"policies": 3, "skills": {}, "control": [1]}', "[" * 10**5]
+)
 def test_files_that_are_damaged_cost_their_part_of_the_page(tmp_path, content):
     run = make_run(tmp_path / "run")
     (run / "evaluation.json").write_text(content)
@@ -219,7 +308,10 @@ def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
     assert outline.texts.count("random on music_tf/PointPush-v0") == 1
 
 
-@pytest.mark.parametrize("words", [["RUN", "FOLDER"], [], ["RUN", "--out", "page.htlm"]])
+@pytest.mark.parametrize(
+    "words",
+    [["RUN", "FOLDER"], ["RUN", "x" * 300], [], ["RUN", "--out", "page.htlm"]],
+)
 def test_bad_input_writes_nothing(tmp_path, monkeypatch, words):
     run, folder = make_run(tmp_path / "run"), tmp_path / "folder"
     folder.mkdir()
@@ -254,6 +346,8 @@ def test_a_page_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFault, match="cannot be written"):
         write_report([run], tmp_path / "file" / "report.html")
+    with pytest.raises(EnvironmentFault, match="File name too long"):
+        write_report([run], tmp_path / f"{'x' * 300}.html")
 
 
 def screenshot(page, width, folder):
