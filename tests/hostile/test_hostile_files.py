@@ -30,7 +30,7 @@ from music_tf.training.durable import hashlib
 from music_tf.training.metrics import MetricsWriter
 from music_tf.training.run_lock import refuse_if_in_use
 from music_tf.training.trainer import Trainer
-from music_tf.viewing import curves
+from music_tf.viewing import grouping
 from tests.training.saved_run import save_checkpoint, save_run, small_config, write_config
 
 COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
@@ -296,7 +296,7 @@ def take(run, trainer):
         return 0
 
     with contextlib.redirect_stderr(errors):
-        codes = {guarded(resume), guarded(lambda: bool(curves.load(run)) and 0)}
+        codes = {guarded(resume), guarded(lambda: bool(grouping.load(run)) and 0)}
     assert codes <= {0, 2, 3}, errors.getvalue()
     assert "Traceback" not in errors.getvalue()
     return codes
