@@ -31,6 +31,7 @@ _SEED = 20210309
 _STILL = 1e-12
 """Square metres; less than this is rounding."""
 
+
 def judge(
     trainer: Trainer, comm: Communicator, episodes: int, rollout_cells: float | None = None
 ) -> dict[str, Metrics]:
