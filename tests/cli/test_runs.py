@@ -76,6 +76,13 @@ def test_a_place_that_cannot_be_made_is_a_fault_of_the_environment(tmp_path):
         prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "file" / "run")]))
 
 
+def test_a_place_that_the_system_refuses_is_no_traceback(tmp_path):
+    too_long = tmp_path / ("x" * 300)
+    for place in (too_long, too_long / "run"):
+        with pytest.raises(EnvironmentFault, match=r"cannot be created .File name too long"):
+            prepare_directory(parse_train(["sac", "--run-dir", str(place)]))
+
+
 def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path):
     run = root / "Task" / "run"
     run.mkdir(parents=True)
