@@ -194,14 +194,18 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     """Returns what a run of this configuration takes over, tried on a few environments.
 
     Raises:
-        UsageError: Nothing is there, or it does not fit; the text names the part.
+        UsageError: Nothing is there, or it does not fit, or its numbers are not finite; the text
+            names the part.
         EnvironmentFault: Whatever is there is damaged, or the environment cannot be created.
     """
     trainer = Trainer(_smaller(config, 1), Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.arrays().items() if not n.startswith("adam_")}
         heritage = inherit(own, source, parts, config)
-        trainer.start_from(heritage.arrays)
+        try:
+            trainer.start_from(heritage.arrays)
+        except ValueError as error:
+            raise UsageError(f"--init-from: {source}: {error}") from error
     finally:
         trainer.envs.close()
     return heritage

@@ -10,7 +10,7 @@ from music_tf.config.schema import MusicConfig, SacConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.heritage import export_weights, inherit
 from music_tf.training.inspection import try_heritage
-from music_tf.training.weights import load_weights
+from music_tf.training.weights import load_weights, save_weights
 from tests.training.saved_run import save_checkpoint, save_run, small_config
 from tests.training.small import BASE, EVERYTHING, HER, MUSIC, NETWORK, go_on, trainer_of
 
@@ -172,6 +172,22 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
 def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, text):
     with pytest.raises(UsageError, match=text):
         try_heritage(dataclasses.replace(HER, **changes), music_run[0], parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("parameters/actor/hidden_0/bias", r"actor/hidden_0/bias: expected finite numbers"),
+        ("normalizer/observation", r"normalizer/observation: expected finite totals"),
+    ],
+)
+def test_numbers_that_are_not_finite_are_refused(tmp_path, name, text):
+    trainer = save_run(tmp_path, "ddpg")
+    arrays = trainer.arrays()
+    arrays[name][0] = np.nan
+    save_weights(tmp_path / "bad", arrays, trainer.meta())
+    with pytest.raises(UsageError, match=rf"--init-from: .*bad: {text}"):
+        try_heritage(trainer.config, tmp_path / "bad", ("actor", "normalizer"))
 
 
 def test_a_run_without_the_part_is_refused(task_run):
