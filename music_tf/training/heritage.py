@@ -5,7 +5,7 @@ a checkpoint that holds nothing else and may leave out parts. Names, shapes and 
 those of the new run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +59,7 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> 
         UsageError: There is nothing at the source, or a part of it does not fit.
         EnvironmentFault: Whatever is there is damaged.
     """
-    stored = newest_weights(source)
+    stored = _stored(source, parts)
     arrays = dict(own)
     for part in parts:
         if part in _SCALED:
@@ -91,16 +91,20 @@ def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
     """
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
-    stored = newest_weights(source)
+    stored = _stored(source, parts)
     arrays: Arrays = {}
     for part in parts:
         found = _part(part, stored.arrays)
         if not found:
-            raise _absent(part, str(stored.folder), stored.arrays)
+            raise _absent(part, str(stored.folder), stored.names)
         arrays |= found
     facts = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
     if not save_weights(folder, arrays, facts | {"exported_from": stored.sha256}):
         raise EnvironmentFault(f"{folder}: the weights could not be written")
+
+
+def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:
+    return newest_weights(source, wanted=tuple(_PREFIXES[part] for part in parts))
 
 
 def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
@@ -112,7 +116,7 @@ def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
     if not wanted:
         raise _absent(part, "this run", own)
     if not found:
-        raise _absent(part, str(stored.folder), stored.arrays)
+        raise _absent(part, str(stored.folder), stored.names)
     for name in sorted({**wanted, **found}):
         expected, came = _shape(wanted, name), _shape(found, name)
         if expected != came:
@@ -134,8 +138,8 @@ def _shape(arrays: Mapping[str, Any], name: str) -> str:
     return f"{arrays[name].dtype} {arrays[name].shape}"
 
 
-def _absent(part: str, where: str, arrays: Arrays) -> UsageError:
-    present = [name for name in PARTS if _part(name, arrays)]
+def _absent(part: str, where: str, names: Collection[str]) -> UsageError:
+    present = [other for other in PARTS if any(n.startswith(_PREFIXES[other]) for n in names)]
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
 
 

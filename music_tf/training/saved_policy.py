@@ -25,13 +25,14 @@ from music_tf.networks.dense import (
 )
 from music_tf.normalizer import NetworkInputs, Normalizer
 from music_tf.training.state_folder import Arrays
-from music_tf.training.weights import load_weights
+from music_tf.training.weights import newest_weights
 from music_tf.types import Array
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or what a goal environment gives: a dictionary of them and goals."""
 
 _MATRIX = 2
+_NEEDED = ("parameters/actor/", "normalizer/")
 
 
 class SavedPolicy:
@@ -160,9 +161,9 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
     """
     directory = Path(run).resolve()
     stored = read_run(directory, env_id)
-    arrays, meta = load_weights(directory / "checkpoints")
+    found = newest_weights(directory / "checkpoints", wanted=_NEEDED)
     try:
-        return SavedPolicy(stored, arrays, int(meta["counters"]["epoch"]))
+        return SavedPolicy(stored, found.arrays, int(found.meta["counters"]["epoch"]))
     except (ValueError, KeyError, TypeError) as error:
         text = str(error) if isinstance(error, ValueError) else f"counters: {error!r}"
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{text}") from error

@@ -30,6 +30,8 @@ TEMPORARY = ".tmp-"
 """Marks names of what is being written or removed, and may be deleted by the next run."""
 _LABEL = re.compile(r"epoch_(\d{6,10})(?:_(\d{1,4}))?")
 _LARGEST_META = 2**24
+_LARGEST_STATE = 2**30
+"""Bytes of arrays that are read where nobody knows how large those of the run may be."""
 _SHOWN = 5
 
 
@@ -81,6 +83,9 @@ def read_state(
     Raises:
         DamagedError: A file is missing, larger than allowed, or not what was saved.
     """
+    total = sum(stored.size for stored in manifest.arrays)
+    if sizes is None and total > _LARGEST_STATE:
+        raise DamagedError(f"{MANIFEST}: {total} bytes of arrays, {_LARGEST_STATE} are allowed")
     raw = read_bytes(folder, manifest.meta, sizes.meta if sizes else _LARGEST_META)
     try:
         meta = json.loads(raw)

@@ -1,5 +1,6 @@
 """Copies of weights without replay or counters, and reading weights out of any checkpoint."""
 
+import dataclasses
 import hashlib
 import logging
 import os
@@ -36,6 +37,8 @@ class StoredWeights(NamedTuple):
     folder: Path
     sha256: str
     """Of its manifest, which holds the digests of all else."""
+    names: tuple[str, ...]
+    """Of all its arrays, read or not."""
     arrays: Arrays
     meta: dict[str, Any]
 
@@ -84,12 +87,15 @@ def load_weights(directory: Path, sizes: Sizes | None = None) -> tuple[Arrays, d
     return found.arrays, found.meta
 
 
-def newest_weights(directory: Path, sizes: Sizes | None = None) -> StoredWeights:
+def newest_weights(
+    directory: Path, sizes: Sizes | None = None, wanted: tuple[str, ...] = ("",)
+) -> StoredWeights:
     """Returns the newest intact checkpoint, without its replay.
 
     Args:
         directory: All checkpoints of a run, or one checkpoint, or a copy of weights.
         sizes: Larger files count as damaged, before any of them is read.
+        wanted: How names of arrays begin; others are not read, damaged or not.
 
     Raises:
         UsageError: There is no checkpoint.
@@ -104,10 +110,13 @@ def newest_weights(directory: Path, sizes: Sizes | None = None) -> StoredWeights
         try:
             manifest = read_manifest(folder) if folder == directory else read_labelled(folder)
             digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-            return StoredWeights(folder, digest, *read_state(folder, manifest, sizes))
+            names = tuple(stored.name for stored in manifest.arrays)
+            chosen = tuple(stored for stored in manifest.arrays if stored.name.startswith(wanted))
+            state = read_state(folder, dataclasses.replace(manifest, arrays=chosen), sizes)
+            return StoredWeights(folder, digest, names, *state)
         except (DamagedError, OSError) as damage:
-            if not folder.exists():  # the run is going, and has removed it since it was listed
-                return newest_weights(directory, sizes)
+            if not os.path.lexists(folder):  # the run is going, and has removed it meanwhile
+                return newest_weights(directory, sizes, wanted)
             damages.append(f"{folder.name}/{damage}")
             _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
     if damages:

@@ -27,8 +27,10 @@ from music_tf.distributed import Communicator
 from music_tf.training import manifest as manifests
 from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.durable import hashlib
+from music_tf.training.heritage import inherit
 from music_tf.training.metrics import MetricsWriter
 from music_tf.training.run_lock import refuse_if_in_use
+from music_tf.training.saved_policy import load_policy
 from music_tf.training.trainer import Trainer
 from music_tf.viewing import grouping
 from tests.training.saved_run import save_checkpoint, save_run, small_config, write_config
@@ -279,7 +281,7 @@ def honest(tmp_path_factory):
 
 
 def take(run, trainer):
-    """Reads a run as --resume does, and as plot does; returns the faults that were met."""
+    """Reads a run in every way that there is; returns the codes of the faults that were met."""
     errors = io.StringIO()
 
     def resume():
@@ -295,8 +297,20 @@ def take(run, trainer):
         MetricsWriter(run, resume_after=1)
         return 0
 
+    def start_from():
+        inherit(trainer.arrays(), run / "checkpoints", ("actor", "normalizer"), trainer.config)
+        return 0
+
+    def plot():
+        grouping.load(run)
+        return 0
+
+    def act():
+        load_policy(run)
+        return 0
+
     with contextlib.redirect_stderr(errors):
-        codes = {guarded(resume), guarded(lambda: bool(grouping.load(run)) and 0)}
+        codes = {guarded(reader) for reader in (resume, start_from, plot, act)}
     assert codes <= {0, 2, 3}, errors.getvalue()
     assert "Traceback" not in errors.getvalue()
     return codes
@@ -390,7 +404,7 @@ def bombs(honest, folder):
 
     def sparse(forger):
         content = forger.content()
-        entry = content["arrays"][0]
+        entry = next(e for e in content["arrays"] if e["name"].startswith("parameters/actor/"))
         os.truncate(forger.checkpoint / entry["path"], 2**36)
         entry["size"] = 2**36
         forger.seal(content)

@@ -183,6 +183,19 @@ def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypat
     assert load_policy(tmp_path).epoch == 5
 
 
+def test_a_link_to_nowhere_is_a_damaged_checkpoint(tmp_path):
+    save_run(tmp_path)
+    (tmp_path / "checkpoints/epoch_000002").symlink_to(tmp_path / "gone")
+    found = weights.newest_weights(tmp_path / "checkpoints")
+    assert found.folder.name == "epoch_000001"
+
+
+def test_what_acting_does_not_need_may_be_damaged(tmp_path):
+    save_run(tmp_path)
+    (tmp_path / "checkpoints/epoch_000001/parameters.critic_0.value.bias.npy").write_bytes(b"")
+    assert load_policy(tmp_path).epoch == 1
+
+
 def damage(path, label):
     file = path / "checkpoints" / label / "parameters.actor.action.bias.npy"
     file.write_bytes(file.read_bytes()[:-1] + b"\x07")
