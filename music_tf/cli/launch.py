@@ -43,6 +43,7 @@ _MOST_RANKS = 4096
 _START_SECONDS = 1.0
 _REPEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
+_VERSION_SECONDS = 60.0
 _GRACE_SECONDS = 1.0
 _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
 """Starts a rank so that SIGUSR1 does not end it before it has installed its handler."""
@@ -163,19 +164,27 @@ def _mpirun(ranks: int) -> list[str]:
         raise EnvironmentFault(f"{ranks} ranks need mpirun, and it was not found\n{CURE}")
     if importlib.util.find_spec("mpi4py") is None:
         raise EnvironmentFault(f"{ranks} ranks need mpi4py, and it was not found\n{CURE}")
-    answer = subprocess.run(
-        [mpirun, "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=_environment(os.environ),
-    )
     placement: list[str] = []
-    if flavour(answer.stdout) == "Open MPI":
+    if flavour(_version(mpirun)) == "Open MPI":
         placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
     package = [*_DEAF_UNTIL_READY, sys.executable, "-m", "mpi4py", "-m", "music_tf"]
     return [mpirun, "-n", str(ranks), *placement, *package]
+
+
+def _version(mpirun: str) -> str:
+    """Returns what an mpirun says of itself."""
+    command = [mpirun, "--version"]
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_VERSION_SECONDS,
+            env=_environment(os.environ),
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EnvironmentFault(f"{mpirun} cannot be used: {error}\n{CURE}") from error
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:

@@ -171,6 +171,25 @@ def test_without_mpirun_the_cure_is_named(monkeypatch):
         launch.main(["-n", "2", "recipes"])
 
 
+@pytest.mark.parametrize(
+    ("program", "cause"),
+    [
+        ("#!/bin/sh\nexec sleep 30\n", r"timed out after 0\.1 seconds"),
+        ("#!/no/such/shell\n", "No such file"),
+    ],
+)
+def test_an_mpirun_that_does_not_answer_is_named_with_the_cure(
+    program, cause, monkeypatch, tmp_path
+):
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(program)
+    mpirun.chmod(0o755)
+    monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun))
+    monkeypatch.setattr(launch, "_VERSION_SECONDS", 0.1)
+    with pytest.raises(EnvironmentFault, match=rf"mpirun cannot be used: .*{cause}.*\ninstall it"):
+        launch.main(["-n", "2", "recipes"])
+
+
 def test_without_mpi4py_the_cure_is_named(monkeypatch):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentFault, match="mpi4py"):
