@@ -22,7 +22,9 @@ class RunLock:
     """Held by the root of the job that uses a run directory."""
 
     def __init__(self, directory: Path) -> None:
-        """Takes the lock; one that a dead process on this host left behind is taken over.
+        """Takes the lock, also one that a dead process on this host left behind.
+
+        So is that of the same Slurm job before it was queued again: its node may be gone.
 
         Raises:
             UsageError: Another job uses the directory.
@@ -69,11 +71,27 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _process(pid: int) -> dict[str, Any]:
-    return {"pid": pid, "host": socket.gethostname(), "boot": _boot(), "started": _start_time(pid)}
+    return {
+        "pid": pid,
+        "host": socket.gethostname(),
+        "boot": _boot(),
+        "started": _start_time(pid),
+        **_slurm(),
+    }
+
+
+def _slurm() -> dict[str, str | None]:
+    """Returns which Slurm job this is, and how often Slurm has queued it again."""
+    return {
+        "slurm_job": os.environ.get("SLURM_JOB_ID"),
+        "slurm_restarts": os.environ.get("SLURM_RESTART_COUNT", "0"),
+    }
 
 
 def _is_dead(holder: dict[str, Any]) -> bool:
     """Tells whether the holder certainly runs no more; clocks play no part in it."""
+    if _is_earlier_start(holder):
+        return True
     pid = holder.get("pid")
     if type(pid) is not int or pid < 1 or holder.get("host") != socket.gethostname():
         return False
@@ -86,6 +104,13 @@ def _is_dead(holder: dict[str, Any]) -> bool:
     except (PermissionError, OverflowError):
         pass
     return holder.get("started") != _start_time(pid)
+
+
+def _is_earlier_start(holder: dict[str, Any]) -> bool:
+    """Tells whether the holder is this Slurm job before it was queued again."""
+    mine = _slurm()
+    same_job = mine["slurm_job"] is not None and holder.get("slurm_job") == mine["slurm_job"]
+    return same_job and holder.get("slurm_restarts") != mine["slurm_restarts"]
 
 
 def _boot() -> str | None:
