@@ -7,7 +7,7 @@ import io
 import math
 import os
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from music_tf.files import open_regular
 
+_DRAFT = ".tmp-"
 _KINDS = "biuf"
 _UNREADABLE = (
     ValueError,
@@ -116,7 +117,7 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises:
         OSError: The file cannot be written; the old content is still there.
     """
-    temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
+    temporary = path.with_name(f"{path.name}{_DRAFT}{os.getpid()}")
     try:
         with open(temporary, "wb") as file:
             file.write(data)
@@ -127,6 +128,17 @@ def replace_file(path: Path, data: bytes) -> None:
             temporary.unlink()
         raise
     sync_directory(path.parent)
+
+
+def remove_drafts(directory: Path, names: Iterable[str]) -> None:
+    """Removes what a process that was killed within `replace_file` left of files behind.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    for name in names:
+        for draft in directory.glob(f"{name}{_DRAFT}*"):
+            draft.unlink(missing_ok=True)
 
 
 def read_bytes(base: Path, stored: StoredFile, limit: int) -> bytes:

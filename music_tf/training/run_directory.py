@@ -12,8 +12,9 @@ from music_tf.config.stored import MAY_CHANGE_ON_RESUME, flatten
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most
-from music_tf.training.durable import replace_file
+from music_tf.training.durable import remove_drafts, replace_file
 from music_tf.training.logs import Seldom, attach_log, detach_log
+from music_tf.training.metrics import CSV_NAME
 from music_tf.training.provenance import provenance
 from music_tf.training.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
 
@@ -124,6 +125,7 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
     path.mkdir(parents=True, exist_ok=True)
     lock = RunLock(path)
     try:
+        remove_drafts(path, (CONFIG_NAME, CSV_NAME, SUMMARY_NAME, LOCK_NAME))
         for name in ("checkpoints", "videos", "logs"):
             (path / name).mkdir(exist_ok=True)
         replace_file(path / CONFIG_NAME, _encode(check()))
@@ -199,12 +201,15 @@ def _read_record(path: Path) -> dict[str, Any]:
     file = path / CONFIG_NAME
     try:
         record = json.loads(read_at_most(file, _LARGEST_CONFIG))
+        _encode({"record": record})  # numbers such as 1e999 can be read, but not written again
     except (ValueError, RecursionError) as error:
         raise EnvironmentFault(
             f"{file}: damaged ({str(error)[:120]})\nput back a copy, or use another --run-dir"
         ) from error
     if not isinstance(record, dict) or not isinstance(record.get("config"), dict):
         raise EnvironmentFault(f"{file}: damaged (expected a JSON object with a config)")
+    if not isinstance(record.get("resumes", []), list):
+        raise EnvironmentFault(f"{file}: damaged (expected a list under 'resumes')")
     return record
 
 

@@ -94,6 +94,34 @@ def test_a_lock_whose_process_number_was_given_to_another_is_taken_over(tmp_path
     open_and_close(tmp_path, resume=True)
 
 
+@pytest.fixture
+def slurm(monkeypatch):
+    """Makes this process part of a Slurm job that has been queued again so many times."""
+
+    def begin(job, restarts):
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        if restarts:  # Slurm does not set it before
+            monkeypatch.setenv("SLURM_RESTART_COUNT", str(restarts))
+
+    return begin
+
+
+def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_path, slurm):
+    slurm("7", 0)
+    run = open_run(tmp_path, RECORD, False, Communicator())
+    lock = json.loads((tmp_path / LOCK_NAME).read_bytes())
+    run.close()
+    there = {**lock, "host": "elsewhere", "boot": "another"}
+    (tmp_path / LOCK_NAME).write_text(json.dumps(there))
+    for job, restarts in (("7", 0), ("8", 1)):
+        slurm(job, restarts)
+        with pytest.raises(UsageError, match=r"in use by process .* on host elsewhere"):
+            open_and_close(tmp_path, resume=True)
+    slurm("7", 1)
+    open_and_close(tmp_path, resume=True)
+    assert not (tmp_path / LOCK_NAME).exists()
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -146,6 +174,16 @@ def test_what_an_interrupted_start_leaves_does_not_block_the_next(tmp_path, dead
     assert (tmp_path / "config.json").exists()
 
 
+def test_drafts_of_a_process_that_was_killed_are_removed(tmp_path):
+    open_and_close(tmp_path)
+    before = contents(tmp_path).keys()
+    for name in ("config.json", "metrics.csv", "summary.json", "lock.json"):
+        (tmp_path / f"{name}.tmp-4711").write_text("{")
+    (tmp_path / "mine.tmp-1").write_text("x")
+    open_and_close(tmp_path, resume=True)
+    assert contents(tmp_path).keys() == {*before, tmp_path / "mine.tmp-1"}
+
+
 def test_a_resume_needs_a_run(tmp_path):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(UsageError, match="expected a run to resume"):
@@ -182,7 +220,15 @@ def test_a_resume_may_change_epochs_and_minutes_and_says_so_in_the_record(tmp_pa
     assert record["resumes"][0]["ranks"] == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"config": 3}', b"[" * 10**5, b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b'{"config": 3}', b"[" * 10**5, b"\xff"),
+        b'{"config": {}, "resumes": 7}',
+        b'{"config": {}, "ranks": 1e999}',
+    ],
+    ids=repr,
+)
 def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path, content):
     open_and_close(tmp_path)
     (tmp_path / "config.json").write_bytes(content)
