@@ -57,7 +57,19 @@ def _train(command: TrainCommand, comm: "Communicator") -> None:
         load_tensorflow()
         from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
 
-    run(command, comm, directory, heritage)
+    try:
+        run(command, comm, directory, heritage)
+    except MemoryError as error:
+        raise _out_of_memory(error, directory) from error
+
+
+def _out_of_memory(error: MemoryError, directory: Path) -> EnvironmentFault:
+    """Returns what to lower, and what becomes of a run whose settings may not change any more."""
+    if any(directory.glob("checkpoints/epoch_*")):
+        cure = f"go on where there is more: --run-dir {directory} --resume"
+    else:
+        cure = f"lower --replay.capacity or --workers, and remove {directory}: it holds nothing yet"
+    return EnvironmentFault(f"out of memory: {error}\n{cure}")
 
 
 def _watching_the_start(command: TrainCommand) -> contextlib.AbstractContextManager[None]:

@@ -29,6 +29,11 @@ def test_a_bug_shows_its_traceback(capsys):
     assert errors.count("KeyError: 'lost'") == 1
 
 
+def test_memory_that_does_not_suffice_is_no_bug(capsys):
+    assert guarded(raising(MemoryError("9 TiB"))) == 3
+    assert capsys.readouterr() == ("", "music-tf: out of memory: 9 TiB\n")
+
+
 def test_ctrl_c_is_no_bug(capsys):
     assert guarded(raising(KeyboardInterrupt())) == 75
     assert capsys.readouterr().err == ""
@@ -51,6 +56,19 @@ def test_one_process_ends_with_one_message_and_the_code(mode, expected):
     assert errors.count("Traceback") == int(expected == 1)
     assert errors.startswith("Traceback" if expected == 1 else "music-tf: bad numbers\nin the")
     assert "[rank" not in errors
+
+
+def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tmp_path):
+    run = tmp_path / "run"
+    words = ("train", "ddpg", "--run-dir", str(run))
+    code, _, errors = music_tf(*words, mode="no memory")
+    assert code == 3
+    assert errors.splitlines() == [
+        "music-tf: out of memory: Unable to allocate 9 TiB",
+        f"lower --replay.capacity or --workers, and remove {run}: it holds nothing yet",
+    ]
+    (run / "checkpoints/epoch_000001").mkdir(parents=True)
+    assert f"--run-dir {run} --resume" in music_tf(*words, mode="no memory")[2]
 
 
 def test_one_process_trains_in_a_new_directory(tmp_path):

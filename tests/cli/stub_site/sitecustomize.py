@@ -28,6 +28,8 @@ def fail(mode, failing):
         raise NumbersFault("bad numbers\nin the actor")
     if mode == "bug" or (mode == "lone bug" and failing):
         raise RuntimeError("broken")
+    if mode == "no memory":
+        raise MemoryError("Unable to allocate 9 TiB")
     if mode == "thread bug" and failing:
         threading.Thread(target=lambda: {}["missing"]).start()
 
