@@ -1,8 +1,8 @@
 """How a process ends: one message, one traceback, and an exit code that all ranks agree on.
 
-Before MPI has started every rank meets the same faults, so only the first rank speaks, the
+Where ranks cannot meet, all of them meet the same fault, so only the first rank speaks, the
 others leave in silence, and it follows a moment later: mpirun then reports its code and adds
-nothing. Once ranks work together, they first find out whether all of them arrived at a fault.
+nothing. Where they can, they first find out whether all of them arrived at a fault.
 """
 
 import contextlib

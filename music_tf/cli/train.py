@@ -1,11 +1,10 @@
 """`music-tf train RECIPE ...`: trains a recipe, on as many MPI ranks as were started."""
 
 import contextlib
-import functools
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
 from music_tf.cli.options import asks_for_help
@@ -39,13 +38,32 @@ def main(arguments: list[str]) -> int:
         return EXIT_DONE
     if launched_world_size() > 1:
         die_with_parent(signal.SIGKILL)  # MPI leaves a rank alone whose mpirun was killed
-    command = parse_train(arguments)
+    parsed = _parsed(arguments)
     prepare_tensorflow()
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
-    with _watching_the_start(command):
+    with _watching_the_start(parsed):
         comm = Communicator()
-    run_together(comm, functools.partial(_train, command, comm))
+    run_together(comm, lambda: _train(_agreed(parsed, comm), comm))
+
+
+def _parsed(arguments: list[str]) -> TrainCommand | UsageError:
+    """Returns the command, or the fault that other ranks must hear of: they may not meet it."""
+    try:
+        return parse_train(arguments)
+    except UsageError as fault:
+        if launched_world_size() == 1:
+            raise
+        return fault
+
+
+def _agreed(parsed: TrainCommand | UsageError, comm: "Communicator") -> TrainCommand:
+    """Returns the command, or raises on every rank the fault that the first of them met."""
+    texts = comm.collect(str(parsed) if isinstance(parsed, UsageError) else None)
+    for rank, text in enumerate(texts):
+        if text is not None:
+            raise UsageError(text if set(texts) == {text} else f"rank {rank}: {text}")
+    return cast(TrainCommand, parsed)
 
 
 def _train(command: TrainCommand, comm: "Communicator") -> None:
@@ -72,9 +90,13 @@ def _out_of_memory(error: MemoryError, directory: Path) -> EnvironmentFault:
     return EnvironmentFault(f"out of memory: {error}\n{cure}")
 
 
-def _watching_the_start(command: TrainCommand) -> contextlib.AbstractContextManager[None]:
+def _watching_the_start(
+    parsed: TrainCommand | UsageError,
+) -> contextlib.AbstractContextManager[None]:
     """Watches what comes before training, which has its time however short `hang_after` is."""
-    seconds = max(command.config.hang_after, _START_SECONDS)
+    seconds = _START_SECONDS
+    if isinstance(parsed, TrainCommand):
+        seconds = max(seconds, parsed.config.hang_after)
     return watching(seconds, f"music-tf: rank {launched_rank()}", None)
 
 

@@ -74,6 +74,15 @@ def test_a_rank_with_other_settings_is_refused_at_the_start(tmp_path):  # F14
     assert not (path / "config.json").exists()
 
 
+def test_a_rank_that_alone_refuses_its_command_line_is_heard_of_once(tmp_path):
+    path, unseen = tmp_path / "run", tmp_path / "unseen"
+    ended = with_other_second_rank(path, *RANK, "train", "--run-dir", unseen, "--resume")
+    assert ended.code == USAGE, ended.err
+    assert ended.err.startswith(f"music-tf: rank 1: {unseen}: expected a run directory")
+    assert len(ended.err.splitlines()) == 1
+    assert not path.exists()
+
+
 def test_a_rank_with_other_code_is_refused_at_the_start(tmp_path):  # F14
     path, copy = tmp_path / "run", tmp_path / "copy"
     shutil.copytree(Path(music_tf.__file__).parent, copy / "music_tf")
