@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, EnvironmentFault, MusicError
+from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, MusicError
 from music_tf.launched import launched_rank, launched_world_size
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def guarded(action: Callable[[], int]) -> int:
     try:
         code = action()
         sys.stdout.flush()
-    except (MusicError, MemoryError) as error:
-        fault = _as_fault(error)
+    except MusicError as fault:
         if launched_rank() == 0:
             report(fault)
         return fault.exit_code
@@ -77,8 +76,7 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
     code = EXIT_DONE
     try:
         action()
-    except (MusicError, MemoryError) as error:
-        fault = _as_fault(error)
+    except MusicError as fault:
         code = fault.exit_code
         _speak_or_abort(comm, fault)
     except KeyboardInterrupt:
@@ -87,11 +85,6 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
         _show_traceback(comm.rank, comm.size)
         comm.abort(EXIT_BUG)
     comm.finish(code)
-
-
-def _as_fault(error: MusicError | MemoryError) -> MusicError:
-    """Returns what to report: memory that does not suffice is no bug."""
-    return error if isinstance(error, MusicError) else EnvironmentFault(f"out of memory: {error}")
 
 
 def _speak_or_abort(comm: "Communicator", fault: MusicError) -> None:

@@ -29,11 +29,6 @@ def test_a_bug_shows_its_traceback(capsys):
     assert errors.count("KeyError: 'lost'") == 1
 
 
-def test_memory_that_does_not_suffice_is_no_bug(capsys):
-    assert guarded(raising(MemoryError("9 TiB"))) == 3
-    assert capsys.readouterr() == ("", "music-tf: out of memory: 9 TiB\n")
-
-
 def test_ctrl_c_is_no_bug(capsys):
     assert guarded(raising(KeyboardInterrupt())) == 75
     assert capsys.readouterr().err == ""
