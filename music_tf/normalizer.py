@@ -54,7 +54,7 @@ class Normalizer:
         self._comm = comm
         self._totals = np.zeros([2 * size + 1])  # sums, sums of squares, count
         self._totals[-1] = 1.0
-        self.moments = Moments(np.zeros(size, np.float32), np.ones(size, np.float32))
+        self._recompute()
 
     def update(self, rows: Array, workers: int) -> None:
         """Adds rows and recomputes the moments; every rank must call it together.
@@ -88,12 +88,15 @@ class Normalizer:
         if not all_finite(totals):
             raise ValueError("expected finite totals")
         self._totals = totals.astype(np.float64)
-        if self._totals[-1] > 1.0:
-            self._recompute()
+        self._recompute()
 
     def _recompute(self) -> None:
+        """Takes the moments from the totals; before any row they leave values as they are."""
         sums, squares = np.split(self._totals[:-1], 2)
         count = self._totals[-1]
+        if count <= 1.0:
+            self.moments = Moments(np.zeros_like(sums, np.float32), np.ones_like(sums, np.float32))
+            return
         mean = sums / count
         variance = np.maximum(self._config.epsilon**2, squares / count - np.square(mean))
         self.moments = Moments(mean.astype(np.float32), np.sqrt(variance).astype(np.float32))

@@ -90,6 +90,13 @@ def test_the_state_is_a_copy_and_a_fresh_one_restores_to_the_start():
     np.testing.assert_array_equal(one.moments.deviation, [1.0])
 
 
+def test_the_state_before_any_row_brings_its_moments_back():
+    one, start = normalizer(2), normalizer(2)
+    one.update(np.float32([[[3.0, 4.0]]]), workers=1)
+    one.state = start.state
+    np.testing.assert_equal(one.moments, start.moments)
+
+
 def test_a_state_of_another_size_is_refused():
     with pytest.raises(ValueError, match=r"expected totals of shape \(3,\), got \(5,\)"):
         normalizer(1).state = normalizer(2).state

@@ -84,7 +84,8 @@ class Shard:
         self.trajectories[slots] = rows["observation"][:, :, self._columns]
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Repeats the additions that `saved` holds, in order."""
+        """Starts from an empty store and repeats the additions that `saved` holds, in order."""
+        self.size = self._cursor = 0
         for rows in saved:
             fields = dict(rows)
             slots = fields.pop("slots")

@@ -114,6 +114,10 @@ class Progress:
                 soft_wrap=True,
             )
 
+    def go_back(self, epochs: int) -> None:
+        """Takes epochs back: so many are over now."""
+        self._done = epochs
+
     def stop(self) -> None:
         """Ends the bar; may be called again."""
         if self._bar is not None:

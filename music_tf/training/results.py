@@ -100,14 +100,18 @@ def read_result(path: Path) -> StoredResult:
 
 def read_metric(directory: Path, name: str, epoch: int) -> float | None:
     """Returns a metric of an epoch from a run's `metrics.csv`, or None where it is not there."""
+    return read_metrics(directory, epoch).get(name)
+
+
+def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
+    """Returns what a run's `metrics.csv` says of an epoch by column, blanks left out."""
     try:
         columns = read_result(directory / CSV_NAME).columns
     except UsageError:
-        return None
-    if name not in columns:
-        return None
-    values = columns[name][columns["time/epoch"] == epoch]
-    return float(values[0]) if values.size and math.isfinite(values[0]) else None
+        return {}
+    rows = np.flatnonzero(columns.get("time/epoch", np.array([])) == epoch)[:1]
+    found = {name: float(values[row]) for name, values in columns.items() for row in rows}
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
 def _is_numbers(value: object) -> bool:

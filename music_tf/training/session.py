@@ -24,6 +24,7 @@ from music_tf.training.paths import paths_from_above
 from music_tf.training.processors import warn_of_differences
 from music_tf.training.progress import Progress
 from music_tf.training.restored import success_rate
+from music_tf.training.results import read_metrics
 from music_tf.training.run_directory import RunDirectory, log_path, open_run
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import save_weights
@@ -96,12 +97,11 @@ class Session:
         if command.resume:
             if command.notice and comm.is_root:
                 _LOGGER.warning("%s", command.notice)
-            with patience():
-                if not self._restore():
-                    self._begin_anew()
+            if not self._restore():
+                self._begin_anew()
         elif heritage is not None:
             self._trainer.start_from(heritage.arrays)
-            self._save()  # from here on the source is not needed
+            self._make_sure_it_is_saved()  # from here on the source is not needed
         epoch = self._trainer.counters.epoch
         self._writer = (
             MetricsWriter(
@@ -132,8 +132,7 @@ class Session:
                     self._roll_back(fault)
         finally:
             self._progress.stop()
-        if trainer.counters.epoch % config.checkpoint_every:
-            self._save()
+        self._make_sure_it_is_saved()
         self._summarize(before + time.monotonic() - start)
 
     def _on_cycle(self, done: int) -> bool:
@@ -166,16 +165,14 @@ class Session:
         return self._comm.any(self._trainer.counters.elapsed_s >= limit)
 
     def _keep_best(self, row: Metrics) -> None:
-        """Keeps a copy of the weights with the best success rate, the later one of equals."""
+        """Lets the root keep the weights with the best success rate, the later ones of equals."""
         success = row.get("eval/success_rate")
-        if success is None or (self._best is not None and success < self._best):
+        worse = success is None or (self._best is not None and success < self._best)
+        if worse or not self._comm.is_root:
             return
-        self._best = success
-        if self._comm.is_root:
-            meta = self._trainer.meta() | {"best_success_rate": success}
-            save_weights(
-                self._directory.path / "checkpoints" / "best", self._trainer.weights(), meta
-            )
+        meta = self._trainer.meta() | {"best_success_rate": success}
+        if save_weights(self._directory.checkpoints / "best", self._trainer.weights(), meta):
+            self._best = success
 
     def _save(self) -> None:
         trainer = self._trainer
@@ -194,6 +191,16 @@ class Session:
             trainer.replay.mark_saved()
             self._saved_cycle = trainer.counters.cycle
 
+    def _make_sure_it_is_saved(self) -> None:
+        """Saves the present state unless that is done, with new tries where the disk fails.
+
+        Raises:
+            EnvironmentFault: Three saves in a row failed.
+        """
+        while self._saved_cycle != self._trainer.counters.cycle:
+            self._save()
+
+    @patience()
     def _restore(self) -> bool:
         """Takes over the newest intact checkpoint; returns whether there is one.
 
@@ -214,6 +221,8 @@ class Session:
                 f"{self._directory.path}: the checkpoint of epoch {restored.epoch} does not fit "
                 f"config.json\n{error}"
             ) from error
+        self._saved_cycle = trainer.counters.cycle
+        self._row = {}
         return True
 
     def _begin_anew(self) -> None:
@@ -246,6 +255,7 @@ class Session:
         trainer.counters.cycle += OTHER_CYCLES
         trainer.update.scale_steps(SLOWER)
         trainer.replay.mark_saved()
+        self._progress.go_back(trainer.counters.epoch)
         if self._writer is not None:
             after = trainer.counters.epoch
             self._writer = MetricsWriter(
@@ -259,8 +269,7 @@ class Session:
 
     def _stop(self) -> None:
         self._progress.stop()
-        if self._saved_cycle != self._trainer.counters.cycle:
-            self._save()
+        self._make_sure_it_is_saved()
         raise Stopped(
             f"stopped and saved after {self._trainer.counters.env_steps} steps; to go on:\n"
             f"music-tf train {self._command.recipe} --run-dir {self._directory.path} --resume"
@@ -271,9 +280,10 @@ class Session:
         self._progress.banner(["comparing with simple policies on the same episodes ..."])
         policies = compare(self._trainer, self._comm)
         path = self._directory.path
+        row = self._row or read_metrics(path, self._trainer.counters.epoch)
         self._directory.write_summary(
             {
-                "metrics": {name: self._row.get(name) for name in METRICS if name in self._row},
+                "metrics": {name: row[name] for name in METRICS if name in row},
                 "evaluation": policies,
                 "wall_s": wall_s,
                 "training_s": self._trainer.counters.elapsed_s,

@@ -126,6 +126,13 @@ def test_a_restored_store_goes_on_bit_equal(overwrite):
     np.testing.assert_equal(one.sample_trajectories(3, 4, 6), other.sample_trajectories(3, 4, 6))
 
 
+def test_a_store_that_goes_back_to_an_empty_one_fills_from_the_first_slot():
+    shard = shard_of(3, overwrite="oldest")
+    shard.add(make_episodes(0, 5), rng())
+    shard.restore([])
+    assert shard.add(make_episodes(5, 4), rng()).tolist() == [0, 1, 2, 0]
+
+
 def test_only_what_is_new_is_unsaved():
     buffer = buffer_of(shard_of(4))
     assert buffer.unsaved() == {0: {}}

@@ -55,6 +55,17 @@ def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
     ]
 
 
+def test_epochs_that_are_taken_back_are_counted_again():
+    file = io.StringIO()
+    bar = Progress(file=file)
+    bar.start(5, 2)
+    for _ in range(2):
+        bar.epoch({})
+    bar.go_back(3)
+    bar.epoch({})
+    assert [line.split()[1] for line in file.getvalue().splitlines()] == ["3/5", "4/5", "4/5"]
+
+
 def test_on_a_terminal_a_bar_shows_cycles():
     text = shown(Terminal())
     assert "\x1b[" in text

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from music_tf.errors import UsageError
-from music_tf.training.results import group_and_seed, header, read_result
+from music_tf.training.results import group_and_seed, header, read_metrics, read_result
 
 METRICS = "epoch,time/env_steps,eval/success_rate\n1,1000,\n2,2000,0.5\n"
 
@@ -36,6 +36,14 @@ def test_details_may_be_missing_and_so_may_the_header(path):
 def test_a_line_that_is_being_written_is_left_out(path):
     path.write_text(METRICS + "3,30")
     assert read_result(path).columns["epoch"].tolist() == [1.0, 2.0]
+
+
+def test_the_metrics_of_an_epoch_are_those_that_are_not_blank(tmp_path):
+    (tmp_path / "metrics.csv").write_text("time/epoch,time/env_steps,a,b\n1,9,5,6\n2,18,,7\n")
+    assert read_metrics(tmp_path, 2) == {"time/epoch": 2.0, "time/env_steps": 18.0, "b": 7.0}
+    assert read_metrics(tmp_path, 3) == {}
+    (tmp_path / "metrics.csv").write_text(METRICS)  # without time/epoch
+    assert read_metrics(tmp_path, 1) == {}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from music_tf import watchdog
 from music_tf.config.parse import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
@@ -18,7 +19,7 @@ from music_tf.training import checkpoint, session
 from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.inspection import try_heritage
 from music_tf.training.metrics import PATHS_TAG
-from music_tf.training.weights import load_weights
+from music_tf.training.weights import load_weights, save_weights
 from music_tf.viewing.events import read_pictures
 from tests.training.sessions import run_session
 from tests.training.small import EVERYTHING, HER, MUSIC
@@ -162,9 +163,12 @@ def test_a_finished_run_can_be_prolonged(whole, tmp_path):
 
 def test_resuming_a_finished_run_only_sums_up_again(whole, tmp_path):
     before = weights_of(whole)
+    metrics = json.loads((whole / "summary.json").read_text())["metrics"]
     train(whole, resume=True)
     np.testing.assert_equal(weights_of(whole), before)
-    assert json.loads((whole / "summary.json").read_text())["epochs"] == 3
+    summary = json.loads((whole / "summary.json").read_text())
+    assert summary["epochs"] == 3
+    assert summary["metrics"] == metrics
 
 
 def test_the_last_epoch_is_saved_whatever_the_interval(tmp_path):
@@ -213,6 +217,19 @@ def test_the_best_weights_stay_the_best_after_resuming(tmp_path, monkeypatch):
     train(path, dataclasses.replace(HER_RUN, epochs=1))
     train(path, HER_RUN, resume=True)
     assert best_epoch(path) == (1, 0.8)
+
+
+def test_a_best_that_the_disk_refused_stands_in_nobodys_way(tmp_path, monkeypatch):
+    with_success(monkeypatch, [0.8, 0.5, 0.3])
+    saved = []
+
+    def refuse_first(*arguments):
+        saved.append(arguments)
+        return len(saved) > 1 and save_weights(*arguments)
+
+    monkeypatch.setattr(session, "save_weights", refuse_first)
+    train(tmp_path / "run")
+    assert best_epoch(tmp_path / "run") == (2, 0.5)
 
 
 def test_unsupervised_runs_have_no_best(tmp_path):
@@ -296,6 +313,55 @@ def test_three_checkpoints_that_fail_end_the_run_and_leave_the_older_one(
     assert [row["epoch"] for row in rows_of(path)] == ["1", "2"]
 
 
+@pytest.fixture
+def failing_disk(monkeypatch):
+    """Lets so many saves fail, from the first one on."""
+
+    def fail(times):
+        left, written = [None] * times, checkpoint.write_array
+
+        def write(*arguments):
+            if left:
+                left.pop()
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return written(*arguments)
+
+        monkeypatch.setattr(checkpoint, "write_array", write)
+
+    return fail
+
+
+def test_a_stop_is_reported_once_it_is_saved(whole, tmp_path, stop_after, failing_disk, caplog):
+    path = tmp_path / "run"
+    stop_after(1)
+    failing_disk(2)
+    with pytest.raises(Stopped, match="stopped and saved after 60 steps"):
+        train(path)
+    assert len([text for text in caplog.messages if "checkpoint not saved" in text]) == 2
+    stop_after(0)
+    train(path, resume=True)
+    np.testing.assert_equal(weights_of(path), weights_of(whole))
+
+
+def test_the_end_of_a_run_is_saved_at_last(whole, tmp_path, failing_disk):
+    failing_disk(2)
+    train(tmp_path / "run", dataclasses.replace(HER_RUN, epochs=1))
+    assert load_weights(tmp_path / "run/checkpoints")[1]["counters"]["epoch"] == 1
+    train(tmp_path / "run", resume=True)
+    np.testing.assert_equal(weights_of(tmp_path / "run"), weights_of(whole))
+
+
+@pytest.mark.parametrize("cycles", [1, 0])
+def test_a_disk_that_stays_full_is_a_fault_at_a_stop_and_at_the_end(
+    tmp_path, stop_after, failing_disk, cycles
+):
+    stop_after(cycles)
+    failing_disk(3)
+    with pytest.raises(EnvironmentFault, match="3 checkpoints in a row"):
+        train(tmp_path / "run", dataclasses.replace(HER_RUN, epochs=1))
+    assert not (tmp_path / "run/summary.json").exists()
+
+
 def test_a_checkpoint_of_another_making_is_refused_by_name(tmp_path, monkeypatch):
     path = tmp_path / "run"
     with monkeypatch.context() as patch:
@@ -340,6 +406,24 @@ def test_bad_numbers_cost_an_epoch_and_half_the_step_size_once(tmp_path, bad_num
     assert meta["counters"]["cycle"] == session.OTHER_CYCLES + 6
     evidence = np.load(path / "logs/rank_0000.bad_numbers.npz", allow_pickle=False)
     assert np.isnan(evidence["transitions.reward"][0, 0, 0])
+
+
+def test_going_back_has_patience_and_shows_the_epochs_that_are_left(
+    tmp_path, bad_numbers, monkeypatch, capsys
+):
+    restore, allowances = Checkpoints.restore, []
+
+    def noted(*arguments):
+        allowances.append(watchdog._progress.allowance)
+        return restore(*arguments)
+
+    monkeypatch.setattr(Checkpoints, "restore", noted)
+    bad_numbers(7)  # in the fourth epoch, and the second was saved last
+    train(tmp_path / "run", dataclasses.replace(HER_RUN, epochs=4, checkpoint_every=2))
+    assert allowances == [watchdog.PATIENCE]
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = [line[1] for line in lines if line[:1] == ["epoch"]]
+    assert shown == ["1/4", "2/4", "3/4", "3/4", "4/4"]
 
 
 def test_a_run_that_was_put_back_resumes_with_its_smaller_steps(tmp_path, bad_numbers, stop_after):
@@ -395,6 +479,20 @@ def test_a_run_that_starts_from_another_saves_at_once_and_needs_it_no_more(
     assert record == heritage.record
     assert record["run"] == str(whole / "checkpoints")
     assert record["checkpoint"] == "epoch_000003"
+
+
+def test_bad_numbers_before_the_next_save_put_an_heir_back_to_what_it_started_from(
+    whole, tmp_path, bad_numbers
+):
+    heritage = try_heritage(HER_RUN, whole / "checkpoints", ("actor",))
+    ended = {}
+    for cycle in (1, 2):
+        path = tmp_path / f"bad_in_cycle_{cycle}"
+        bad_numbers(cycle)
+        train(path, heritage=heritage)
+        train(path, dataclasses.replace(HER_RUN, epochs=4), resume=True)
+        ended[cycle] = state_of(path)
+    np.testing.assert_equal(ended[2], ended[1])
 
 
 def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, heritage):
