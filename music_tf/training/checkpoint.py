@@ -241,13 +241,14 @@ class Checkpoints:
         return None
 
     def _conclude(self, label: str, problem: str | None) -> bool:
-        """Cleans up after a save on the root; counts failures on every rank."""
+        """Cleans up after a save on the root while others wait; every rank counts failures."""
         if self._comm.is_root:
             with contextlib.suppress(OSError):
                 if problem is None:
                     self._remove_all_but(self._lineage or [])
                 elif label:
                     self._remove_failed(label)
+        self._comm.barrier()
         if problem is None:
             self._failures = 0
             return True

@@ -83,6 +83,20 @@ def test_only_the_newest_checkpoints_are_kept_and_replay_is_never_rewritten(tmp_
     assert (shard.stat().st_ino, shard.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def full(descriptor):
+    raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+
+@pytest.mark.parametrize("sync", [lambda descriptor: None, full])
+def test_no_rank_leaves_a_save_before_the_root_has_cleaned_up(tmp_path, monkeypatch, sync):
+    checkpoints = saved(tmp_path, [1, 2], keep=1)
+    monkeypatch.setattr(os, "fsync", sync)
+    seen = []
+    monkeypatch.setattr(Communicator, "barrier", lambda _: seen.append(relative_files(tmp_path)))
+    checkpoints.save(3, *state_of(3))
+    assert seen == [relative_files(tmp_path)]
+
+
 def test_every_file_and_folder_is_synced_before_it_is_renamed_into_place(tmp_path, monkeypatch):
     synced, renamed = [], []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
@@ -523,10 +537,6 @@ def test_three_failures_in_a_row_end_the_run_and_a_success_starts_the_count_anew
     tmp_path, monkeypatch
 ):
     checkpoints = saved(tmp_path, [1])
-
-    def full(descriptor):
-        raise OSError(errno.EDQUOT, "Disk quota exceeded")
-
     for epoch in (2, 3):
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
