@@ -15,18 +15,19 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _SHOWN = 5
 
 
-def check_alike(record: Mapping[str, Any], comm: Communicator) -> None:
+def check_alike(record: Mapping[str, Any], resume: bool, comm: Communicator) -> None:
     """Compares what the ranks were started with; every rank must call it together.
 
     Args:
         record: What `config.json` shall say of the run.
+        resume: Whether to continue the run that lies there.
         comm: The ranks.
 
     Raises:
         UsageError: Another command line on some rank; the text names settings and rank.
         EnvironmentFault: Another version of the code or of a library on some rank.
     """
-    settings = {name: record.get(name) for name in ("recipe", "preset")}
+    settings = {"--resume": resume, "recipe": record.get("recipe"), "preset": record.get("preset")}
     settings |= flatten(record.get("config") or {})
     found = comm.collect(({n: json.dumps(v) for n, v in settings.items()}, _software()))
     for rank, (its_settings, its_software) in enumerate(found):

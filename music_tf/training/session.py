@@ -62,7 +62,7 @@ def run(
     speaker = f"music-tf: rank {comm.rank}"
     with watching(command.config.hang_after, speaker, log_path(path, comm.rank)):
         record = run_to_json(_stored(command, heritage))
-        check_alike(record, comm)
+        check_alike(record, command.resume, comm)
         directory = open_run(path, record, command.resume, comm)
         try:
             Session(command, comm, directory, heritage).run()

@@ -20,25 +20,31 @@ class Beside(Communicator):
 
 
 def test_ranks_that_are_alike_pass():
-    check_alike(RECORD, Communicator())
-    check_alike(RECORD, Beside(lambda answer: answer))
+    check_alike(RECORD, False, Communicator())
+    check_alike(RECORD, False, Beside(lambda answer: answer))
 
 
 def test_other_settings_are_named_with_the_rank_and_both_values():
     other = Beside(lambda answer: (answer[0] | {"agent.polyak": "0.5", "seed": "1"}, answer[1]))
     with pytest.raises(UsageError) as raised:
-        check_alike(RECORD, other)
+        check_alike(RECORD, False, other)
     text = str(raised.value)
     assert "agent.polyak: rank 0 has 0.9, rank 1 has 0.5" in text
     assert "seed: rank 0 has 0, rank 1 has 1" in text
     assert "recipe" not in text
 
 
+def test_resuming_on_one_rank_alone_is_another_command_line():
+    other = Beside(lambda answer: (answer[0] | {"--resume": "true"}, answer[1]))
+    with pytest.raises(UsageError, match="--resume: rank 0 has false, rank 1 has true\nstart all"):
+        check_alike(RECORD, False, other)
+
+
 @pytest.mark.parametrize("name", ["numpy", "code of music_tf"])
 def test_other_software_is_named(name):
     other = Beside(lambda answer: (answer[0], answer[1] | {name: "other"}))
     with pytest.raises(EnvironmentFault, match=f"{name}: rank 0 has .*, rank 1 has other"):
-        check_alike(RECORD, other)
+        check_alike(RECORD, False, other)
 
 
 def test_a_change_of_any_source_file_is_another_code(tmp_path, monkeypatch):
