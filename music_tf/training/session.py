@@ -150,7 +150,7 @@ class Session:
     def _finish_epoch(self, row: Metrics) -> None:
         epoch = self._trainer.counters.epoch
         self._row = row
-        self._trainer.update.check_equal()
+        self._trainer.check_equal()
         if self._writer is not None:
             self._writer.write({name: row.get(name) for name in METRICS})
         self._keep_best(row)

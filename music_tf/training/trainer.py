@@ -17,6 +17,7 @@ from music_tf.normalizer import NetworkInputs, Normalizer
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import GoalsAndSkills, Policy, padded, perturbation, play
+from music_tf.training.agreement import check_same_state
 from music_tf.training.assembly import build_learner, build_terms, discount, split_of
 from music_tf.training.behaviour import summarize, support_lost_at, visited_cells
 from music_tf.training.epoch_log import EpochLog, over_ranks
@@ -203,6 +204,15 @@ class Trainer:
             "normalizer/observation": self.observations.state,
             "normalizer/goal": self.goals.state,
         }
+
+    def check_equal(self) -> None:
+        """Compares all that ranks share, bit by bit; every rank must call it together.
+
+        Raises:
+            NumbersFault: Something differs; the text names it and the ranks.
+        """
+        step = self.update.step.numpy()
+        check_same_state({**self.arrays(), "optimiser step": step}, int(step), self._comm)
 
     def meta(self) -> dict[str, Any]:
         """Returns counters and what else JSON can hold."""

@@ -134,6 +134,19 @@ def test_one_ulp_on_one_rank_is_found_and_named_on_all(results, ranks):
         )
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_one_ulp_in_any_other_state_is_found_too(results, ranks):
+    for _, facts in results[ranks]:
+        groups = {name.split("/")[0] for name in facts["disturbed"]}
+        assert groups == {"parameters", "adam_first", "adam_second", "targets", "normalizer"}
+        assert len(facts["disturbed"]) == len(groups) + 1  # observations and goals
+        for name, text in facts["disturbed"].items():
+            assert text == (
+                f"what ranks hold differs after 60 updates: {name} on ranks [{ranks - 1}] is not "
+                "what rank 0 holds"
+            )
+
+
 def test_training_does_not_load_tensorflow_probability(results):
     assert not any(facts["heavy"] for _, facts in results[2])
 

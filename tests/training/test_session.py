@@ -408,6 +408,19 @@ def test_bad_numbers_cost_an_epoch_and_half_the_step_size_once(tmp_path, bad_num
     assert np.isnan(evidence["transitions.reward"][0, 0, 0])
 
 
+def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_path, monkeypatch):
+    checked = []
+
+    def check_equal(trainer):
+        checked.append(trainer.counters.epoch)
+        if len(checked) == 2:
+            raise NumbersFault("what ranks hold differs")
+
+    monkeypatch.setattr(session.Trainer, "check_equal", check_equal)
+    train(tmp_path / "run")
+    assert checked == [1, 2, 2, 3]
+
+
 def test_going_back_has_patience_and_shows_the_epochs_that_are_left(
     tmp_path, bad_numbers, monkeypatch, capsys
 ):

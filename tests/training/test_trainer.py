@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from music_tf.config.schema import ExplorationConfig, MusicConfig, SacConfig, SkillConfig
+from music_tf.distributed import Communicator
+from music_tf.errors import NumbersFault
 from music_tf.training import trainer as trainer_module
 from music_tf.training.metrics import METRICS
 from music_tf.training.policy import random_policy
@@ -250,6 +252,26 @@ def test_normalisers_count_every_step_once_and_see_relabelled_goals():
     np.testing.assert_array_equal(
         replay_state(trainer)[0]["desired_goal"], replay_state(plain)[0]["desired_goal"]
     )
+
+
+class OneStepAhead(Communicator):
+    """A rank beside one that took another step."""
+
+    def __init__(self):
+        super().__init__()
+        self.size = 2
+
+    def collect(self, value):
+        self.compared = set(value)
+        return [value, value | {"optimiser step": "another"}]
+
+
+def test_ranks_compare_all_that_a_checkpoint_holds_and_the_step():
+    trainer = trainer_of(BASE)
+    trainer._comm = ranks = OneStepAhead()
+    with pytest.raises(NumbersFault, match=r"after 0 updates: optimiser step on ranks \[1\]"):
+        trainer.check_equal()
+    assert ranks.compared == {*trainer.arrays(), "optimiser step"}
 
 
 def test_without_updates_data_is_collected_all_the_same():
