@@ -39,7 +39,7 @@ _progress = _Progress()
 
 
 def note_progress() -> None:
-    """Says that the process gets on: called at every environment step and update."""
+    """Says that the process gets on: at every environment step, and every few updates."""
     _progress.last = time.monotonic()
 
 

@@ -22,6 +22,10 @@ DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
 
 
+NOTE_INTERVAL = 10
+"""Updates between two signs of life of a rank by itself; a sign leaves the compiled loop."""
+
+
 class Feed(NamedTuple):
     """All that the updates of one cycle need; arrays are [U, W, ...]."""
 
@@ -178,7 +182,7 @@ class Update:
 
         def body(index: tf.Tensor, sums: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> _Loop:
             gradient, values, lowest, highest = self._gradient(feed, index, schedules)
-            norm = self._apply(self._summed_over_ranks(gradient))
+            norm = self._apply(self._summed_over_ranks(gradient, index))
             sums += tf.concat([values, [norm / self._comm.size]], axis=0)
             return index + 1, sums, tf.minimum(low, lowest), tf.maximum(high, highest)
 
@@ -256,9 +260,10 @@ class Update:
         lowest = [schedules.terms[term.name] * term.mixing.lowest for term in self._fed(now)]
         return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
 
-    def _summed_over_ranks(self, gradient: tf.Tensor) -> tf.Tensor:
-        """Adds up the flat gradient of all ranks, from within the compiled loop."""
+    def _summed_over_ranks(self, gradient: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
+        """Adds up the flat gradient of all ranks and notes progress, within the compiled loop."""
         if self._comm.size == 1:
+            tf.cond(index % NOTE_INTERVAL == 0, _note_progress, lambda: True)
             return gradient
 
         def reduce(own: Array) -> Array:
@@ -287,6 +292,16 @@ class Update:
         """Moves the targets: theta' <- theta' + (1 - p)(theta - theta')."""
         online = self.parameters[: self.targets_layout.size]
         self.targets.assign_add((1.0 - self._config.polyak) * (online - self.targets))
+
+
+def _note_progress() -> tf.Tensor:
+    """Tells the watchdog from within a compiled loop that it gets on."""
+
+    def note() -> np.bool_:
+        note_progress()
+        return np.True_
+
+    return tf.numpy_function(note, [], tf.bool)
 
 
 def _named_arrays(feed: Feed) -> dict[str, np.ndarray]:

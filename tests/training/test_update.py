@@ -10,6 +10,7 @@ from music_tf.agents.base import Batch
 from music_tf.config.schema import DdpgConfig, MusicConfig, SacConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
+from music_tf.training import update as update_module
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.update import Feed, Schedules, Update
 from tests.training.small import ALL, BASE, EVERYTHING, HER, MUSIC, NETWORK, trainer_of
@@ -144,6 +145,17 @@ def test_the_way_of_several_ranks_gives_what_one_rank_does(name):
         assert value == pytest.approx(others[key], rel=1e-3, abs=1e-6), key
     np.testing.assert_allclose(trainer.update.parameters, other.update.parameters, atol=1e-6)
     np.testing.assert_allclose(trainer.update.targets, other.update.targets, atol=1e-6)
+
+
+@pytest.mark.parametrize(("comm", "signs"), [(Communicator, 3), (Several, 5)])
+def test_the_watchdog_hears_of_updates_while_they_are_taken(monkeypatch, comm, signs):
+    heard = []
+    trainer, given = prepared(updates=5)
+    monkeypatch.setattr(update_module, "note_progress", lambda: heard.append(1))
+    monkeypatch.setattr(update_module, "NOTE_INTERVAL", 2)
+    trainer.update._comm = comm()
+    run(trainer, given)
+    assert len(heard) == signs
 
 
 def test_ranks_are_compared_every_hundred_updates():
