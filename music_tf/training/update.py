@@ -20,8 +20,6 @@ from music_tf.watchdog import note_progress, patience
 
 DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
-
-
 NOTE_INTERVAL = 10
 """Updates between two signs of life of a rank by itself; a sign leaves the compiled loop."""
 
