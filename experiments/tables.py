@@ -94,6 +94,15 @@ PICTURES = {
         "minutes",
         each=False,
     ),
+    **{
+        f"mi_matters_{task}.png": Picture(
+            [f"mi_matters/*_{env_id}_seed*.csv"],
+            ["eval/object_comotion_m", "eval/object_on_support_rate"],
+            "steps",
+            each=False,
+        )
+        for task, env_id in (("push", "FetchPush-v4"), ("pick", "FetchPickAndPlace-v4"))
+    },
     "search_push.png": Picture(
         ["search/push_*.csv"],
         ["eval/object_on_support_rate", "eval/object_comotion_m"],
