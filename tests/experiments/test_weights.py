@@ -1,0 +1,51 @@
+"""The weights that the repository hands out fit the recipes that start from them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from music_tf import recipes
+from music_tf.cli.runs import find_source
+from music_tf.config.parse import parse_train
+from music_tf.training.inspection import try_heritage
+
+WEIGHTS = Path(__file__).parents[2] / "experiments/weights"
+TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
+OF_MUSIC = [name for name in recipes.names() if "_music_" in name and recipes.source(name)]
+OF_STATISTICS = [name for name in OF_MUSIC if "_prioritized" in name or "_reward" in name]
+
+
+def inherited(recipe, env_id, folder):
+    words = [recipe, "--env-id", env_id, "--init-from", str(WEIGHTS / folder)]
+    command = parse_train(words)
+    return try_heritage(command.config, find_source(command.start.path), command.start.parts)
+
+
+@pytest.mark.parametrize("folder", TASKS)
+@pytest.mark.parametrize("recipe", ["ddpg_music_finetune", "ddpg_music_finetune_her"])
+def test_fine_tuning_starts_from_them(recipe, folder):
+    assert inherited(recipe, TASKS[folder], folder).record["parts"] == [
+        "actor",
+        "critic",
+        "targets",
+        "normalizer",
+    ]
+
+
+@pytest.mark.parametrize("folder", TASKS)
+@pytest.mark.parametrize("recipe", OF_STATISTICS)
+def test_priorities_and_added_rewards_start_from_them_with_either_learner(recipe, folder):
+    assert inherited(recipe, TASKS[folder], folder).record["parts"] == ["statistics"]
+
+
+def test_transfer_starts_from_the_other_task():
+    assert inherited("ddpg_music_transfer", "FetchPush-v4", "pick").record["parts"] == [
+        "statistics"
+    ]
+
+
+@pytest.mark.parametrize("folder", TASKS)
+def test_they_were_trained_as_the_page_says(folder):
+    counters = json.loads((WEIGHTS / folder / "meta.json").read_text())["counters"]
+    assert (counters["epoch"], counters["env_steps"]) == (20, 160_000)
