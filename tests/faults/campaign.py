@@ -22,7 +22,6 @@ sys.path.insert(0, str(REPOSITORY))
 from tests.faults.jobs import ENDLESS, Job, rows_of, run, train, until  # noqa: E402
 from tests.faults.trials import (  # noqa: E402
     ALLOWED_S,
-    STARTING_S,
     Trial,
     ask_to_stop,
     disturb,
@@ -31,6 +30,7 @@ from tests.faults.trials import (  # noqa: E402
     kill_a_rank,
     kill_launcher,
     kill_mpirun,
+    starting_seconds,
 )
 
 RANKS = 4
@@ -49,16 +49,21 @@ class Setting:
     minutes: float
     generator: np.random.Generator
 
-    def moment(self) -> float:
-        """Seconds after the start of a job: from when Python runs to well after it trains."""
-        return float(self.generator.uniform(0.2, 2 * STARTING_S))
+    def moments(self) -> Iterator[float]:
+        """Yields seconds after the start of a job: from when Python runs to well after it trains.
+
+        The machine may be busy: how long a start takes is measured.
+        """
+        latest = 2.0 * starting_seconds(self.folder / "start", RANKS)
+        for _ in range(self.count):
+            yield float(self.generator.uniform(0.2, latest))
 
 
 def kills(setting: Setting) -> Iterator[Trial]:
     """F1: kill -9 of one of four ranks at random times."""
     path = setting.folder / "run"
-    for _ in range(setting.count):
-        yield disturb(path, RANKS, setting.moment(), kill_a_rank(setting.generator))
+    for moment_s in setting.moments():
+        yield disturb(path, RANKS, moment_s, kill_a_rank(setting.generator))
     finish_and_compare(path, setting.folder / "reference", RANKS)
 
 
@@ -80,17 +85,17 @@ def exits(setting: Setting) -> Iterator[Trial]:
 def stops(setting: Setting) -> Iterator[Trial]:
     """F5: SIGUSR1 and Ctrl-C through launch at random times, the start included."""
     path = setting.folder / "run"
-    for number in range(setting.count):
+    for number, moment_s in enumerate(setting.moments()):
         signal_number = (signal.SIGUSR1, signal.SIGINT)[number % 2]
-        yield judge_stop(disturb(path, RANKS, setting.moment(), ask_to_stop(signal_number)))
+        yield judge_stop(disturb(path, RANKS, moment_s, ask_to_stop(signal_number)))
     finish_and_compare(path, setting.folder / "reference", RANKS)
 
 
 def launchers(setting: Setting) -> Iterator[Trial]:
     """F7: kill -9 of mpirun and of the launcher, in turn."""
     path = setting.folder / "run"
-    for number in range(setting.count):
-        yield disturb(path, RANKS, setting.moment(), (kill_mpirun, kill_launcher)[number % 2])
+    for number, moment_s in enumerate(setting.moments()):
+        yield disturb(path, RANKS, moment_s, (kill_mpirun, kill_launcher)[number % 2])
     finish_and_compare(path, setting.folder / "reference", RANKS)
 
 

@@ -27,8 +27,6 @@ from tests.faults.jobs import (
     until,
 )
 
-STARTING_S = 4.0
-"""About as long as four ranks take from the command to their first step on two cores."""
 ALLOWED_S = 10.0
 
 
@@ -42,6 +40,16 @@ class Trial:
     epochs_lost: int
     survived: bool
     note: str = ""
+
+
+def starting_seconds(path: Path, ranks: int) -> float:
+    """Returns how long a job takes here and now from its command to the end of an epoch."""
+    with Job(train(path, *ENDLESS), path, ranks=ranks) as job:
+        job.wait_for_epoch(1)
+        taken: float = time.monotonic() - job.started
+        job.send(signal.SIGUSR1)
+        job.end()
+    return taken
 
 
 def disturb(
