@@ -1,7 +1,7 @@
 """Checks what a checkpoint holds against the run that takes it over: digests prove no goodwill."""
 
 import dataclasses
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -111,11 +111,15 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < math.inf
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _is_duration(value: Any) -> bool:
     return _is_number(value) and value >= 0.0
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0.0 < value <= 1.0
 
 
 def _are_metrics(rows: Any) -> bool:
@@ -136,6 +140,7 @@ def _are_pairs(values: Any) -> bool:
 _CHECKS: dict[Any, Callable[[Any], bool]] = {
     int: _is_count,
     float: _is_duration,
+    "step_scale": _is_share,
     "totals": _are_metrics,
     "cells": _are_pairs,
 }

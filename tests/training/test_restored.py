@@ -8,7 +8,7 @@ from music_tf.config.schema import ReplayConfig
 from music_tf.replay.buffer import Shard
 from music_tf.training.epoch_log import EpochLog
 from music_tf.training.restored import check_rows, sizes_of, success_rate, take_over
-from music_tf.training.trainer import Counters
+from music_tf.training.trainer import Counters, _Taken
 from tests.replay.episodes import SPEC, STEPS, make_episodes
 
 CAPACITY = 6
@@ -89,6 +89,7 @@ def test_counters_and_logs_come_back():
         ("elapsed_s", math.nan),
         ("elapsed_s", -1.0),
         ("elapsed_s", math.inf),
+        ("elapsed_s", 10**400),
         ("more", 1),
     ],
 )
@@ -99,6 +100,14 @@ def test_counters_that_no_run_reaches_are_refused_by_name(key, value):
     for other in (None, [], {"epoch": 1}):
         with pytest.raises(ValueError, match="counters: expected epoch, cycle"):
             take_over(Counters(), other, "counters")
+
+
+@pytest.mark.parametrize("scale", [0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1"])
+def test_steps_are_never_scaled_up_or_to_nothing(scale):
+    taken = take_over(_Taken(), {"updates": 4, "step_scale": 0.25}, "meta")
+    assert taken == _Taken(4, 0.25)
+    with pytest.raises(ValueError, match="step_scale"):
+        take_over(_Taken(), {"updates": 4, "step_scale": scale}, "meta")
 
 
 @pytest.mark.parametrize(
