@@ -364,6 +364,7 @@ def test_an_honest_run_is_taken(honest):
     assert take(base, trainer) == {0}
 
 
+@pytest.mark.timeout(10 * COUNT)
 def test_hostile_directories_do_no_harm(honest, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     outcomes = list(battery(honest, tmp_path, range(COUNT)))
