@@ -53,7 +53,7 @@ def load(path: Path) -> Run:
     stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
     if not (path / CSV_NAME).exists():
         raise NoEpochError(f"{path}: holds no epoch of a run yet")
-    group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
+    group = kind_of(stored)
     columns = read_result(path / CSV_NAME).columns
     return Run(f"{group}, {path.name}", group, columns, settings_of(stored), str(path.parent))
 
@@ -75,6 +75,11 @@ def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
     if not runs:
         raise next(iter(others.values()))
     return runs, list(others)
+
+
+def kind_of(stored: StoredRun) -> str:
+    """Returns recipe and environment, which runs of one group have in common."""
+    return f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
 
 
 def settings_of(stored: StoredRun) -> dict[str, str]:

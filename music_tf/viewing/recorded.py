@@ -22,7 +22,7 @@ from music_tf.training.results import read_result
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.training.run_lock import refuse_if_in_use
 from music_tf.viewing.events import read_pictures
-from music_tf.viewing.grouping import Run, settings_of
+from music_tf.viewing.grouping import Run, kind_of, settings_of
 from music_tf.viewing.page import is_number
 
 MEDIA_TYPES = {
@@ -166,14 +166,13 @@ def read_recorded(path: Path) -> Recorded:
         notes.append(str(error))
     config = stored.config
     name = f"{stored.recipe} on {config.env_id}, seed {config.seed}"
-    group = f"{stored.recipe}, {config.env_id.rpartition('/')[2]}"
     return Recorded(
         path,
         stored,
         _read_json(path / FILE_NAME, notes),
         _read_json(path / SUMMARY_NAME, notes),
         _read_json(path / EVALUATION_NAME, notes),
-        Run(name, group, columns, settings_of(stored)),
+        Run(name, kind_of(stored), columns, settings_of(stored)),
         _films(path / "videos"),
         _in_use(path),
         tuple(notes),
