@@ -1,0 +1,28 @@
+"""What each means of `ddpg_her_fast` gives on FetchPush: one is taken away at a time.
+
+Without MUSIC, with half the updates, and with each setting that `ddpg_her` had before it was tuned
+for minutes on two cores: horizon, action penalty, targets that move once a cycle, no bound on them.
+A seed takes about 25 minutes of two cores.
+"""
+
+from studying.plan import Condition, Study, Task
+
+FAST = "ddpg_her_fast"
+
+STUDY = Study(
+    question="Which means make ddpg_her_fast fast?",
+    tasks=(Task(env_id="FetchPush-v4", seeds=range(3), epochs=14),),
+    conditions=(
+        Condition(name="all", recipe=FAST),
+        Condition(name="no_music", recipe="ddpg_her"),
+        Condition(name="half_the_updates", recipe=FAST, arguments="--updates 40"),
+        Condition(name="discount_098", recipe=FAST, arguments="--agent.discount 0.98"),
+        Condition(name="action_penalty_1", recipe=FAST, arguments="--agent.action-l2 1"),
+        Condition(
+            name="targets_once_a_cycle",
+            recipe=FAST,
+            arguments="--agent.polyak 0.95 --agent.polyak-every cycle",
+        ),
+        Condition(name="unbounded_targets", recipe=FAST, arguments="--agent.return-clip off"),
+    ),
+)
