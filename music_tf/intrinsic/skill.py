@@ -52,7 +52,10 @@ class Skill(RewardTerm):
         self._columns = list(columns)
         self._scale = scale
         self._baseline = math.log(skills) if config.subtract_prior else 0.0
-        self.mixing = Mixing(config.scale, config.clip, config.shift, config.weight)
+        lowest, highest = config.clip
+        certain = config.scale * self._baseline  # no guess is worth more
+        clip = lowest, max(lowest, min(highest, certain))
+        self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
         model = skill_discriminator(
             len(self._columns),
             skills,

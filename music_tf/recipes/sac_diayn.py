@@ -49,13 +49,13 @@ LAPTOP = dataclasses.replace(
     ),
     skill=SkillConfig(
         scale=1.0,
-        clip=(-2.0, math.log(SKILLS)),
+        clip=(0.0, math.inf),
         state="next",
         subtract_prior=True,
         normalize_inputs=True,
         hidden_sizes=(32, 32),
     ),
-    replay=ReplayConfig(relabel_k=4.0, batch_size=64),
+    replay=ReplayConfig(batch_size=64),
     exploration=ExplorationConfig(sample=True, noise=0.0),
     evaluation=EvaluationConfig(episodes=40),
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf import recipes
 from music_tf.config.schema import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
 from music_tf.networks.parameters import Layout
@@ -151,6 +152,29 @@ def test_the_reward_of_a_guess_is_zero_and_on_average_no_skill_pays_more_than_an
     np.testing.assert_allclose(np.mean(np.exp(rewards), axis=0), 1.0, rtol=1e-5)
     assert np.std(rewards) > 0.1
     assert np.max(rewards) <= math.log(SKILLS)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"clip": (0.0, math.inf), "subtract_prior": True, "scale": 1.0}, (0.0, 1.098612)),
+        ({"clip": (0.0, math.inf), "subtract_prior": True, "scale": 2.0}, (0.0, 2.197225)),
+        ({"clip": (0.0, 0.25), "subtract_prior": True}, (0.0, 0.25)),
+        ({"clip": (-1.0, math.inf)}, (-1.0, 0.0)),
+        ({"clip": (2.0, 3.0), "subtract_prior": True}, (2.0, 2.0)),  # in order all the same
+    ],
+)
+def test_no_bound_is_above_what_certainty_pays(config, expected):
+    term = Skill(SkillConfig(**config), (0,), SKILLS, None, seed=0)
+    assert term.mixing.range == pytest.approx(expected)
+
+
+def test_losing_the_object_is_worth_what_a_guess_is_on_a_laptop():
+    # `absorb` pays the lowest reward for ever after
+    for name in ("sac_diayn", "sac_music_diayn"):
+        config = recipes.resolve(name)
+        assert (config.lost_object, config.skill.subtract_prior) == ("absorb", True)
+        assert Skill(config.skill, (0,), SKILLS, None, seed=0).mixing.lowest == 0.0
 
 
 def test_a_constant_added_to_the_logits_changes_nothing():
