@@ -2,7 +2,8 @@
 
 Without MUSIC, with half the updates, and with each setting that `ddpg_her` had before it was tuned
 for minutes on two cores: horizon, action penalty, targets that move once a cycle, no bound on them.
-A seed takes about 25 minutes of two cores.
+The same data and batch can also come from one worker in place of four, and critics be a pair. A
+seed takes about 35 minutes of two cores.
 """
 
 from studying.plan import Condition, Study, Task
@@ -24,5 +25,11 @@ STUDY = Study(
             arguments="--agent.polyak 0.95 --agent.polyak-every cycle",
         ),
         Condition(name="unbounded_targets", recipe=FAST, arguments="--agent.return-clip off"),
+        Condition(
+            name="one_worker",
+            recipe=FAST,
+            arguments="--workers 1 --rollouts 8 --replay.batch-size 256",
+        ),
+        Condition(name="two_critics", recipe=FAST, arguments="--agent.critics 2"),
     ),
 )
