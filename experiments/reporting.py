@@ -122,10 +122,10 @@ def study_table(name: str, results: Path) -> str:
         steps = [run.in_all("time/env_steps")[-1] / 1e3 for run in runs]
         minutes = [run.in_all("time/elapsed_s")[-1] / 60.0 for run in runs]
         levels = [", ".join(reached(run, level) for run in runs) for level in LEVELS if has_task]
-        metrics = [_each([final.get(metric) for final in finals[group]]) for metric in shown]
+        metrics = [each_seed([final.get(metric) for final in finals[group]]) for metric in shown]
         rows.append(
             [
-                _label(group),
+                condition_label(group),
                 str(len(runs)),
                 f"{statistics.fmean(steps):.0f}",
                 f"{statistics.fmean(minutes):.1f}",
@@ -162,7 +162,7 @@ def difference_table(name: str, base: str, results: Path) -> str:
                 else ""
                 for metric in shown
             ]
-            rows.append([f"{_label(group)}, minus `{base}`", *cells])
+            rows.append([f"{condition_label(group)}, minus `{base}`", *cells])
     return markdown(["", *(COLUMNS[metric] for metric in shown)], rows)
 
 
@@ -258,7 +258,8 @@ def _other_policies(
     return found
 
 
-def _label(group: str) -> str:
+def condition_label(group: str) -> str:
+    """Returns the words for a condition on an environment."""
     return group.replace("_Fetch", " on Fetch").removesuffix("-v4")
 
 
@@ -272,11 +273,11 @@ def _final(result: StoredResult | None, policy: str) -> list[str]:
     return [_number(found.get(name)) for name in _BEHAVIOUR]
 
 
-def _each(values: Sequence[float | None]) -> str:
-    """Returns the mean of the seeds, and each of them."""
+def each_seed(values: Sequence[float | None]) -> str:
+    """Returns the mean of the seeds, and each of them where there are several."""
     known = [value for value in values if value is not None]
-    if not known:
-        return ""
+    if len(known) < 2:  # noqa: PLR2004
+        return _number(*known)
     return f"{_number(statistics.fmean(known))} ({', '.join(_number(value) for value in known)})"
 
 

@@ -1,4 +1,7 @@
-"""Runs a study's runs side by side, each a process with one thread, until all are done."""
+"""Runs a study's runs side by side, each a process with one thread, until all are done.
+
+A run that has come to its end is judged by a process of its own (`evaluate --full`), then stored.
+"""
 
 import os
 import shutil
@@ -26,10 +29,11 @@ _SHOWN_LINES = 10
 
 
 class Child(NamedTuple):
-    """A run that is going on."""
+    """A run that is going on, or being judged."""
 
     process: "subprocess.Popen[bytes]"
     started: float
+    judges: bool
 
 
 class Requests:
@@ -142,10 +146,19 @@ class Pool:
         if not _has_checkpoint(run):
             shutil.rmtree(run.directory, ignore_errors=True)
             record.forget(run)
-        words = next_words(run)
         started = record.note_start(run)
+        self._children[run.name] = Child(self._process(run, next_words(run)), started, judges=False)
+        self.states[run.name] = RUNNING
+
+    def _judge(self, run: Run) -> None:
+        """Starts to measure what a run has learned."""
+        words = ["evaluate", str(run.directory), "--full"]
+        self._children[run.name] = Child(self._process(run, words), time.monotonic(), judges=True)
+
+    def _process(self, run: Run, words: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """Returns a process that writes to the log of a run."""
         with run.log.open("ab") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [*self._trainer, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -154,8 +167,6 @@ class Pool:
                 start_new_session=True,
                 preexec_fn=death_follower(),  # noqa: PLW1509 - no threads here
             )
-        self._children[run.name] = Child(process, started)
-        self.states[run.name] = RUNNING
 
     def _collect(self) -> None:
         for run in self.runs:
@@ -164,8 +175,14 @@ class Pool:
             if child is None or code is None:
                 continue
             del self._children[run.name]
-            record.note_end(run, child.started)
-            self.states[run.name] = self._outcome(run, code)
+            if not child.judges:
+                record.note_end(run, child.started)
+            if code == EXIT_DONE and not child.judges:
+                self._judge(run)
+            elif child.judges and code == -signal.SIGTERM:
+                self.states[run.name] = STOPPED  # the same end of training is judged next time
+            else:
+                self.states[run.name] = self._outcome(run, code)
 
     def _outcome(self, run: Run, code: int) -> str:
         if code == EXIT_STOPPED:
@@ -187,7 +204,8 @@ class Pool:
         now = time.monotonic()
         for name, child in self._children.items():
             if now - asked.get(name, child.started) > _READY_SECONDS:
-                child.process.send_signal(signal.SIGUSR1)
+                # An evaluation has nothing to save
+                child.process.send_signal(signal.SIGTERM if child.judges else signal.SIGUSR1)
                 asked[name] = now
 
     def _end_children(self) -> None:

@@ -13,11 +13,13 @@ from music_tf.training.durable import replace_file
 from music_tf.training.metrics import CSV_NAME
 from music_tf.training.provenance import processor
 from music_tf.training.results import BEFORE, FINAL, header, read_result
-from music_tf.training.run_directory import SUMMARY_NAME
+from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from studying.plan import Run
 
 COUNTED = ("time/env_steps", "time/elapsed_s")
 """What a run that starts from another adds to what that one took."""
+JUDGED = ("control", "skills")
+"""What `evaluate --full` adds to the evaluation that ends a run."""
 _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _ROOT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
@@ -97,6 +99,7 @@ def store(run: Run, results: Path) -> Path:
         summary = json.loads((directory / SUMMARY_NAME).read_bytes())
         metrics = (directory / CSV_NAME).read_text(encoding="utf-8")
         versions = json.loads((directory / "config.json").read_bytes())["versions"]
+        judged = json.loads((directory / EVALUATION_NAME).read_bytes())
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:
@@ -104,7 +107,8 @@ def store(run: Run, results: Path) -> Path:
             f"{directory}: was trained for {summary['epochs']} epochs, the study has {run.epochs}\n"
             "remove the directory to train it anew"
         )
-    comments = header(run.command, _made_with(run, versions), _details(run, summary, results))
+    details = _details(run, summary, results) | {name: judged[name] for name in JUDGED}
+    comments = header(run.command, _made_with(run, versions), details)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, (comments + metrics).encode())

@@ -1,7 +1,8 @@
-"""Stands in for `music-tf train`: an epoch takes a moment, and some seeds go wrong.
+"""Stands in for `music-tf train` and `evaluate`: an epoch takes a moment, and some seeds go wrong.
 
-As a program it trains; `study` beside it runs a study whose runs are such programs. STAND_IN_EPOCHS
-says how many epochs a run has, and a run of seed 13 ends with exit code 4.
+As a program it does either; `study` beside it runs a study whose runs are such programs.
+STAND_IN_EPOCHS says how many epochs a run has, STAND_IN_JUDGES how many seconds an evaluation
+takes, and a run of seed 13 ends with exit code 4.
 """
 
 import json
@@ -58,5 +59,14 @@ def train(words):
     return 0
 
 
+def evaluate(words):
+    directory, full = words
+    assert full == "--full"
+    time.sleep(float(os.environ.get("STAND_IN_JUDGES", "0")))
+    judged = {"control": {"ours": {"control/coverage": 0.25}}, "skills": []}
+    (pathlib.Path(directory) / "evaluation.json").write_text(json.dumps(judged))
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(study(sys.argv[2:]) if sys.argv[1] == "study" else train(sys.argv[2:]))
+    sys.exit({"study": study, "train": train, "evaluate": evaluate}[sys.argv[1]](sys.argv[2:]))

@@ -110,6 +110,8 @@ def test_a_result_says_how_it_came_about(folder):
     assert "tensorflow 2.0, mujoco 3.0, gymnasium-robotics 1.0" in result.made_with
     assert "cores of" in result.made_with
     assert result.details["final_100_episodes"] == {"ours": {"eval/success_rate": 0.5}}
+    assert result.details["control"] == {"ours": {"control/coverage": 0.25}}
+    assert result.details["skills"] == []
     # Two epochs of a tenth of a second and an interpreter's start
     assert 0.2 < result.details["wall_s"] < 60.0
     metrics = (place(folder, "music", 4) / "metrics.csv").read_text()
@@ -177,6 +179,20 @@ def test_the_end_of_the_time_allowed_saves_too(folder):
     code, output = run_study(folder, "--max-minutes", "0.02", epochs=100)
     assert (code, "1 stopped" in output) == (75, True)
     assert (place(folder, "music", 4) / "checkpoints/epoch_000001").exists()
+
+
+def test_a_stop_while_a_run_is_judged_is_no_failure(folder, monkeypatch):
+    write(folder, TINY.format(seeds="(4,)"))
+    monkeypatch.setenv("STAND_IN_JUDGES", "60")
+    process = start(folder, epochs=2)
+    wait_for((place(folder, "music", 4) / "summary.json").exists, process)
+    process.send_signal(signal.SIGTERM)
+    code, output = finish(process)
+    assert (code, "1 stopped" in output) == (75, True)
+    assert not stored(folder, "music", 4).exists()
+    monkeypatch.delenv("STAND_IN_JUDGES")
+    assert run_study(folder)[0] == 0
+    assert stored(folder, "music", 4).exists()
 
 
 def test_a_second_ctrl_c_ends_everything_at_once(folder):

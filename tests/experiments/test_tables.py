@@ -5,6 +5,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "experiments"))
+import judged
 import reporting
 import tables
 
@@ -19,11 +20,12 @@ ROWS = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
 """
 
 
-def store(results, name, seed, last, before=None):
+def store(results, name, seed, last, before=None, **judged):
     """Writes a result of three epochs, the last with a given success."""
     policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
-    final = {"final_100_episodes": policies}
-    details = {"before": before, **final} if before else final
+    details = {"final_100_episodes": policies, **judged}
+    if before:
+        details["before"] = before
     path = results / name.format(seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(header(COMMAND.format(seed), "commit 1", details) + ROWS.format(last))
@@ -53,8 +55,7 @@ def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(tmp_p
     assert lines[4:6] == [
         "| her on FetchPush | 2 | 3 | 3.0 | 2.0 min, 2 k steps, 2.0 min, 2 k steps | "
         "3.0 min, 3 k steps, never | 0.65 (0.90, 0.40) |",
-        "| tuned on FetchPush | 1 | 8 | 13.0 | 12.0 min, 7 k steps | 13.0 min, 8 k steps | "
-        "1.00 (1.00) |",
+        "| tuned on FetchPush | 1 | 8 | 13.0 | 12.0 min, 7 k steps | 13.0 min, 8 k steps | 1.00 |",
     ]
     assert lines[6:] == [
         "| random policy on FetchPush |  |  |  |  |  | 0.07 |",
@@ -74,6 +75,34 @@ def test_a_difference_has_its_interval(tmp_path):
     text = reporting.difference_table("mine", "her", tmp_path)
     row = "| tuned on FetchPush, minus `her` | +0.20 ± 0.36 |"
     assert text.splitlines() == ["|  | success |", "|---|---|", row]
+
+
+def test_control_is_shown_with_every_seed_and_once_at_random(tmp_path):
+    for seed, nats in ((0, 0.5), (1, 1.0)):
+        control = {"ours": {"control/information": nats}, "random": {"control/information": 0.25}}
+        store(tmp_path, "mine/music_FetchPush-v4_seed{}.csv", seed, 0.5, control=control)
+    store(tmp_path, "mine/old_FetchPush-v4_seed{}.csv", 0, 0.5)
+    columns = {"control/information": "nats", "control/coverage": "coverage"}
+    assert judged.judged_table("mine", columns, tmp_path).splitlines() == [
+        "|  | nats | coverage |",
+        "|---|---|---|",
+        "| music on FetchPush | 0.75 (0.50, 1.00) |  |",
+        "| old on FetchPush |  |  |",
+        "| random policy on FetchPush | 0.25 |  |",
+    ]
+
+
+def test_skills_have_a_row_each(tmp_path):
+    metrics = {"skill/accuracy_heldout": 0.9, "eval/object_moved_rate": 1.0}
+    skills = [
+        {"skill": 0, "metrics": metrics, "shift_m": [0.0, -0.1, 0.2]},
+        {"skill": 1, "metrics": {"eval/object_lift_rate": 0.25}, "shift_m": None},
+    ]
+    store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 3, 0.5, skills=skills)
+    assert judged.skills_table("mine", tmp_path).splitlines()[2:] == [
+        "| diayn on FetchPush | 3 | 0 | 0.90 | 1.00 |  |  |  | +0.00, -0.10, +0.20 | ↓ 270° |",
+        "| diayn on FetchPush | 3 | 1 |  |  |  |  | 0.25 |  |  |",
+    ]
 
 
 def test_a_task_table_shows_when_a_level_was_reached(tmp_path):

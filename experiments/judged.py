@@ -1,0 +1,77 @@
+"""Tables of what `evaluate --full` measures at the end of each run of a study."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from reporting import condition_label, conditions_of, each_seed, environment_of, seed_of
+from seed_table import markdown
+
+from music_tf.training.behaviour import direction
+from music_tf.training.results import StoredResult
+
+CONTROL = {
+    "control/coverage": "coverage",
+    "control/rollout_coverage": "in training",
+    "control/contact_rate": "contact",
+    "control/steps_to_contact": "steps to contact",
+    "control/end_spread_m": "spread of ends (m)",
+    "control/information": "I(dx; dy) (nats)",
+    "control/information_null": "by chance",
+}
+SKILLS = {
+    "control/skill_variance": "variance of ends by skill",
+    "control/skill_variance_chance": "by chance",
+}
+_BEHAVIOUR = {
+    "skill/accuracy_heldout": "recognised",
+    "eval/object_moved_rate": "moved",
+    "eval/object_on_support_rate": "on support",
+    "eval/object_comotion_m": "co-motion (m)",
+    "eval/object_lift_rate": "lifted",
+}
+
+
+def judged_table(name: str, columns: Mapping[str, str], results: Path) -> str:
+    """Returns measures of control by condition of a study: the mean, and every seed.
+
+    Args:
+        name: The study.
+        columns: Titles by measure.
+        results: Where the study's folder lies.
+    """
+    groups = conditions_of(results / name)
+    rows = [[condition_label(name), *_cells(runs, columns)] for name, runs in groups.items()]
+    first = {environment_of(runs[0]): runs[:1] for runs in reversed(groups.values())}
+    for env_id, runs in sorted(first.items()):
+        cells = _cells(runs, columns, policy="random")
+        rows.append([f"random policy on {env_id.removesuffix('-v4')}", *cells])
+    return markdown(["", *columns.values()], rows)
+
+
+def skills_table(name: str, results: Path) -> str:
+    """Returns what each skill of each run of a study does, and how often it is recognised."""
+    rows = []
+    for group, runs in conditions_of(results / name).items():
+        for run in runs:
+            for found in run.details.get("skills", []):
+                way = found["shift_m"]
+                behaviour = [each_seed([found["metrics"].get(metric)]) for metric in _BEHAVIOUR]
+                rows.append(
+                    [
+                        condition_label(group),
+                        seed_of(run),
+                        str(found["skill"]),
+                        *behaviour,
+                        ", ".join(f"{part:+.2f}" for part in way) if way else "",
+                        direction(*way[:2]) if way else "",
+                    ]
+                )
+    header = ["", "seed", "skill", *_BEHAVIOUR.values(), "mean way (m)", "from above"]
+    return markdown(header, rows)
+
+
+def _cells(
+    runs: Sequence[StoredResult], columns: Mapping[str, str], policy: str = "ours"
+) -> list[str]:
+    found = [run.details.get("control", {}).get(policy, {}) for run in runs]
+    return [each_seed([one.get(metric) for one in found]) for metric in columns]
