@@ -1,15 +1,17 @@
 """How a training cycle grows with the ranks: `python experiments/scale.py`.
 
-Measures a cycle of 1, 2 and 4 ranks with one worker each, and the all-reduce of its networks; on
-a machine with fewer cores the ranks share them. Then it predicts clusters from one rank that
-has its core to itself:
+Measures a cycle of 1, 2 and 4 ranks with one worker each, in turns, and the all-reduce of their
+networks; on a machine with fewer cores the ranks share them. A model is fitted to 1 and 2 ranks:
 
-    cycle(P) = alone * jitter(P) + updates * reduce(P)
-    reduce(P) = 2 (N - 1) / N * bytes / bandwidth + 2 ceil(log2 N) * latency
+    cycle(P) = alone * turns(P) * crowd * (1 + spread * slowest(P)) + updates * reduce(P)
+    reduce(P) = within a node + 2 (N - 1) / N * bytes / bandwidth + 2 ceil(log2 N) * latency
 
-N nodes of 16 ranks on 10 GbE (1.25 GB/s, 30 us a message), ranks of a node first reduced over
-shared memory at the speed that was measured here; `jitter` is the mean of the slowest of P equal
-normal durations, with the spread of cycles that was measured.
+`alone` is a rank that has the machine to itself, `turns` the ranks that share a core, `crowd` what
+ranks side by side lose to each other (1 for one rank), `spread` the deviation of a cycle over its
+mean, `slowest(P)` how many deviations the slowest of P equal normal durations lies above the
+mean. 4 ranks are not used in the fit: they are its test. Then it predicts N nodes of 16 ranks
+with a core each on 10 GbE (1.25 GB/s, 30 us a message), ranks of a node first reduced over shared
+memory in log2(16) rounds of what two ranks take here.
 """
 
 import argparse
@@ -18,13 +20,14 @@ import math
 import os
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.arithmetic import UPDATES_PER_CYCLE
 from benchmarks.processes import take
 from benchmarks.ranks import REDUCED
+from benchmarks.report import header
 
 MEASURED = (1, 2, 4)
 PREDICTED = (16, 64, 256)
@@ -34,19 +37,41 @@ BYTES = 4 * REDUCED[-1]
 
 
 def measure(repetitions: int, quick: bool) -> dict[str, Any]:
-    """Returns cycles and reductions by number of ranks, medians and extremes in milliseconds."""
-    found: dict[str, Any] = {}
-    for ranks in MEASURED:
-        cycles = [1e3 * take("ranks", quick, ranks)["cycle_s"] for _ in range(repetitions)]
+    """Returns cycles and reductions by number of ranks, in milliseconds."""
+    cycles: dict[int, list[float]] = {ranks: [] for ranks in MEASURED}
+    for _ in range(repetitions):
+        for ranks, found in cycles.items():
+            found.append(1e3 * take("ranks", quick, ranks)["cycle_s"])
+    measured = {}
+    for ranks, found in cycles.items():
         reductions = take("reductions", quick, ranks)
-        found[str(ranks)] = {
-            "cycle_ms": statistics.median(cycles),
-            "cycle_ms_min": min(cycles),
-            "cycle_ms_max": max(cycles),
+        measured[str(ranks)] = {
+            "cycle_ms": statistics.median(found),
+            "cycle_ms_each": found,
             "reduce_ms": reductions[f"reduce_{REDUCED[-1]}_ms"],
             "latency_ms": reductions[f"reduce_{REDUCED[0]}_ms"],
         }
-    return found
+    return measured
+
+
+class Model(NamedTuple):
+    """What is fitted; the module says how it is used."""
+
+    alone_ms: float
+    spread: float
+    crowd: float
+    pair_reduce_ms: float
+    """An all-reduce of the networks by two ranks of a node."""
+
+
+def fit(measured: Mapping[str, Any]) -> Model:
+    """Returns the model that passes through what 1 and 2 ranks take."""
+    alone, pair = measured["1"], measured["2"]
+    each = alone["cycle_ms_each"]
+    spread = statistics.stdev(each) / alone["cycle_ms"] if len(each) > 1 else 0.0
+    free = alone["cycle_ms"] * (1.0 + spread * slowest(2))
+    crowd = (pair["cycle_ms"] - UPDATES_PER_CYCLE * pair["reduce_ms"]) / free
+    return Model(alone["cycle_ms"], spread, crowd, pair["reduce_ms"])
 
 
 def slowest(ranks: int) -> float:
@@ -54,48 +79,48 @@ def slowest(ranks: int) -> float:
     return 0.0 if ranks == 1 else statistics.NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25))
 
 
-def predict(ranks: int, alone_ms: float, spread: float, node_reduce_ms: float) -> dict[str, float]:
-    """Returns the milliseconds of a cycle, and of its reductions, on nodes of 16 ranks.
+def predict(model: Model, ranks: int, cores: int = RANKS_PER_NODE) -> dict[str, float]:
+    """Returns the milliseconds of a cycle, and of its reductions.
 
     Args:
+        model: Fitted to this machine.
         ranks: In all.
-        alone_ms: A cycle of one rank on a core of its own.
-        spread: Deviation of a rank's cycles over their mean.
-        node_reduce_ms: An all-reduce of the networks within a node.
+        cores: Of a node, which takes `RANKS_PER_NODE` ranks.
     """
     nodes = math.ceil(ranks / RANKS_PER_NODE)
+    on_a_node = min(ranks, RANKS_PER_NODE)
     network = 0.0
     if nodes > 1:
         volume = 2.0 * (nodes - 1) / nodes * BYTES / BANDWIDTH
         network = 1e3 * (volume + 2.0 * math.ceil(math.log2(nodes)) * LATENCY)
-    reduce_ms = UPDATES_PER_CYCLE * (node_reduce_ms + network)
+    within = model.pair_reduce_ms * math.log2(on_a_node)
+    reduce_ms = UPDATES_PER_CYCLE * (within + network)
+    own = model.alone_ms * max(1.0, on_a_node / cores) * (model.crowd if ranks > 1 else 1.0)
     return {
-        "cycle_ms": alone_ms * (1.0 + spread * slowest(ranks)) + reduce_ms,
+        "cycle_ms": own * (1.0 + model.spread * slowest(ranks)) + reduce_ms,
         "reduce_ms": reduce_ms,
     }
 
 
-def predictions(measured: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Returns what the model says of `PREDICTED` ranks."""
-    alone, pair = measured["1"], measured["2"]
-    spread = (alone["cycle_ms_max"] - alone["cycle_ms_min"]) / alone["cycle_ms"] / 2.0
-    # Within a node each doubling of the ranks passes the networks on once more.
-    node_ms = pair["reduce_ms"] * math.log2(RANKS_PER_NODE)
-    return {str(n): predict(n, alone["cycle_ms"], spread, node_ms) for n in PREDICTED}
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures, predicts, and writes both."""
+    """Measures, fits, predicts, and writes all of it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/scale.json"))
     given = parser.parse_args(arguments)
+    command = " ".join(["python", "experiments/scale.py", *(arguments or sys.argv[1:])])
+    about = header(command, given.repetitions, given.quick)
+    cores = len(os.sched_getaffinity(0))
     measured = measure(given.repetitions, given.quick)
+    model = fit(measured)
     result = {
-        "cores": len(os.sched_getaffinity(0)),
+        "header": about,
+        "cores": cores,
         "measured": measured,
-        "predicted": predictions(measured),
+        "model": model._asdict(),
+        "modelled": {str(ranks): predict(model, ranks, cores) for ranks in MEASURED},
+        "predicted": {str(ranks): predict(model, ranks) for ranks in PREDICTED},
     }
     text = json.dumps(result, indent=2)
     sys.stdout.write(text + "\n")
