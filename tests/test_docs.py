@@ -75,3 +75,16 @@ def test_every_metric_is_explained():
     page = (DOCS / "metrics.md").read_text(encoding="utf-8")
     explained = re.findall(r"`(\w+/\w+)`", " ".join(re.findall(r"^\| .*? \|", page, re.MULTILINE)))
     assert sorted(explained) == sorted([*METRICS, *CONTROL])
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_every_function_that_a_page_names_is_there(page):
+    named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", page.read_text(encoding="utf-8"))
+    package = DOCS.parent / "music_tf"
+    sources = {path: (package / path).read_text(encoding="utf-8") for path, _ in named}
+    assert [
+        (path, name)
+        for path, name in named
+        for part in name.split(".")
+        if not re.search(rf"^ *(def|class) {part}\b", sources[path], re.MULTILINE)
+    ] == []
