@@ -8,12 +8,18 @@ import pytest
 from music_tf import recipes
 from music_tf.cli.runs import find_source
 from music_tf.config.parse import parse_train
+from music_tf.errors import UsageError
 from music_tf.training.inspection import try_heritage
 
 WEIGHTS = Path(__file__).parents[2] / "experiments/weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
 OF_MUSIC = [name for name in recipes.names() if "_music_" in name and recipes.source(name)]
 OF_STATISTICS = [name for name in OF_MUSIC if "_prioritized" in name or "_reward" in name]
+OF_SAC = [
+    name
+    for name in recipes.names()
+    if name.startswith("sac_") and recipes.source(name) and name not in OF_STATISTICS
+]
 
 
 def inherited(recipe, env_id, folder):
@@ -49,3 +55,9 @@ def test_transfer_starts_from_the_other_task():
 def test_they_were_trained_as_the_page_says(folder):
     counters = json.loads((WEIGHTS / folder / "meta.json").read_text())["counters"]
     assert (counters["epoch"], counters["env_steps"]) == (20, 160_000)
+
+
+@pytest.mark.parametrize("recipe", OF_SAC)
+def test_networks_of_sac_cannot_start_from_them(recipe):
+    with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
+        inherited(recipe, "FetchPush-v4", "push")
