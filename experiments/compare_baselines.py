@@ -19,9 +19,12 @@ from typing import Any, TextIO
 import gymnasium
 import numpy as np
 from benchmarks.arithmetic import DDPG_BATCH, DDPG_HIDDEN
-from benchmarks.baselines import without_tensorflow
+from benchmarks.baselines import load_theirs, without_tensorflow
+from studying.record import code_version
 
+from music_tf.cli.exits import guarded, leave
 from music_tf.envs.making import import_robotics
+from music_tf.errors import EXIT_DONE
 from music_tf.training.results import header
 
 LEARNERS = ("DDPG", "SAC")
@@ -31,9 +34,8 @@ COLUMNS = ("epoch", "time/env_steps", "time/elapsed_s", "eval/success_rate")
 _PACKAGES = ("stable-baselines3", "torch", "mujoco", "gymnasium-robotics")
 
 
-def build(name: str, env_id: str, seed: int) -> Any:
+def build(library: Any, name: str, env_id: str, seed: int) -> Any:
     """Returns an untrained learner of Stable-Baselines3 with hindsight replay."""
-    library = without_tensorflow("stable_baselines3")
     environment = gymnasium.make(env_id)
     extra: dict[str, Any] = {}
     if name == "DDPG":
@@ -69,9 +71,8 @@ def success_rate(model: Any, env_id: str) -> float:
     return succeeded / EVALUATION_EPISODES
 
 
-def train(name: str, env_id: str, seed: int, minutes: float, out: TextIO) -> None:
+def train(model: Any, env_id: str, minutes: float, out: TextIO) -> None:
     """Trains for so many minutes and writes a row for each evaluation."""
-    model = build(name, env_id, seed)
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
     seconds = 0.0
@@ -88,8 +89,12 @@ def train(name: str, env_id: str, seed: int, minutes: float, out: TextIO) -> Non
             break
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the command line and trains."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Reads the command line, trains, and returns 0.
+
+    Raises:
+        EnvironmentFault: Stable-Baselines3 or PyTorch is not installed.
+    """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("learner", choices=LEARNERS)
     parser.add_argument("out", type=Path, help="the CSV to write")
@@ -98,15 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=30.0, help="of training")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     given = parser.parse_args(arguments)
-    without_tensorflow("torch").set_num_threads(given.threads)
+    library = load_theirs(given.threads)
     import_robotics()
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
-    command = " ".join(["experiments/compare_baselines.py", *(arguments or sys.argv[1:])])
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES]
+    made_with = ", ".join([code_version(), *versions])
+    words = sys.argv[1:] if arguments is None else arguments
+    command = " ".join(["python experiments/compare_baselines.py", *words])
+    model = build(library, given.learner, given.env_id, given.seed)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     with given.out.open("w", encoding="utf-8", newline="") as out:
-        out.write(header(command, versions))
-        train(given.learner, given.env_id, given.seed, given.minutes, out)
+        out.write(header(command, made_with))
+        train(model, given.env_id, given.minutes, out)
+    return EXIT_DONE
 
 
 if __name__ == "__main__":
-    main()
+    leave(guarded(main))

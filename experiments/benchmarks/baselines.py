@@ -10,6 +10,7 @@ import gymnasium
 from benchmarks.arithmetic import COMPARED_THREADS, DDPG_BATCH, DDPG_HIDDEN
 from benchmarks.sizes import Sizes
 from music_tf.envs.making import import_robotics
+from music_tf.errors import EnvironmentFault
 
 _EPISODE_STEPS = 50
 _CRITICS = {"SAC": 2, "DDPG": 1}
@@ -26,11 +27,9 @@ def measure_theirs(sizes: Sizes, name: str) -> dict[str, Any]:
         The rate, or why there is none.
     """
     try:
-        library = without_tensorflow("stable_baselines3")
-        without_tensorflow("torch").set_num_threads(COMPARED_THREADS)
-    except (ImportError, OSError) as error:
-        reason = str(error).splitlines()[0][:160]
-        return {"left_out": f"stable-baselines3 cannot be imported ({reason})"}
+        library = load_theirs(COMPARED_THREADS)
+    except EnvironmentFault as fault:
+        return {"left_out": str(fault).splitlines()[0]}
     import_robotics()
     model = getattr(library, name)(
         "MultiInputPolicy",
@@ -52,6 +51,24 @@ def measure_theirs(sizes: Sizes, name: str) -> dict[str, Any]:
         if number > 0:  # the first call warms up
             seconds += time.perf_counter() - start
     return {"updates_per_s": sizes.rounds * sizes.updates / seconds}
+
+
+def load_theirs(threads: int) -> Any:
+    """Returns Stable-Baselines3, with so many threads of PyTorch.
+
+    Raises:
+        EnvironmentFault: One of them cannot be imported.
+    """
+    try:
+        library = without_tensorflow("stable_baselines3")
+        without_tensorflow("torch").set_num_threads(threads)
+    except (ImportError, OSError) as error:
+        reason = str(error).splitlines()[0][:160]
+        raise EnvironmentFault(
+            f"stable-baselines3 cannot be imported ({reason})\n"
+            "cure: pip install stable-baselines3 torch"
+        ) from error
+    return library
 
 
 def without_tensorflow(module: str) -> Any:

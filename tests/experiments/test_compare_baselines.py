@@ -1,0 +1,154 @@
+"""The comparison with Stable-Baselines3, with a stand-in for that library."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+
+from music_tf.training.results import read_result
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "experiments"))
+
+import compare_baselines  # noqa: E402
+from benchmarks import baselines  # noqa: E402
+from benchmarks.sizes import QUICK  # noqa: E402
+
+ENV_ID = "music_tf/PointReach-v0"
+MISSING = (
+    "stable-baselines3 cannot be imported (import of stable_baselines3 halted; None in sys.modules)"
+)
+
+
+class StandIn:
+    """A learner that learns for 25 seconds at a time, and knows the way after 8000 steps."""
+
+    def __init__(self, clock, policy, environment, **settings):
+        self._clock = clock
+        self.num_timesteps = 0
+        self.made_with = {"policy": policy, "env_id": environment.spec.id, **settings}
+
+    def learn(self, steps, reset_num_timesteps):
+        self.num_timesteps = steps + (0 if reset_num_timesteps else self.num_timesteps)
+        self._clock.seconds += 25.0
+
+    def predict(self, observation, deterministic):
+        assert deterministic
+        self._clock.seconds += 1.0  # what an evaluation takes
+        way = observation["desired_goal"] - observation["achieved_goal"]
+        knows = self.num_timesteps >= 8000
+        return np.clip(10.0 * way[:2], -1.0, 1.0) if knows else np.zeros(2), None
+
+
+@pytest.fixture
+def without_tensorflow(monkeypatch):
+    """Gives TensorFlow back after the test: the comparison takes it away."""
+    monkeypatch.setitem(sys.modules, "tensorflow", sys.modules.get("tensorflow"))
+
+
+@pytest.fixture
+def library(monkeypatch, without_tensorflow):
+    """The stand-in; `threads` notes what PyTorch was told."""
+    clock = SimpleNamespace(seconds=100.0)
+    stand_in = ModuleType("stable_baselines3")
+    stand_in.DDPG = stand_in.SAC = lambda *given, **settings: StandIn(clock, *given, **settings)
+    stand_in.HerReplayBuffer = "hindsight"
+    stand_in.threads = []
+    noise = ModuleType("stable_baselines3.common.noise")
+    noise.NormalActionNoise = lambda mean, deviation: (mean.tolist(), deviation.tolist())
+    torch = ModuleType("torch")
+    torch.set_num_threads = stand_in.threads.append
+    for module in (stand_in, noise, torch):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    time = SimpleNamespace(monotonic=lambda: clock.seconds)
+    metadata = SimpleNamespace(version=lambda package: "2.0")
+    monkeypatch.setattr(compare_baselines, "time", time)
+    monkeypatch.setattr(compare_baselines, "importlib", SimpleNamespace(metadata=metadata))
+    return stand_in
+
+
+def test_a_row_is_written_for_each_evaluation_until_the_time_is_over(library, tmp_path, capsys):
+    out = tmp_path / "deep" / "sac.csv"
+    words = ["SAC", str(out), "--env-id", ENV_ID, "--minutes", "1", "--threads", "3"]
+    assert compare_baselines.main(words) == 0
+    assert library.threads == [3]
+    result = read_result(out)
+    assert result.command == f"python experiments/compare_baselines.py {' '.join(words)}"
+    assert result.made_with.startswith("commit ")
+    packages = ("stable-baselines3", "torch", "mujoco", "gymnasium-robotics")
+    assert result.made_with.endswith(", ".join(f"{package} 2.0" for package in packages))
+    assert {name: values.tolist() for name, values in result.columns.items()} == {
+        "epoch": [1.0, 2.0, 3.0],
+        "time/env_steps": [4000.0, 8000.0, 12000.0],
+        "time/elapsed_s": [25.0, 50.0, 75.0],  # the third is the first to reach 60
+        "eval/success_rate": [pytest.approx(0.0, abs=0.2), 1.0, 1.0],
+    }
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("name", compare_baselines.LEARNERS)
+def test_the_learners_are_compared_like_for_like(library, name):
+    made = compare_baselines.build(library, name, ENV_ID, seed=7).made_with
+    assert made.pop("action_noise", None) == (([0.0, 0.0], [0.2, 0.2]) if name == "DDPG" else None)
+    assert made == {
+        "policy": "MultiInputPolicy",
+        "env_id": ENV_ID,
+        "replay_buffer_class": "hindsight",
+        "replay_buffer_kwargs": {"n_sampled_goal": 4, "goal_selection_strategy": "future"},
+        "policy_kwargs": {"net_arch": [256, 256, 256]},
+        "batch_size": 256,
+        "seed": 7,
+        "device": "cpu",
+    }
+
+
+def test_success_is_that_of_forty_episodes_with_seeds_of_their_own(library, monkeypatch):
+    seeds = []
+
+    class Seeds(gymnasium.Wrapper):
+        def reset(self, *, seed=None, options=None):
+            seeds.append(seed)
+            return super().reset(seed=seed, options=options)
+
+    make = gymnasium.make
+    model = compare_baselines.build(library, "SAC", ENV_ID, seed=0)
+    monkeypatch.setattr(compare_baselines.gymnasium, "make", lambda env_id: Seeds(make(env_id)))
+    compare_baselines.success_rate(model, ENV_ID)
+    assert seeds == list(range(10_000, 10_040))
+
+
+def test_without_the_library_one_message_says_what_to_install(tmp_path):
+    script, out = ROOT / "experiments/compare_baselines.py", tmp_path / "ddpg.csv"
+    code = (
+        "import runpy, sys\n"
+        f"sys.path.insert(0, {str(script.parent)!r})\n"
+        "sys.modules['stable_baselines3'] = None\n"
+        f"sys.argv = [{script.name!r}, 'DDPG', {str(out)!r}]\n"
+        f"runpy.run_path({str(script)!r}, run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        f"music-tf: {MISSING}",
+        "cure: pip install stable-baselines3 torch",
+    ]
+    assert not out.exists()
+
+
+def test_a_benchmark_without_the_library_leaves_it_out_with_the_reason(
+    monkeypatch, without_tensorflow
+):
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    assert baselines.measure_theirs(QUICK, "SAC") == {"left_out": MISSING}
