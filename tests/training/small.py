@@ -57,6 +57,8 @@ EVERYTHING = dataclasses.replace(
     agent=SacConfig(**NETWORK),
 )
 ALL = {"her": HER, "music": MUSIC, "sac": SAC, "soft": SOFT, "everything": EVERYTHING}
+TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
+"""Metrics that differ between two runs of the same numbers."""
 
 
 def trainer_of(config=BASE, **changes):

@@ -19,6 +19,7 @@ from tests.training.small import (
     MUSIC,
     NETWORK,
     SAC,
+    TIMES,
     assert_same_state,
     go_on,
     replay_state,
@@ -26,7 +27,6 @@ from tests.training.small import (
 )
 
 STEPS = 30
-TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
 
 
 def saved(trainer):
