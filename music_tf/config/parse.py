@@ -172,7 +172,7 @@ def _start(
                 )
         return None
     source = recipes.source(recipe, preset)
-    start = asked_start(words, source)
+    start = asked_start(words, source, config.env_id)
     if start is None and source is not None:
         options = "" if preset == recipes.DEFAULT_PRESET else f" --preset {preset}"
         raise missing_start(recipe, source, config.env_id, options)

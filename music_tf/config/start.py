@@ -1,5 +1,7 @@
 """Starting from another run: which of its parts a new run takes over."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from music_tf.config.names import suggestion
@@ -19,6 +21,8 @@ class Source(NamedTuple):
     """What is taken over from it unless the user says otherwise."""
     env_id: str = ""
     """Where it is trained; empty: in the environment of the run itself."""
+    epochs: Mapping[str, int] = MappingProxyType({})
+    """How many the published source has, by environment, where they are not those of its recipe."""
 
 
 class Start(NamedTuple):
@@ -27,14 +31,17 @@ class Start(NamedTuple):
     path: str
     """A run directory or a folder of weights, as typed."""
     parts: tuple[str, ...]
+    epochs: int | None = None
+    """How many the published source has, where they are not those of its recipe."""
 
 
-def asked_start(words: Words, source: Source | None) -> Start | None:
+def asked_start(words: Words, source: Source | None, env_id: str) -> Start | None:
     """Returns what a command line says about the start, None where it says nothing.
 
     Args:
         words: The command line.
         source: What the recipe needs, if anything.
+        env_id: The environment of the run.
 
     Raises:
         UsageError: Parts are unknown, or one of the options lacks the other.
@@ -52,7 +59,8 @@ def asked_start(words: Words, source: Source | None) -> Start | None:
             f"--init-from: say which parts to take over, any of {','.join(PARTS)}\n"
             "for example: --parts actor,normalizer"
         )
-    return Start(words.options["init_from"][0], parts)
+    epochs = source.epochs.get(env_id) if source else None
+    return Start(words.options["init_from"][0], parts, epochs)
 
 
 def parse_parts(text: str) -> tuple[str, ...]:
@@ -81,9 +89,26 @@ def missing_start(recipe: str, source: Source, env_id: str, options: str) -> Usa
         options: What else both commands need, each option with a space in front.
     """
     trained_on = source.env_id or env_id
+    epochs = f" --epochs {source.epochs[env_id]}" if env_id in source.epochs else ""
     return UsageError(
         f"{recipe} starts from a run of {source.recipe}: --init-from RUN is missing\n"
-        f"first: music-tf train {source.recipe} --env-id {trained_on}{options}\n"
+        f"first: music-tf train {source.recipe} --env-id {trained_on}{options}{epochs}\n"
         f"then:  music-tf train {recipe} --env-id {env_id}{options} --init-from latest\n"
         f"it takes over --parts {','.join(source.parts)}, unless you type others"
     )
+
+
+def other_epochs(start: Start, epochs: int | None) -> str:
+    """Returns what to tell the user of a source that has not the epochs of the published one.
+
+    Args:
+        start: What the user asked for.
+        epochs: Of the source; None where it does not say.
+
+    Returns:
+        One line; empty where there is nothing to tell.
+    """
+    if start.epochs in (None, epochs):
+        return ""
+    found = "an unknown number" if epochs is None else epochs
+    return f"--init-from {start.path}: published is a source of {start.epochs} epochs, got {found}"

@@ -40,6 +40,8 @@ class Heritage(NamedTuple):
     """All of its weights, targets and statistics, whoever they come from."""
     record: dict[str, Any]
     """For `config.json`: run, checkpoint, sha256 of its manifest, and parts."""
+    epochs: int | None = None
+    """Of the source; None where it does not say."""
 
 
 def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> Heritage:
@@ -74,7 +76,7 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> 
         "sha256": stored.sha256,
         "parts": list(parts),
     }
-    return Heritage(arrays, record)
+    return Heritage(arrays, record, _epochs(stored.meta))
 
 
 def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
@@ -101,6 +103,12 @@ def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
     facts = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
     if not save_weights(folder, arrays, facts | {"exported_from": stored.sha256}):
         raise EnvironmentFault(f"{folder}: the weights could not be written")
+
+
+def _epochs(meta: Mapping[str, Any]) -> int | None:
+    counters = meta.get("counters")
+    epochs = counters.get("epoch") if isinstance(counters, dict) else None
+    return epochs if isinstance(epochs, int) else None
 
 
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:

@@ -10,6 +10,7 @@ from pathlib import Path
 from music_tf.compiled import limit_threads
 from music_tf.config.parse import TrainCommand
 from music_tf.config.schema import Config
+from music_tf.config.start import other_epochs
 from music_tf.config.stored import StoredRun, read_run, run_to_json
 from music_tf.config.threads import threads_per_rank
 from music_tf.distributed import Communicator
@@ -100,8 +101,7 @@ class Session:
             if not self._restore():
                 self._begin_anew()
         elif heritage is not None:
-            self._trainer.start_from(heritage.arrays)
-            self._make_sure_it_is_saved()  # from here on the source is not needed
+            self._begin_from(heritage)
         epoch = self._trainer.counters.epoch
         self._writer = (
             MetricsWriter(
@@ -224,6 +224,15 @@ class Session:
         self._saved_cycle = trainer.counters.cycle
         self._row = {}
         return True
+
+    def _begin_from(self, heritage: Heritage) -> None:
+        """Takes over parts of an earlier run, which is not needed from here on."""
+        start = self._command.start
+        note = other_epochs(start, heritage.epochs) if start else ""
+        if note and self._comm.is_root:
+            _LOGGER.warning("%s", note)
+        self._trainer.start_from(heritage.arrays)
+        self._make_sure_it_is_saved()
 
     def _begin_anew(self) -> None:
         """Accepts that there is nothing to resume from, unless the run needs another to start.

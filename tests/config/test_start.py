@@ -5,11 +5,12 @@ import pytest
 from music_tf import recipes
 from music_tf.config.help import train_help
 from music_tf.config.parse import parse_train
-from music_tf.config.start import PARTS, Start
+from music_tf.config.start import PARTS, Source, Start, missing_start, other_epochs
 from music_tf.config.stored import StoredRun, read_run, run_to_json
 from music_tf.errors import UsageError
 
 NEEDY = [name for name in recipes.names() if recipes.source(name)]
+SHORTER = Source("ddpg_music", ("actor",), epochs={"FetchSlide-v4": 13})
 
 
 def refusal(*arguments):
@@ -28,10 +29,42 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     before = parse_train(first[1:])
     assert (before.recipe, before.preset) == (needed.recipe, preset)
     assert before.config.env_id == (needed.env_id or "FetchSlide-v4")
+    usual = recipes.resolve(needed.recipe, preset, before.config.env_id).epochs
+    epochs = needed.epochs.get("FetchSlide-v4")
+    assert before.config.epochs == (epochs or usual)
     again = parse_train(then[1:])
     assert (again.recipe, again.preset) == (recipe, preset)
     assert again.config.env_id == "FetchSlide-v4"
-    assert again.start == Start("latest", needed.parts)
+    assert again.start == Start("latest", needed.parts, epochs)
+
+
+def test_a_source_with_epochs_of_its_own_is_made_with_them():
+    def commands(env_id):
+        text = str(missing_start("ddpg_music_finetune", SHORTER, env_id, " --preset paper"))
+        return text.splitlines()[1:3]
+
+    assert commands("FetchSlide-v4") == [
+        "first: music-tf train ddpg_music --env-id FetchSlide-v4 --preset paper --epochs 13",
+        "then:  music-tf train ddpg_music_finetune --env-id FetchSlide-v4 --preset paper "
+        "--init-from latest",
+    ]
+    assert commands("FetchPush-v4")[0].endswith("--env-id FetchPush-v4 --preset paper")
+
+
+def test_a_start_knows_the_epochs_of_the_published_source(monkeypatch):
+    monkeypatch.setattr(recipes, "source", lambda recipe, preset: SHORTER)
+    for env_id, epochs in (("FetchSlide-v4", 13), ("FetchPush-v4", None)):
+        command = parse_train(["ddpg_music_finetune", "--env-id", env_id, "--init-from", "run"])
+        assert command.start == Start("run", ("actor",), epochs)
+
+
+def test_a_source_of_other_epochs_than_the_published_one_is_told_of():
+    start = Start("run", ("actor",), 13)
+    assert other_epochs(start, 13) == ""
+    assert other_epochs(Start("run", ("actor",)), 50) == ""
+    told = "--init-from run: published is a source of 13 epochs, got "
+    assert other_epochs(start, 50) == f"{told}50"
+    assert other_epochs(start, None) == f"{told}an unknown number"
 
 
 def test_the_user_may_choose_other_parts():

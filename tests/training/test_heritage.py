@@ -247,6 +247,17 @@ def test_the_newest_intact_checkpoint_counts_and_is_recorded(tmp_path):
     assert json.loads(json.dumps(heritage.record)) == heritage.record
 
 
+def test_how_far_a_source_has_come_is_known_where_it_says_so(tmp_path, music_run):
+    source, before = music_run
+    assert try_heritage(FROZEN, source, ("statistics",)).epochs == 1
+    export_weights(source, tmp_path / "weights", ("statistics",))
+    assert try_heritage(FROZEN, tmp_path / "weights", ("statistics",)).epochs == 1
+    for counters in (None, [1], {"epoch": "1"}):
+        meta = before.meta() | {"counters": counters}
+        save_weights(tmp_path / "silent", before.arrays(), meta)
+        assert try_heritage(FROZEN, tmp_path / "silent", ("statistics",)).epochs is None
+
+
 def test_exported_parts_are_a_source_of_their_own(tmp_path, music_run):
     source, before = music_run
     folder = tmp_path / "weights"

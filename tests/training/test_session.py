@@ -12,6 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from music_tf import watchdog
 from music_tf.config.parse import TrainCommand
+from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
@@ -22,9 +23,8 @@ from music_tf.training.metrics import PATHS_TAG
 from music_tf.training.weights import load_weights, save_weights
 from music_tf.viewing.events import read_pictures
 from tests.training.sessions import run_session
-from tests.training.small import EVERYTHING, HER, MUSIC
+from tests.training.small import EVERYTHING, HER, MUSIC, TIMES
 
-TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
 HER_RUN = dataclasses.replace(HER, workers=1, epochs=3, updates=2)
 
 
@@ -50,7 +50,7 @@ def stop_after(monkeypatch):
     return ask
 
 
-def train(path, config=HER_RUN, resume=False, heritage=None):
+def train(path, config=HER_RUN, resume=False, heritage=None, start=None):
     command = TrainCommand(
         recipe="ddpg_her",
         preset="laptop",
@@ -58,6 +58,7 @@ def train(path, config=HER_RUN, resume=False, heritage=None):
         run_dir=path,
         resume=resume,
         arguments=("ddpg_her", "--epochs", str(config.epochs)),
+        start=start,
     )
     run_session(command, heritage)
 
@@ -492,6 +493,17 @@ def test_a_run_that_starts_from_another_saves_at_once_and_needs_it_no_more(
     assert record == heritage.record
     assert record["run"] == str(whole / "checkpoints")
     assert record["checkpoint"] == "epoch_000003"
+
+
+def test_a_source_of_other_epochs_than_the_published_one_is_told_of_at_the_start(
+    tmp_path, heritage, caplog
+):
+    config = dataclasses.replace(HER_RUN, epochs=1)
+    for epochs in (3, 13):  # the source has 3
+        start = Start("runs/whole", tuple(heritage.record["parts"]), epochs)
+        train(tmp_path / str(epochs), config, heritage=heritage, start=start)
+    told = "--init-from runs/whole: published is a source of 13 epochs, got 3"
+    assert [text for text in caplog.messages if "published" in text] == [told]
 
 
 def test_bad_numbers_before_the_next_save_put_an_heir_back_to_what_it_started_from(
