@@ -12,6 +12,7 @@ from music_tf.training import session
 from music_tf.training.inspection import try_heritage
 from music_tf.training.weights import load_weights
 from tests.training.sessions import run_session
+from tests.training.small import trainer_of
 
 WORDS = """
 --env-id music_tf/PointPush-v0 --epochs 1 --cycles 2 --updates 3 --workers 2 --rollouts 2
@@ -86,3 +87,25 @@ def test_a_control_learns_without_a_task_and_without_a_network(recipe, tmp_path)
     reward = "joint_motion" if recipe == "ddpg_joint_motion" else "music"
     assert 0.0 <= metrics[f"reward/{reward}_mean"] <= 1.0
     assert all(np.isfinite(array).all() for array in after.values())
+
+
+@pytest.mark.parametrize("recipe", ["ddpg_music", "sac_music", "sac_diayn"])
+def test_the_released_settings_learn_too(recipe, tmp_path):
+    words = ("--preset", "paper", "--skill.hidden-sizes", "8")
+    config = parse_train([recipe, *SMALL, *words]).config
+    assert (config.goals, config.agent.polyak_every) == ("zero", "cycle")
+    assert config.music.pair_negatives == "random"
+    if recipe.startswith("sac"):
+        assert config.agent.entropy_mode == "batch_mean"
+    before = trainer_of(config).arrays()
+    after = train(tmp_path / "run", recipe, *words)
+    for part in ("actor", "critic_0", "discriminator" if recipe == "sac_diayn" else "statistics"):
+        assert moved(before, after, part)
+    metrics = json.loads((tmp_path / "run/summary.json").read_text())["metrics"]
+    reward = "skill" if recipe == "sac_diayn" else "music"
+    assert -1.0 <= metrics[f"reward/{reward}_min"] < metrics[f"reward/{reward}_max"] <= 0.0
+    assert "eval/success_rate" not in metrics
+    seen = after["normalizer/goal"][:-1]  # all but the count
+    assert seen.any() == (recipe == "sac_diayn")  # which relabels its zero goals
+    if recipe.startswith("sac"):
+        assert metrics["train/temperature"] == pytest.approx(0.2)  # no temperature is learned
