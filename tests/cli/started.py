@@ -35,16 +35,16 @@ def start(*words, how=ALONE, mode=""):
     )
 
 
-def finish(process):
+def finish(process, seconds=SECONDS):
     """Returns exit code, standard output and standard error of a process that ends in time."""
     try:
-        output, errors = process.communicate(timeout=SECONDS)
+        output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
     return process.returncode, output, errors
 
 
-def music_tf(*words, how=ALONE, mode=""):
+def music_tf(*words, how=ALONE, mode="", seconds=SECONDS):
     """Returns exit code, standard output and standard error of `music-tf WORDS`."""
-    return finish(start(*words, how=how, mode=mode))
+    return finish(start(*words, how=how, mode=mode), seconds)
