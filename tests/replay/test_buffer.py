@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from music_tf.config.schema import ReplayConfig
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from tests.replay.episodes import SPEC, STEPS, goal_reward, make_episodes
 
@@ -298,3 +299,18 @@ def test_all_transitions_are_the_steps_of_episodes_in_their_places():
     np.testing.assert_array_equal(steps.episode[:, 0], [0, 1])
     assert steps.reward is episodes.reward
     assert steps.action is episodes.action
+
+
+@pytest.mark.parametrize(("music", "megabytes"), [(False, 135), (True, 159)])
+def test_a_million_transitions_of_fetch_push_cost_what_the_page_says(music, megabytes):
+    # 51 states of 25 + 3 numbers and 50 steps of 4 + 1, the goal, skill, length, task and flags
+    # of an episode: 6747 bytes; six numbers a state kept by themselves: 1224 more
+    envs = LockstepEnvs("FetchPush-v4", 1)
+    spec = envs.spec
+    envs.close()
+    columns = [*spec.split.agent, *spec.split.surrounding] if music else []
+    shard = Shard(spec, 1, ReplayConfig(capacity=1000 * spec.max_episode_steps), columns)
+    kept = [*shard.arrays.values(), shard.trajectories]
+    per_episode = sum(array.nbytes for array in kept) / shard.capacity
+    assert per_episode == 6747 + (1224 if music else 0)
+    assert round(per_episode / spec.max_episode_steps) == megabytes  # bytes each, so MB a million
