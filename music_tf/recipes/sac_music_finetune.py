@@ -5,7 +5,6 @@ offset that the release gives to fine-tuning.
 """
 
 from music_tf.config.fields import with_fields
-from music_tf.config.start import Source
 from music_tf.recipes import ddpg_music_finetune, sac
 
 _ENTROPY = {"agent.entropy_weight": ((0.0, 0.5),)}
@@ -13,5 +12,5 @@ _ENTROPY = {"agent.entropy_weight": ((0.0, 0.5),)}
 CONFIG = with_fields(sac.CONFIG, _ENTROPY)
 LAPTOP = with_fields(sac.LAPTOP, _ENTROPY)
 PER_ENVIRONMENT = sac.PER_ENVIRONMENT
-SOURCE = Source("sac_music", ddpg_music_finetune.SOURCE.parts)
-LAPTOP_SOURCE = Source("sac_music", ddpg_music_finetune.LAPTOP_SOURCE.parts)
+SOURCE = ddpg_music_finetune.SOURCE._replace(recipe="sac_music")
+LAPTOP_SOURCE = ddpg_music_finetune.LAPTOP_SOURCE._replace(recipe="sac_music")

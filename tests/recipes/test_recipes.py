@@ -253,6 +253,12 @@ def test_fine_tuning_starts_from_policy_critic_and_targets():
     assert recipes.source("sac_music_finetune_her").parts == ("actor", "normalizer")
 
 
+def test_the_slide_is_fine_tuned_from_13_epochs_under_paper():
+    for name in ("ddpg_music_finetune", "sac_music_finetune"):
+        assert recipes.source(name, "paper").epochs == {"FetchSlide-v4": 13}
+        assert recipes.source(name, "laptop").epochs == {}
+
+
 @pytest.mark.parametrize("preset", recipes.PRESETS)
 def test_the_slide_halves_the_added_reward_and_keeps_its_entropy_scale(preset):
     for name in ("ddpg_music_reward", "sac_music_reward", "ddpg_music_transfer"):
