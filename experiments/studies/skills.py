@@ -7,7 +7,7 @@
 from studying.plan import Condition, Study, Task
 
 ENV_ID = "FetchPickAndPlace-v4"
-ALL = 60
+ALL = 40
 
 STUDY = Study(
     question="What do skills learn with MUSIC, with DIAYN, and with both?",
