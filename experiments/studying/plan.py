@@ -26,6 +26,16 @@ from music_tf.config.environments import check_env_id
 from music_tf.config.names import suggestion
 from music_tf.config.parse import parse_train
 from music_tf.errors import MusicError, UsageError
+from studying.fields import (
+    COMMAND_LINE,
+    EPOCHS,
+    NUMBER_OR_NONE,
+    SEEDS,
+    TEXT,
+    WHOLE_OR_NONE,
+    check,
+    several,
+)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 
@@ -42,6 +52,10 @@ class Task:
     """Budget in epochs; unset: the recipe's."""
     minutes: float | None = None
     """Budget in minutes of training; unset: none."""
+
+    def __post_init__(self) -> None:
+        """Refuses what a field cannot hold."""
+        check(self, env_id=TEXT, seeds=SEEDS, epochs=WHOLE_OR_NONE, minutes=NUMBER_OR_NONE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,6 +79,20 @@ class Condition:
     parts: str = ""
     """What is taken over from it, as in `actor,normalizer`; empty: what the recipe says."""
 
+    def __post_init__(self) -> None:
+        """Refuses what a field cannot hold."""
+        check(
+            self,
+            name=TEXT,
+            recipe=TEXT,
+            arguments=COMMAND_LINE,
+            tasks=several(str, "'FetchPush-v4'"),
+            epochs=EPOCHS,
+            start_from=TEXT,
+            start_task=TEXT,
+            parts=TEXT,
+        )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study:
@@ -73,6 +101,15 @@ class Study:
     question: str
     tasks: Sequence[Task]
     conditions: Sequence[Condition]
+
+    def __post_init__(self) -> None:
+        """Refuses what a field cannot hold."""
+        check(
+            self,
+            question=TEXT,
+            tasks=several(Task, "Task(...)"),
+            conditions=several(Condition, "Condition(...)"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,6 +182,8 @@ def load_study(path: Path) -> Study:
         raise UsageError(f"STUDY: no file {str(path)[:200]!r}{suggestion(str(path), beside)}")
     try:
         study = runpy.run_path(str(path)).get("STUDY")
+    except UsageError:  # of a field: it says all
+        raise
     except Exception as error:  # whatever the user's file raises
         raise UsageError(f"{path}: {type(error).__name__}: {error}{_field_hint(error)}") from error
     if not isinstance(study, Study):
@@ -254,8 +293,8 @@ def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | 
     epochs = condition.epochs.get(task.env_id, task.epochs)
     arguments = (
         *(condition.recipe, "--env-id", task.env_id, "--seed", str(seed)),
-        *(("--epochs", str(epochs)) if epochs else ()),
-        *(("--max-minutes", f"{task.minutes:g}") if task.minutes else ()),
+        *(("--epochs", str(epochs)) if epochs is not None else ()),
+        *(("--max-minutes", f"{task.minutes:g}") if task.minutes is not None else ()),
         *shlex.split(condition.arguments),
         *("--threads", "1"),
     )
