@@ -12,12 +12,10 @@ from music_tf.probes import run_command
 from music_tf.training.durable import replace_file
 from music_tf.training.metrics import CSV_NAME
 from music_tf.training.provenance import processor
-from music_tf.training.results import BEFORE, FINAL, header, read_result
+from music_tf.training.results import BEFORE, COUNTED, FINAL, header, read_result
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from studying.plan import Run
 
-COUNTED = ("time/env_steps", "time/elapsed_s")
-"""What a run that starts from another adds to what that one took."""
 JUDGED = ("control", "skills")
 """What `evaluate --full` adds to the evaluation that ends a run."""
 _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")

@@ -35,7 +35,8 @@ class StoredRun(NamedTuple):
     arguments: tuple[str, ...]
     config: Config
     init_from: Mapping[str, Any] | None = None
-    """Where the run took parts over from, and which: run, checkpoint, sha256, parts."""
+    """Where the run took parts over from, and which: run, checkpoint, epoch, sha256, parts, and
+    `before`, what had been taken by then; older versions wrote less."""
     missing: tuple[str, ...] = ()
     """Settings that an older version did not write; they have their general defaults."""
 
@@ -120,11 +121,8 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
         config, missing = _decode_config(data["config"], data["recipe"], typed_env_id)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
-    init_from = data.get("init_from")
-    if not isinstance(init_from, dict | None):
-        raise UsageError(f"{path}: expected an object or null under 'init_from'")
     arguments = tuple(str(argument) for argument in data["arguments"])
-    return StoredRun(data["recipe"], data["preset"], arguments, config, init_from, missing)
+    return StoredRun(data["recipe"], data["preset"], arguments, config, _start(data, path), missing)
 
 
 def stored_env_id(directory: Path) -> str | None:
@@ -137,6 +135,23 @@ def stored_env_id(directory: Path) -> str | None:
         env_id = _read_json(directory / FILE_NAME).get("config", {}).get("env_id")
         return env_id if isinstance(env_id, str) else None
     return None
+
+
+def stored_start(directory: Path) -> Mapping[str, Any] | None:
+    """Returns where the run of a directory took parts over from; None where it began anew.
+
+    Raises:
+        UsageError: There is no run, or its record is damaged.
+    """
+    path = directory / FILE_NAME
+    return _start(_read_json(path), path)
+
+
+def _start(data: Mapping[str, Any], path: Path) -> Mapping[str, Any] | None:
+    init_from = data.get("init_from")
+    if not isinstance(init_from, dict | None):
+        raise UsageError(f"{path}: expected an object or null under 'init_from'")
+    return init_from
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from music_tf.config.schema import Config
 from music_tf.config.start import PARTS
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.manifest import MANIFEST
+from music_tf.training.origin import record_of
+from music_tf.training.results import BEFORE
 from music_tf.training.state_folder import Arrays
 from music_tf.training.weights import StoredWeights, newest_weights, save_weights
 
@@ -30,7 +32,7 @@ _SCALED = {
     "discriminator": ("skill", "normalize_skill_inputs"),
 }
 """Networks whose inputs may be scaled: the reward that says so, and what checkpoints call it."""
-_FACTS = ("goals", *(fact for _, fact in _SCALED.values()), "counters")
+_FACTS = ("goals", *(fact for _, fact in _SCALED.values()), "counters", BEFORE)
 
 
 class Heritage(NamedTuple):
@@ -39,9 +41,7 @@ class Heritage(NamedTuple):
     arrays: Arrays
     """All of its weights, targets and statistics, whoever they come from."""
     record: dict[str, Any]
-    """For `config.json`: run, checkpoint, sha256 of its manifest, and parts."""
-    epochs: int | None = None
-    """Of the source; None where it does not say."""
+    """For `config.json`, as `record_of` returns it."""
 
 
 def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> Heritage:
@@ -70,13 +70,7 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> 
     if "targets" not in parts:
         followed = [name for name in own if name.startswith("targets/")]
         arrays |= {name: arrays[name.replace("targets", "parameters", 1)] for name in followed}
-    record = {
-        "run": str(source.resolve()),
-        "checkpoint": stored.folder.name,
-        "sha256": stored.sha256,
-        "parts": list(parts),
-    }
-    return Heritage(arrays, record, _epochs(stored.meta))
+    return Heritage(arrays, record_of(source, stored, parts))
 
 
 def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
@@ -103,12 +97,6 @@ def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
     facts = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
     if not save_weights(folder, arrays, facts | {"exported_from": stored.sha256}):
         raise EnvironmentFault(f"{folder}: the weights could not be written")
-
-
-def _epochs(meta: Mapping[str, Any]) -> int | None:
-    counters = meta.get("counters")
-    epochs = counters.get("epoch") if isinstance(counters, dict) else None
-    return epochs if isinstance(epochs, int) else None
 
 
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:

@@ -27,6 +27,8 @@ Numbers = npt.NDArray[np.float64]
 
 FINAL = "final_100_episodes"
 BEFORE = "before"
+COUNTED = {"time/env_steps": "env_steps", "time/elapsed_s": "elapsed_s"}
+"""Columns to which a run adds what the run took that it starts from, and a checkpoint's names."""
 _LARGEST_FILE = 20_000_000
 _MOST_ROWS = 1_000_000
 _LARGEST_NUMBER = 1e300
@@ -54,6 +56,11 @@ class StoredResult(NamedTuple):
         """Returns a column with what the runs took that this one started from."""
         earlier: float = self.details.get(BEFORE, {}).get(name, 0.0)
         return self.columns[name] + earlier
+
+    def counted_in_all(self) -> dict[str, Numbers]:
+        """Returns all columns, those of `COUNTED` as `in_all` does."""
+        counted = {name: self.in_all(name) for name in COUNTED if name in self.columns}
+        return {**self.columns, **counted}
 
 
 def header(command: str, made_with: str, details: Mapping[str, Any] | None = None) -> str:
@@ -87,7 +94,7 @@ def read_result(path: Path) -> StoredResult:
         details = [json.loads(comment) for comment in comments if comment.startswith("{")]
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
-    if details and not _is_numbers(details[0].get(BEFORE, {})):
+    if details and not are_numbers(details[0].get(BEFORE, {})):
         raise UsageError(f"{path}: expected numbers by column under {BEFORE!r} in its comment")
     texts = [comment for comment in comments if not comment.startswith("{")]
     return StoredResult(
@@ -114,7 +121,7 @@ def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
     return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
-def _is_numbers(value: object) -> bool:
+def are_numbers(value: object) -> bool:
     """Tells whether something read from JSON is an object of finite numbers."""
     return isinstance(value, dict) and all(
         isinstance(number, int | float) and abs(number) < _LARGEST_NUMBER

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from music_tf.compiled import limit_threads
 from music_tf.config.parse import TrainCommand
 from music_tf.config.schema import Config
 from music_tf.config.start import other_epochs
-from music_tf.config.stored import StoredRun, read_run, run_to_json
+from music_tf.config.stored import StoredRun, run_to_json, stored_start
 from music_tf.config.threads import threads_per_rank
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault, Stopped, UsageError
@@ -21,11 +22,12 @@ from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.comparison import compare
 from music_tf.training.heritage import Heritage
 from music_tf.training.metrics import METRICS, PATHS_TAG, MetricsWriter
+from music_tf.training.origin import start_line, taken_before
 from music_tf.training.paths import paths_from_above
 from music_tf.training.processors import warn_of_differences
 from music_tf.training.progress import Progress
 from music_tf.training.restored import success_rate
-from music_tf.training.results import read_metrics
+from music_tf.training.results import BEFORE, read_metrics
 from music_tf.training.run_directory import RunDirectory, log_path, open_run
 from music_tf.training.trainer import Trainer
 from music_tf.training.weights import save_weights
@@ -87,8 +89,12 @@ class Session:
         self._config = command.config
         self._comm = comm
         self._directory = directory
+        self._origin = self._stored.init_from
+        if command.resume:
+            self._origin = stored_start(directory.path)
+        self._before = taken_before(self._origin, directory.path)
         self._progress = Progress(leading_metric(command.config), shown=comm.is_root)
-        self._progress.banner(_banner(command, comm, directory.path))
+        self._progress.banner(_banner(command, comm, directory.path, self._origin))
         warn_of_differences(comm)
         self._trainer = Trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
@@ -170,8 +176,8 @@ class Session:
         worse = success is None or (self._best is not None and success < self._best)
         if worse or not self._comm.is_root:
             return
-        meta = self._trainer.meta() | {"best_success_rate": success}
-        if save_weights(self._directory.checkpoints / "best", self._trainer.weights(), meta):
+        folder = self._directory.checkpoints / "best"
+        if save_weights(folder, self._trainer.weights(), self._meta(success)):
             self._best = success
 
     def _save(self) -> None:
@@ -184,12 +190,16 @@ class Session:
                 trainer.counters.epoch,
                 trainer.arrays(),
                 {_worker_name(worker): new for worker, new in rows.items()},
-                trainer.meta() | {"best_success_rate": self._best},
+                self._meta(self._best),
                 compact,
             )
         if saved:
             trainer.replay.mark_saved()
             self._saved_cycle = trainer.counters.cycle
+
+    def _meta(self, best: float | None) -> dict[str, Any]:
+        """Returns what a checkpoint says beside its arrays."""
+        return self._trainer.meta() | {"best_success_rate": best, BEFORE: self._before}
 
     def _make_sure_it_is_saved(self) -> None:
         """Saves the present state unless that is done, with new tries where the disk fails.
@@ -228,7 +238,7 @@ class Session:
     def _begin_from(self, heritage: Heritage) -> None:
         """Takes over parts of an earlier run, which is not needed from here on."""
         start = self._command.start
-        note = other_epochs(start, heritage.epochs) if start else ""
+        note = other_epochs(start, heritage.record.get("epoch")) if start else ""
         if note and self._comm.is_root:
             _LOGGER.warning("%s", note)
         self._trainer.start_from(heritage.arrays)
@@ -241,10 +251,9 @@ class Session:
             UsageError: It does.
         """
         path = self._directory.path
-        source = read_run(path, self._config.env_id).init_from
-        if source is not None:
+        if self._origin is not None:
             raise UsageError(
-                f"{path}: cut off before it had saved what it took from {source.get('run')}\n"
+                f"{path}: cut off before it had saved what it took from {self._origin.get('run')}\n"
                 "start it anew with --init-from, in another --run-dir"
             )
         _LOGGER.warning("%s: no checkpoint, starting anew", self._directory.checkpoints)
@@ -339,7 +348,9 @@ def _by_metric(
     return {name: {policy: row.get(name) for policy, row in policies.items()} for name in names}
 
 
-def _banner(command: TrainCommand, comm: Communicator, path: Path) -> list[str]:
+def _banner(
+    command: TrainCommand, comm: Communicator, path: Path, origin: Mapping[str, Any] | None
+) -> list[str]:
     config = command.config
     episodes = config.workers * config.rollouts
     batch = config.workers * config.replay.batch_size
@@ -349,5 +360,6 @@ def _banner(command: TrainCommand, comm: Communicator, path: Path) -> list[str]:
         f"{len(os.sched_getaffinity(0))} cores, {threads_per_rank(config, comm.size)} "
         f"thread(s) each; global batch {batch}",
         f"an epoch is {config.cycles} cycles of {episodes} episodes and {config.updates} updates",
+        *([start_line(origin)] if origin is not None else []),
         f"run directory: {path}",
     ]

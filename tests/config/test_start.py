@@ -6,7 +6,7 @@ from music_tf import recipes
 from music_tf.config.help import train_help
 from music_tf.config.parse import parse_train
 from music_tf.config.start import PARTS, Source, Start, missing_start, other_epochs
-from music_tf.config.stored import StoredRun, read_run, run_to_json
+from music_tf.config.stored import StoredRun, read_run, run_to_json, stored_start
 from music_tf.errors import UsageError
 
 NEEDY = [name for name in recipes.names() if recipes.source(name)]
@@ -105,6 +105,7 @@ def test_a_resumed_run_needs_no_source_and_takes_no_other(tmp_path):
     run = StoredRun("ddpg_music_finetune", "laptop", began, config, record)
     (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
     assert read_run(tmp_path) == run
+    assert stored_start(tmp_path) == record
     command = parse_train(["--run-dir", str(tmp_path), "--resume"])
     assert (command.start, command.config) == (None, config)
     again = parse_train([*began, "--run-dir", str(tmp_path), "--resume"])

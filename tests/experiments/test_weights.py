@@ -10,6 +10,7 @@ from music_tf.cli.runs import find_source
 from music_tf.config.parse import parse_train
 from music_tf.errors import UsageError
 from music_tf.training.inspection import try_heritage
+from music_tf.training.origin import start_line
 
 WEIGHTS = Path(__file__).parents[2] / "experiments/weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
@@ -61,3 +62,11 @@ def test_they_were_trained_as_the_page_says(folder):
 def test_networks_of_sac_cannot_start_from_them(recipe):
     with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
         inherited(recipe, "FetchPush-v4", "push")
+
+
+@pytest.mark.parametrize("folder", TASKS)
+def test_what_they_took_is_counted(folder):
+    record = inherited("ddpg_music_finetune", TASKS[folder], folder).record
+    assert start_line(record).startswith(f"starts from {WEIGHTS / folder}, epoch 20: actor, ")
+    assert record["before"]["time/env_steps"] == 160_000
+    assert record["before"]["time/elapsed_s"] > 1000.0

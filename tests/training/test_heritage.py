@@ -249,13 +249,13 @@ def test_the_newest_intact_checkpoint_counts_and_is_recorded(tmp_path):
 
 def test_how_far_a_source_has_come_is_known_where_it_says_so(tmp_path, music_run):
     source, before = music_run
-    assert try_heritage(FROZEN, source, ("statistics",)).epochs == 1
+    assert try_heritage(FROZEN, source, ("statistics",)).record["epoch"] == 1
     export_weights(source, tmp_path / "weights", ("statistics",))
-    assert try_heritage(FROZEN, tmp_path / "weights", ("statistics",)).epochs == 1
+    assert try_heritage(FROZEN, tmp_path / "weights", ("statistics",)).record["epoch"] == 1
     for counters in (None, [1], {"epoch": "1"}):
         meta = before.meta() | {"counters": counters}
         save_weights(tmp_path / "silent", before.arrays(), meta)
-        assert try_heritage(FROZEN, tmp_path / "silent", ("statistics",)).epochs is None
+        assert try_heritage(FROZEN, tmp_path / "silent", ("statistics",)).record["epoch"] is None
 
 
 def test_exported_parts_are_a_source_of_their_own(tmp_path, music_run):
@@ -273,6 +273,26 @@ def test_exported_parts_are_a_source_of_their_own(tmp_path, music_run):
         started(HER, folder, ("actor",))
     export_weights(source, folder, ("actor",))  # replaces it
     assert not any("statistics" in name for name in load_weights(folder)[0])
+
+
+def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
+    source, before = music_run
+    taken = try_heritage(HER, source, ("actor",)).record["before"]
+    assert taken == {
+        "time/env_steps": before.counters.env_steps,
+        "time/elapsed_s": before.counters.elapsed_s,
+    }
+    assert taken["time/env_steps"] > 0
+    heir = save_run(tmp_path / "run", "ddpg")
+    weights = tmp_path / "run/checkpoints/best"
+    save_weights(weights, heir.arrays(), heir.meta() | {"before": taken})
+    export_weights(weights, tmp_path / "weights", ("actor",))
+    found = try_heritage(heir.config, tmp_path / "weights", ("actor",)).record
+    assert found["epoch"] == 1
+    assert found["before"] == {
+        "time/env_steps": taken["time/env_steps"] + heir.counters.env_steps,
+        "time/elapsed_s": taken["time/elapsed_s"] + heir.counters.elapsed_s,
+    }
 
 
 def test_an_export_of_statistics_is_small(tmp_path, music_run):

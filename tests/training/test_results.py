@@ -26,6 +26,15 @@ def test_what_a_header_says_is_read_again(path):
     assert result.in_all("epoch").tolist() == [1.0, 2.0]  # not counted before
 
 
+def test_only_steps_and_seconds_are_counted_in_all(path):
+    before = {"time/env_steps": 500.0, "time/elapsed_s": 5.0, "epoch": 7.0}
+    path.write_text(header("a", "b", {"before": before}) + METRICS)
+    counted = read_result(path).counted_in_all()
+    assert list(counted) == ["epoch", "time/env_steps", "eval/success_rate"]
+    assert counted["time/env_steps"].tolist() == [1500.0, 2500.0]
+    assert counted["epoch"].tolist() == [1.0, 2.0]
+
+
 def test_details_may_be_missing_and_so_may_the_header(path):
     assert header("a", "b") == "# a\n# b\n"
     path.write_text(METRICS)

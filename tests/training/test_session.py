@@ -471,7 +471,7 @@ def heritage(whole):
 
 
 def test_a_run_that_starts_from_another_saves_at_once_and_needs_it_no_more(
-    whole, tmp_path, heritage, stop_after
+    whole, tmp_path, heritage, stop_after, capsys
 ):
     straight, path = tmp_path / "straight", tmp_path / "run"
     config = dataclasses.replace(HER_RUN, seed=3)
@@ -485,8 +485,11 @@ def test_a_run_that_starts_from_another_saves_at_once_and_needs_it_no_more(
     taken = [name for name in before if name.startswith(("targets/", "normalizer/"))]
     for name in taken:
         np.testing.assert_array_equal(first[name], before[name])
+    said = f"starts from {whole}, epoch 3: actor, critic, targets, normalizer"
+    assert capsys.readouterr().out.splitlines().count(said) == 2  # for each of both
     stop_after(0)
     train(path, config, resume=True)
+    assert capsys.readouterr().out.splitlines().count(said) == 1
     np.testing.assert_equal(weights_of(path), weights_of(straight))
     assert rows_of(path) == rows_of(straight)
     record = json.loads((path / "config.json").read_text())["init_from"]
@@ -504,6 +507,37 @@ def test_a_source_of_other_epochs_than_the_published_one_is_told_of_at_the_start
         train(tmp_path / str(epochs), config, heritage=heritage, start=start)
     told = "--init-from runs/whole: published is a source of 13 epochs, got 3"
     assert [text for text in caplog.messages if "published" in text] == [told]
+
+
+def test_all_checkpoints_of_an_heir_count_what_was_taken_before(whole, tmp_path, heritage):
+    path = tmp_path / "run"
+    steps = load_weights(whole / "checkpoints")[1]["counters"]["env_steps"]
+    assert heritage.record["before"]["time/env_steps"] == steps > 0
+    train(path, dataclasses.replace(HER_RUN, epochs=1), heritage=heritage)
+    train(path, dataclasses.replace(HER_RUN, epochs=2), resume=True)
+    for label in ("epoch_000001", "epoch_000002", "best"):
+        meta = load_weights(path / "checkpoints" / label)[1]
+        assert meta["before"] == heritage.record["before"]
+    again = try_heritage(HER_RUN, path / "checkpoints", ("actor",)).record
+    own = load_weights(path / "checkpoints")[1]["counters"]
+    assert again["before"] == {
+        "time/env_steps": steps + own["env_steps"],
+        "time/elapsed_s": heritage.record["before"]["time/elapsed_s"] + own["elapsed_s"],
+    }
+    assert load_weights(whole / "checkpoints")[1]["before"] == {}
+
+
+def test_an_heir_of_an_older_version_is_resumed(tmp_path, heritage, capsys):
+    path = tmp_path / "run"
+    older = {k: v for k, v in heritage.record.items() if k not in ("before", "epoch")}
+    train(path, dataclasses.replace(HER_RUN, epochs=1), heritage=heritage._replace(record=older))
+    config = json.loads((path / "config.json").read_text())
+    assert config["init_from"] == older
+    capsys.readouterr()
+    train(path, dataclasses.replace(HER_RUN, epochs=2), resume=True)
+    assert ", checkpoint epoch_000003: actor, critic, " in capsys.readouterr().out
+    assert load_weights(path / "checkpoints")[1]["before"] == {}
+    assert len(rows_of(path)) == 2
 
 
 def test_bad_numbers_before_the_next_save_put_an_heir_back_to_what_it_started_from(
