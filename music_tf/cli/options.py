@@ -1,8 +1,12 @@
 """Small readers that the verbs share for their command lines."""
 
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from music_tf.config.environments import check_env_id
+from music_tf.config.names import few
 from music_tf.config.stored import stored_env_id
 from music_tf.config.tokens import Words, show_option
 from music_tf.errors import UsageError
@@ -23,6 +27,43 @@ def one_word(words: Words, name: str, example: str) -> str:
         came = " ".join(words.positional)[:80]
         raise UsageError(f"{name}: expected one, got {came!r}\nfor example: music-tf {example}")
     return words.positional[0]
+
+
+def several_runs(
+    words: Words, verb: str, find: Callable[[str], Path]
+) -> tuple[list[Path], list[str]]:
+    """Returns the runs of a command line, and the files on it that are none, such as logs.
+
+    Args:
+        words: The command line.
+        verb: For the example of a right one.
+        find: Returns where a run lies.
+
+    Raises:
+        UsageError: No run is there, or a word is neither a run nor a file.
+    """
+    if not words.positional:
+        raise UsageError(
+            f"RUN: expected one or more runs, got none\nfor example: music-tf {verb} latest"
+        )
+    runs: list[Path] = []
+    others: dict[str, UsageError] = {}
+    for text in words.positional:
+        try:
+            runs.append(find(text))
+        except UsageError as fault:
+            if not os.path.isfile(text):
+                raise
+            others[text] = fault
+    if not runs:
+        raise next(iter(others.values()))
+    return runs, list(others)
+
+
+def say_left_out(reason: str, runs: list[str]) -> None:
+    """Names on standard error what a verb leaves out, where there is anything."""
+    if runs:
+        sys.stderr.write(f"music-tf: left out, {reason}: {few(runs)}\n")
 
 
 def whole_number(words: Words, name: str, default: int, highest: int = 10**6) -> int:

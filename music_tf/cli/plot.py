@@ -2,11 +2,13 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from music_tf.cli.options import asks_for_help
-from music_tf.cli.runs import find_run
-from music_tf.config.names import few, suggestion
+from music_tf.cli.options import asks_for_help, say_left_out, several_runs
+from music_tf.cli.runs import LATEST, find_run, runs_root
+from music_tf.config.names import suggestion
+from music_tf.config.stored import FILE_NAME
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
 
@@ -19,10 +21,11 @@ over the seeds with a 95 % bootstrap band, and each seed faintly behind. RUN is 
 and CONDITION_seedN.csv a line for each condition. What cannot be drawn is named and left out.
 
   --metric NAME...     columns of metrics.csv, a panel each; default eval/success_rate, where the
-                       runs have it, else eval/object_comotion_m
+                       runs have it, else eval/object_comotion_m; runs go before it
   --axis NAME          steps (default) or minutes
   --out FILE           a .png, .svg or .pdf file; default curves.png
-  --each               one line a run, without bands
+  --each               one line a run, without bands; else of several runs of one seed the longest
+                       is drawn
 
 example: music-tf plot runs/FetchPush-v4/*/* --axis minutes --out push.png
 """
@@ -38,11 +41,10 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(USAGE)
         return EXIT_DONE
     words = split(tuple(arguments), {"metric": None, "axis": 1, "out": 1, "each": 0})
+    asked = words.options.get("metric", ())
     if not words.positional:
-        raise UsageError(
-            "RUN: expected one or more runs, got none\nfor example: music-tf plot latest"
-        )
-    sources = map(_source, words.positional)
+        _refuse_runs(asked)
+    sources, files = several_runs(words, "plot", _source)
     paths = {os.path.realpath(path): path for path in sources}.values()  # each run once
     from music_tf.viewing.curves import (  # noqa: PLC0415 - numpy
         AXES,
@@ -51,7 +53,12 @@ def main(arguments: list[str]) -> int:
         draw_curves,
         left_out,
     )
-    from music_tf.viewing.grouping import by_settings, load_begun  # noqa: PLC0415 - the same
+    from music_tf.viewing.grouping import (  # noqa: PLC0415 - the same
+        REPEATED,
+        by_settings,
+        load_begun,
+        without_repeats,
+    )
 
     axis = _one_of(words, "axis", "steps", tuple(AXES))
     out = Path(words.options.get("out", ("curves.png",))[0])
@@ -61,18 +68,29 @@ def main(arguments: list[str]) -> int:
             + suggestion(out.suffix, FORMATS)
         )
     begun, others = load_begun(list(paths))
-    runs = by_settings(begun)
-    metrics = choose_metrics(runs, words.options.get("metric", ()))
-    draw_curves(runs, metrics, axis, out, "each" in words.options)
-    _say_left_out("no epoch yet", others)
-    _say_left_out(f"no {' or '.join(metrics)}", left_out(runs, metrics, axis))
+    each = "each" in words.options
+    runs, repeats = (begun, []) if each else without_repeats(by_settings(begun))
+    _refuse_runs(name for name in asked if not any(name in run.columns for run in runs))
+    metrics = choose_metrics(runs, asked, axis)
+    draw_curves(runs, metrics, axis, out, each)
+    say_left_out("no run directory and no CSV file", files)
+    say_left_out("no epoch yet", others)
+    say_left_out(REPEATED, repeats)
+    for lack, labels in left_out(runs, metrics, axis).items():
+        say_left_out(lack, labels)
     sys.stdout.write(f"{out}\n")
     return EXIT_DONE
 
 
-def _say_left_out(reason: str, runs: list[str]) -> None:
-    if runs:
-        sys.stderr.write(f"music-tf: left out, {reason}: {few(runs)}\n")
+def _refuse_runs(names: Iterable[str]) -> None:
+    """Refuses a run among the names of metrics: `--metric` takes all words that follow."""
+    for name in names:
+        folder = runs_root() / name
+        if name == LATEST or os.path.exists(name) or os.path.isfile(folder / FILE_NAME):
+            raise UsageError(
+                f"--metric: expected names of columns, got the run {name[:200]!r}\n"
+                f"put the runs before --metric, as in music-tf plot {name[:200]} --metric NAME"
+            )
 
 
 def _source(text: str) -> Path:

@@ -3,17 +3,18 @@
 import sys
 from pathlib import Path
 
-from music_tf.cli.options import asks_for_help
+from music_tf.cli.options import asks_for_help, say_left_out, several_runs
 from music_tf.cli.runs import find_run
 from music_tf.config.tokens import split
-from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.errors import EXIT_DONE
 
 USAGE = """\
 usage: music-tf report RUN... [--out report.html]
 
 Writes one page that holds everything: settings, learning curves, tables of behaviour and of
 skills, object paths, films. It needs no network. RUN is a run directory (also of a run still
-going), or latest; films are those of RUN/videos, which music-tf play makes.
+going), or latest; other files are named and left out. Films are those of RUN/videos, which
+music-tf play makes.
 
   --out FILE           an .html file; default report.html
 
@@ -31,14 +32,11 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(USAGE)
         return EXIT_DONE
     words = split(tuple(arguments), {"out": 1})
-    if not words.positional:
-        raise UsageError(
-            "RUN: expected one or more runs, got none\nfor example: music-tf report latest"
-        )
-    runs = [find_run(text) for text in words.positional]
+    runs, files = several_runs(words, "report", find_run)
     out = Path(words.options.get("out", ("report.html",))[0])
     from music_tf.viewing.report import write_report  # noqa: PLC0415 - numpy
 
     write_report(runs, out)
+    say_left_out("no run directory", files)
     sys.stdout.write(f"{out}\n")
     return EXIT_DONE

@@ -18,7 +18,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import METRICS
 from music_tf.training.paths import COLOURS
 from music_tf.training.results import Numbers
-from music_tf.viewing.grouping import Run, in_groups
+from music_tf.viewing.grouping import Run, how_many, in_groups, own_labels
 
 FORMATS = (".png", ".svg", ".pdf")
 AXES = {
@@ -69,12 +69,12 @@ def draw_curves(
         each: Gives every run a line of its own, without bands.
 
     Raises:
-        UsageError: No run has one of the metrics.
+        UsageError: No run has one of the metrics, or none over this axis.
         EnvironmentFault: The file cannot be written.
     """
     import matplotlib as mpl  # noqa: PLC0415 - a second to load, after all checks
 
-    chosen = choose_metrics(runs, metrics)
+    chosen = choose_metrics(runs, metrics, axis)
     mpl.use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
@@ -121,35 +121,40 @@ def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str, axis: str = "st
     return text[text.index("<svg") :].replace("#000000", "currentColor")
 
 
-def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> list[str]:
-    """Returns the labels of runs that have none of the metrics, and so no line."""
-    return [
-        label
-        for label, (run,) in in_groups(runs, each=True).items()
-        if not any(curve_of(run, metric, axis).up.size for metric in metrics)
-    ]
+def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
+    """Returns the labels of runs that have no line, by what they lack."""
+    found: dict[str, list[str]] = {}
+    for label, run in zip(own_labels(runs), runs, strict=True):
+        if any(curve_of(run, metric, axis).up.size for metric in metrics):
+            continue
+        measured = any(_has(run, metric) for metric in metrics)
+        lacks = AXES[axis][0] if measured else " or ".join(metrics)
+        found.setdefault(f"no {lacks}", []).append(label)
+    return found
 
 
-def choose_metrics(runs: Sequence[Run], metrics: Sequence[str]) -> list[str]:
-    """Returns the metrics to draw, after checking that some run has each of them.
+def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> list[str]:
+    """Returns the metrics to draw, after checking that some run has each of them over the axis.
 
     Raises:
-        UsageError: One is missing everywhere; the text names the nearest that is there.
+        UsageError: One is missing everywhere; the text names the nearest that is there, or the
+            axis over which there is one.
     """
-    present = [
-        name
-        for name in dict.fromkeys(name for run in runs for name in run.columns)
-        if any(np.isfinite(run.columns.get(name, np.zeros(0))).any() for run in runs)
-    ]
+    names = dict.fromkeys(name for run in runs for name in run.columns)
+    present = [name for name in names if any(_has(run, name) for run in runs)]
     for name in metrics:
         if name not in present:
             raise UsageError(
                 f"--metric: none of the runs has {name[:80]!r}{suggestion(name, present)}"
             )
-    leading = [name for name in LEADING if name in present]
-    chosen = list(metrics) or leading[:1]
-    if not chosen:
+    wanted = list(metrics) or [name for name in LEADING if name in present]
+    if not wanted:
         raise UsageError("RUN: these runs hold no evaluation yet; name a column with --metric")
+    drawable = [name for name in wanted if _is_over(axis, runs, name)]
+    chosen = list(metrics) or drawable[:1] or wanted[:1]
+    for name in chosen:
+        if name not in drawable:
+            raise _not_over(axis, runs, name)
     return chosen
 
 
@@ -187,16 +192,33 @@ def interquartile_mean(values: Numbers) -> Numbers:
     return mean
 
 
+def _has(run: Run, name: str) -> bool:
+    return bool(np.isfinite(run.columns.get(name, np.zeros(0))).any())
+
+
+def _is_over(axis: str, runs: Sequence[Run], metric: str) -> bool:
+    return any(curve_of(run, metric, axis).up.size for run in runs)
+
+
+def _not_over(axis: str, runs: Sequence[Run], metric: str) -> UsageError:
+    """Returns the fault of a metric that has no point over an axis, with one over which it has."""
+    others = [other for other in AXES if _is_over(other, runs, metric)]
+    choice = f"\nchoose --axis {others[0]}" if others else ""
+    column = AXES[axis][0]
+    return UsageError(f"--axis {axis}: none of the runs has {column} where it has {metric}{choice}")
+
+
 def _draw_panel(
     panel: Any, groups: Mapping[str, Sequence[Run]], metric: str, axis: str
 ) -> dict[str, Any]:
     """Draws a metric of all groups, without a title, and returns the line of each that has it."""
     lines = {}
     for number, (label, members) in enumerate(groups.items()):
-        every = [curve_of(run, metric, axis) for run in members]
-        curves = [curve for curve in every if curve.up.size]
-        if curves:
-            lines[label] = _draw_group(panel, curves, label, COLOURS[number % len(COLOURS)])
+        having = [run for run in members if curve_of(run, metric, axis).up.size]
+        if having:
+            curves = [curve_of(run, metric, axis) for run in having]
+            said = label if len(having) == 1 else f"{label} ({how_many(having)})"
+            lines[label] = _draw_group(panel, curves, said, COLOURS[number % len(COLOURS)])
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)
     panel.set_xlim(left=0.0)
@@ -214,7 +236,6 @@ def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) ->
     for curve in curves:
         panel.plot(*curve, color=colour, alpha=0.25, linewidth=0.8)
     band = band_of(curves)
-    seeds = f"{label} ({len(curves)} seeds)"
-    (line,) = panel.plot(band.across, band.middle, color=colour, label=seeds)
+    (line,) = panel.plot(band.across, band.middle, color=colour, label=label)
     panel.fill_between(band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0)
     return line

@@ -18,11 +18,11 @@ from music_tf.config.stored import (
 )
 from music_tf.errors import UsageError
 from music_tf.training.metrics import CSV_NAME, METRICS, PATHS_TAG
-from music_tf.training.results import read_result
+from music_tf.training.origin import taken_before
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.training.run_lock import refuse_if_in_use
 from music_tf.viewing.events import read_pictures
-from music_tf.viewing.grouping import Run, kind_of, settings_of
+from music_tf.viewing.grouping import Run, as_run, columns_of
 from music_tf.viewing.page import is_number
 
 MEDIA_TYPES = {
@@ -63,6 +63,8 @@ class Recorded(NamedTuple):
     """`evaluation.json`; empty while there is none."""
     curves: Run
     """Columns of `metrics.csv`; none before the first epoch is over."""
+    before: Mapping[str, float]
+    """What the runs had taken that it started from, by column; `curves` counts it."""
     films: tuple[Path, ...]
     in_use: bool
     """Whether a job holds the directory."""
@@ -93,6 +95,11 @@ class Recorded(NamedTuple):
         """Returns the newest value of a metric, None where there is none."""
         newest = self._newest(metric)
         return None if newest is None else newest[1]
+
+    def taken(self, metric: str) -> float:
+        """Returns how many steps or seconds this run has taken itself."""
+        newest = self.last(metric)
+        return 0.0 if newest is None else newest - self.before.get(metric, 0.0)
 
     def evaluated(self) -> Measured:
         """Returns what `evaluation.json` says, by `music-tf evaluate`."""
@@ -138,7 +145,8 @@ class Recorded(NamedTuple):
         """Returns pictures of the object's paths by environment steps: first, middle and last."""
         pictures = sorted(read_pictures(self.path, PATHS_TAG).items())
         shown = np.unique(np.linspace(0, len(pictures) - 1, _PICTURES).round().astype(int))
-        return dict(pictures[number] for number in shown) if pictures else {}
+        earlier = round(self.before.get("time/env_steps", 0.0))
+        return {pictures[n][0] + earlier: pictures[n][1] for n in shown} if pictures else {}
 
     def _newest(self, metric: str) -> tuple[float, float] | None:
         """Returns the last epoch that has a metric, and its value; None where there is none."""
@@ -160,8 +168,10 @@ def read_recorded(path: Path) -> Recorded:
     stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
     notes: list[str] = []
     columns: Mapping[str, Any] = {}
+    before: Mapping[str, float] = {}
     try:
-        columns = read_result(path / CSV_NAME).columns if (path / CSV_NAME).exists() else {}
+        before = taken_before(stored.init_from, path)
+        columns = columns_of(path, before) if (path / CSV_NAME).exists() else {}
     except UsageError as error:
         notes.append(str(error))
     config = stored.config
@@ -172,7 +182,8 @@ def read_recorded(path: Path) -> Recorded:
         _read_json(path / FILE_NAME, notes),
         _read_json(path / SUMMARY_NAME, notes),
         _read_json(path / EVALUATION_NAME, notes),
-        Run(name, kind_of(stored), columns, settings_of(stored)),
+        as_run(path, name, stored, columns)._replace(folder=str(path)),
+        before,
         _films(path / "videos"),
         _in_use(path),
         tuple(notes),

@@ -14,9 +14,17 @@ from music_tf.config.names import suggestion
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import replace_file
 from music_tf.training.metrics import METRICS
+from music_tf.training.origin import start_line
 from music_tf.training.paths import COLOURS
 from music_tf.viewing.curves import LEADING, curves_svg
-from music_tf.viewing.grouping import Run, by_settings, in_groups
+from music_tf.viewing.grouping import (
+    REPEATED,
+    Run,
+    by_settings,
+    how_many,
+    in_groups,
+    without_repeats,
+)
 from music_tf.viewing.page import Html, data_uri, document, folded, join, number, table, tag
 from music_tf.viewing.recorded import MEDIA_TYPES, OURS, Recorded, read_recorded
 from music_tf.viewing.tables import all_behaviour, behaviour, control, glossary, short, skills
@@ -28,6 +36,7 @@ _MEGABYTE = 1e6
 _FEW = 3
 """Up to so many runs are shown unfolded."""
 _TIMES = ("time/epoch", "time/env_steps", "time/updates", "time/elapsed_s")
+_COUNTED_TOO = "Steps and minutes count those of the runs that a run started from."
 
 
 def write_report(runs: Sequence[Path], out: Path) -> None:
@@ -91,10 +100,14 @@ def _kinds(runs: Iterable[Recorded]) -> str:
 
 def _tiles(runs: Sequence[Recorded]) -> Html:
     """Returns the few numbers that a reader wants first."""
-    steps = sum(run.last("time/env_steps") or 0.0 for run in runs)
-    seconds = sum(run.last("time/elapsed_s") or 0.0 for run in runs)
+    steps = sum(run.taken("time/env_steps") for run in runs)
+    seconds = sum(run.taken("time/elapsed_s") for run in runs)
+    of = "of all runs together"
+    if len(runs) == 1:
+        earlier = runs[0].before.get("time/env_steps")
+        of = f"and {number(earlier)} before it started" if earlier else ""
     tiles = [
-        ("environment steps", number(steps), "of all runs together" if len(runs) > 1 else ""),
+        ("environment steps", number(steps), of),
         ("training", f"{seconds / 60.0:,.1f} min", f"{steps / max(seconds, 1.0):,.0f} steps/s"),
     ]
     if len(runs) == 1:
@@ -125,6 +138,7 @@ def _leading_tile(run: Recorded) -> list[tuple[str, str, str]]:
 def _overview(runs: Sequence[Recorded]) -> Html:
     """Returns the table of all runs, and how they and simple policies behave."""
     head = ["run", "state", "steps", "minutes", "directory"]
+    started = any(run.before for run in runs)
     rows = [
         [
             tag("th", tag("a", run.label, href=f"#run-{index}"), scope="row"),
@@ -139,6 +153,7 @@ def _overview(runs: Sequence[Recorded]) -> Html:
         "section",
         tag("h2", "Runs"),
         table(head, rows, "texts"),
+        tag("p", _COUNTED_TOO, class_="quiet") if started else "",
         tag("h2", "Behaviour of all runs"),
         tag("p", "Of the newest evaluation of each.", class_="quiet"),
         all_behaviour(runs),
@@ -147,6 +162,7 @@ def _overview(runs: Sequence[Recorded]) -> Html:
 
 def _curves(runs: Sequence[Run]) -> Html:
     """Returns learning curves: those of behaviour at once, all others folded."""
+    runs, repeats = without_repeats(runs)
     groups = in_groups(runs)
     names = [
         name
@@ -162,6 +178,7 @@ def _curves(runs: Sequence[Run]) -> Html:
         "section",
         tag("h2", "Learning"),
         _legend(groups),
+        tag("p", f"Left out, {REPEATED}: {'; '.join(repeats)}.", class_="note") if repeats else "",
         _panels(groups, leading),
         folded(f"{len(others)} more curves", _panels(groups, others)) if others else "",
     )
@@ -172,13 +189,16 @@ def _legend(groups: Mapping[str, Sequence[Run]]) -> Html:
         tag(
             "li",
             tag("i", style=f"background:{COLOURS[index % len(COLOURS)]}"),
-            label if len(members) == 1 else f"{label} ({len(members)} runs)",
+            label if len(members) == 1 else f"{label} ({how_many(members)})",
         )
         for index, (label, members) in enumerate(groups.items())
     ]
     if sum(map(len, groups.values())) == 1:
         return Html("")
-    said = "Thick: interquartile mean of several runs with its 95 % bootstrap interval."
+    said = (
+        "Thick: interquartile mean of several runs with its 95 % bootstrap interval, as far as all "
+        "of them have come."
+    )
     several = any(len(members) > 1 for members in groups.values())
     return join(
         tag("ul", *lines, class_="legend"), tag("p", said, class_="quiet") if several else ""
@@ -284,6 +304,7 @@ def _settings(run: Recorded) -> Html:
     return join(
         tag("h3", "Settings"),
         tag("pre", f"music-tf train {shlex.join(stored.arguments)}"),
+        tag("p", start_line(stored.init_from)) if stored.init_from is not None else "",
         table(["setting", "here", "recipe", "meaning"], changed, "texts")
         if changed
         else tag("p", f"All are those of {usual}."),

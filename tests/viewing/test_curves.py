@@ -57,10 +57,29 @@ def test_equal_seeds_have_no_band():
 
 def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):
     run = seed(tmp_path / "seed0.csv", 0.5)
-    assert curves.choose_metrics([run], []) == ["eval/success_rate"]
-    assert curves.choose_metrics([run], ["train/mean_q"]) == ["train/mean_q"]
+    assert curves.choose_metrics([run], [], "steps") == ["eval/success_rate"]
+    assert curves.choose_metrics([run], ["train/mean_q"], "steps") == ["train/mean_q"]
     with pytest.raises(UsageError, match=r"did you mean eval/success_rate\?"):
-        curves.choose_metrics([run], ["eval/sucess_rate"])
+        curves.choose_metrics([run], ["eval/sucess_rate"], "steps")
+
+
+def test_a_metric_without_a_point_over_the_axis_is_refused_with_the_other_axis(tmp_path):
+    untimed = without(seed(tmp_path / "seed0.csv", 0.5), "time/elapsed_s")
+    timed = without(seed(tmp_path / "seed1.csv", 0.5), "eval/success_rate")
+    said = (
+        r"--axis minutes: none of the runs has time/elapsed_s where it has eval/success_rate\n"
+        r"choose --axis steps$"
+    )
+    for runs, metrics in (
+        ([untimed], []),
+        ([untimed, timed], ["train/mean_q", "eval/success_rate"]),
+    ):
+        with pytest.raises(UsageError, match=said):
+            curves.choose_metrics(runs, metrics, "minutes")
+    assert curves.choose_metrics([untimed, timed], [], "minutes") == ["train/mean_q"]
+    nowhere = without(untimed, "time/env_steps")
+    with pytest.raises(UsageError, match=r"has eval/success_rate$"):
+        curves.choose_metrics([nowhere], [], "minutes")
 
 
 @pytest.mark.parametrize("ending", curves.FORMATS)
@@ -72,6 +91,14 @@ def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
     assert out.stat().st_size > 3000
     if ending == ".svg":
         assert "mine (5 seeds)" in out.read_text().replace("<!-- ", "")
+
+
+def test_runs_of_unknown_seed_are_no_seeds(tmp_path):
+    runs = [seed(tmp_path / "mine" / name, 0.5) for name in ("a.csv", "b.csv", "seed1.csv")]
+    curves.draw_curves(runs, [], "steps", tmp_path / "all.svg")
+    assert "mine (3 runs)" in (tmp_path / "all.svg").read_text()
+    curves.draw_curves([runs[2], runs[2]], [], "steps", tmp_path / "twice.svg")
+    assert "mine (2 runs)" in (tmp_path / "twice.svg").read_text()
 
 
 def test_a_picture_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
@@ -99,10 +126,15 @@ def test_a_legend_is_no_wider_than_its_panel(tmp_path):
 
 
 def test_runs_without_any_of_the_metrics_are_named(tmp_path):
-    runs = [seed(tmp_path / f"{n}.csv", 0.5) for n in "ab"]
+    runs = [seed(tmp_path / f"{n}.csv", 0.5) for n in "abc"]
     runs[1] = without(runs[1], "eval/success_rate")
-    assert curves.left_out(runs, ["eval/success_rate"], "steps") == ["b"]
-    assert curves.left_out(runs, ["eval/success_rate", "train/mean_q"], "steps") == []
+    runs[2] = without(runs[2], "time/elapsed_s")
+    assert curves.left_out(runs, ["eval/success_rate"], "steps") == {"no eval/success_rate": ["b"]}
+    assert curves.left_out(runs, ["eval/success_rate", "train/mean_q"], "steps") == {}
+    assert curves.left_out(runs, ["eval/success_rate"], "minutes") == {
+        "no eval/success_rate": ["b"],
+        "no time/elapsed_s": ["c"],
+    }
 
 
 def test_the_verb_draws_a_run_once_and_says_what_it_leaves_out(tmp_path, capsys):
@@ -122,3 +154,73 @@ def test_the_verb_draws_a_run_once_and_says_what_it_leaves_out(tmp_path, capsys)
     ]
     with pytest.raises(UsageError, match="no epoch of a run yet"):
         run_verb(["plot", str(early), "--out", str(out)])
+
+
+def test_the_verb_writes_no_picture_without_a_line(tmp_path, capsys):
+    paths = [tmp_path / f"push_{name}.csv" for name in "ab"]
+    for path in paths:
+        seed(path, 0.5)
+    paths[0].write_text(paths[0].read_text().replace("time/elapsed_s", "time/fps"))
+    out = tmp_path / "new" / "curves.svg"
+    words = ["--axis", "minutes", "--out", str(out)]
+    with pytest.raises(UsageError, match="choose --axis steps"):
+        run_verb(["plot", str(paths[0]), *words])
+    assert not out.parent.exists()
+    assert run_verb(["plot", *map(str, paths), *words]) == 0
+    assert capsys.readouterr().err == "music-tf: left out, no time/elapsed_s: push_a\n"
+
+
+def test_the_verb_draws_the_longest_run_of_a_seed_and_names_the_others(tmp_path, capsys):
+    paths = [tmp_path / folder / "mine" / "seed0.csv" for folder in ("short", "long")]
+    paths.append(tmp_path / "long" / "mine" / "seed1.csv")
+    for path in paths:
+        seed(path, 0.5)
+    lines = paths[0].read_text().splitlines(keepends=True)
+    paths[0].write_text("".join(lines[:-1]))
+    out = tmp_path / "curves.svg"
+    assert run_verb(["plot", *map(str, paths), "--out", str(out)]) == 0
+    assert "mine (2 seeds)" in out.read_text()
+    assert capsys.readouterr().err == (
+        "music-tf: left out, another run of the same seed is drawn: "
+        f"seed0 ({tmp_path / 'short' / 'mine'})\n"
+    )
+    assert run_verb(["plot", *map(str, paths), "--out", str(out), "--each"]) == 0
+    assert capsys.readouterr().err == ""
+    assert len(re.findall(r"<!-- seed\d", out.read_text())) == 3
+
+
+@pytest.mark.parametrize("swallowed", ["latest", "FILE", "push"])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_run_behind_metric_is_told_where_it_belongs(tmp_path, monkeypatch, swallowed, first):
+    file = tmp_path / "seed0.csv"
+    seed(file, 0.5)
+    (tmp_path / "runs" / "push").mkdir(parents=True)
+    (tmp_path / "runs" / "push" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    word = swallowed.replace("FILE", str(file))
+    before = [str(file)] if first else []
+    with pytest.raises(UsageError, match="put the runs before --metric") as caught:
+        run_verb(["plot", *before, "--metric", "eval/success_rate", word])
+    assert f"got the run {word!r}" in str(caught.value)
+    assert not (tmp_path / "curves.png").exists()
+
+
+def test_a_column_is_a_column_whatever_file_has_its_name(tmp_path, monkeypatch):
+    seed(tmp_path / "seed0.csv", 0.5)
+    (tmp_path / "epoch").touch()
+    monkeypatch.chdir(tmp_path)
+    assert run_verb(["plot", "seed0.csv", "--metric", "epoch"]) == 0
+
+
+def test_files_beside_runs_are_named_and_left_out(tmp_path, monkeypatch, capsys):
+    seed(tmp_path / "seed0.csv", 0.5)
+    for name in ("seed0.log", "seed0.sessions.json"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert run_verb(["plot", "seed0.csv", "seed0.log", "seed0.sessions.json"]) == 0
+    assert capsys.readouterr().err == (
+        "music-tf: left out, no run directory and no CSV file: seed0.log, seed0.sessions.json\n"
+    )
+    for words in (["seed0.log"], ["seed0.csv", "nowhere"]):
+        with pytest.raises(UsageError, match=f"got '{words[-1]}'"):
+            run_verb(["plot", *words])

@@ -1,15 +1,27 @@
 import json
 import random
 
+import numpy as np
 import pytest
 
 from music_tf.config.parse import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
 from music_tf.training.results import NoEpochError
-from music_tf.viewing.grouping import Run, by_settings, in_groups, load, load_begun
+from music_tf.viewing.grouping import (
+    Run,
+    by_settings,
+    how_many,
+    in_groups,
+    load,
+    load_begun,
+    without_repeats,
+)
 
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
+OLD = {"run": "/a/checkpoints", "checkpoint": "epoch_000003", "sha256": "12", "parts": ["actor"]}
+"""What a version wrote of a start that counted nothing."""
+START = OLD | {"epoch": 3, "before": {"time/env_steps": 500.0, "time/elapsed_s": 30.0}}
 
 
 def write(path, rows=("1,1000,60,0.25,1",)):
@@ -18,9 +30,9 @@ def write(path, rows=("1,1000,60,0.25,1",)):
     return path
 
 
-def run_directory(path, *words, preset="laptop"):
+def run_directory(path, *words, preset="laptop", start=None):
     command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", *words])
-    stored = StoredRun("ddpg_her", preset, command.arguments, command.config)
+    stored = StoredRun("ddpg_her", preset, command.arguments, command.config, start)
     write(path / "metrics.csv")
     (path / "config.json").write_text(json.dumps(run_to_json(stored)))
     return path
@@ -62,6 +74,73 @@ def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
     run = load(run_directory(tmp_path / "seed3-x", "--seed", "3"))
     assert (run.group, run.name) == ("ddpg_her, PointPush-v0", "ddpg_her, PointPush-v0, seed3-x")
     assert run.columns["eval/success_rate"].tolist() == [0.25]
+
+
+def test_steps_and_minutes_count_what_a_run_started_from(tmp_path):
+    run = load(run_directory(tmp_path / "run", start=START))
+    assert run.columns["time/env_steps"].tolist() == [1500.0]
+    assert run.columns["time/elapsed_s"].tolist() == [90.0]
+    assert run.columns["eval/success_rate"].tolist() == [0.25]
+    old = load(run_directory(tmp_path / "old", start=OLD))
+    assert old.columns["time/env_steps"].tolist() == [1000.0]
+
+
+@pytest.mark.parametrize("before", [3, [], None, {"time/env_steps": "many"}])
+def test_a_start_that_counts_no_numbers_is_refused(tmp_path, before):
+    path = run_directory(tmp_path / "run", start=START | {"before": before})
+    with pytest.raises(UsageError, match=r"config\.json: expected numbers by column"):
+        load(path)
+
+
+def test_a_run_that_starts_from_another_has_a_line_of_its_own(tmp_path):
+    anew = run_directory(tmp_path / "anew")
+    heirs = [
+        run_directory(tmp_path / f"{n}", "--seed", f"{n}", start=START | {"sha256": f"{n}"})
+        for n in (0, 1)
+    ]
+    assert labels(*map(load, (anew, *heirs))) == [
+        "ddpg_her, PointPush-v0, takes over nothing",
+        "ddpg_her, PointPush-v0, takes over actor",
+        "ddpg_her, PointPush-v0, takes over actor",
+    ]
+
+
+def test_seeds_are_those_of_the_configuration_or_of_the_name(tmp_path):
+    assert load(run_directory(tmp_path / "seed9-x", "--seed", "3")).seed == 3
+    assert load(write(tmp_path / "music_seed12.csv")).seed == 12
+    assert load(write(tmp_path / "music.csv")).seed is None
+
+
+def line(name, seed, epochs, **more):
+    """A run of a group `g` with a seed and a number of epochs."""
+    return Run(name, "g", {"time/env_steps": np.zeros(epochs)}, seed=seed, **more)
+
+
+def test_of_several_runs_of_a_seed_the_longest_is_drawn():
+    runs = [line("a", 0, 2), line("b", 1, 3), line("c", 0, 5), line("d", 0, 5), line("e", 1, 1)]
+    kept, repeats = without_repeats(runs)
+    assert [run.name for run in kept] == ["b", "c"]
+    assert repeats == ["a", "d", "e"]
+    assert [how_many(kept), how_many(runs)] == ["2 seeds", "5 runs"]
+
+
+def test_runs_are_no_repeats_of_each_other_where_more_than_the_seed_tells_them_apart():
+    runs = [
+        line("a", 0, 2),
+        line("a", 0, 2, source="12"),
+        line("a", 0, 2)._replace(group="h"),
+        line("a", None, 2),
+        line("a", None, 2),
+    ]
+    assert without_repeats(runs) == (runs, [])
+    assert how_many(runs[3:]) == "2 runs"
+
+
+def test_a_run_of_a_start_of_its_own_is_no_repeat(tmp_path):
+    heirs = [run_directory(tmp_path / n, start=START | {"sha256": n}) for n in "ab"]
+    again = run_directory(tmp_path / "c", start=START | {"sha256": "a"})
+    _, repeats = without_repeats(by_settings(list(map(load, (*heirs, again)))))
+    assert repeats == ["ddpg_her, PointPush-v0, c"]
 
 
 def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):

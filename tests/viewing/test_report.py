@@ -28,6 +28,13 @@ BROWSER = next(
 )
 OURS = {"eval/object_comotion_m": 0.21, "eval/object_moved_rate": 1.0}
 RANDOM = {"eval/object_comotion_m": 0.07, "eval/object_moved_rate": 0.5}
+START = {
+    "run": "/runs/push/checkpoints",
+    "checkpoint": "epoch_000007",
+    "epoch": 7,
+    "parts": ["actor", "critic"],
+    "before": {"time/env_steps": 5000.0, "time/elapsed_s": 600.0},
+}
 
 
 class Outline(html.parser.HTMLParser):
@@ -70,6 +77,12 @@ def make_run(path, *words, epochs=3, recipe="ddpg_music"):
     return path
 
 
+def start_from(path, **changes):
+    """Lets a run say that it started from another."""
+    stored = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(stored | {"init_from": START | changes}))
+
+
 def finish(path, epochs=3):
     summary = {"epochs": epochs, "evaluation": {"ours": OURS, "random": RANDOM}}
     (path / "summary.json").write_text(json.dumps(summary))
@@ -100,6 +113,12 @@ def tile_of(page):
     return re.search(r'class="tile"><b>([^<]*)', page).group(1)
 
 
+def tiles_of(page):
+    """Returns number and note of each tile by its name."""
+    tiles = re.findall(r"<b>([^<]*)</b><span>([^<]*)</span><small>([^<]*)</small>", page)
+    return {name: (value, note) for value, name, note in tiles}
+
+
 def page_of(tmp_path, *runs):
     out = tmp_path / "page" / "report.html"
     write_report(runs, out)
@@ -121,6 +140,46 @@ def test_one_page_shows_curves_behaviour_paths_settings_and_versions(tmp_path):
     pictures = [uri for uri in outline.addresses if uri.startswith("data:image/png")]
     assert len(pictures) == 3
     assert base64.b64decode(pictures[0].partition(",")[2]).startswith(b"\x89PNG")
+
+
+def test_a_run_says_where_it_started_and_counts_what_was_taken_before(tmp_path):
+    run = make_run(tmp_path / "run")
+    start_from(run)
+    page = page_of(tmp_path, run)
+    assert "<p>starts from /runs/push, epoch 7: actor, critic</p>" in page
+    assert "after 5,300 steps" in page
+    assert tiles_of(page)["environment steps"] == ("300", "and 5,000 before it started")
+    assert tiles_of(page)["training"] == ("3.0 min", "2 steps/s")
+    other = make_run(tmp_path / "other")
+    assert "starts from" not in page_of(tmp_path, other)
+    page = page_of(tmp_path, run, other)
+    assert tiles_of(page)["environment steps"] == ("600", "of all runs together")
+    assert "Steps and minutes count those of the runs that a run started from." in page
+    steps = re.findall(r"</th><td>[^<]*</td><td>([\d,]+)</td><td>([\d.]+)</td>", page)
+    assert steps == [("5,300", "13.0"), ("300", "3.0")]
+    assert ">ddpg_music, PointPush-v0, takes over actor,critic<" in page
+
+
+def test_a_start_that_is_damaged_costs_the_curves(tmp_path):
+    run = make_run(tmp_path / "run")
+    start_from(run, before={"time/env_steps": "many"}, parts=HOSTILE, epoch=HOSTILE)
+    page = page_of(tmp_path, run)
+    assert "expected numbers by column" in page
+    assert "No epoch is over yet." in page
+    assert "<p>starts from /runs/push, checkpoint epoch_000007: </p>" in page
+
+
+def test_a_seed_has_one_curve_and_the_other_run_is_named(tmp_path):
+    runs = [make_run(tmp_path / "long"), make_run(tmp_path / "short", epochs=2)]
+    runs.append(make_run(tmp_path / "other", "--seed", "1"))
+    page = page_of(tmp_path, *runs)
+    assert "ddpg_music, PointPush-v0 (2 seeds)" in page
+    assert (
+        "Left out, another run of the same seed is drawn: "
+        f"ddpg_music on {ENV_ID}, seed 0 ({runs[1]})." in page
+    )
+    assert page.count('id="run-') == 3
+    assert "Left out" not in page_of(tmp_path, runs[0], runs[2])
 
 
 def test_settings_that_differ_from_the_recipe_come_first_and_all_are_folded(tmp_path):
@@ -300,7 +359,7 @@ def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
     page = page_of(tmp_path, *runs, tmp_path / "latest")
     outline = Outline(page)
     assert "4 runs: ddpg_music, PointPush-v0" in outline.texts
-    assert "ddpg_music, PointPush-v0 (4 runs)" in outline.texts
+    assert "ddpg_music, PointPush-v0 (4 seeds)" in outline.texts
     assert [uri for uri in outline.addresses if uri.startswith("#run")] == [
         f"#run-{n}" for n in (1, 2, 3, 4)
     ]
@@ -329,6 +388,16 @@ def test_the_verb_writes_a_page_where_it_is_told(tmp_path, monkeypatch, capsys):
     assert run_verb(["report", str(run)]) == 0
     assert capsys.readouterr().out == "report.html\n"
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_verb_names_files_beside_runs_and_leaves_them_out(tmp_path, monkeypatch, capsys):
+    make_run(tmp_path / "seed0")
+    (tmp_path / "seed0.log").touch()
+    monkeypatch.chdir(tmp_path)
+    assert run_verb(["report", "seed0", "seed0.log"]) == 0
+    assert capsys.readouterr().err == "music-tf: left out, no run directory: seed0.log\n"
+    with pytest.raises(UsageError, match=r"got 'seed0\.log'"):
+        run_verb(["report", "seed0.log", "--out", "other.html"])
 
 
 def test_the_module_of_your_own_environment_is_named_and_not_imported(tmp_path):
