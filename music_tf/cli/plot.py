@@ -53,12 +53,8 @@ def main(arguments: list[str]) -> int:
         draw_curves,
         left_out,
     )
-    from music_tf.viewing.grouping import (  # noqa: PLC0415 - the same
-        REPEATED,
-        by_settings,
-        load_begun,
-        without_repeats,
-    )
+    from music_tf.viewing.grouping import load_begun  # noqa: PLC0415 - the same
+    from music_tf.viewing.lines import REPEATED, by_settings, without_repeats  # noqa: PLC0415
 
     axis = _one_of(words, "axis", "steps", tuple(AXES))
     out = Path(words.options.get("out", ("curves.png",))[0])

@@ -18,7 +18,8 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.metrics import METRICS
 from music_tf.training.paths import COLOURS
 from music_tf.training.results import Numbers
-from music_tf.viewing.grouping import Run, how_many, in_groups, own_labels
+from music_tf.viewing.grouping import Run
+from music_tf.viewing.lines import how_many, in_groups, own_labels
 
 FORMATS = (".png", ".svg", ".pdf")
 AXES = {

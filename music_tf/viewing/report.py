@@ -17,14 +17,8 @@ from music_tf.training.metrics import METRICS
 from music_tf.training.origin import start_line
 from music_tf.training.paths import COLOURS
 from music_tf.viewing.curves import LEADING, curves_svg
-from music_tf.viewing.grouping import (
-    REPEATED,
-    Run,
-    by_settings,
-    how_many,
-    in_groups,
-    without_repeats,
-)
+from music_tf.viewing.grouping import Run
+from music_tf.viewing.lines import REPEATED, by_settings, how_many, in_groups, without_repeats
 from music_tf.viewing.page import Html, data_uri, document, folded, join, number, table, tag
 from music_tf.viewing.recorded import MEDIA_TYPES, OURS, Recorded, read_recorded
 from music_tf.viewing.tables import all_behaviour, behaviour, control, glossary, short, skills

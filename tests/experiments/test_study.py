@@ -388,6 +388,7 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     assert "tensorflow 2." in her.made_with
     record_of_her = json.loads((place(folder, "her", 4) / "config.json").read_text())
     assert record_of_her["config"]["threads"] == 1
+    assert record_of_her["init_from"]["before"] == her.details["before"]
 
 
 def test_the_copy_of_a_condition_is_drawn_as_a_line_of_its_own(folder):

@@ -8,15 +8,8 @@ from music_tf.config.parse import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
 from music_tf.training.results import NoEpochError
-from music_tf.viewing.grouping import (
-    Run,
-    by_settings,
-    how_many,
-    in_groups,
-    load,
-    load_begun,
-    without_repeats,
-)
+from music_tf.viewing.grouping import Run, load, load_begun
+from music_tf.viewing.lines import by_settings, how_many, in_groups, without_repeats
 
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
 OLD = {"run": "/a/checkpoints", "checkpoint": "epoch_000003", "sha256": "12", "parts": ["actor"]}
