@@ -78,7 +78,7 @@ doctor: $(STAMP)  ## Check this installation
 	$(MUSIC_TF) doctor
 
 test: $(STAMP)  ## Every test but those that learn for minutes
-	$(VENV_PYTHON) -m pytest -m "not slow" $(ARGS)
+	$(VENV_PYTHON) -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: $(STAMP)  ## Fail on any finding in style or format
 	$(VENV)/bin/ruff check .

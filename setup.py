@@ -56,6 +56,7 @@ setup(
             "mypy>=2,<3",
             "pytest>=8",
             "pytest-timeout>=2.3",
+            "pytest-xdist>=3.6",
             "hypothesis>=6.100",
             "scipy>=1.14",
         ],
