@@ -15,7 +15,6 @@ SETTINGS_OF_A_DRIVER = (
     *("push_no_absorb", "push_small_gain", "push_small_gain_twin_critics"),
     *("push_small_penalty", "push_small_steps"),
 )
-OF_ANOTHER_LIBRARY = ("sb3_ddpg_push/seed0.csv", "sb3_sac_push/seed0.csv")
 
 
 def has_command_and_commit(path):
@@ -31,12 +30,9 @@ def test_a_stored_result_has_its_command_and_commit_but_for_those_that_are_named
         for path in RESULTS.rglob("*.csv")
         if not has_command_and_commit(path)
     }
-    assert without == {f"search/{name}.csv" for name in SETTINGS_OF_A_DRIVER} | {
-        *OF_ANOTHER_LIBRARY
-    }
+    assert without == {f"search/{name}.csv" for name in SETTINGS_OF_A_DRIVER}
 
 
 def test_the_page_names_those_without_and_says_why():
     page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
     assert f"the {len(SETTINGS_OF_A_DRIVER)} files of `search/`" in page
-    assert [name for name in OF_ANOTHER_LIBRARY if f"`{name.partition('/')[0]}`" not in page] == []
