@@ -35,4 +35,4 @@ def test_a_stored_result_has_its_command_and_commit_but_for_those_that_are_named
 
 def test_the_page_names_those_without_and_says_why():
     page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
-    assert f"the {len(SETTINGS_OF_A_DRIVER)} files of `search/`" in page
+    assert f"The {len(SETTINGS_OF_A_DRIVER)} files of `search/`" in page
