@@ -59,6 +59,7 @@ setup(
             "pytest-xdist>=3.6",
             "hypothesis>=6.100",
             "scipy>=1.14",
+            "minari[hdf5]>=0.5.3,<0.6",  # the extra of its own: its tests run
         ],
         "bench": ["stable-baselines3>=2.6"],
         "box2d": ["gymnasium[box2d]>=1.2,<2"],
