@@ -13,8 +13,8 @@ STUDY = Study(
     question="What do skills learn with MUSIC, with DIAYN, and with both?",
     tasks=(Task(env_id=ENV_ID, seeds=range(3), epochs=ALL // 2),),
     conditions=(
-        Condition(name="diayn", recipe="sac_diayn", epochs={ENV_ID: ALL}),
         Condition(name="music", recipe="sac_music_skills"),
         Condition(name="music_diayn", recipe="sac_music_diayn", start_from="music"),
+        Condition(name="diayn", recipe="sac_diayn", epochs={ENV_ID: ALL}),
     ),
 )
