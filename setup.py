@@ -6,6 +6,7 @@ import re
 from setuptools import find_packages, setup
 
 HERE = pathlib.Path(__file__).parent
+MINARI = "minari[hdf5]>=0.5.3,<0.6"
 VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "music_tf/__init__.py").read_text(), re.M)
 README = HERE / "README.md"
 if VERSION is None:
@@ -59,11 +60,11 @@ setup(
             "pytest-xdist>=3.6",
             "hypothesis>=6.100",
             "scipy>=1.14",
-            "minari[hdf5]>=0.5.3,<0.6",  # the extra of its own: its tests run
+            MINARI,  # so that its tests run
         ],
         "bench": ["stable-baselines3>=2.6"],
         "box2d": ["gymnasium[box2d]>=1.2,<2"],
-        "minari": ["minari[hdf5]>=0.5.3,<0.6"],
+        "minari": [MINARI],
         "docs": ["mkdocs-material>=9.5"],
     },
     entry_points={"console_scripts": ["music-tf = music_tf.cli:main"]},

@@ -7,7 +7,7 @@ from reporting import condition_label, conditions_of, each_seed, environment_of,
 from seed_table import markdown
 
 from music_tf.training.behaviour import direction
-from music_tf.training.results import StoredResult
+from music_tf.training.results import FINAL, StoredResult
 
 CONTROL = {
     "control/coverage": "coverage",
@@ -22,8 +22,9 @@ SKILLS = {
     "control/skill_variance": "variance of ends by skill",
     "control/skill_variance_chance": "by chance",
 }
+ACCURACY = "skill/accuracy_heldout"
 _BEHAVIOUR = {
-    "skill/accuracy_heldout": "recognised",
+    ACCURACY: "recognised",
     "eval/object_moved_rate": "moved",
     "eval/object_on_support_rate": "on support",
     "eval/object_comotion_m": "co-motion (m)",
@@ -46,6 +47,23 @@ def judged_table(name: str, columns: Mapping[str, str], results: Path) -> str:
         cells = _cells(runs, columns, policy="random")
         rows.append([f"random policy on {env_id.removesuffix('-v4')}", *cells])
     return markdown(["", *columns.values()], rows)
+
+
+def recognition_table(name: str, results: Path) -> str:
+    """Returns how well skills are told apart at the end of each condition: the mean, every seed."""
+    rows = []
+    for group, runs in conditions_of(results / name).items():
+        last = [run.columns[ACCURACY][-1] if ACCURACY in run.columns else None for run in runs]
+        moved = [run.details[FINAL]["ours"].get("eval/object_moved_rate") for run in runs]
+        rows.append(
+            [
+                condition_label(group),
+                each_seed(last),
+                each_seed(moved),
+                *_cells(runs, SKILLS),
+            ]
+        )
+    return markdown(["", "recognised", "object moved", *SKILLS.values()], rows)
 
 
 def skills_table(name: str, results: Path) -> str:

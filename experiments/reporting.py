@@ -260,7 +260,9 @@ def _other_policies(
 
 def condition_label(group: str) -> str:
     """Returns the words for a condition on an environment."""
-    return group.replace("_Fetch", " on Fetch").removesuffix("-v4")
+    for toys_or_fetch in ("_music_tf_", "_Fetch"):
+        group = group.replace(toys_or_fetch, f" on {toys_or_fetch.removeprefix('_')}")
+    return group.replace("music_tf_", "").rpartition("-v")[0] or group
 
 
 def _by_group_and_seed(path: Path) -> tuple[str, int]:
@@ -275,7 +277,7 @@ def _final(result: StoredResult | None, policy: str) -> list[str]:
 
 def each_seed(values: Sequence[float | None]) -> str:
     """Returns the mean of the seeds, and each of them where there are several."""
-    known = [value for value in values if value is not None]
+    known = [value for value in values if value is not None and not math.isnan(value)]
     if len(known) < 2:  # noqa: PLR2004
         return _number(*known)
     return f"{_number(statistics.fmean(known))} ({', '.join(_number(value) for value in known)})"

@@ -64,12 +64,12 @@ class Model(NamedTuple):
     """An all-reduce of the networks by two ranks of a node."""
 
 
-def fit(measured: Mapping[str, Any]) -> Model:
-    """Returns the model that passes through what 1 and 2 ranks take."""
+def fit(measured: Mapping[str, Any], cores: int) -> Model:
+    """Returns the model that passes through what 1 and 2 ranks take on so many cores."""
     alone, pair = measured["1"], measured["2"]
     each = alone["cycle_ms_each"]
     spread = statistics.stdev(each) / alone["cycle_ms"] if len(each) > 1 else 0.0
-    free = alone["cycle_ms"] * (1.0 + spread * slowest(2))
+    free = alone["cycle_ms"] * max(1.0, 2.0 / cores) * (1.0 + spread * slowest(2))
     crowd = (pair["cycle_ms"] - UPDATES_PER_CYCLE * pair["reduce_ms"]) / free
     return Model(alone["cycle_ms"], spread, crowd, pair["reduce_ms"])
 
@@ -109,11 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/scale.json"))
     given = parser.parse_args(arguments)
-    command = " ".join(["python", "experiments/scale.py", *(arguments or sys.argv[1:])])
+    words = sys.argv[1:] if arguments is None else arguments
+    command = " ".join(["python", "experiments/scale.py", *words])
     about = header(command, given.repetitions, given.quick)
     cores = len(os.sched_getaffinity(0))
     measured = measure(given.repetitions, given.quick)
-    model = fit(measured)
+    model = fit(measured, cores)
     result = {
         "header": about,
         "cores": cores,

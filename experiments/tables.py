@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from judged import CONTROL, judged_table, recognition_table, skills_table
 from reporting import control_table, difference_table, steps_table, study_table, task_table
 
 from music_tf.cli.exits import guarded, leave
@@ -69,6 +70,10 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         (32_000, 48_000, 64_000, 80_000, 112_000),
     ),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
+    "mi_matters_control": partial(judged_table, "mi_matters", CONTROL),
+    "skills_toys_found": partial(recognition_table, "skills_toys"),
+    "skills_found": partial(recognition_table, "skills"),
+    "skills_each": partial(skills_table, "skills"),
     "task_value_differences": partial(difference_table, "task_value", "her"),
 }
 _BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- /results -->)", re.DOTALL)

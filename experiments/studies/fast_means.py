@@ -28,7 +28,7 @@ STUDY = Study(
         Condition(
             name="one_worker",
             recipe=FAST,
-            arguments="--workers 1 --rollouts 8 --replay.batch-size 256",
+            arguments="--workers 1 --rollouts 8 --replay.batch-size 256 --music.trajectories 128",
         ),
         Condition(name="two_critics", recipe=FAST, arguments="--agent.critics 2"),
     ),

@@ -1,4 +1,4 @@
-"""Five skills on FetchPickAndPlace: by diversity, by mutual information, and by both in turn.
+"""Five skills on FetchPickAndPlace: by diversity, by mutual information, by one after the other.
 
 `sac_music_diayn` has half its epochs from `sac_music_skills` and half of its own, in all as many as
 `sac_diayn`.

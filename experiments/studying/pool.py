@@ -152,7 +152,7 @@ class Pool:
 
     def _judge(self, run: Run) -> None:
         """Starts to measure what a run has learned."""
-        words = ["evaluate", str(run.directory), "--full"]
+        words = ["evaluate", str(run.directory), "--env-id", run.env_id, "--full"]
         self._children[run.name] = Child(self._process(run, words), time.monotonic(), judges=True)
 
     def _process(self, run: Run, words: Sequence[str]) -> "subprocess.Popen[bytes]":

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_tf.cli.process import available_cores
+from music_tf.config.stored import stored_start
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.probes import run_command
 from music_tf.training.durable import replace_file
 from music_tf.training.metrics import CSV_NAME
+from music_tf.training.origin import taken_before
 from music_tf.training.provenance import processor
 from music_tf.training.results import BEFORE, COUNTED, FINAL, header, read_result
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
@@ -148,8 +150,11 @@ def _details(run: Run, summary: dict[str, Any], results: Path) -> dict[str, Any]
     if None in stretches:
         details["wall_s_not_counted"] = "a stretch whose end was not seen"
     if run.source is not None:
-        earlier = read_result(result_file(run.source, results))
-        details[BEFORE] = {name: float(earlier.in_all(name)[-1]) for name in COUNTED}
+        before = taken_before(stored_start(run.directory), run.directory)
+        if not before:  # begun by a version that did not note it
+            earlier = read_result(result_file(run.source, results))
+            before = {name: float(earlier.in_all(name)[-1]) for name in COUNTED}
+        details[BEFORE] = before
     return details | {FINAL: summary["evaluation"]}
 
 

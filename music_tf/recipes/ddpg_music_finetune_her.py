@@ -4,9 +4,10 @@
 recipe: its fine-tuning does without hindsight.
 """
 
+from music_tf.config.start import Source
 from music_tf.recipes import ddpg_her, ddpg_music_finetune
 
 CONFIG = ddpg_her.CONFIG
 LAPTOP = ddpg_her.LAPTOP
-SOURCE = ddpg_music_finetune.SOURCE
+SOURCE = Source("ddpg_music", ddpg_music_finetune.SOURCE.parts)
 LAPTOP_SOURCE = ddpg_music_finetune.LAPTOP_SOURCE

@@ -7,7 +7,7 @@ the entropy weighs more than in pre-training. The preset `laptop` fits runs of t
 
 import dataclasses
 
-from music_tf.config.schema import Config, EvaluationConfig, ReplayConfig, SacConfig
+from music_tf.config.schema import Config, EvaluationConfig, SacConfig
 from music_tf.config.start import Source
 from music_tf.recipes import sac_diayn
 
@@ -28,6 +28,5 @@ LAPTOP = dataclasses.replace(
     rewards=("task",),
     pinned_skill=PINNED_SKILL,
     lost_object="continue",
-    replay=ReplayConfig(batch_size=64),
 )
 PER_ENVIRONMENT = sac_diayn.PER_ENVIRONMENT

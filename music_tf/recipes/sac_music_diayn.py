@@ -4,9 +4,10 @@ As released (arXiv:2103.08107): `sac_diayn` that starts from actor, critic and t
 a run of `sac_music_skills`; mutual information is no longer rewarded. The release leaves the
 running statistics behind.
 
-`laptop` keeps agent, exploration and horizon of the run that it starts from, and brings its
-statistics of observations along. Mutual information still counts at 0.3 of its weight: without
-it the object is let go before the discriminator has found anything to tell skills by.
+`laptop` keeps agent, exploration and horizon of the run that it starts from, but for the action
+penalty, and brings its statistics of observations and its statistics network along. Mutual
+information goes on being learned and counts at 0.3 of its weight: without it the object is let go
+before the discriminator has found anything to tell skills by.
 """
 
 import dataclasses

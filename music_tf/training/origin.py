@@ -29,8 +29,12 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
     counters = counters if isinstance(counters, dict) else {}
     earlier = stored.meta.get(BEFORE, {})
     own = {column: counters[name] for column, name in COUNTED.items() if name in counters}
+    fault = UsageError(f"{stored.folder}: expected numbers of steps and seconds in its counters")
     if not are_numbers(own) or not are_numbers(earlier):
-        raise UsageError(f"{stored.folder}: expected numbers of steps and seconds in its counters")
+        raise fault
+    before = {column: value + earlier.get(column, 0.0) for column, value in own.items()}
+    if not are_numbers(before):
+        raise fault
     epoch = counters.get("epoch")
     return {
         "run": str(source.resolve()),
@@ -38,7 +42,7 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
         "epoch": epoch if _is_epoch(epoch) else None,
         "sha256": stored.sha256,
         "parts": list(parts),
-        BEFORE: {column: value + earlier.get(column, 0.0) for column, value in own.items()},
+        BEFORE: before,
     }
 
 
@@ -72,7 +76,9 @@ def start_line(record: Mapping[str, Any]) -> str:
 def parts_of(record: Mapping[str, Any] | None) -> list[str]:
     """Returns what a run took over; nothing where it began with random weights."""
     parts = (record or {}).get("parts")
-    return list(map(_printable, parts[: len(PARTS)])) if isinstance(parts, list) else []
+    if not isinstance(parts, list):
+        return []
+    return [part if part in PARTS else "?" for part in parts[: len(PARTS)]]
 
 
 def digest_of(record: Mapping[str, Any] | None) -> str:

@@ -88,7 +88,7 @@ def draw_curves(
         lines = _draw_panel(panel, groups, metric, axis) | lines
         panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
     shown = [lines[label] for label in groups if label in lines]
-    labels = [textwrap.fill(line.get_label(), _LEGEND_LETTERS) for line in shown]
+    labels = [_plain(textwrap.fill(line.get_label(), _LEGEND_LETTERS)) for line in shown]
     panels[0][0].legend(shown, labels, fontsize="small")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -240,3 +240,8 @@ def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) ->
     (line,) = panel.plot(band.across, band.middle, color=colour, label=label)
     panel.fill_between(band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0)
     return line
+
+
+def _plain(text: str) -> str:
+    """Returns a text of which nothing is read as mathematics: it may come from a file."""
+    return text.replace("$", r"\$")

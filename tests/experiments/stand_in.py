@@ -60,8 +60,9 @@ def train(words):
 
 
 def evaluate(words):
-    directory, full = words
-    assert full == "--full"
+    directory, *options = words
+    if options != ["--env-id", "music_tf/PointPush-v0", "--full"]:
+        return 2
     time.sleep(float(os.environ.get("STAND_IN_JUDGES", "0")))
     judged = {"control": {"ours": {"control/coverage": 0.25}}, "skills": []}
     (pathlib.Path(directory) / "evaluation.json").write_text(json.dumps(judged))

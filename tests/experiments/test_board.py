@@ -81,12 +81,13 @@ def test_off_a_terminal_only_changes_are_told(pool):
 def test_on_a_terminal_the_last_state_stays_on_the_screen(pool, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr(board, "_REFRESH_SECONDS", 1e9)
     out = Terminal()
     with board.Board(pool, out) as shown:
         shown.show()
         pool.states[pool.runs[0].name] = DONE
         before = len(out.getvalue())
-        shown.show()  # within the same second: nothing is drawn
+        shown.show()  # too early: nothing is drawn
         assert len(out.getvalue()) == before
     last = out.getvalue()[before:]
     assert "2 done, 3 waiting, 1 failed, 1 not run" in last

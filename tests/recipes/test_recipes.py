@@ -148,7 +148,7 @@ def test_skills_after_music_change_what_is_rewarded_and_nothing_else_on_a_laptop
     before, after = recipes.resolve("sac_music_skills"), recipes.resolve("sac_music_diayn")
     assert after.skill == recipes.resolve("sac_diayn").skill
     assert (after.rewards, after.music.weight) == (("music", "skill"), ((0.0, 0.3),))
-    assert after.agent.action_l2 == 0.0  # nothing else would pay at first
+    assert after.agent.action_l2 == 0.0
     unchanged = dataclasses.replace(
         after, rewards=before.rewards, skill=before.skill, music=before.music, agent=before.agent
     )
@@ -264,6 +264,7 @@ def test_the_slide_is_fine_tuned_from_13_epochs_under_paper():
     for name in ("ddpg_music_finetune", "sac_music_finetune"):
         assert recipes.source(name, "paper").epochs == {"FetchSlide-v4": 13}
         assert recipes.source(name, "laptop").epochs == {}
+        assert recipes.source(f"{name}_her", "paper").epochs == {}  # nothing is published of it
 
 
 @pytest.mark.parametrize("preset", recipes.PRESETS)

@@ -72,9 +72,9 @@ def test_a_record_of_an_older_version_is_shown_and_counts_nothing():
 
 
 def test_a_record_of_anybody_moves_no_cursor():
-    parts = [{}, "a\nb", *(1000 * ["c"])]
+    parts = [{}, "a\nb", "actor", *(1000 * ["$"])]
     line = start_line({"run": "\x1b[2J" + 1000 * "x", "epoch": True, "parts": parts})
     assert line.isprintable()
-    assert line.endswith("xxx, checkpoint ?: ?, a?b, c, c, c, c")
+    assert line.endswith("xxx, checkpoint ?: ?, ?, actor, ?, ?, ?")
     assert len(line) < 400
     assert digest_of({"sha256": [1]}) == ""

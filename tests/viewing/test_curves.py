@@ -125,6 +125,12 @@ def test_a_legend_is_no_wider_than_its_panel(tmp_path):
     assert [line.count("agent") for line in lines] == [3, 3, 3]
 
 
+def test_no_name_is_read_as_mathematics(tmp_path):
+    run = seed(tmp_path / "a" / "seed0.csv", 0.5)._replace(group=r"a$\frac$b")
+    curves.draw_curves([run], [], "steps", tmp_path / "out.svg")
+    assert (tmp_path / "out.svg").exists()
+
+
 def test_runs_without_any_of_the_metrics_are_named(tmp_path):
     runs = [seed(tmp_path / f"{n}.csv", 0.5) for n in "abc"]
     runs[1] = without(runs[1], "eval/success_rate")
