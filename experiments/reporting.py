@@ -98,12 +98,24 @@ def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -
     rows = []
     for name, label in files.items():
         result = read_result(results / f"{name}.csv")
-        taken = result.columns["time/env_steps"]
-        found = [result.columns[SUCCESS][taken == number] for number in steps]
-        rows.append([label, seed_of(result), *(_number(*at[:1]) for at in found)])
-    after, *others = [f"{number // 1000}" for number in steps]
-    header = ["run", "seed", f"success after {after}", *others[:-1]]
-    return markdown([*header, f"{others[-1]} thousand steps"], rows)
+        found = [_success_after(result, number) for number in steps]
+        rows.append([label, seed_of(result), *map(_number, found)])
+    return markdown(["run", "seed", *_thousands(steps)], rows)
+
+
+def progress_table(name: str, steps: Sequence[int], results: Path) -> str:
+    """Returns the success of each condition of a study after numbers of steps: mean, every seed.
+
+    Args:
+        name: The study.
+        steps: At which an evaluation ended; blank where a run had none.
+        results: Where the study's folder lies.
+    """
+    rows = []
+    for group, runs in conditions_of(results / name).items():
+        cells = [each_seed([_success_after(run, number) for run in runs]) for number in steps]
+        rows.append([condition_label(group), str(len(runs)), *cells])
+    return markdown(["", "seeds", *_thousands(steps)], rows)
 
 
 def study_table(name: str, results: Path) -> str:
@@ -231,6 +243,17 @@ def reached(result: StoredResult, level: float) -> str:
         return "never"
     minutes = result.in_all("time/elapsed_s")[row] / 60.0
     return f"{minutes:.1f} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
+
+
+def _success_after(result: StoredResult, steps: int) -> float | None:
+    found = result.columns[SUCCESS][result.columns["time/env_steps"] == steps]
+    return float(found[0]) if found.size else None
+
+
+def _thousands(steps: Sequence[int]) -> list[str]:
+    """Returns the titles of columns of success after numbers of steps."""
+    after, *others = [f"{number // 1000}" for number in steps]
+    return [f"success after {after}", *others[:-1], f"{others[-1]} thousand steps"]
 
 
 def _finals(

@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judged import CONTROL, judged_table, recognition_table, skills_table
-from reporting import control_table, difference_table, steps_table, study_table, task_table
+from reporting import (
+    control_table,
+    difference_table,
+    progress_table,
+    steps_table,
+    study_table,
+    task_table,
+)
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
@@ -69,6 +76,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         },
         (32_000, 48_000, 64_000, 80_000, 112_000),
     ),
+    "fast_means_steps": partial(progress_table, "fast_means", (64_000, 80_000, 96_000, 112_000)),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
     "mi_matters_control": partial(judged_table, "mi_matters", CONTROL),
     "skills_toys_found": partial(recognition_table, "skills_toys"),

@@ -105,6 +105,16 @@ def test_skills_have_a_row_each(tmp_path):
     ]
 
 
+def test_progress_is_shown_by_condition_with_every_seed(tmp_path):
+    for seed, last in ((0, 0.9), (1, 0.4)):
+        store(tmp_path, "mine/her_FetchPush-v4_seed{}.csv", seed, last)
+    assert reporting.progress_table("mine", (2000, 3000, 4000), tmp_path).splitlines() == [
+        "|  | seeds | success after 2 | 3 | 4 thousand steps |",
+        "|---|---|---|---|---|",
+        "| her on FetchPush | 2 | 0.50 (0.50, 0.50) | 0.65 (0.90, 0.40) |  |",
+    ]
+
+
 def test_a_task_table_shows_when_a_level_was_reached(tmp_path):
     store(tmp_path, "mine/seed{}.csv", 3, 0.75)
     text = reporting.task_table({"mine": 0.5}, tmp_path)
