@@ -107,6 +107,9 @@ PICTURES = {
         "minutes",
         each=False,
     ),
+    "ranks_push.png": Picture(
+        ["ranks_push/*.csv"], ["eval/object_moved_rate"], "minutes", each=False
+    ),
     **{
         f"mi_matters_{task}.png": Picture(
             [f"mi_matters/*_{env_id}_seed*.csv"],
