@@ -21,6 +21,8 @@ STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
 POLICIES = {"random": "random policy"}
 _BEHAVIOUR = tuple(name for name in COLUMNS if name != SUCCESS)
 _STEADY = 5
+_ENVIRONMENT = re.compile(r"_(?:music_tf_|(?=Fetch))(\w+)-v\d+$")
+"""The end of the name of a condition on a toy or a Fetch task."""
 _TINY = 0.01
 
 
@@ -283,9 +285,7 @@ def _other_policies(
 
 def condition_label(group: str) -> str:
     """Returns the words for a condition on an environment."""
-    for toys_or_fetch in ("_music_tf_", "_Fetch"):
-        group = group.replace(toys_or_fetch, f" on {toys_or_fetch.removeprefix('_')}")
-    return group.replace("music_tf_", "").rpartition("-v")[0] or group
+    return _ENVIRONMENT.sub(r" on \1", group)
 
 
 def _by_group_and_seed(path: Path) -> tuple[str, int]:

@@ -78,7 +78,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     ),
     "fast_means_steps": partial(progress_table, "fast_means", (64_000, 80_000, 96_000, 112_000)),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
-    "mi_matters_control": partial(judged_table, "mi_matters", CONTROL),
+    "skills_control": partial(judged_table, "skills", CONTROL),
     "skills_toys_found": partial(recognition_table, "skills_toys"),
     "skills_found": partial(recognition_table, "skills"),
     "skills_each": partial(skills_table, "skills"),

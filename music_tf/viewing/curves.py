@@ -215,9 +215,10 @@ def _draw_panel(
     """Draws a metric of all groups, without a title, and returns the line of each that has it."""
     lines = {}
     for number, (label, members) in enumerate(groups.items()):
-        having = [run for run in members if curve_of(run, metric, axis).up.size]
+        curves = [curve_of(run, metric, axis) for run in members]
+        having = [run for run, curve in zip(members, curves, strict=True) if curve.up.size]
         if having:
-            curves = [curve_of(run, metric, axis) for run in having]
+            curves = [curve for curve in curves if curve.up.size]
             said = label if len(having) == 1 else f"{label} ({how_many(having)})"
             lines[label] = _draw_group(panel, curves, said, COLOURS[number % len(COLOURS)])
     panel.set_xlabel(AXES[axis][2])
