@@ -7,12 +7,12 @@ faithful_tasks.py for what to expect of that.
 from studying.plan import Condition, Study, Task
 
 PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
-MUSIC = {PUSH: 8, PICK: 15}
+MUSIC = {PUSH: 5, PICK: 15}
 
 STUDY = Study(
     question="Does mutual information learned on another task serve as well?",
     tasks=(
-        Task(env_id=PUSH, seeds=range(3), epochs=22),
+        Task(env_id=PUSH, seeds=range(3), epochs=13),
         Task(env_id=PICK, seeds=range(3)),
     ),
     conditions=(
