@@ -22,8 +22,7 @@ _FAREWELL_SECONDS = 60.0
 class Communicator:
     """Collective operations over all ranks; every rank calls each of them in the same order.
 
-    Seconds spent inside collectives add up in `seconds`, of which `slowest_wait` is the longest
-    single call since `take_timing` was last asked.
+    `take_timing` says how long reductions took; broadcasts and exchanges of objects are not timed.
     """
 
     def __init__(self, alone: bool = False) -> None:

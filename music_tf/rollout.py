@@ -1,7 +1,7 @@
 """Plays episodes with a policy, and decides what each of them is conditioned on."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,13 +25,6 @@ class Conditions(NamedTuple):
     seeds: IntArray  # [E], of the environment resets
     goals: Array | None  # [E, G] in place of the environments' own, or None
     skills: Array  # [E, K], one-hot
-
-
-class ConditionSampler(Protocol):
-    """Chooses what the next episodes of a worker are conditioned on."""
-
-    def begin_episodes(self, generator: np.random.Generator, count: int) -> Conditions:
-        """Returns conditions of `count` episodes."""
 
 
 class GoalsAndSkills:

@@ -58,7 +58,7 @@ class Episodes(NamedTuple):
     terminated: BoolArray  # [E], the last step ended the task, so nothing is bootstrapped there
     lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
     success: BoolArray  # [E], at the last step
-    skill: Array  # [E, K], one-hot, or [E, T, K] where it changes on the way
+    skill: Array  # [E, K], one-hot
     task: IntArray  # [E], which of several tasks; zero where there is one
     seed: IntArray  # [E], of the reset that began it; replay does not keep it
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]

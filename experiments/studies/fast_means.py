@@ -1,9 +1,9 @@
 """What each means of `ddpg_her_fast` gives on FetchPush: one is taken away at a time.
 
-Without MUSIC, with half the updates, and with each setting that `ddpg_her` had before it was tuned
-for minutes on two cores: horizon, action penalty, targets that move once a cycle, no bound on them.
-The same data and batch can also come from one worker in place of four, and critics be a pair. A
-seed takes about 35 minutes of two cores.
+Without MUSIC (and with it the bound of 1 that its reward puts on returns from above), with half the
+updates, with horizon, action penalty and targets once a cycle as the preset `paper` has them, and
+without a bound on targets. Two conditions add something: the same data and batch from one worker in
+place of four, and a pair of critics. A seed takes about 35 minutes of two cores.
 """
 
 from studying.plan import Condition, Study, Task

@@ -28,23 +28,12 @@ from music_tf.config.start import Start, asked_start, missing_start
 from music_tf.config.stored import (
     MAY_CHANGE_ON_RESUME,
     StoredRun,
-    config_from_json,
-    config_to_json,
     difference,
     read_run,
     stored_env_id,
 )
 from music_tf.config.tokens import Words, show_option, split
 from music_tf.errors import UsageError
-
-__all__ = [
-    "TrainCommand",
-    "config_from_json",
-    "config_to_json",
-    "difference",
-    "parse_train",
-    "read_run",
-]
 
 _OWN_OPTIONS = {
     "preset": 1,

@@ -33,6 +33,8 @@ class Start(NamedTuple):
     parts: tuple[str, ...]
     epochs: int | None = None
     """How many the published source has, where they are not those of its recipe."""
+    env_id: str = ""
+    """Where the recipe wants its source trained; empty where it says nothing."""
 
 
 def asked_start(words: Words, source: Source | None, env_id: str) -> Start | None:
@@ -59,8 +61,10 @@ def asked_start(words: Words, source: Source | None, env_id: str) -> Start | Non
             f"--init-from: say which parts to take over, any of {','.join(PARTS)}\n"
             "for example: --parts actor,normalizer"
         )
-    epochs = source.epochs.get(env_id) if source else None
-    return Start(words.options["init_from"][0], parts, epochs)
+    path = words.options["init_from"][0]
+    if source is None:
+        return Start(path, parts)
+    return Start(path, parts, source.epochs.get(env_id), source.env_id or env_id)
 
 
 def parse_parts(text: str) -> tuple[str, ...]:
@@ -98,17 +102,24 @@ def missing_start(recipe: str, source: Source, env_id: str, options: str) -> Usa
     )
 
 
-def other_epochs(start: Start, epochs: int | None) -> str:
-    """Returns what to tell the user of a source that has not the epochs of the published one.
+def other_source(start: Start, epochs: int | None, env_id: str | None) -> list[str]:
+    """Returns what to tell the user of a source that is not what the recipe expects.
 
     Args:
         start: What the user asked for.
         epochs: Of the source; None where it does not say.
+        env_id: Where the source was trained; None where it does not say.
 
     Returns:
-        One line; empty where there is nothing to tell.
+        A line each; none where there is nothing to tell.
     """
-    if start.epochs in (None, epochs):
-        return ""
-    found = "an unknown number" if epochs is None else epochs
-    return f"--init-from {start.path}: published is a source of {start.epochs} epochs, got {found}"
+    lines = []
+    if start.epochs not in (None, epochs):
+        found = "an unknown number" if epochs is None else epochs
+        wanted = f"published is a source of {start.epochs} epochs"
+        lines.append(f"--init-from {start.path}: {wanted}, got {found}")
+    if start.env_id and env_id not in (None, start.env_id):
+        lines.append(
+            f"--init-from {start.path}: expected a run on {start.env_id}, got one on {env_id}"
+        )
+    return lines

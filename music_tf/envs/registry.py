@@ -52,11 +52,6 @@ class EnvironmentInfo:
     why_no_split: str = ""
     """Why there is no split, as one sentence for the user."""
 
-    @property
-    def behaviour(self) -> bool:
-        """Whether behaviour metrics apply."""
-        return self.object is not None
-
 
 _GRIPPER = (0, 1, 2)
 _OBJECT = (3, 4, 5)

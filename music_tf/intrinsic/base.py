@@ -2,7 +2,8 @@
 
 import abc
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +11,7 @@ import tensorflow as tf
 from music_tf.config.schema import Schedule
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.types import Episodes, Metrics, Transition
+from music_tf.types import Array, Episodes, Metrics, Transition
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 Feed: TypeAlias = Mapping[str, tf.Tensor]
@@ -45,10 +46,12 @@ class Mixing(NamedTuple):
         low, high = self.clip
         return (low + self.shift, high + self.shift) if self.scale else (0.0, 0.0)
 
-    @property
-    def lowest(self) -> float:
-        """Lowest value before it is weighted."""
-        return self.range[0]
+    def lowest(self, weight: tf.Tensor) -> tf.Tensor:
+        """Returns the lowest value under the schedule's present weight."""
+        low, high = self.range
+        if all(value >= 0.0 for _, value in self.weight):
+            return weight * low
+        return tf.minimum(weight * low, weight * high)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -78,6 +81,12 @@ class RewardTerm(abc.ABC):
     """How it enters the sum."""
     networks: Sequence[Network] = ()
     """What it learns; empty for a term that is only computed."""
+    inputs: Mapping[str, Any] = MappingProxyType({})
+    """What each network looks at, as JSON values: two that differ here do not understand each
+    other's weights."""
+    scales: Mapping[str, tf.Variable] = MappingProxyType({})
+    """Centre and unit of a network's inputs, [2, inputs], where they are scaled: measured before
+    training and no part of the gradient, they belong to its weights."""
 
     @abc.abstractmethod
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
@@ -98,6 +107,18 @@ class RewardTerm(abc.ABC):
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns what the term's networks make of episodes that they never learned from."""
         return {}
+
+
+def scale_variables(network: str, scale: tuple[Array, Array] | None) -> dict[str, tf.Variable]:
+    """Returns `RewardTerm.scales` of a network; empty where its inputs are raw."""
+    if scale is None:
+        return {}
+    return {network: tf.Variable(np.stack(scale), trainable=False, dtype=tf.float32)}
+
+
+def scaled(inputs: tf.Tensor, scale: tf.Variable | None) -> tf.Tensor:
+    """Returns inputs [..., inputs] in units of their scale; as they are where there is none."""
+    return inputs if scale is None else (inputs - scale[0]) / scale[1]
 
 
 def schedule_value(schedule: Schedule, epoch: float) -> float:

@@ -6,7 +6,14 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.schema import MusicConfig
-from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights
+from music_tf.intrinsic.base import (
+    Feed,
+    Mixing,
+    RewardTerm,
+    Weights,
+    scale_variables,
+    scaled,
+)
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
@@ -52,7 +59,10 @@ class Music(RewardTerm):
         """
         self._config = config
         self._split = split
-        self._scale = scale
+        self.scales = scale_variables("statistics", scale)
+        self.inputs = {
+            "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}
+        }
         self._seed = seed
         self._agent_dim = len(split.agent)
         self._columns = [*split.agent, *split.surrounding]
@@ -177,9 +187,7 @@ class Music(RewardTerm):
         additive: half the memory traffic of two.
         """
         agent_kernel, agent_bias, other_kernel, other_bias, score_kernel, score_bias = weights
-        rows = tf.concat([agent, surrounding], axis=-1)
-        if self._scale is not None:
-            rows = (rows - self._scale[0]) / self._scale[1]
+        rows = scaled(tf.concat([agent, surrounding], axis=-1), self.scales.get("statistics"))
         kernel = tf.concat([agent_kernel, other_kernel], axis=0)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
         score = two_layers(flat, kernel, agent_bias + other_bias, score_kernel) + score_bias

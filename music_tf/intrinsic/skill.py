@@ -8,7 +8,14 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.schema import SkillConfig
-from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights
+from music_tf.intrinsic.base import (
+    Feed,
+    Mixing,
+    RewardTerm,
+    Weights,
+    scale_variables,
+    scaled,
+)
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
@@ -50,7 +57,8 @@ class Skill(RewardTerm):
         """
         self._config = config
         self._columns = list(columns)
-        self._scale = scale
+        self.scales = scale_variables("discriminator", scale)
+        self.inputs = {"discriminator": {"components": self._columns, "state": config.state}}
         self._baseline = math.log(skills) if config.subtract_prior else 0.0
         lowest, highest = config.clip
         certain = config.scale * self._baseline  # no guess is worth more
@@ -104,7 +112,6 @@ class Skill(RewardTerm):
 
     def _logits(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
         """Returns l(s), shape [W, B, K], of states [W, B, columns]."""
-        if self._scale is not None:
-            state = (state - self._scale[0]) / self._scale[1]
+        state = scaled(state, self.scales.get("discriminator"))
         rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
         return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])

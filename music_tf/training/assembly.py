@@ -12,7 +12,7 @@ from music_tf.config.schema import AgentConfig, Config, DdpgConfig, SacConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import RewardTerm
+from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.intrinsic.joint_motion import JointMotion
 from music_tf.intrinsic.music import Music
 from music_tf.intrinsic.skill import Skill
@@ -39,7 +39,8 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
     """
     terms = [_TERMS[name](config, envs) for name in config.rewards]
     for term in terms:
-        if config.lost_object == "absorb" and not math.isfinite(term.mixing.lowest):
+        ends = (term.mixing.range[0], term.mixing.bounds[0])
+        if config.lost_object == "absorb" and not all(map(math.isfinite, ends)):
             raise UsageError(
                 f"lost_object: 'absorb' counts a lost object as paying each reward's lowest value, "
                 f"but {term.name} has none; for example --{term.name}.clip -1 0"
@@ -74,19 +75,17 @@ def return_bounds(
         return -math.inf, math.inf
     if agent.return_clip == "symmetric":
         return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
-    lows, highs = zip(*(term.mixing.bounds for term in terms), strict=True)
-    low, high = sum(lows), sum(highs)
+    bounds = {f"{term.name}.clip": term.mixing.bounds for term in terms}
     if isinstance(agent, SacConfig) and agent.entropy_mode != "off":
-        weight = max(value for _, value in agent.entropy_weight)
-        low, high = low + weight * agent.entropy_clip[0], high + weight * agent.entropy_clip[1]
-    if not (math.isfinite(low) and math.isfinite(high)):
-        names = ", ".join(
-            term.name for term in terms if not all(map(math.isfinite, term.mixing.bounds))
-        )
-        raise UsageError(
-            f"agent.return_clip: 'auto' needs bounded rewards, but {names} is not; "
-            "give it a finite clip, for example --task.clip -1 0, or --agent.return-clip off"
-        )
+        entropy = Mixing(agent.entropy_scale, agent.entropy_clip, 0.0, agent.entropy_weight)
+        bounds["agent.entropy_clip"] = entropy.bounds
+    for name, ends in bounds.items():
+        if not all(map(math.isfinite, ends)):
+            raise UsageError(
+                f"agent.return_clip: 'auto' needs bounded rewards, but {name} is not finite; "
+                f"for example --{name.replace('_', '-')} -1 0, or --agent.return-clip off"
+            )
+    low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
     return low / (1.0 - gamma), high / (1.0 - gamma)
 
 

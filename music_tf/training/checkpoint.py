@@ -46,9 +46,6 @@ from music_tf.training.state_folder import (
     remove_temporary,
     write_state,
 )
-from music_tf.training.weights import load_weights, save_weights
-
-__all__ = ["Checkpoints", "Restored", "load_weights", "save_weights"]
 
 _LOGGER = logging.getLogger(__name__)
 _REPLAY = "replay"

@@ -1,5 +1,7 @@
 """Our policy beside the random policy and a scripted shove, on the same episodes."""
 
+from collections.abc import Mapping
+
 from music_tf.distributed import Communicator
 from music_tf.envs.scripted import StraightShove
 from music_tf.randomness import stream
@@ -25,6 +27,12 @@ def compare(trainer: Trainer, comm: Communicator, episodes: int = EPISODES) -> d
     if trainer.envs.spec.env_id.startswith("Fetch") and trainer.envs.info.object is not None:
         policies["scripted shove"] = _shove(trainer.envs.spec.max_episode_steps)
     return {name: trainer.evaluate(episodes, policy) for name, policy in policies.items()}
+
+
+def by_metric(rows: Mapping[str, Metrics]) -> dict[str, dict[str, float | None]]:
+    """Turns metrics by policy into policies by metric."""
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    return {name: {policy: row.get(name) for policy, row in rows.items()} for name in names}
 
 
 def _shove(steps: int) -> Policy:

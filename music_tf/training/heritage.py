@@ -9,30 +9,27 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_tf.config.schema import Config
 from music_tf.config.start import PARTS
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.manifest import MANIFEST
-from music_tf.training.origin import record_of
+from music_tf.training.origin import printable, record_of
 from music_tf.training.results import BEFORE
 from music_tf.training.state_folder import Arrays
 from music_tf.training.weights import StoredWeights, newest_weights, save_weights
 
 _PREFIXES = {
-    "actor": "parameters/actor/",
-    "critic": "parameters/critic_",
-    "targets": "targets/",
-    "statistics": "parameters/statistics/",
-    "discriminator": "parameters/discriminator/",
-    "normalizer": "normalizer/",
+    "actor": ("parameters/actor/",),
+    "critic": ("parameters/critic_",),
+    "targets": ("targets/",),
+    "statistics": ("parameters/statistics/", "scales/statistics"),
+    "discriminator": ("parameters/discriminator/", "scales/discriminator"),
+    "normalizer": ("normalizer/",),
 }
 _GOAL_STATISTICS = "normalizer/goal"
-_SCALED = {
-    "statistics": ("music", "normalize_inputs"),
-    "discriminator": ("skill", "normalize_skill_inputs"),
-}
-"""Networks whose inputs may be scaled: the reward that says so, and what checkpoints call it."""
-_FACTS = ("goals", *(fact for _, fact in _SCALED.values()), "counters", BEFORE)
+_REWARDS = {"statistics": "music", "discriminator": "skill"}
+"""The reward whose network a part is."""
+_KINDS = {True: "scaled", False: "raw"}
+_FACTS = ("goals", "env_id", "inputs", "counters", BEFORE)
 
 
 class Heritage(NamedTuple):
@@ -44,7 +41,7 @@ class Heritage(NamedTuple):
     """For `config.json`, as `record_of` returns it."""
 
 
-def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> Heritage:
+def inherit(own: Arrays, source: Path, parts: Sequence[str], inputs: Mapping[str, Any]) -> Heritage:
     """Returns what a run starts with that takes over parts of an earlier one.
 
     Targets that are not among the parts are copies of the networks that they follow. Statistics
@@ -55,7 +52,7 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> 
         own: Weights, targets and statistics of the new run as it would start by itself.
         source: The checkpoints of a run, or a folder of weights.
         parts: Names out of `PARTS`.
-        config: Of the new run.
+        inputs: What the reward networks of the new run look at, as `RewardTerm.inputs` says.
 
     Raises:
         UsageError: There is nothing at the source, or a part of it does not fit.
@@ -64,8 +61,8 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], config: Config) -> 
     stored = _stored(source, parts)
     arrays = dict(own)
     for part in parts:
-        if part in _SCALED:
-            _check_inputs(part, stored, config)
+        if part in _REWARDS:
+            _check_inputs(part, own, stored, inputs)
         arrays |= _taken(part, own, stored)
     if "targets" not in parts:
         followed = [name for name in own if name.startswith("targets/")]
@@ -100,7 +97,9 @@ def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
 
 
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:
-    return newest_weights(source, wanted=tuple(_PREFIXES[part] for part in parts))
+    return newest_weights(
+        source, wanted=tuple(prefix for part in parts for prefix in _PREFIXES[part])
+    )
 
 
 def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
@@ -139,11 +138,17 @@ def _absent(part: str, where: str, names: Collection[str]) -> UsageError:
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
 
 
-def _check_inputs(part: str, stored: StoredWeights, config: Config) -> None:
-    """Refuses a network whose inputs were scaled: by what, no checkpoint says."""
-    reward, fact = _SCALED[part]
-    if getattr(config, reward).normalize_inputs or stored.meta.get(fact):
+def _check_inputs(part: str, own: Arrays, stored: StoredWeights, inputs: Mapping[str, Any]) -> None:
+    """Refuses a reward network whose inputs mean something else in the run that it comes from."""
+    here, there = (f"scales/{part}" in names for names in (own, stored.names))
+    if here != there:
         raise UsageError(
-            f"--parts {part}: cannot be taken over where --{reward}.normalize-inputs is True, in "
-            "this run or the other\neach run measures a scale of its own, and it is not stored"
+            f"--parts {part}: expected {_KINDS[here]} inputs, found {_KINDS[there]} ones in "
+            f"{stored.folder}\nboth runs need the same --{_REWARDS[part]}.normalize-inputs"
+        )
+    seen = stored.meta.get("inputs")
+    if part in inputs and isinstance(seen, dict) and seen.get(part, inputs[part]) != inputs[part]:
+        raise UsageError(
+            f"--parts {part}: its inputs are others\n"
+            f"expected {inputs[part]}, found {printable(str(seen[part]))} in {stored.folder}"
         )

@@ -13,7 +13,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.rollout import Policy
-from music_tf.training.comparison import compare
+from music_tf.training.comparison import by_metric, compare
 from music_tf.training.durable import replace_file
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.training.export import check_minari, export_minari, export_npz
@@ -47,8 +47,16 @@ class LoadedRun:
     comm: Communicator
     policy: Policy
     """Deterministic, with the main networks."""
-    epoch: int
-    env_steps: int
+
+    @property
+    def epoch(self) -> int:
+        """Epochs of training so far."""
+        return self.trainer.counters.epoch
+
+    @property
+    def env_steps(self) -> int:
+        """Environment steps of training so far."""
+        return self.trainer.counters.env_steps
 
     @property
     def config(self) -> Config:
@@ -92,15 +100,14 @@ def load_run(
     try:
         arrays, meta = load_weights(run / "checkpoints", trainer.sizes())
         trainer.load_weights(arrays)
-        counters = take_over(Counters(), meta.get("counters"), "counters")
+        trainer.counters = take_over(Counters(), meta.get("counters"), "counters")
     except MusicError:
         trainer.envs.close()
         raise
     except ValueError as error:
         trainer.envs.close()
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
-    policy = trainer.policy()
-    return LoadedRun(run, stored, trainer, comm, policy, counters.epoch, counters.env_steps)
+    return LoadedRun(run, stored, trainer, comm, trainer.policy())
 
 
 def evaluate_run(
@@ -201,7 +208,7 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     trainer = Trainer(_smaller(config, 1), Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.arrays().items() if not n.startswith("adam_")}
-        heritage = inherit(own, source, parts, config)
+        heritage = inherit(own, source, parts, trainer.meta()["inputs"])
         try:
             trainer.start_from(heritage.arrays)
         except ValueError as error:
@@ -232,11 +239,11 @@ def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
 def _show(progress: Progress, result: Mapping[str, Any]) -> None:
     """Shows the comparison, the success rate and its interval, and a table of skills."""
     title = f"{result['env_id']}, {result['episodes']} episodes"
-    progress.final_table(_by_metric(result["policies"]), title)
+    progress.final_table(by_metric(result["policies"]), title)
     if result["success"]:
         progress.banner([f"success rate {_with_interval(result['success'])}"])
     if "control" in result:
-        progress.final_table(_by_metric(result["control"]), f"{title}: control")
+        progress.final_table(by_metric(result["control"]), f"{title}: control")
     if result["skills"]:
         rows = skill_rows(result["skills"], result["policies"]["random"])
         progress.final_table(rows, f"{title} of each skill", "skill")
@@ -275,9 +282,3 @@ def _export(loaded: LoadedRun, episodes: int, npz: Path | None, minari: str | No
 def _with_interval(success: Mapping[str, Any]) -> str:
     low, high = success["interval_95"]
     return f"{success['rate']:.3f} (95 % interval {low:.3f} to {high:.3f})"
-
-
-def _by_metric(rows: Mapping[str, Metrics]) -> dict[str, dict[str, float | None]]:
-    """Turns metrics by policy into policies by metric."""
-    names = dict.fromkeys(name for row in rows.values() for name in row)
-    return {name: {policy: row.get(name) for policy, row in rows.items()} for name in names}

@@ -35,11 +35,12 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
     before = {column: value + earlier.get(column, 0.0) for column, value in own.items()}
     if not are_numbers(before):
         raise fault
-    epoch = counters.get("epoch")
+    epoch, env_id = counters.get("epoch"), stored.meta.get("env_id")
     return {
         "run": str(source.resolve()),
         "checkpoint": stored.folder.name,
         "epoch": epoch if _is_epoch(epoch) else None,
+        "env_id": printable(env_id) if isinstance(env_id, str) else None,
         "sha256": stored.sha256,
         "parts": list(parts),
         BEFORE: before,
@@ -66,9 +67,9 @@ def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float
 
 def start_line(record: Mapping[str, Any]) -> str:
     """Returns in words where a run started, and with what."""
-    run = _printable(record.get("run")).removesuffix("/checkpoints")
+    run = printable(record.get("run")).removesuffix("/checkpoints")
     epoch = record.get("epoch")
-    checkpoint = _printable(record.get("checkpoint"))
+    checkpoint = printable(record.get("checkpoint"))
     where = f"epoch {epoch}" if _is_epoch(epoch) else f"checkpoint {checkpoint}"
     return f"starts from {run}, {where}: {', '.join(parts_of(record))}"
 
@@ -87,11 +88,11 @@ def digest_of(record: Mapping[str, Any] | None) -> str:
     return digest if isinstance(digest, str) else ""
 
 
-def _is_epoch(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MOST_EPOCHS
-
-
-def _printable(value: object) -> str:
+def printable(value: object) -> str:
     """Returns a text from a file without what moves a cursor; a question mark for anything else."""
     text = value if isinstance(value, str) else "?"
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])
+
+
+def _is_epoch(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST_EPOCHS

@@ -57,7 +57,12 @@ class RunDirectory:
             _LOGGER.warning("summary not written: %s", error)
 
     def write_evidence(self, arrays: Mapping[str, Any]) -> None:
-        """Writes what numbers went bad on beside this rank's log; a full disk costs a warning."""
+        """Writes what numbers went bad on beside this rank's log; a full disk costs a warning.
+
+        Nothing is written of a fault that knows nothing: what an earlier one left stays.
+        """
+        if not arrays:
+            return
         path = self.log.with_suffix(".bad_numbers.npz")
         try:
             np.savez(path, allow_pickle=False, **arrays)

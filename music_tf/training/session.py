@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from music_tf.compiled import limit_threads
 from music_tf.config.parse import TrainCommand
 from music_tf.config.schema import Config
-from music_tf.config.start import other_epochs
+from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
 from music_tf.config.threads import threads_per_rank
 from music_tf.distributed import Communicator
@@ -19,7 +19,7 @@ from music_tf.errors import NumbersFault, Stopped, UsageError
 from music_tf.signals import stop_requested
 from music_tf.training.agreement import check_alike
 from music_tf.training.checkpoint import Checkpoints
-from music_tf.training.comparison import compare
+from music_tf.training.comparison import EPISODES, by_metric, compare
 from music_tf.training.heritage import Heritage
 from music_tf.training.metrics import METRICS, PATHS_TAG, MetricsWriter
 from music_tf.training.origin import start_line, taken_before
@@ -133,7 +133,7 @@ class Session:
                     row = trainer.run_epoch(self._on_cycle, self._show_paths)
                     if row is None:
                         self._stop()
-                    self._finish_epoch(row or {})
+                    self._finish_epoch(row)
                 except NumbersFault as fault:
                     self._roll_back(fault)
         finally:
@@ -158,7 +158,7 @@ class Session:
         self._row = row
         self._trainer.check_equal()
         if self._writer is not None:
-            self._writer.write({name: row.get(name) for name in METRICS})
+            self._writer.write(dict.fromkeys(METRICS) | row)
         self._keep_best(row)
         if epoch % self._config.checkpoint_every == 0:
             self._save()
@@ -238,9 +238,10 @@ class Session:
     def _begin_from(self, heritage: Heritage) -> None:
         """Takes over parts of an earlier run, which is not needed from here on."""
         start = self._command.start
-        note = other_epochs(start, heritage.record.get("epoch")) if start else ""
-        if note and self._comm.is_root:
-            _LOGGER.warning("%s", note)
+        found = heritage.record
+        if start and self._comm.is_root:
+            for note in other_source(start, found.get("epoch"), found.get("env_id")):
+                _LOGGER.warning("%s", note)
         self._trainer.start_from(heritage.arrays)
         self._make_sure_it_is_saved()
 
@@ -285,7 +286,7 @@ class Session:
                 *(fault, after, SLOWER),
             )
 
-    def _stop(self) -> None:
+    def _stop(self) -> NoReturn:
         self._progress.stop()
         self._make_sure_it_is_saved()
         raise Stopped(
@@ -312,7 +313,8 @@ class Session:
             }
         )
         if policies:
-            self._progress.final_table(_by_metric(policies), f"{self._config.env_id}, 100 episodes")
+            title = f"{self._config.env_id}, {EPISODES} episodes"
+            self._progress.final_table(by_metric(policies), title)
         self._progress.banner(
             [
                 f"run directory: {path}",
@@ -339,13 +341,6 @@ def _stored(command: TrainCommand, heritage: Heritage | None) -> StoredRun:
 def _as_text(stored: StoredRun) -> str:
     text = json.dumps(run_to_json(stored), indent=2)
     return "\n".join(f"    {line}" for line in text.splitlines())
-
-
-def _by_metric(
-    policies: Mapping[str, Mapping[str, float]],
-) -> dict[str, dict[str, float | None]]:
-    names = dict.fromkeys(name for row in policies.values() for name in row)
-    return {name: {policy: row.get(name) for policy, row in policies.items()} for name in names}
 
 
 def _banner(

@@ -16,7 +16,7 @@ from music_tf.intrinsic.music import Music
 from music_tf.normalizer import NetworkInputs, Normalizer
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.rollout import GoalsAndSkills, Policy, padded, perturbation, play
+from music_tf.rollout import Conditions, GoalsAndSkills, Policy, padded, perturbation, play
 from music_tf.training.agreement import check_same_state
 from music_tf.training.assembly import build_learner, build_terms, discount, split_of
 from music_tf.training.behaviour import summarize, support_lost_at, visited_cells
@@ -178,8 +178,8 @@ class Trainer:
         return learned_policy(self._learner, self.update.actor_weights(), self._inputs())
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Returns what acting needs: weights and normaliser totals, by explicit names."""
-        wanted = ("parameters/", "normalizer/")
+        """Returns what acting and judging need, by explicit names: `load_weights` takes it."""
+        wanted = ("parameters/", "scales/", "normalizer/")
         return {name: array for name, array in self.arrays().items() if name.startswith(wanted)}
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -201,6 +201,7 @@ class Trainer:
         }
         return {
             **named,
+            **{f"scales/{name}": scale.numpy() for name, scale in self._scales().items()},
             "normalizer/observation": self.observations.state,
             "normalizer/goal": self.goals.state,
         }
@@ -222,8 +223,8 @@ class Trainer:
             "updates": int(self.update.step.numpy()),
             "step_scale": self.update.step_scale,
             "goals": self.config.goals,
-            "normalize_inputs": self.config.music.normalize_inputs,
-            "normalize_skill_inputs": self.config.skill.normalize_inputs,
+            "env_id": self.config.env_id,
+            "inputs": {name: seen for term in self._terms for name, seen in term.inputs.items()},
         }
 
     def sizes(self) -> Sizes:
@@ -280,6 +281,9 @@ class Trainer:
         for name in sorted(set(parameters) - set(self.update.layout.names)):
             raise ValueError(f"{name}: no such weight in this run")
         self.update.parameters.assign(self.update.layout.flatten(parameters))
+        for name, scale in self._scales().items():
+            if f"scales/{name}" in arrays:  # an older version measured it again
+                scale.assign(arrays[f"scales/{name}"])
         for name, normalizer in (("observation", self.observations), ("goal", self.goals)):
             if name not in totals:
                 raise ValueError(f"normalizer/{name}: missing")
@@ -287,6 +291,10 @@ class Trainer:
                 normalizer.state = totals[name]
             except ValueError as error:
                 raise ValueError(f"normalizer/{name}: {error}") from error
+
+    def _scales(self) -> dict[str, tf.Variable]:
+        """Returns the input scales of all terms, by network."""
+        return {name: scale for term in self._terms for name, scale in term.scales.items()}
 
     def _run_cycle(self) -> None:
         """Collects episodes, learns from replay, and notes what all ranks saw."""
@@ -419,12 +427,12 @@ class Trainer:
         return metrics
 
 
-def _joined(drawn: list[Any]) -> Any:
+def _joined(drawn: Sequence[Conditions]) -> Conditions:
     """Joins the conditions of several workers."""
-    goals = None if drawn[0].goals is None else np.concatenate([one.goals for one in drawn])
-    return drawn[0]._replace(
+    goals = [one.goals for one in drawn if one.goals is not None]
+    return Conditions(
         seeds=np.concatenate([one.seeds for one in drawn]),
-        goals=goals,
+        goals=np.concatenate(goals) if goals else None,
         skills=np.concatenate([one.skills for one in drawn]),
     )
 

@@ -254,8 +254,10 @@ class Update:
         r"""Returns what follows a lost object, [W, B]: each term's lowest reward, for ever.
 
         .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
+
+        A term of negative weight is lowest where it is paid most.
         """
-        lowest = [schedules.terms[term.name] * term.mixing.lowest for term in self._fed(now)]
+        lowest = [term.mixing.lowest(schedules.terms[term.name]) for term in self._fed(now)]
         return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
 
     def _summed_over_ranks(self, gradient: tf.Tensor, index: tf.Tensor) -> tf.Tensor:

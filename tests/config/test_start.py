@@ -5,7 +5,7 @@ import pytest
 from music_tf import recipes
 from music_tf.config.help import train_help
 from music_tf.config.parse import parse_train
-from music_tf.config.start import PARTS, Source, Start, missing_start, other_epochs
+from music_tf.config.start import PARTS, Source, Start, missing_start, other_source
 from music_tf.config.stored import StoredRun, read_run, run_to_json, stored_start
 from music_tf.errors import UsageError
 
@@ -35,7 +35,7 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     again = parse_train(then[1:])
     assert (again.recipe, again.preset) == (recipe, preset)
     assert again.config.env_id == "FetchSlide-v4"
-    assert again.start == Start("latest", needed.parts, epochs)
+    assert again.start == Start("latest", needed.parts, epochs, before.config.env_id)
 
 
 def test_a_source_with_epochs_of_its_own_is_made_with_them():
@@ -55,23 +55,33 @@ def test_a_start_knows_the_epochs_of_the_published_source(monkeypatch):
     monkeypatch.setattr(recipes, "source", lambda recipe, preset: SHORTER)
     for env_id, epochs in (("FetchSlide-v4", 13), ("FetchPush-v4", None)):
         command = parse_train(["ddpg_music_finetune", "--env-id", env_id, "--init-from", "run"])
-        assert command.start == Start("run", ("actor",), epochs)
+        assert command.start == Start("run", ("actor",), epochs, env_id)
 
 
 def test_a_source_of_other_epochs_than_the_published_one_is_told_of():
     start = Start("run", ("actor",), 13)
-    assert other_epochs(start, 13) == ""
-    assert other_epochs(Start("run", ("actor",)), 50) == ""
+    assert other_source(start, 13, None) == []
+    assert other_source(Start("run", ("actor",)), 50, "FetchPush-v4") == []
     told = "--init-from run: published is a source of 13 epochs, got "
-    assert other_epochs(start, 50) == f"{told}50"
-    assert other_epochs(start, None) == f"{told}an unknown number"
+    assert other_source(start, 50, None) == [f"{told}50"]
+    assert other_source(start, None, None) == [f"{told}an unknown number"]
+
+
+def test_a_source_of_another_environment_than_the_recipe_wants_is_told_of():
+    start = parse_train(["ddpg_music_transfer", "--init-from", "run"]).start
+    assert start.env_id == "FetchPickAndPlace-v4"
+    for found in ("FetchPickAndPlace-v4", None):
+        assert other_source(start, 50, found) == []
+    (told,) = other_source(start, 50, "FetchPush-v4")
+    expected = "expected a run on FetchPickAndPlace-v4, got one on FetchPush-v4"
+    assert told == f"--init-from run: {expected}"
 
 
 def test_the_user_may_choose_other_parts():
     command = parse_train(
         ["ddpg_music_finetune", "--init-from", "a/run", "--parts", "actor,critic"]
     )
-    assert command.start == Start("a/run", ("actor", "critic"))
+    assert command.start.parts == ("actor", "critic")
 
 
 def test_any_recipe_can_start_from_a_run():

@@ -298,7 +298,7 @@ def take(run, trainer):
         return 0
 
     def start_from():
-        inherit(trainer.arrays(), run / "checkpoints", ("actor", "normalizer"), trainer.config)
+        inherit(trainer.arrays(), run / "checkpoints", ("actor", "normalizer"), {})
         return 0
 
     def plot():

@@ -42,6 +42,13 @@ def test_bounds_are_the_least_and_the_most_that_a_term_can_pay_at_any_time():
     assert Mixing(1.0, (-1.0, 0.0), -1.0, ((5.0, 0.0), (8.0, 1.0))).bounds == (-2.0, 0.0)
 
 
+def test_the_lowest_value_is_that_of_the_present_weight():
+    assert float(MUSIC.lowest(tf.constant(0.5))) == -0.5
+    turned = MUSIC._replace(weight=((0.0, 1.0), (9.0, -2.0)))  # pays from 2 down to 0 then
+    assert float(turned.lowest(tf.constant(-2.0))) == 0.0
+    assert float(turned.lowest(tf.constant(1.0))) == -1.0
+
+
 def test_a_term_that_never_weighs_anything_is_bounded_by_zero():
     unbounded = Mixing(1.0, (-math.inf, math.inf), 0.0, ((0.0, 0.0),))
     assert unbounded.bounds == (0.0, 0.0)

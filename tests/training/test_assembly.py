@@ -70,9 +70,19 @@ def test_without_entropy_in_the_target_it_does_not_count():
     assert return_bounds(agent, [TASK], 0.98) == pytest.approx((-50.0, 0.0))
 
 
+def test_the_entropy_counts_with_all_weights_that_it_has():
+    # (0.5, 1.0) times weights from 0 to 1 is (0, 1)
+    weight = ((0.0, 0.0), (20.0, 1.0))
+    agent = SacConfig(return_clip="auto", entropy_clip=(0.5, 1.0), entropy_weight=weight)
+    assert return_bounds(agent, [TASK], 0.98) == pytest.approx((-50.0, 50.0))
+    free = SacConfig(return_clip="auto", entropy_clip=(-math.inf, 0.0))
+    with pytest.raises(UsageError, match=r"agent\.entropy_clip is not.* --agent\.entropy-clip"):
+        return_bounds(free, [TASK], 0.98)
+
+
 def test_the_automatic_clip_needs_bounded_rewards():
     free = Term("skill", clip=(-math.inf, 0.0))
-    with pytest.raises(UsageError, match=r"return_clip: 'auto'.* but skill is not"):
+    with pytest.raises(UsageError, match=r"'auto'.* but skill\.clip is not finite.* --skill\.clip"):
         return_bounds(DdpgConfig(return_clip="auto"), [TASK, free], 0.98)
 
 
@@ -138,13 +148,13 @@ def test_music_without_surroundings_is_refused_with_the_way_out():
 def test_the_input_scale_is_the_spread_under_random_actions(envs):
     config = dataclasses.replace(MUSIC, music=MusicConfig(normalize_inputs=True))
     (term,) = build_terms(config, envs)
-    centre, unit = term._scale
+    centre, unit = term.scales["statistics"].numpy()
     assert centre.shape == unit.shape == (6,)
     assert (np.abs(centre[[0, 1, 3, 4]]) < 0.5).all()
     assert ((unit[[0, 1, 3, 4]] > 0.1) & (unit[[0, 1, 3, 4]] < 1.0)).all()
     assert unit[2] == pytest.approx(config.normalizer.epsilon)  # z never changes
     (again,) = build_terms(config, envs)
-    np.testing.assert_array_equal(again._scale, term._scale)
+    np.testing.assert_array_equal(again.scales["statistics"], term.scales["statistics"])
 
 
 def test_task_settings_reach_the_task_term(envs):

@@ -11,9 +11,10 @@ import pytest
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training import checkpoint, durable
-from music_tf.training.checkpoint import Checkpoints, load_weights, save_weights
+from music_tf.training.checkpoint import Checkpoints
 from music_tf.training.manifest import MANIFEST, Manifest, _seal, encode, read_manifest
 from music_tf.training.state_folder import Sizes, labels, read_state
+from music_tf.training.weights import load_weights, save_weights
 
 WORKERS = ["worker_0000", "worker_0001"]
 

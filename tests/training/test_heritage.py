@@ -6,7 +6,7 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.fields import with_fields
-from music_tf.config.schema import MusicConfig, SacConfig
+from music_tf.config.schema import SacConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.heritage import export_weights, inherit
 from music_tf.training.inspection import try_heritage
@@ -198,25 +198,56 @@ def test_a_run_without_the_part_is_refused(task_run):
 def test_another_type_of_number_is_refused(music_run):
     own = {name: array.astype(np.float64) for name, array in music_run[1].arrays().items()}
     with pytest.raises(UsageError, match=r"expected float64 .*, found float32"):
-        inherit(own, music_run[0], ("actor",), HER)
+        inherit(own, music_run[0], ("actor",), {})
 
 
-def test_a_network_of_scaled_inputs_cannot_be_taken_over(tmp_path, music_run):
-    scaled = MusicConfig(trajectories=8, hidden_size=16, normalize_inputs=True)
-    with pytest.raises(UsageError, match="normalize-inputs"):
-        try_heritage(dataclasses.replace(MUSIC, music=scaled), music_run[0], ("statistics",))
-    trained(tmp_path, dataclasses.replace(MUSIC, music=scaled, cycles=1))
-    with pytest.raises(UsageError, match="normalize-inputs"):
-        try_heritage(MUSIC, tmp_path / "checkpoints", ("statistics",))
+SCALED = {
+    "statistics": with_fields(MUSIC, {"music.normalize_inputs": True, "cycles": 1}),
+    "discriminator": with_fields(
+        EVERYTHING, {"rewards": ("skill",), "skill.normalize_inputs": True, "cycles": 1}
+    ),
+}
 
 
-def test_nor_can_a_discriminator_of_scaled_inputs(tmp_path):
-    plain = dataclasses.replace(EVERYTHING, rewards=("skill",), cycles=1)
-    scaled = with_fields(plain, {"skill.normalize_inputs": True})
-    trained(tmp_path, scaled)
-    for config in (plain, scaled):
-        with pytest.raises(UsageError, match=r"discriminator.*--skill\.normalize-inputs"):
-            try_heritage(config, tmp_path / "checkpoints", ("discriminator",))
+@pytest.mark.parametrize("part", SCALED)
+def test_a_network_of_scaled_inputs_brings_its_scale(tmp_path, part):
+    source = trained(tmp_path, SCALED[part])
+    other = dataclasses.replace(SCALED[part], seed=7)  # measures another scale for itself
+    heritage = try_heritage(other, tmp_path / "checkpoints", (part,))
+    heir = trainer_of(other)
+    name = f"scales/{part}"
+    own, taken = heir.arrays()[name], source.arrays()[name]
+    assert taken.shape[0] == 2
+    assert not np.array_equal(own, taken)
+    heir.start_from(heritage.arrays)
+    np.testing.assert_array_equal(heir.arrays()[name], taken)
+    weights = f"parameters/{part}/"
+    np.testing.assert_equal(group(heir, weights), group(source, weights))
+
+
+@pytest.mark.parametrize("part", SCALED)
+def test_raw_and_scaled_inputs_do_not_fit(tmp_path, part):
+    reward = {"statistics": "music", "discriminator": "skill"}[part]
+    raw = with_fields(SCALED[part], {f"{reward}.normalize_inputs": False})
+    for trained_one, config, expected in (
+        (SCALED[part], raw, r"expected raw inputs, found scaled"),
+        (raw, SCALED[part], r"expected scaled inputs, found raw"),
+    ):
+        folder = tmp_path / expected[9:12]
+        trained(folder, trained_one)
+        with pytest.raises(UsageError, match=rf"(?s){expected}.*--{reward}\.normalize-inputs"):
+            try_heritage(config, folder / "checkpoints", (part,))
+
+
+def test_a_reward_network_of_other_components_is_refused(tmp_path, music_run):
+    swapped = with_fields(MUSIC, {"music.agent": (3, 4, 5), "music.surrounding": (0, 1, 2)})
+    with pytest.raises(UsageError, match=r"(?s)statistics.*\[3, 4, 5\].*found.*\[0, 1, 2\]"):
+        try_heritage(swapped, music_run[0], ("statistics",))
+    raw = with_fields(SCALED["discriminator"], {"skill.normalize_inputs": False})
+    trained(tmp_path, raw)
+    other = with_fields(raw, {"skill.state": "next"})
+    with pytest.raises(UsageError, match=r"(?s)discriminator.*expected.*next.*found.*current"):
+        try_heritage(other, tmp_path / "checkpoints", ("discriminator",))
 
 
 @pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])

@@ -33,6 +33,7 @@ def test_a_run_acts_as_it_did_when_it_was_saved(tmp_path):
     loaded = load_run(tmp_path)
     np.testing.assert_array_equal(acts(loaded.policy), acts(trainer.policy()))
     assert (loaded.epoch, loaded.env_steps) == (2, 200)
+    assert loaded.trainer.counters == trainer.counters  # so that schedules are at their epoch
     assert loaded.config == trainer.config
 
 

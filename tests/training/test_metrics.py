@@ -2,12 +2,15 @@ import csv
 import math
 import os
 import re
+from typing import get_args
 
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from music_tf.config.schema import RewardName
 from music_tf.training import metrics
+from music_tf.training.assembly import _TERMS
 from music_tf.training.metrics import METRICS, MetricsWriter
 
 
@@ -29,6 +32,15 @@ def points(directory, name):
 def test_names_follow_the_form_group_slash_quantity():
     assert all(re.fullmatch(r"[a-z]+/[a-z_]+", name) for name in METRICS)
     assert all(METRICS.values())
+
+
+def test_every_reward_has_its_metrics_and_its_term():
+    names = get_args(RewardName)
+    assert set(_TERMS) == set(names)
+    assert all(f"reward/{name}_mean" in METRICS for name in names)
+    assert {name.split("/")[1].rsplit("_", 1)[0] for name in METRICS if "reward/" in name} == {
+        *names
+    }
 
 
 def test_columns_follow_the_documented_order_and_blanks_stay_blank(tmp_path):

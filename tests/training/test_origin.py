@@ -21,11 +21,13 @@ def record(meta):
 
 def test_a_record_counts_the_source_and_what_that_one_started_from():
     counters = {"epoch": 7, "cycle": 70, "env_steps": 700, "elapsed_s": 70.5}
-    found = record({"counters": counters, "before": {"time/env_steps": 300.0}})
+    meta = {"counters": counters, "env_id": "FetchPush-v4"}
+    found = record({**meta, "before": {"time/env_steps": 300.0}})
     assert json.loads(json.dumps(found)) == {
         "run": "/a/run/checkpoints",
         "checkpoint": "epoch_000007",
         "epoch": 7,
+        "env_id": "FetchPush-v4",
         "sha256": "12ab",
         "parts": ["actor", "critic"],
         "before": {"time/env_steps": 1000.0, "time/elapsed_s": 70.5},

@@ -26,6 +26,14 @@ def test_what_a_header_says_is_read_again(path):
     assert result.in_all("epoch").tolist() == [1.0, 2.0]  # not counted before
 
 
+def test_how_a_run_was_resumed_is_no_part_of_what_it_was_made_with(path):
+    resumed = "music-tf train ddpg\n# then music-tf train --run-dir ... --resume\n# then again"
+    path.write_text(header(resumed, "commit 1", {"wall_s": 7.5}) + METRICS)
+    result = read_result(path)
+    assert (result.command, result.made_with) == ("music-tf train ddpg", "commit 1")
+    assert result.details == {"wall_s": 7.5}
+
+
 def test_only_steps_and_seconds_are_counted_in_all(path):
     before = {"time/env_steps": 500.0, "time/elapsed_s": 5.0, "epoch": 7.0}
     path.write_text(header("a", "b", {"before": before}) + METRICS)

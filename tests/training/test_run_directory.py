@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from music_tf.distributed import Communicator
@@ -256,6 +257,15 @@ def test_a_summary_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch, ca
     run.write_summary({})
     run.close()
     assert "No space left" in caplog.text
+
+
+def test_evidence_is_not_replaced_by_a_fault_that_has_none(tmp_path):
+    directory = open_run(tmp_path / "run", RECORD, False, Communicator())
+    directory.write_evidence({"reward": np.array([1.0, np.nan])})
+    directory.write_evidence({})
+    (path,) = (tmp_path / "run/logs").glob("*.bad_numbers.npz")
+    np.testing.assert_array_equal(np.load(path, allow_pickle=False)["reward"], [1.0, np.nan])
+    directory.close()
 
 
 def test_warnings_reach_the_terminal_once(tmp_path, capsys):
