@@ -3,11 +3,18 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reporting import condition_label, conditions_of, each_seed, environment_of, seed_of
-from seed_table import markdown
+from cells import TITLES, each_seed, markdown, number
+from reporting import (
+    condition_label,
+    conditions_of,
+    environment_of,
+    evaluated,
+    final_of,
+    seed_of,
+)
 
 from music_tf.training.behaviour import direction
-from music_tf.training.results import FINAL, StoredResult
+from music_tf.training.results import StoredResult
 
 CONTROL = {
     "control/coverage": "coverage",
@@ -23,13 +30,14 @@ SKILLS = {
     "control/skill_variance_chance": "by chance",
 }
 ACCURACY = "skill/accuracy_heldout"
-_BEHAVIOUR = {
-    ACCURACY: "recognised",
-    "eval/object_moved_rate": "moved",
-    "eval/object_on_support_rate": "on support",
-    "eval/object_comotion_m": "co-motion (m)",
-    "eval/object_lift_rate": "lifted",
-}
+RECOGNISED = "recognised"
+_MOVED = "eval/object_moved_rate"
+_BEHAVIOUR = (
+    _MOVED,
+    "eval/object_on_support_rate",
+    "eval/object_comotion_m",
+    "eval/object_lift_rate",
+)
 
 
 def judged_table(name: str, columns: Mapping[str, str], results: Path) -> str:
@@ -53,8 +61,9 @@ def recognition_table(name: str, results: Path) -> str:
     """Returns how well skills are told apart at the end of each condition: the mean, every seed."""
     rows = []
     for group, runs in conditions_of(results / name).items():
-        last = [run.columns[ACCURACY][-1] if ACCURACY in run.columns else None for run in runs]
-        moved = [run.details[FINAL]["ours"].get("eval/object_moved_rate") for run in runs]
+        shares = [evaluated(run, ACCURACY) for run in runs]
+        last = [float(share[-1]) if share.size else None for share in shares]
+        moved = [final_of(run).get(_MOVED) for run in runs]
         rows.append(
             [
                 condition_label(group),
@@ -63,7 +72,7 @@ def recognition_table(name: str, results: Path) -> str:
                 *_cells(runs, SKILLS),
             ]
         )
-    return markdown(["", "recognised", "object moved", *SKILLS.values()], rows)
+    return markdown(["", RECOGNISED, "object moved", *SKILLS.values()], rows)
 
 
 def skills_table(name: str, results: Path) -> str:
@@ -73,7 +82,8 @@ def skills_table(name: str, results: Path) -> str:
         for run in runs:
             for found in run.details.get("skills", []):
                 way = found["shift_m"]
-                behaviour = [each_seed([found["metrics"].get(metric)]) for metric in _BEHAVIOUR]
+                metrics = (ACCURACY, *_BEHAVIOUR)
+                behaviour = [number(found["metrics"].get(metric)) for metric in metrics]
                 rows.append(
                     [
                         condition_label(group),
@@ -84,8 +94,8 @@ def skills_table(name: str, results: Path) -> str:
                         direction(*way[:2]) if way else "",
                     ]
                 )
-    header = ["", "seed", "skill", *_BEHAVIOUR.values(), "mean way (m)", "from above"]
-    return markdown(header, rows)
+    titles = [RECOGNISED, *(TITLES[metric] for metric in _BEHAVIOUR)]
+    return markdown(["", "seed", "skill", *titles, "mean way (m)", "from above"], rows)
 
 
 def _cells(

@@ -1,29 +1,25 @@
 """The forms of the tables that show stored results."""
 
-import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seed_table import COLUMNS, first_time, markdown
+import numpy as np
+from cells import SUCCESS, TITLES, difference, each_seed, markdown, number
 
 from music_tf.cli.runs import folder_name
 from music_tf.errors import UsageError
-from music_tf.training.results import FINAL, StoredResult, group_and_seed, read_result
+from music_tf.training.results import FINAL, Numbers, StoredResult, group_and_seed, read_result
 
 MOVES = {"eval/object_moved_rate": 0.8}
 CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
-SUCCESS = "eval/success_rate"
 LEVELS = (0.5, 0.9)
-STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
-"""97.5 % quantiles of Student's t by degrees of freedom, for up to five seeds on each side."""
 POLICIES = {"random": "random policy"}
-_BEHAVIOUR = tuple(name for name in COLUMNS if name != SUCCESS)
+_BEHAVIOUR = tuple(name for name in TITLES if name != SUCCESS)
 _STEADY = 5
 _ENVIRONMENT = re.compile(r"_(?:music_tf_|(?=Fetch))(\w+)-v\d+$")
 """The end of the name of a condition on a toy or a Fetch task."""
-_TINY = 0.01
 
 
 def control_table(folders: Mapping[str, str], results: Path) -> str:
@@ -49,15 +45,15 @@ def control_table(folders: Mapping[str, str], results: Path) -> str:
                     label.format(seed=seed) + cores,
                     "never" if moves is None else f"{minutes[moves]:.1f} min",
                     "never" if control is None else f"{minutes[control]:.1f} min",
-                    "" if control is None else f"{held:.0%}",
+                    "" if held is None else f"{held:.0%}",
                     f"{minutes[-1]:.1f}",
                     *_final(result, "ours"),
                 ]
             )
-    others = [name for name in (first.details[FINAL] if first else {}) if name != "ours"]
+    others = [name for name in (first.details.get(FINAL, {}) if first else {}) if name != "ours"]
     for policy in others:
         rows.append([POLICIES.get(policy, policy), "", "", "", "", *_final(first, policy)])
-    return markdown([*header, *(COLUMNS[name] for name in _BEHAVIOUR)], rows)
+    return markdown([*header, *(TITLES[name] for name in _BEHAVIOUR)], rows)
 
 
 def task_table(folders: Mapping[str, float], results: Path) -> str:
@@ -72,7 +68,8 @@ def task_table(folders: Mapping[str, float], results: Path) -> str:
     rows = []
     for folder, level in folders.items():
         for seed, result in seeds_of(results / folder):
-            success, minutes = result.columns[SUCCESS], result.in_all("time/elapsed_s") / 60.0
+            success = evaluated(result, SUCCESS)
+            minutes = result.in_all("time/elapsed_s") / 60.0
             rows.append(
                 [
                     environment_of(result).rpartition("-v")[0],
@@ -80,9 +77,9 @@ def task_table(folders: Mapping[str, float], results: Path) -> str:
                     place_of(result),
                     f"{level:g}",
                     reached(result, level),
-                    f"{success.max():.2f}",
-                    f"{success[-_STEADY:].mean():.2f}",
-                    f"{result.details[FINAL]['ours'][SUCCESS]:.2f}",
+                    number(success.max()) if success.size else "",
+                    number(success[-_STEADY:].mean()) if success.size else "",
+                    number(final_of(result).get(SUCCESS)),
                     f"{minutes[-1]:.1f}",
                 ]
             )
@@ -100,8 +97,8 @@ def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -
     rows = []
     for name, label in files.items():
         result = read_result(results / f"{name}.csv")
-        found = [_success_after(result, number) for number in steps]
-        rows.append([label, seed_of(result), *map(_number, found)])
+        found = [_success_after(result, count) for count in steps]
+        rows.append([label, seed_of(result), *map(number, found)])
     return markdown(["run", "seed", *_thousands(steps)], rows)
 
 
@@ -115,7 +112,7 @@ def progress_table(name: str, steps: Sequence[int], results: Path) -> str:
     """
     rows = []
     for group, runs in conditions_of(results / name).items():
-        cells = [each_seed([_success_after(run, number) for run in runs]) for number in steps]
+        cells = [each_seed([_success_after(run, count) for run in runs]) for count in steps]
         rows.append([condition_label(group), str(len(runs)), *cells])
     return markdown(["", "seeds", *_thousands(steps)], rows)
 
@@ -149,15 +146,16 @@ def study_table(name: str, results: Path) -> str:
         )
     blank = [""] * (len(header) - 1)
     for label, final in _other_policies(groups).items():
-        rows.append([label, *blank, *(_number(final.get(metric)) for metric in shown)])
-    return markdown([*header, *(COLUMNS[metric] for metric in shown)], rows)
+        rows.append([label, *blank, *(number(final.get(metric)) for metric in shown)])
+    return markdown([*header, *(TITLES[metric] for metric in shown)], rows)
 
 
 def difference_table(name: str, base: str, results: Path) -> str:
     """Returns how far conditions of a study lie from one of them, on the same environment.
 
     Each cell is a difference of means over seeds and the half width of its 95 % interval (Student's
-    t with one variance for both); where the second is larger, the difference is not resolved.
+    t with one variance for both); where the second is larger, the difference is not resolved. Blank
+    where one of the seeds has no such measure.
 
     Args:
         name: The study.
@@ -171,26 +169,11 @@ def difference_table(name: str, base: str, results: Path) -> str:
         theirs = finals.get(f"{base}_{folder_name(environment_of(groups[group][0]))}", ours)
         if theirs is not ours:
             cells = [
-                difference([one[metric] for one in ours], [one[metric] for one in theirs])
-                if metric in ours[0] and metric in theirs[0]
-                else ""
+                difference([one.get(metric) for one in ours], [one.get(metric) for one in theirs])
                 for metric in shown
             ]
             rows.append([f"{condition_label(group)}, minus `{base}`", *cells])
-    return markdown(["", *(COLUMNS[metric] for metric in shown)], rows)
-
-
-def difference(values: Sequence[float], others: Sequence[float]) -> str:
-    """Returns the difference of two means and the half width of its 95 % interval."""
-    middle = statistics.fmean(values) - statistics.fmean(others)
-    freedom = len(values) + len(others) - 2
-    if freedom not in STUDENT:
-        return f"{middle:+.2f}"
-    squares = sum(
-        (one - statistics.fmean(group)) ** 2 for group in (values, others) for one in group
-    )
-    error = math.sqrt(squares / freedom * (1.0 / len(values) + 1.0 / len(others)))
-    return f"{middle:+.2f} ± {STUDENT[freedom] * error:.2f}"
+    return markdown(["", *(TITLES[metric] for metric in shown)], rows)
 
 
 def conditions_of(folder: Path) -> dict[str, list[StoredResult]]:
@@ -238,6 +221,45 @@ def place_of(result: StoredResult) -> str:
     return "one core" if found is None else {"2": "two ranks"}.get(found[1], f"{found[1]} ranks")
 
 
+def final_of(result: StoredResult, policy: str = "ours") -> Mapping[str, float]:
+    """Returns the last 100 episodes of a policy; empty where there were none."""
+    found: Mapping[str, float] = result.details.get(FINAL, {}).get(policy, {})
+    return found
+
+
+def evaluated(result: StoredResult, metric: str) -> Numbers:
+    """Returns the values of a metric, epochs without an evaluation left out."""
+    values = result.columns.get(metric, np.array([]))
+    return values[np.isfinite(values)]
+
+
+def first_time(
+    columns: Mapping[str, Numbers], conditions: Mapping[str, float]
+) -> tuple[int | None, float | None]:
+    """Returns the row where the conditions were first met, and how often they were after.
+
+    An epoch where one of the metrics is blank was not evaluated and counts neither way.
+
+    Args:
+        columns: Metrics by name, a value an epoch.
+        conditions: The least value of each metric.
+
+    Returns:
+        The row, None if they never were, and the share of later evaluations that meet them, None
+        where there is none.
+    """
+    blank = np.full(len(columns["time/elapsed_s"]), np.nan)
+    values = np.array([columns.get(name, blank) for name in conditions])  # [conditions, epochs]
+    limits = np.array(list(conditions.values()))[:, None]
+    rows = np.flatnonzero(np.all(np.isfinite(values), axis=0))
+    met = np.all(values[:, rows] >= limits, axis=0)
+    if not met.any():
+        return None, None
+    first = int(np.argmax(met))
+    later = met[first + 1 :]
+    return int(rows[first]), float(later.mean()) if later.size else None
+
+
 def reached(result: StoredResult, level: float) -> str:
     """Returns after what a run first came to a level of success."""
     row, _ = first_time(result.columns, {SUCCESS: level})
@@ -248,13 +270,13 @@ def reached(result: StoredResult, level: float) -> str:
 
 
 def _success_after(result: StoredResult, steps: int) -> float | None:
-    found = result.columns[SUCCESS][result.columns["time/env_steps"] == steps]
-    return float(found[0]) if found.size else None
+    at = np.flatnonzero(result.columns["time/env_steps"] == steps)
+    return float(result.columns[SUCCESS][at[0]]) if at.size and SUCCESS in result.columns else None
 
 
 def _thousands(steps: Sequence[int]) -> list[str]:
     """Returns the titles of columns of success after numbers of steps."""
-    after, *others = [f"{number // 1000}" for number in steps]
+    after, *others = [f"{count // 1000}" for count in steps]
     return [f"success after {after}", *others[:-1], f"{others[-1]} thousand steps"]
 
 
@@ -262,12 +284,9 @@ def _finals(
     groups: Mapping[str, Sequence[StoredResult]],
 ) -> tuple[dict[str, list[Mapping[str, float]]], list[str]]:
     """Returns the last 100 episodes of each run, and the metrics that any of them has."""
-    finals = {
-        group: [run.details[FINAL].get("ours", {}) for run in runs]
-        for group, runs in groups.items()
-    }
+    finals = {group: [final_of(run) for run in runs] for group, runs in groups.items()}
     present = {metric for runs in finals.values() for final in runs for metric in final}
-    return finals, [metric for metric in COLUMNS if metric in present]
+    return finals, [metric for metric in TITLES if metric in present]
 
 
 def _other_policies(
@@ -277,7 +296,7 @@ def _other_policies(
     found: dict[str, Mapping[str, float]] = {}
     for first, *_ in groups.values():
         task = environment_of(first).removesuffix("-v4")
-        for policy, final in first.details[FINAL].items():
+        for policy, final in first.details.get(FINAL, {}).items():
             if policy != "ours":
                 found.setdefault(f"{POLICIES.get(policy, policy)} on {task}", final)
     return found
@@ -294,22 +313,5 @@ def _by_group_and_seed(path: Path) -> tuple[str, int]:
 
 
 def _final(result: StoredResult | None, policy: str) -> list[str]:
-    found = result.details[FINAL][policy] if result else {}
-    return [_number(found.get(name)) for name in _BEHAVIOUR]
-
-
-def each_seed(values: Sequence[float | None]) -> str:
-    """Returns the mean of the seeds, and each of them where there are several."""
-    known = [value for value in values if value is not None and not math.isnan(value)]
-    if len(known) < 2:  # noqa: PLR2004
-        return _number(*known)
-    return f"{_number(statistics.fmean(known))} ({', '.join(_number(value) for value in known)})"
-
-
-def _number(value: float | None = None) -> str:
-    """Returns a rate or length with two digits, three where it is small, a count with none."""
-    if value is None or math.isnan(value):
-        return ""
-    if value >= 10.0:  # noqa: PLR2004 - no rate or length is, every count of cells is
-        return f"{value:.0f}"
-    return f"{value:.3f}" if 0.0 < value < _TINY else f"{value:.2f}"
+    found = final_of(result, policy) if result else {}
+    return [number(found.get(name)) for name in _BEHAVIOUR]

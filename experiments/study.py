@@ -1,9 +1,10 @@
 """Runs a study: `python experiments/study.py experiments/studies/mi_matters.py`.
 
 Trains what is missing, goes on with what was cut off, on this day or another, and writes a CSV
-for each run that has ended. Ctrl-C and the end of --max-minutes let the runs save (exit code
-75: the same command goes on); a second Ctrl-C ends them at once. A run that fails is reported and
-does not stop the others (exit code 3 at the end). docs/results.md says what a study file is.
+for each run that has ended; one stored before runs were judged is judged where it still lies.
+Ctrl-C and the end of --max-minutes let the runs save (exit code 75: the same command goes on); a
+second Ctrl-C ends them at once. A run that fails is reported and does not stop the others (exit
+code 3 at the end). docs/results.md says what a study file is.
 """
 
 import argparse
@@ -17,7 +18,17 @@ from pathlib import Path
 
 from studying.board import Board, summary
 from studying.plan import load_study, runs_of
-from studying.pool import BLOCKED, FAILED, STOPPED, WAITING, Pool, Requests, next_words
+from studying.pool import (
+    BLOCKED,
+    FAILED,
+    STOPPED,
+    UNJUDGED,
+    WAITING,
+    Pool,
+    Requests,
+    judging_words,
+    next_words,
+)
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.cli.process import available_cores
@@ -47,23 +58,26 @@ def main(arguments: Sequence[str] | None = None, trainer: Sequence[str] = TRAINE
         raise UsageError(f"--max-minutes: expected a number above 0, got {given.max_minutes}")
     study = load_study(given.study)
     runs = runs_of(given.study.stem, study)
-    pool = Pool(runs, trainer, given.out, given.jobs)
     if given.list or given.dry_run:
-        return _show_plan(pool, given.dry_run)
-    with _alone(runs_root() / "studies" / given.study.stem), Board(pool) as board:
-        board.say(f"{study.question} {summary(pool)}")
-        requests = Requests(given.max_minutes)
-        pool.work(requests, board.show)
+        return _show_plan(Pool(runs, trainer, given.out, given.jobs), given.dry_run)
+    with _alone(runs_root() / "studies" / given.study.stem):
+        pool = Pool(runs, trainer, given.out, given.jobs)  # what another runner did counts
+        with Board(pool) as board:
+            board.say(f"{study.question} {summary(pool)}")
+            requests = Requests(given.max_minutes)
+            pool.work(requests, board.show)
     return _conclude(pool, board, requests)
 
 
 def _show_plan(pool: Pool, commands: bool) -> int:
-    """Writes each run with its state, or the commands of those that wait."""
+    """Writes each run with its state, or the commands that are missing."""
     for run in pool.runs:
         if not commands:
             sys.stdout.write(f"{pool.states[run.name]:8} {run.name}: {run.command}\n")
         elif pool.states[run.name] == WAITING:
             sys.stdout.write(f"{shlex.join(['music-tf', *next_words(run)])}\n")
+        elif pool.states[run.name] == UNJUDGED:
+            sys.stdout.write(f"{shlex.join(['music-tf', *judging_words(run)])}\n")
     return EXIT_DONE
 
 
@@ -73,7 +87,8 @@ def _conclude(pool: Pool, board: Board, requests: Requests) -> int:
         for line in pool.faults.get(run.name, ()):
             board.say(f"{run.name}: {line}")
     board.say(f"{pool.runs[0].study}: {summary(pool)}")
-    if requests.to_end_at_once() or pool.count(STOPPED) or pool.count(WAITING):
+    left = sum(pool.count(state) for state in (STOPPED, WAITING, UNJUDGED))
+    if requests.to_end_at_once() or left:
         return EXIT_STOPPED
     return EXIT_ENVIRONMENT if pool.count(FAILED) or pool.count(BLOCKED) else EXIT_DONE
 

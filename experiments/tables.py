@@ -139,6 +139,11 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+def studies_in(results: Path) -> set[str]:
+    """Returns the studies with stored results."""
+    return {path.parent.name for path in results.glob("*/*_seed*.csv")}
+
+
 def filled(text: str, results: Path = RESULTS) -> str:
     """Returns a page with the tables that its markers name.
 
@@ -186,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _table(name: str, results: Path) -> str:
     if name in TABLES:
         return TABLES[name](results)
-    studies = {path.parent.name for path in results.glob("*/*_seed*.csv")}
+    studies = studies_in(results)
     if name not in studies:
         known = [*TABLES, *studies]
         raise UsageError(f"results: no table {name}{suggestion(name, known)}")

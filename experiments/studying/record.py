@@ -1,6 +1,7 @@
 """What is kept of a study: notes beside each run while it goes on, and its stored result."""
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from music_tf.training.durable import replace_file
 from music_tf.training.metrics import CSV_NAME
 from music_tf.training.origin import taken_before
 from music_tf.training.provenance import processor
-from music_tf.training.results import BEFORE, COUNTED, FINAL, header, read_result
+from music_tf.training.results import BEFORE, FINAL, StoredResult, header, read_result
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from studying.plan import Run
 
@@ -23,6 +24,8 @@ JUDGED = ("control", "skills")
 _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _ROOT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
+_DETAILS = re.compile(rb"^#\s*\{.*(?=\}$)", re.MULTILINE)
+"""The JSON of a stored result, but for its last brace."""
 
 
 class Session(NamedTuple):
@@ -68,22 +71,41 @@ def result_file(run: Run, results: Path) -> Path:
     return results / run.study / f"{run.name}.csv"
 
 
-def is_stored(run: Run, results: Path) -> bool:
-    """Whether the result of a run is there.
+def stored(run: Run, results: Path) -> StoredResult | None:
+    """Returns the result of a run, or None where there is none.
 
     Raises:
         UsageError: The file holds the result of another command.
     """
     path = result_file(run, results)
     if not path.exists():
-        return False
-    command = read_result(path).command
-    if command != run.command:
+        return None
+    result = read_result(path)
+    if result.command != run.command:
         raise UsageError(
-            f"{path}: holds the result of another command\nit has:    {command}\n"
+            f"{path}: holds the result of another command\nit has:    {result.command}\n"
             f"the study: {run.command}\nremove the file to go on with that run, or to train it anew"
         )
-    return True
+    return result
+
+
+def lacks_judgement(run: Run, results: Path) -> bool:
+    """Whether a result was stored by a version that did not judge, and its very run is there.
+
+    A judged run has `control`, be it empty where the environment has nothing to measure.
+
+    Raises:
+        UsageError: The file holds the result of another command.
+    """
+    result = stored(run, results)
+    if result is None or not result.details or JUDGED[0] in result.details:
+        return False
+    try:
+        metrics = (run.directory / CSV_NAME).read_bytes()
+        content = result_file(run, results).read_bytes()
+    except OSError:
+        return False
+    return content.endswith(b"}\n" + metrics)  # trained again, it is not what was stored
 
 
 def store(run: Run, results: Path) -> Path:
@@ -99,7 +121,6 @@ def store(run: Run, results: Path) -> Path:
         summary = json.loads((directory / SUMMARY_NAME).read_bytes())
         metrics = (directory / CSV_NAME).read_text(encoding="utf-8")
         versions = json.loads((directory / "config.json").read_bytes())["versions"]
-        judged = json.loads((directory / EVALUATION_NAME).read_bytes())
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:
@@ -107,14 +128,25 @@ def store(run: Run, results: Path) -> Path:
             f"{directory}: was trained for {summary['epochs']} epochs, the study has {run.epochs}\n"
             "remove the directory to train it anew"
         )
-    details = _details(run, summary, results) | {name: judged[name] for name in JUDGED}
+    details = _details(run, summary) | _judgement(run)
     comments = header(run.command, _made_with(run, versions), details)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, (comments + metrics).encode())
-    except OSError as error:
-        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+    _write(path, (comments + metrics).encode())
     return path
+
+
+def add_judgement(run: Run, results: Path) -> None:
+    """Adds to a stored result what was measured since; all else in it stays byte for byte.
+
+    Raises:
+        MusicError: Nothing was measured, or the file cannot be read or written.
+    """
+    path = result_file(run, results)
+    lacking = _judgement(run)
+    for name in read_result(path).details:
+        lacking.pop(name, None)
+    added = b", " + json.dumps(lacking)[1:-1].encode()
+    content = path.read_bytes()
+    _write(path, _DETAILS.sub(lambda found: found[0] + added, content, count=1))
 
 
 def last_lines(run: Run, count: int) -> list[str]:
@@ -143,18 +175,36 @@ def _made_with(run: Run, versions: dict[str, str | None]) -> str:
     )
 
 
-def _details(run: Run, summary: dict[str, Any], results: Path) -> dict[str, Any]:
+def _judgement(run: Run) -> dict[str, Any]:
+    """Returns what `evaluate --full` found of a run.
+
+    Raises:
+        EnvironmentFault: It left nothing, or something else.
+    """
+    path = run.directory / EVALUATION_NAME
+    try:
+        judged = json.loads(path.read_bytes())
+        return {name: judged[name] for name in JUDGED}
+    except (OSError, ValueError, KeyError) as error:
+        raise EnvironmentFault(f"{path}: the evaluation left no whole record ({error})") from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content)
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _details(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
     stretches = [session.wall_s for session in _sessions(run)]
     known = sum(seconds for seconds in stretches if seconds is not None)
     details: dict[str, Any] = {"wall_s": round(known, 1)}
     if None in stretches:
         details["wall_s_not_counted"] = "a stretch whose end was not seen"
     if run.source is not None:
-        before = taken_before(stored_start(run.directory), run.directory)
-        if not before:  # begun by a version that did not note it
-            earlier = read_result(result_file(run.source, results))
-            before = {name: float(earlier.in_all(name)[-1]) for name in COUNTED}
-        details[BEFORE] = before
+        details[BEFORE] = taken_before(stored_start(run.directory), run.directory)
     return details | {FINAL: summary["evaluation"]}
 
 

@@ -1,6 +1,7 @@
 """Stored results: a copy of a run's `metrics.csv` under comments that say how it came about.
 
 # music-tf train ddpg_her --env-id FetchPush-v4 --seed 0     the command
+# then music-tf train --run-dir ... --resume                 how it was resumed by hand, if it was
 # commit 0123abc, tensorflow 2.21.0, 2 cores of ...          what it was made with
 # {"wall_s": 512.3, "final_100_episodes": {...}}             details, where there are any
 epoch,time/epoch,...
@@ -32,6 +33,7 @@ COUNTED = {"time/env_steps": "env_steps", "time/elapsed_s": "elapsed_s"}
 _LARGEST_FILE = 20_000_000
 _MOST_ROWS = 1_000_000
 _LARGEST_NUMBER = 1e300
+_RESUMED = "then "
 _NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
 
 
@@ -96,7 +98,7 @@ def read_result(path: Path) -> StoredResult:
         raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
     if details and not are_numbers(details[0].get(BEFORE, {})):
         raise UsageError(f"{path}: expected numbers by column under {BEFORE!r} in its comment")
-    texts = [comment for comment in comments if not comment.startswith("{")]
+    texts = [comment for comment in comments if not comment.startswith(("{", _RESUMED))]
     return StoredResult(
         command=texts[0] if texts else "",
         made_with=texts[1] if len(texts) > 1 else "",

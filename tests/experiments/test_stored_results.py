@@ -1,13 +1,19 @@
-"""What docs/results.md says about the comments of a stored result holds for each of them."""
+"""What docs/results.md says of stored results and of what was measured holds for all of them."""
 
 import re
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "experiments"))
+from studying.plan import load_study  # noqa: E402
+
+from music_tf import recipes  # noqa: E402
+from music_tf.training.results import read_result  # noqa: E402
+
 RESULTS = ROOT / "experiments/results"
-COMMAND = re.compile(r"# (music-tf (launch -n \d+ )?train|python experiments/\w+\.py) \w")
-RESUMED = "# then music-tf train "
-COMMIT = re.compile(r"# commit [0-9a-f]{40}\b")
+COMMAND = re.compile(r"(music-tf (launch -n \d+ )?train|python experiments/\w+\.py) \w")
+COMMIT = re.compile(r"commit [0-9a-f]{40}\b")
 
 SETTINGS_OF_A_DRIVER = (
     *("pick_absorb", "pick_absorb_shift", "pick_more_noise", "pick_small_gain"),
@@ -18,10 +24,8 @@ SETTINGS_OF_A_DRIVER = (
 
 
 def has_command_and_commit(path):
-    with path.open(encoding="utf-8") as file:
-        comments = [line for line in file if line.startswith("#")]
-    command, made_with, *_ = [line for line in comments if not line.startswith(RESUMED)]
-    return bool(COMMAND.match(command) and COMMIT.match(made_with))
+    result = read_result(path)
+    return bool(COMMAND.match(result.command) and COMMIT.match(result.made_with))
 
 
 def test_a_stored_result_has_its_command_and_commit_but_for_those_that_are_named():
@@ -36,3 +40,13 @@ def test_a_stored_result_has_its_command_and_commit_but_for_those_that_are_named
 def test_the_page_names_those_without_and_says_why():
     page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
     assert f"The {len(SETTINGS_OF_A_DRIVER)} files of `search/`" in page
+
+
+def test_every_recipe_is_measured_by_a_study_or_named_as_not_measured_yet():
+    studies = sorted((ROOT / "experiments/studies").glob("*.py"))
+    used = {condition.recipe for path in studies for condition in load_study(path).conditions}
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Not measured yet\n")[2].partition("\n## ")[0]
+    rows = "".join(re.findall(r"^\|.*", section, re.MULTILINE))
+    measured = used | set(re.findall(r"\w+", rows))
+    assert [name for name in recipes.names() if name not in measured] == []

@@ -1,6 +1,8 @@
+import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -43,6 +45,15 @@ MUSIC = f"music-tf train ddpg_music --env-id {ENV} --seed 4 --epochs 2 --music.t
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def keeps_handlers():
+    """A study in this very process leaves the handlers of signals behind."""
+    handlers = {number: signal.getsignal(number) for number in STOP}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def write(folder, text):
@@ -91,6 +102,22 @@ def stored(folder, condition, seed):
     return folder / "experiments/results/tiny" / name
 
 
+def unjudge(folder, condition, seed):
+    """Makes of a result what a version stored that did not judge; returns it as it is and was."""
+    path = stored(folder, condition, seed)
+    whole = path.read_text().replace('{"wall_s": ', '{"note":  1.50, "wall_s": ')
+    older = re.sub(r', "control": .*(?=\}\n)', "", whole)
+    path.write_text(older)
+    return whole, older
+
+
+def states(folder):
+    """Returns what --list says of music and her of seed 4."""
+    code, output = run_study(folder, "--list")
+    assert code == 0, output
+    return [line.split()[0] for line in output.splitlines()]
+
+
 def wait_for(condition, process):
     deadline = time.monotonic() + 60
     while not condition():
@@ -131,6 +158,76 @@ def test_a_run_starts_from_the_same_seed_of_another_and_counts_its_steps(folder)
     assert result.details["before"] == {"time/env_steps": 200.0, "time/elapsed_s": 120.0}
     assert result.columns["time/env_steps"].tolist() == [100.0, 200.0]
     assert result.in_all("time/env_steps").tolist() == [300.0, 400.0]
+
+
+def test_a_start_that_was_not_noted_counts_nothing(folder):
+    write(folder, TINY.format(seeds="(4,)"))
+    assert run_study(folder)[0] == 0
+    config = place(folder, "her", 4) / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"init_from": None}))
+    stored(folder, "her", 4).unlink()
+    assert run_study(folder)[0] == 0
+    assert read_result(stored(folder, "her", 4)).details["before"] == {}
+
+
+def test_a_result_stored_before_runs_were_judged_is_judged_and_nothing_else(folder):
+    write(folder, TINY.format(seeds="(4,)"))
+    assert run_study(folder)[0] == 0
+    whole, older = unjudge(folder, "music", 4)
+    assert len(older) < len(whole)
+    assert states(folder) == ["unjudged", "done"]
+    _, output = run_study(folder, "--dry-run")
+    assert output == f"music-tf evaluate {place(folder, 'music', 4)} --env-id {ENV} --full\n"
+    assert run_study(folder, "--max-minutes", "1e-9")[0] == 75  # something is left
+    code, output = run_study(folder)
+    assert (code, "2 done" in output) == (0, True)
+    assert stored(folder, "music", 4).read_text() == whole
+    assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
+    assert states(folder) == ["done", "done"]
+
+
+def test_an_empty_control_is_a_judgement_too(folder):
+    write(folder, TINY.format(seeds="(4,)"))
+    assert run_study(folder)[0] == 0
+    path = stored(folder, "music", 4)
+    path.write_text(path.read_text().replace('{"ours": {"control/coverage": 0.25}}', "{}"))
+    assert read_result(path).details["control"] == {}
+    assert states(folder) == ["done", "done"]
+
+
+@pytest.mark.parametrize("lost", ["", "checkpoints", "summary.json", "metrics.csv"])
+def test_an_unjudged_result_without_its_run_counts_as_done(folder, lost):
+    write(folder, TINY.format(seeds="(4,)"))
+    assert run_study(folder)[0] == 0
+    _, older = unjudge(folder, "music", 4)
+    gone = place(folder, "music", 4) / lost
+    (shutil.rmtree if gone.is_dir() else os.remove)(gone)
+    assert states(folder) == ["done", "done"]
+    assert run_study(folder)[0] == 0
+    assert stored(folder, "music", 4).read_text() == older
+
+
+def test_a_run_that_was_trained_again_says_nothing_of_the_stored_one(folder):
+    write(folder, TINY.format(seeds="(4,)"))
+    assert run_study(folder)[0] == 0
+    unjudge(folder, "music", 4)
+    metrics = place(folder, "music", 4) / "metrics.csv"
+    metrics.write_text(metrics.read_text().replace("0.2", "0.3"))
+    assert states(folder) == ["done", "done"]
+
+
+def test_a_run_that_cannot_be_judged_keeps_its_result_and_others_start_from_it(folder, monkeypatch):
+    write(folder, TINY.format(seeds="(4,)"))
+    assert run_study(folder)[0] == 0
+    _, older = unjudge(folder, "music", 4)
+    stored(folder, "her", 4).unlink()
+    shutil.rmtree(place(folder, "her", 4))
+    monkeypatch.setenv("STAND_IN_JUDGES", "never")
+    code, output = run_study(folder, "--jobs", "1")
+    assert (code, "2 failed" in output, "not run" in output) == (3, True, False)
+    assert "music_music_tf_PointPush-v0_seed4: exit code 2" in output
+    assert stored(folder, "music", 4).read_text() == older
+    assert len(starts(folder, "her", 4)) == 1
 
 
 def test_runs_go_side_by_side_with_a_thread_each(folder):
@@ -261,6 +358,22 @@ def test_two_runners_do_not_share_a_study(folder):
     assert finish(process)[0] == 75
 
 
+@pytest.mark.usefixtures("keeps_handlers")
+def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(folder, monkeypatch):
+    path = write(folder, TINY.format(seeds="(4,)"))
+    alone = study._alone
+
+    @contextlib.contextmanager
+    def after_another(place):
+        assert run_study(folder)[0] == 0
+        with alone(place):
+            yield
+
+    monkeypatch.setattr(study, "_alone", after_another)
+    assert study.main([str(path)], [sys.executable, stand_in.__file__]) == 0
+    assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
+
+
 def test_the_first_seeds_of_all_conditions_come_first(folder):
     path = write(folder, TINY.format(seeds="(7, 2)"))
     names = [(run.condition, run.seed) for run in runs_of("tiny", load_study(path))]
@@ -364,6 +477,7 @@ def test_a_study_of_ours_is_one_that_can_be_run(path):
     assert all(len(task.seeds) >= 3 for task in planned.tasks)
 
 
+@pytest.mark.usefixtures("keeps_handlers")
 def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypatch):
     small = "--workers 2 --cycles 2 --rollouts 1 --updates 2 --evaluation.episodes 2"
     text = TINY.format(seeds="(4,)").replace("epochs=2", "epochs=1")
@@ -371,13 +485,8 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     text = text.replace('parts="actor"', f'parts="actor,normalizer", arguments="{small}"')
     path = write(folder, text)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    handlers = {number: signal.getsignal(number) for number in STOP}
-    try:
-        assert study.main([str(path), "--jobs", "2"]) == 0
-        assert study.main([str(path)]) == 0
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    assert study.main([str(path), "--jobs", "2"]) == 0
+    assert study.main([str(path)]) == 0
     music, her = (read_result(stored(folder, name, 4)) for name in ("music", "her"))
     steps = music.columns["time/env_steps"][-1]
     assert steps == 2 * 2 * EPISODE_STEPS  # workers and cycles

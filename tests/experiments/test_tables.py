@@ -12,6 +12,7 @@ import tables
 from music_tf.errors import UsageError
 from music_tf.training.results import header
 
+MARKER = re.compile(r"<!-- results: (\w+) -->")
 COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"
 ROWS = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
 1,1000,60,0.25
@@ -20,15 +21,24 @@ ROWS = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
 """
 
 
-def store(results, name, seed, last, before=None, **judged):
-    """Writes a result of three epochs, the last with a given success."""
+SPARSE = """epoch,time/env_steps,time/elapsed_s,eval/success_rate,skill/accuracy_heldout
+1,1000,60,,
+2,2000,120,0.5,0.25
+3,3000,180,,
+4,4000,240,{},0.75
+5,5000,300,,
+"""
+
+
+def store(results, name, seed, last, before=None, rows=ROWS, **judged):
+    """Writes a result of three epochs, or of other rows, the last with a given success."""
     policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
     details = {"final_100_episodes": policies, **judged}
     if before:
         details["before"] = before
     path = results / name.format(seed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(header(COMMAND.format(seed), "commit 1", details) + ROWS.format(last))
+    path.write_text(header(COMMAND.format(seed), "commit 1", details) + rows.format(last))
 
 
 def test_tables_and_pictures_show_the_stored_results():
@@ -39,8 +49,19 @@ def test_tables_and_pictures_show_the_stored_results():
 
 
 def test_every_table_of_the_readme_with_results_is_made():
-    names = re.findall(r"<!-- results: (\w+) -->", (tables.ROOT / "README.md").read_text())
+    names = MARKER.findall((tables.ROOT / "README.md").read_text())
     assert set(names) >= {"music_push", "music_pick", "her_fast"}
+
+
+def test_every_table_and_every_study_with_results_is_shown():
+    marked = {name for page in tables.pages() for name in MARKER.findall(page.read_text())}
+    assert sorted(tables.TABLES.keys() - marked) == []
+    read = [file for picture in tables.PICTURES.values() for file in picture.files]
+    for table in tables.TABLES.values():
+        names = table.args[0]
+        read += [names] if isinstance(names, str) else names
+    folders = {name.partition("/")[0] for name in read}
+    assert sorted(tables.studies_in(tables.RESULTS) - marked - folders) == []
 
 
 def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(tmp_path):
@@ -64,17 +85,25 @@ def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(tmp_p
     ]
 
 
-def test_a_difference_has_its_interval(tmp_path):
-    # Means 0.5 and 0.3; squares 2 * 0.1^2 + 2 * 0.2^2 = 0.1 over 4 degrees of freedom, times 2/3:
-    # a standard error of 0.1291, times 2.776
-    assert reporting.difference([0.4, 0.5, 0.6], [0.1, 0.3, 0.5]) == "+0.20 ± 0.36"
-    assert reporting.difference([0.5], [0.25]) == "+0.25"
+def test_a_difference_stands_beside_its_interval(tmp_path):
     for name, lasts in (("her", (0.1, 0.3, 0.5)), ("tuned", (0.4, 0.5, 0.6))):
         for seed, last in enumerate(lasts):
             store(tmp_path, f"mine/{name}_FetchPush-v4_seed{{}}.csv", seed, last)
     text = reporting.difference_table("mine", "her", tmp_path)
     row = "| tuned on FetchPush, minus `her` | +0.20 ± 0.36 |"
     assert text.splitlines() == ["|  | success |", "|---|---|", row]
+
+
+def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(tmp_path):
+    moved = {"ours": {"eval/object_moved_rate": 0.5}}
+    for name in ("her", "tuned"):
+        for seed in range(2):
+            store(tmp_path, f"mine/{name}_FetchPush-v4_seed{{}}.csv", seed, 0.5)
+    store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 1, 0.5, final_100_episodes=moved)
+    text = reporting.difference_table("mine", "her", tmp_path)
+    assert text.splitlines()[2:] == ["| tuned on FetchPush, minus `her` |  |  |"]
+    shown = reporting.study_table("mine", tmp_path).splitlines()[3]
+    assert shown.endswith(" | 0.50 (0.50, -) | 0.50 (-, 0.50) |")
 
 
 def test_control_is_shown_with_every_seed_and_once_at_random(tmp_path):
@@ -121,6 +150,25 @@ def test_a_task_table_shows_when_a_level_was_reached(tmp_path):
     # mean of the last five, of three: (0.25 + 0.5 + 0.75) / 3
     row = "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.50 | 0.75 | 3.0 |"
     assert text.splitlines()[2:] == [row]
+
+
+def test_epochs_without_an_evaluation_are_left_out_of_the_task_table(tmp_path):
+    store(tmp_path, "mine/seed{}.csv", 3, 0.75, rows=SPARSE)
+    blank = SPARSE.replace("0.5,", ",").replace("{}", "")
+    store(tmp_path, "mine/seed{}.csv", 4, 0.75, rows=blank)
+    text = reporting.task_table({"mine": 0.5}, tmp_path)
+    # mean of the last five, of two: (0.5 + 0.75) / 2
+    assert text.splitlines()[2:] == [
+        "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.62 | 0.75 | 5.0 |",
+        "| FetchPush | 4 | one core | 0.5 | never |  |  | 0.75 | 5.0 |",
+    ]
+
+
+def test_skills_are_told_apart_as_in_the_last_evaluation(tmp_path):
+    store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 3, 0.5, rows=SPARSE)
+    store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 4, 0.5)
+    rows = judged.recognition_table("mine", tmp_path).splitlines()[2:]
+    assert rows == ["| diayn on FetchPush | 0.75 (0.75, -) |  |  |  |"]
 
 
 def test_a_marker_without_results_is_refused_with_the_nearest():
