@@ -13,8 +13,9 @@ TITLES = {
     "eval/object_lift_rate": "lifted",
     "eval/object_displacement_m": "displacement (m)",
     "eval/object_coverage": "cells",
+    "reward/music_mean": "mean reward",
 }
-"""Of the columns that show behaviour."""
+"""Of columns of `metrics.csv`."""
 STUDENT = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),

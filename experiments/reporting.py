@@ -16,7 +16,7 @@ MOVES = {"eval/object_moved_rate": 0.8}
 CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 LEVELS = (0.5, 0.9)
 POLICIES = {"random": "random policy"}
-_BEHAVIOUR = tuple(name for name in TITLES if name != SUCCESS)
+_BEHAVIOUR = tuple(name for name in TITLES if name.startswith("eval/object_"))
 _STEADY = 5
 _ENVIRONMENT = re.compile(r"_(?:music_tf_|(?=Fetch))(\w+)-v\d+$")
 """The end of the name of a condition on a toy or a Fetch task."""
@@ -97,24 +97,30 @@ def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -
     rows = []
     for name, label in files.items():
         result = read_result(results / f"{name}.csv")
-        found = [_success_after(result, count) for count in steps]
+        found = [_after(result, SUCCESS, count) for count in steps]
         rows.append([label, seed_of(result), *map(number, found)])
-    return markdown(["run", "seed", *_thousands(steps)], rows)
+    return markdown(["run", "seed", *_thousands(steps, TITLES[SUCCESS])], rows)
 
 
-def progress_table(name: str, steps: Sequence[int], results: Path) -> str:
-    """Returns the success of each condition of a study after numbers of steps: mean, every seed.
+def progress_table(name: str, steps: Sequence[int], results: Path, metric: str = SUCCESS) -> str:
+    """Returns a metric of each condition of a study after numbers of steps: mean, every seed.
+
+    Conditions that have no such metric are left out.
 
     Args:
         name: The study.
-        steps: At which an evaluation ended; blank where a run had none.
+        steps: At which an evaluation ended, those of the run that it started from included; blank
+            where a run had none.
         results: Where the study's folder lies.
+        metric: A column of `metrics.csv`.
     """
     rows = []
     for group, runs in conditions_of(results / name).items():
-        cells = [each_seed([_success_after(run, count) for run in runs]) for count in steps]
+        if not any(_has(run, metric) for run in runs):
+            continue
+        cells = [each_seed([_after(run, metric, count) for run in runs]) for count in steps]
         rows.append([condition_label(group), str(len(runs)), *cells])
-    return markdown(["", "seeds", *_thousands(steps)], rows)
+    return markdown(["", "seeds", *_thousands(steps, TITLES.get(metric, metric))], rows)
 
 
 def study_table(name: str, results: Path) -> str:
@@ -261,7 +267,9 @@ def first_time(
 
 
 def reached(result: StoredResult, level: float) -> str:
-    """Returns after what a run first came to a level of success."""
+    """Returns after what a run first came to a level of success; blank where it had no task."""
+    if not _has(result, SUCCESS):
+        return ""
     row, _ = first_time(result.columns, {SUCCESS: level})
     if row is None:
         return "never"
@@ -269,15 +277,19 @@ def reached(result: StoredResult, level: float) -> str:
     return f"{minutes:.1f} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
 
 
-def _success_after(result: StoredResult, steps: int) -> float | None:
-    at = np.flatnonzero(result.columns["time/env_steps"] == steps)
-    return float(result.columns[SUCCESS][at[0]]) if at.size and SUCCESS in result.columns else None
+def _has(result: StoredResult, metric: str) -> bool:
+    return metric in result.columns and bool(np.isfinite(result.columns[metric]).any())
 
 
-def _thousands(steps: Sequence[int]) -> list[str]:
-    """Returns the titles of columns of success after numbers of steps."""
+def _after(result: StoredResult, metric: str, steps: int) -> float | None:
+    at = np.flatnonzero(result.in_all("time/env_steps") == steps)
+    return float(result.columns[metric][at[0]]) if at.size and _has(result, metric) else None
+
+
+def _thousands(steps: Sequence[int], title: str) -> list[str]:
+    """Returns the titles of columns of a metric after numbers of steps."""
     after, *others = [f"{count // 1000}" for count in steps]
-    return [f"success after {after}", *others[:-1], f"{others[-1]} thousand steps"]
+    return [f"{title} after {after}", *others[:-1], f"{others[-1]} thousand steps"]
 
 
 def _finals(

@@ -41,6 +41,8 @@ IMAGES = ROOT / "docs" / "images"
 ORIGINS = IMAGES / "made_from.json"
 """What each picture was drawn from, and its own content, as digests."""
 
+_NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
+
 TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_push": partial(
         control_table,
@@ -77,14 +79,26 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         (32_000, 48_000, 64_000, 80_000, 112_000),
     ),
     "fast_means_steps": partial(progress_table, "fast_means", (64_000, 80_000, 96_000, 112_000)),
+    "negatives_control": partial(
+        progress_table, "negatives", _NEGATIVES_STEPS, metric="eval/object_comotion_m"
+    ),
+    "negatives_paid": partial(
+        progress_table, "negatives", _NEGATIVES_STEPS, metric="reward/music_mean"
+    ),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
     "skills_control": partial(judged_table, "skills", CONTROL),
     "skills_toys_found": partial(recognition_table, "skills_toys"),
     "skills_found": partial(recognition_table, "skills"),
     "skills_each": partial(skills_table, "skills"),
+    "task_value_steps": partial(
+        progress_table, "task_value", (72_000, 104_000, 144_000, 208_000, 272_000)
+    ),
     "task_value_differences": partial(difference_table, "task_value", "her"),
 }
 _BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- /results -->)", re.DOTALL)
+
+
+_TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
 
 
 class Picture(NamedTuple):
@@ -111,13 +125,20 @@ PICTURES = {
         ["ranks_push/*.csv"], ["eval/object_moved_rate"], "minutes", each=False
     ),
     **{
+        f"task_value_{task}_{axis}.png": Picture(
+            [f"task_value/*_{env_id}_seed*.csv"], ["eval/success_rate"], axis, each=False
+        )
+        for task, env_id in _TASKS.items()
+        for axis in ("steps", "minutes")
+    },
+    **{
         f"mi_matters_{task}.png": Picture(
             [f"mi_matters/*_{env_id}_seed*.csv"],
             ["eval/object_comotion_m", "eval/object_on_support_rate"],
             "steps",
             each=False,
         )
-        for task, env_id in (("push", "FetchPush-v4"), ("pick", "FetchPickAndPlace-v4"))
+        for task, env_id in _TASKS.items()
     },
     "search_push.png": Picture(
         ["search/push_*.csv"],

@@ -16,7 +16,7 @@ USAGE = """\
 usage: music-tf plot RUN... [--metric NAME...] [--axis steps] [--out curves.png] [--each]
 
 Draws learning curves. Runs that differ in their seed alone share a line: the interquartile mean
-over the seeds with a 95 % bootstrap band, and each seed faintly behind. RUN is a run directory
+over the seeds, each seed thinly behind, a 95 % bootstrap band from three on. RUN is a run directory
 (also of a run still going), latest, or a copy of a metrics.csv; copies in one folder share a line,
 and CONDITION_seedN.csv a line for each condition. What cannot be drawn is named and left out.
 

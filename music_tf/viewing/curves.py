@@ -1,7 +1,8 @@
 """Learning curves of one or many runs: one line a group of seeds, with its uncertainty.
 
 The line is the interquartile mean over seeds, the band a 95 % bootstrap interval of it, as
-Agarwal et al. recommend for few runs (2021, arXiv:2108.13264); every seed is drawn faintly behind.
+Agarwal et al. recommend for few runs (2021, arXiv:2108.13264), where there are three of them or
+more; every seed is drawn thinly behind.
 """
 
 import io
@@ -31,13 +32,21 @@ LEADING = ("eval/success_rate", "eval/object_comotion_m", "train/mean_q")
 _POINTS = 200
 _RESAMPLES = 2000
 _PERCENTILES = (2.5, 97.5)
+LEAST_FOR_BAND = 3
+"""Runs of a line from which on it has a band: of two it would only repeat them."""
+_BAND_ORDER, _SEED_ORDER = 1.6, 1.8
+"""In front of the grid, behind all lines with a label."""
 _PLAIN_EXPONENTS = (-3, 5)
 """Powers of ten between which numbers beside an axis are written out."""
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _LEGEND_LETTERS = 60
 """In a line of the legend, which would else be wider than its panel."""
+_MOST_INSIDE = 4
+"""Lines of text in a legend inside of the axes; a longer one stands below them."""
+_FIGURE_INCHES = (6.2, 4.0)
+"""Width and height of a picture for each panel, without a legend below."""
 _PANEL_INCHES = (3.8, 2.2)
-_PANEL_PLACE = (0.16, 0.23, 0.81, 0.72)
+_PANEL_PLACE = (0.16, 0.23, 0.81, 0.68)
 """Left, bottom, width and height of the axes in a panel for a page, as shares of it."""
 
 
@@ -46,15 +55,6 @@ class Curve(NamedTuple):
 
     across: Numbers
     up: Numbers
-
-
-class Band(NamedTuple):
-    """A metric of a group of runs."""
-
-    across: Numbers
-    middle: Numbers
-    low: Numbers
-    high: Numbers
 
 
 def draw_curves(
@@ -80,16 +80,15 @@ def draw_curves(
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     groups = in_groups(runs, each)
+    width, height = _FIGURE_INCHES
     figure, panels = plt.subplots(
-        1, len(chosen), figsize=(6.2 * len(chosen), 4.0), squeeze=False, layout="constrained"
+        1, len(chosen), figsize=(width * len(chosen), height), squeeze=False, layout="constrained"
     )
     lines: dict[str, Any] = {}
     for panel, metric in zip(panels[0], chosen, strict=True):
         lines = _draw_panel(panel, groups, metric, axis) | lines
         panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
-    shown = [lines[label] for label in groups if label in lines]
-    labels = [_plain(textwrap.fill(line.get_label(), _LEGEND_LETTERS)) for line in shown]
-    panels[0][0].legend(shown, labels, fontsize="small")
+    _place_legend(panels[0][0], [lines[label] for label in groups if label in lines])
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out, dpi=120)
@@ -170,17 +169,21 @@ def curve_of(run: Run, metric: str, axis: str) -> Curve:
     return Curve(unit * across[known], up[known])
 
 
-def band_of(curves: Sequence[Curve]) -> Band:
-    """Returns interquartile mean and bootstrap interval on the range that all curves cover."""
+def on_common_range(curves: Sequence[Curve]) -> tuple[Numbers, Numbers]:
+    """Returns points of the range that all curves cover, [P], and the curves there, [R, P]."""
     first = max(curve.across[0] for curve in curves)
     last = max(first, min(curve.across[-1] for curve in curves))
     across = np.linspace(first, last, _POINTS)
-    values = np.stack([np.interp(across, curve.across, curve.up) for curve in curves])
+    return across, np.stack([np.interp(across, curve.across, curve.up) for curve in curves])
+
+
+def bootstrap_interval(values: Numbers) -> tuple[Numbers, Numbers]:
+    """Returns the ends of the 95 % interval of the interquartile mean over values [R, P]."""
     generator = np.random.default_rng(0)
-    picks = generator.integers(len(curves), size=(_RESAMPLES, len(curves)))
+    picks = generator.integers(len(values), size=(_RESAMPLES, len(values)))
     middles = interquartile_mean(np.moveaxis(values[picks], 1, 0))
     low, high = np.percentile(middles, _PERCENTILES, axis=0)
-    return Band(across, interquartile_mean(values), low, high)
+    return low, high
 
 
 def interquartile_mean(values: Numbers) -> Numbers:
@@ -230,17 +233,49 @@ def _draw_panel(
 
 
 def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) -> Any:
-    """Draws curves, or their band where there are several, and returns the line with the label."""
+    """Draws curves, with their mean where there are several, and returns the labelled line."""
     if len(curves) == 1:
         marker = "o" if curves[0].up.size == 1 else ""
         (line,) = panel.plot(*curves[0], color=colour, label=label, marker=marker)
         return line
     for curve in curves:
-        panel.plot(*curve, color=colour, alpha=0.25, linewidth=0.8)
-    band = band_of(curves)
-    (line,) = panel.plot(band.across, band.middle, color=colour, label=label)
-    panel.fill_between(band.across, band.low, band.high, color=colour, alpha=0.18, linewidth=0.0)
+        panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=_SEED_ORDER)
+    across, values = on_common_range(curves)
+    (line,) = panel.plot(across, interquartile_mean(values), color=colour, label=label)
+    if len(curves) >= LEAST_FOR_BAND:
+        band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": _BAND_ORDER}
+        panel.fill_between(across, *bootstrap_interval(values), **band)
     return line
+
+
+def _place_legend(panel: Any, lines: Sequence[Any]) -> None:
+    """Puts a legend where the panel has room for it, or else below all panels."""
+    labels = [_plain(textwrap.fill(line.get_label(), _LEGEND_LETTERS)) for line in lines]
+    if sum(label.count("\n") + 1 for label in labels) <= _MOST_INSIDE:
+        legend = panel.legend(lines, labels, fontsize="small")
+        if not _covers(legend, panel):
+            return
+        legend.remove()
+    figure = panel.figure
+    column = figure.legend(lines, labels, fontsize="small", loc="outside lower center")
+    columns = max(1, int(figure.bbox.width / column.get_window_extent().width))
+    column.remove()
+    below = figure.legend(
+        lines, labels, fontsize="small", loc="outside lower center", ncols=columns
+    )
+    figure.set_figheight(_FIGURE_INCHES[1] + below.get_window_extent().height / figure.dpi)
+
+
+def _covers(legend: Any, panel: Any) -> bool:
+    """Tells whether a legend inside of a panel lies on something that is drawn there."""
+    panel.figure.draw_without_rendering()  # finds its place
+    box = legend.get_window_extent()
+    lines = [(line.get_path(), False) for line in panel.lines]
+    bands = [(path, True) for band in panel.collections for path in band.get_paths()]
+    return any(
+        path.transformed(panel.transData).intersects_bbox(box, filled)
+        for path, filled in [*lines, *bands]
+    )
 
 
 def _plain(text: str) -> str:

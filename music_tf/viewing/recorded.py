@@ -21,6 +21,7 @@ from music_tf.training.metrics import CSV_NAME, METRICS, PATHS_TAG
 from music_tf.training.origin import taken_before
 from music_tf.training.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.training.run_lock import refuse_if_in_use
+from music_tf.training.state_folder import labels
 from music_tf.viewing.events import read_pictures
 from music_tf.viewing.grouping import Run, as_run, columns_of
 from music_tf.viewing.page import is_number
@@ -68,6 +69,8 @@ class Recorded(NamedTuple):
     films: tuple[Path, ...]
     in_use: bool
     """Whether a job holds the directory."""
+    has_checkpoint: bool
+    """Whether there is something to play and to evaluate."""
     notes: tuple[str, ...]
     """What could not be read, for the reader of the page."""
 
@@ -186,6 +189,7 @@ def read_recorded(path: Path) -> Recorded:
         before,
         _films(path / "videos"),
         _in_use(path),
+        _has_checkpoint(path / "checkpoints"),
         tuple(notes),
     )
 
@@ -232,6 +236,13 @@ def _films(directory: Path) -> tuple[Path, ...]:
     return tuple(
         path for path in found if path.suffix.lower() in MEDIA_TYPES and os.path.isfile(path)
     )
+
+
+def _has_checkpoint(directory: Path) -> bool:
+    try:
+        return bool(labels(path.name for path in directory.iterdir()))
+    except OSError:
+        return False
 
 
 def _in_use(path: Path) -> bool:

@@ -15,10 +15,11 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.training.durable import replace_file
 from music_tf.training.metrics import METRICS
 from music_tf.training.origin import start_line
-from music_tf.training.paths import COLOURS
-from music_tf.viewing.curves import LEADING, curves_svg
+from music_tf.training.paths import COLOURS, WIDTH
+from music_tf.viewing.curves import LEADING, LEAST_FOR_BAND, curves_svg
 from music_tf.viewing.grouping import Run
 from music_tf.viewing.lines import REPEATED, by_settings, how_many, in_groups, without_repeats
+from music_tf.viewing.missing import missing
 from music_tf.viewing.page import Html, data_uri, document, folded, join, number, table, tag
 from music_tf.viewing.recorded import MEDIA_TYPES, OURS, Recorded, read_recorded
 from music_tf.viewing.tables import all_behaviour, behaviour, control, glossary, short, skills
@@ -29,6 +30,8 @@ MOST_FILM_BYTES = 24_000_000
 _MEGABYTE = 1e6
 _FEW = 3
 """Up to so many runs are shown unfolded."""
+_PNG_WIDTH = slice(16, 20)
+"""Bytes of a PNG that say how many pixels it has across."""
 _TIMES = ("time/epoch", "time/env_steps", "time/updates", "time/elapsed_s")
 _COUNTED_TOO = "Steps and minutes count those of the runs that a run started from."
 
@@ -151,6 +154,7 @@ def _overview(runs: Sequence[Recorded]) -> Html:
         tag("h2", "Behaviour of all runs"),
         tag("p", "Of the newest evaluation of each.", class_="quiet"),
         all_behaviour(runs),
+        missing(runs),
     )
 
 
@@ -189,13 +193,14 @@ def _legend(groups: Mapping[str, Sequence[Run]]) -> Html:
     ]
     if sum(map(len, groups.values())) == 1:
         return Html("")
+    most = max(map(len, groups.values()))
+    band = f", from {LEAST_FOR_BAND} on with its 95 % bootstrap interval"
     said = (
-        "Thick: interquartile mean of several runs with its 95 % bootstrap interval, as far as all "
-        "of them have come."
+        f"Thick: interquartile mean of several runs{band if most >= LEAST_FOR_BAND else ''}, as "
+        "far as all of them have come. Thin: each of them."
     )
-    several = any(len(members) > 1 for members in groups.values())
     return join(
-        tag("ul", *lines, class_="legend"), tag("p", said, class_="quiet") if several else ""
+        tag("ul", *lines, class_="legend"), tag("p", said, class_="quiet") if most > 1 else ""
     )
 
 
@@ -220,6 +225,7 @@ def _run(run: Recorded, films: Mapping[Path, bytes], anchor: str, runs: int) -> 
         control(run),
         _paths(run),
         _films(run, films),
+        missing([run]) if runs == 1 else "",
         _settings(run),
         _provenance(run),
     ]
@@ -230,18 +236,21 @@ def _run(run: Recorded, films: Mapping[Path, bytes], anchor: str, runs: int) -> 
 
 
 def _paths(run: Recorded) -> Html:
+    found = run.paths()
     pictures = [
         tag(
             "figure",
             tag("img", src=data_uri("image/png", png), alt=f"object paths at step {steps}"),
             tag("figcaption", f"after {number(steps)} steps"),
         )
-        for steps, png in run.paths().items()
+        for steps, png in found.items()
     ]
     if not pictures:
         return Html("")
+    wide = any(int.from_bytes(png[_PNG_WIDTH]) > WIDTH for png in found.values())
     return join(
-        tag("h3", "Where the object went, from above"), tag("div", *pictures, class_="pictures")
+        tag("h3", "Where the object went, from above"),
+        tag("div", *pictures, class_="pictures wide" if wide else "pictures"),
     )
 
 

@@ -30,6 +30,12 @@ SPARSE = """epoch,time/env_steps,time/elapsed_s,eval/success_rate,skill/accuracy
 """
 
 
+NO_TASK = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
+1,1000,60,
+2,2000,120,
+"""
+
+
 def store(results, name, seed, last, before=None, rows=ROWS, **judged):
     """Writes a result of three epochs, or of other rows, the last with a given success."""
     policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
@@ -137,10 +143,14 @@ def test_skills_have_a_row_each(tmp_path):
 def test_progress_is_shown_by_condition_with_every_seed(tmp_path):
     for seed, last in ((0, 0.9), (1, 0.4)):
         store(tmp_path, "mine/her_FetchPush-v4_seed{}.csv", seed, last)
+    started = {"time/env_steps": 1000.0}  # so that its second thousand is the third in all
+    store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 0, 1.0, started)
+    store(tmp_path, "mine/free_FetchPush-v4_seed{}.csv", 0, 1.0, rows=NO_TASK)
     assert reporting.progress_table("mine", (2000, 3000, 4000), tmp_path).splitlines() == [
         "|  | seeds | success after 2 | 3 | 4 thousand steps |",
         "|---|---|---|---|---|",
         "| her on FetchPush | 2 | 0.50 (0.50, 0.50) | 0.65 (0.90, 0.40) |  |",
+        "| tuned on FetchPush | 1 | 0.25 | 0.50 | 1.00 |",
     ]
 
 
@@ -160,7 +170,7 @@ def test_epochs_without_an_evaluation_are_left_out_of_the_task_table(tmp_path):
     # mean of the last five, of two: (0.5 + 0.75) / 2
     assert text.splitlines()[2:] == [
         "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.62 | 0.75 | 5.0 |",
-        "| FetchPush | 4 | one core | 0.5 | never |  |  | 0.75 | 5.0 |",
+        "| FetchPush | 4 | one core | 0.5 |  |  |  | 0.75 | 5.0 |",
     ]
 
 

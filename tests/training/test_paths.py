@@ -45,13 +45,6 @@ def test_it_starts_open_and_ends_filled():
     assert crosses(picture, 84, 336, COLOURS[0])
 
 
-def test_each_skill_has_its_colour():
-    places = [[[0.1, y], [0.7, y]] for y in (0.1, 0.3, 0.5)]
-    picture = paths_from_above(episodes(places, skills=3), INFO)
-    for skill, row in enumerate((252, 168, 84)):
-        assert crosses(picture, row, 210, COLOURS[skill])
-
-
 def test_objects_far_away_leave_the_picture_as_large_as_it_is():
     picture = paths_from_above(episodes([[[0.4, 0.3], [1e30, 0.3]]]), INFO)
     assert picture.shape == (380, 420, 3)

@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from music_tf.cli import run_verb
 from music_tf.errors import EnvironmentFault, UsageError
@@ -38,21 +39,101 @@ def test_epochs_without_the_metric_are_left_out(tmp_path):
     assert curves.curve_of(run, "eval/nothing", "steps").up.size == 0
 
 
-def test_the_band_covers_the_range_that_all_seeds_have():
+def test_the_mean_covers_the_range_that_all_seeds_have():
     long = curves.Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
     short = curves.Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))
-    band = curves.band_of([long, short])
-    assert (band.across[0], band.across[-1]) == (2.0, 6.0)
-    # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8; a resample may hold either seed twice
-    assert band.middle[[0, -1]] == pytest.approx([0.3, 0.7])
-    assert band.low[[0, -1]] == pytest.approx([0.2, 0.6])
-    assert band.high[[0, -1]] == pytest.approx([0.4, 0.8])
+    across, values = curves.on_common_range([long, short])
+    assert (across[0], across[-1]) == (2.0, 6.0)
+    # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8
+    assert curves.interquartile_mean(values)[[0, -1]] == pytest.approx([0.3, 0.7])
 
 
-def test_equal_seeds_have_no_band():
-    curve = curves.Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
-    band = curves.band_of([curve] * 5)
-    np.testing.assert_allclose(band.low, band.high)
+def test_the_interval_of_few_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not():
+    values = np.arange(5.0)[:, None]
+    # All of a resample are the lowest of three in 1 of 27, of four three are in 1 of 20, and
+    # both are more than 2.5 %; of five four would have to be, which is 1 in 149.
+    for count in (3, 4):
+        assert curves.bootstrap_interval(values[:count]) == (0.0, count - 1.0)
+    low, high = curves.bootstrap_interval(values)
+    assert 0.0 < low < 1.0
+    assert 3.0 < high < 4.0
+
+
+def test_equal_seeds_have_a_band_without_width():
+    low, high = curves.bootstrap_interval(np.array([[0.0, 1.0]] * 5))
+    np.testing.assert_allclose(low, high)
+
+
+def panel_of(*groups):
+    """A panel with one metric of groups of seeds, and the labelled lines in it."""
+    panel = Figure(curves._FIGURE_INCHES, layout="constrained").add_subplot()
+    lines = curves._draw_panel(panel, {g[0].group: g for g in groups}, "train/mean_q", "steps")
+    return panel, list(lines.values())
+
+
+def seeds(folder, values):
+    return [seed(folder / f"seed{n}.csv", value) for n, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(("count", "bands"), [(1, 0), (2, 0), (3, 1), (5, 1)])
+def test_a_band_needs_three_seeds(tmp_path, count, bands):
+    panel, _ = panel_of(seeds(tmp_path / "mine", range(count)))
+    assert len(panel.collections) == bands
+    assert len(panel.lines) == (1 if count == 1 else count + 1)
+
+
+def test_seeds_are_seen_in_front_of_their_band_and_behind_every_mean(tmp_path):
+    panel, means = panel_of(seeds(tmp_path / "a", range(3)), seeds(tmp_path / "b", range(3)))
+    thin = [line for line in panel.lines if line not in means]
+    assert len(thin) == 6
+    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() >= 1.0 for line in thin)
+    order = [[artist.zorder for artist in some] for some in (panel.collections, thin, means)]
+    assert max(order[0]) < min(order[1])
+    assert max(order[1]) < min(order[2])
+    assert means[0].get_linewidth() > 1.0
+
+
+def legend_below(panel):
+    """The legend of the figure, which lies below its axes and inside of the picture."""
+    (legend,) = panel.figure.legends
+    panel.figure.draw_without_rendering()
+    box, picture = legend.get_window_extent(), panel.figure.bbox
+    assert box.y1 <= panel.get_tightbbox().y0
+    assert box.y0 >= picture.y0
+    assert (box.x0 >= picture.x0, box.x1 <= picture.x1) == (True, True)
+    return legend
+
+
+def test_a_short_legend_stands_where_no_curve_is(tmp_path):
+    panel, lines = panel_of(*(seeds(tmp_path / name, [0.1, 0.2]) for name in "abcd"))
+    curves._place_legend(panel, lines)
+    assert panel.figure.legends == []
+    assert not curves._covers(panel.get_legend(), panel)
+
+
+def test_a_short_legend_without_room_stands_below(tmp_path):
+    run = seed(tmp_path / "full" / "seed0.csv", 0.5)
+    across, up = np.arange(200.0), np.tile([0.0, 1.0], 100)
+    run = run._replace(columns={"time/env_steps": 1000.0 * across, "train/mean_q": up})
+    panel, lines = panel_of([run])
+    curves._place_legend(panel, lines)
+    assert panel.get_legend() is None
+    assert [text.get_text() for text in legend_below(panel).get_texts()] == ["full"]
+
+
+@pytest.mark.parametrize("name", ["short", ", ".join(["agent.polyak 0.9"] * 9)])
+def test_a_long_legend_stands_below_and_costs_the_axes_no_height(tmp_path, name):
+    groups = [
+        [run._replace(group=f"{name} {number}") for run in seeds(tmp_path / str(number), [0.5])]
+        for number in range(6)
+    ]
+    panel, lines = panel_of(*groups)
+    panel.figure.draw_without_rendering()
+    height = panel.bbox.height
+    curves._place_legend(panel, lines)
+    assert panel.get_legend() is None
+    assert len(legend_below(panel).get_texts()) == 6
+    assert panel.bbox.height == pytest.approx(height, rel=0.05)
 
 
 def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):

@@ -1,11 +1,11 @@
 import base64
+import html
 import html.parser
 import json
-import os
 import re
-import shutil
-import subprocess
+from pathlib import Path
 
+import imageio.v2 as imageio
 import numpy as np
 import pytest
 from PIL import Image
@@ -14,18 +14,15 @@ from music_tf.cli import run_verb
 from music_tf.config.parse import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.training.metrics import PATHS_TAG, MetricsWriter
+from music_tf.training.metrics import CONTROL, PATHS_TAG, MetricsWriter
 from music_tf.training.run_lock import RunLock
 from music_tf.viewing import report
 from music_tf.viewing.report import write_report
+from tests.viewing.browser import MISSING, PROGRAM, Browser
 
 ENV_ID = "music_tf/PointPush-v0"
 HOSTILE = "<script>alert('x')</script>&"
 EMPTY = {"meta", "img"}
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
-    None,
-)
 OURS = {"eval/object_comotion_m": 0.21, "eval/object_moved_rate": 1.0}
 RANDOM = {"eval/object_comotion_m": 0.07, "eval/object_moved_rate": 0.5}
 START = {
@@ -97,6 +94,19 @@ def evaluate(path, epoch, **more):
         "policies": {"ours": ours, "random": RANDOM},
     }
     (path / "evaluation.json").write_text(json.dumps(evaluation | more))
+
+
+def save(path):
+    """Leaves a checkpoint behind, of which a page looks at the name alone."""
+    (path / "checkpoints" / "epoch_000003").mkdir(parents=True)
+    return path
+
+
+def not_here(page):
+    """Returns what a page says could be added, which it does in one line at most."""
+    lines = re.findall(r"<p[^>]*>Not here yet: (.*?)</p>", page)
+    assert len(lines) <= 1
+    return html.unescape(re.sub(r"</?code>", "`", "".join(lines)))
 
 
 def rows_of(page, title):
@@ -303,6 +313,90 @@ def test_a_simple_policy_has_the_metrics_that_any_run_measured(tmp_path):
         assert rows[f"random on {ENV_ID}"] == ["0.250", "0.500", "0.070"]
 
 
+def test_a_page_names_the_commands_that_would_add_to_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = save(make_run(Path("my runs") / "push", "--skills", "2"))
+    finish(run)
+    path = "'my runs/push'"
+    films = f"films (`music-tf play {path}`)"
+    control = f"measures of control (`music-tf evaluate {path} --full`)"
+    assert not_here(page_of(tmp_path, run)) == (
+        f"{films}; a table of skills and, with --full, {control}"
+    )
+    skills = [{"skill": skill, "metrics": OURS} for skill in range(2)]
+    evaluate(run, 3, skills=skills)
+    assert not_here(page_of(tmp_path, run.resolve())) == f"{films}; {control}"
+    evaluate(run, 3, control=control_of(0.5))
+    assert not_here(page_of(tmp_path, run)) == (
+        f"{films}; a table of skills (`music-tf evaluate {path}`)"
+    )
+    evaluate(run, 3, skills=skills, control={"ours": {}, "random": {}})  # there was none to measure
+    (run / "videos").mkdir()
+    (run / "videos" / "policy.gif").write_bytes(b"GIF89a")
+    assert not_here(page_of(tmp_path, run)) == ""
+
+
+def test_a_run_of_one_skill_is_not_asked_for_a_table_of_them(tmp_path):
+    run = save(make_run(tmp_path / "run", "--skills", "3", "--pinned-skill", "1"))
+    control = f"measures of control (`music-tf evaluate {run} --full`)"
+    films = f"films (`music-tf play {run}`)"
+    assert not_here(page_of(tmp_path, run)) == (
+        f"{films}; a comparison with simple policies and, with --full, {control}"
+    )
+    finish(run)
+    assert not_here(page_of(tmp_path, run)) == f"{films}; {control}"
+
+
+def test_a_run_without_a_checkpoint_can_add_nothing(tmp_path):
+    run = make_run(tmp_path / "run")
+    assert not_here(page_of(tmp_path, run)) == ""
+    (run / "checkpoints" / "best").mkdir(parents=True)
+    assert not_here(page_of(tmp_path, run)) == ""
+
+
+def test_your_own_environment_is_named_in_the_commands(tmp_path):
+    run = save(make_run(tmp_path / "run"))
+    stored = json.loads((run / "config.json").read_text())
+    stored["config"]["env_id"] = "mine:Task-v0"
+    (run / "config.json").write_text(json.dumps(stored))
+    said = not_here(page_of(tmp_path, run))
+    assert f"`music-tf play {run} --env-id mine:Task-v0`" in said
+    assert f"`music-tf evaluate {run} --full --env-id mine:Task-v0`" in said
+
+
+def test_many_runs_share_a_line_about_what_is_missing(tmp_path):
+    runs = [save(make_run(tmp_path / f"seed{n}", "--seed", str(n))) for n in range(3)]
+    for run in runs:
+        finish(run)
+    evaluate(runs[0], 3, control=control_of(0.5))
+    (runs[0] / "videos").mkdir()
+    (runs[0] / "videos" / "policy.gif").write_bytes(b"GIF89a")
+    (runs[1] / "videos").mkdir()
+    (runs[1] / "videos" / "policy.gif").write_bytes(b"GIF89a")
+    assert not_here(page_of(tmp_path, *runs)) == (
+        f"films (`music-tf play {runs[2]}`); "
+        "measures of control of 2 runs (`music-tf evaluate RUN --full`)"
+    )
+
+
+def test_the_page_claims_a_band_only_where_one_is_drawn(tmp_path):
+    runs = [make_run(tmp_path / f"seed{n}", "--seed", str(n)) for n in range(3)]
+    for shown, bands in ((runs[:1], 0), (runs[:2], 0), (runs, 2)):
+        page = page_of(tmp_path, *shown)
+        assert page.count("PolyCollection_1") == bands  # in two panels
+        assert ("bootstrap" in page) == (bands > 0)
+        assert ("Thick: interquartile mean" in page) == (len(shown) > 1)
+
+
+def test_pictures_of_several_skills_have_more_room(tmp_path):
+    run = make_run(tmp_path / "run")
+    assert 'class="pictures"' in page_of(tmp_path, run)
+    writer = MetricsWriter(run, resume_after=None)
+    writer.write_image(PATHS_TAG, np.zeros((278, 848, 3), np.uint8), 400)
+    writer.write({"time/epoch": 4, "time/env_steps": 400})
+    assert 'class="pictures wide"' in page_of(tmp_path, run)
+
+
 def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MOST_FILM_BYTES", 1000)
     run = make_run(tmp_path / "run")
@@ -419,41 +513,70 @@ def test_a_page_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
         write_report([run], tmp_path / f"{'x' * 300}.html")
 
 
-def screenshot(page, width, folder):
-    """Returns what a headless browser shows of a page, and what it says on its console."""
-    picture = folder / f"{page.stem}-{width}.png"
-    done = subprocess.run(
-        [
-            BROWSER,
-            *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
-            *(f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr"),
-            *(f"--window-size={width},1800", f"--screenshot={picture}", page.as_uri()),
-        ],
-        check=True,
-        env={**os.environ, "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    said = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
-    return np.asarray(Image.open(picture).convert("RGB")), said
+def control_of(share):
+    """Measures of control as `evaluate --full` writes them."""
+    measures = {name: share / number for number, name in enumerate(CONTROL, start=1)}
+    return {"ours": measures, "random": {name: value / 9 for name, value in measures.items()}}
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed")
-def test_a_browser_shows_the_page_without_complaint(tmp_path):
-    runs = [make_run(tmp_path / f"seed{n}", "--seed", str(n)) for n in range(2)]
-    (runs[0] / "videos").mkdir()
-    frames = [Image.new("RGB", (64, 48), colour) for colour in ("red", "blue")]
-    frames[0].save(runs[0] / "videos/policy.gif", save_all=True, append_images=frames[1:])
-    out = tmp_path / "report.html"
-    write_report(runs, out)
-    for width in (1280, 500):
-        picture, said = screenshot(out, width, tmp_path)
-        assert said == []
-        assert picture.shape == (1800, width, 3)
-        assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 100
+def whole_run(path):
+    """A run of three skills with all that can be on a page, its film encoded as by `play`."""
+    run = make_run(path, "--skills", "3")
+    finish(run)
+    rows = [
+        {"skill": skill, "metrics": OURS, "shift_m": [0.1 * skill, 0.1, 0.0]} for skill in range(3)
+    ]
+    evaluate(run, 3, skills=rows, control=control_of(0.5))
+    frames = [Image.new("RGB", (64, 48), (40 * number, 90, 160)) for number in range(6)]
+    (run / "videos").mkdir()
+    coded = {"format": "FFMPEG", "fps": 10, "codec": "libx264", "pixelformat": "yuv420p"}
+    with imageio.get_writer(run / "videos" / "policy.mp4", **coded) as film:
+        for frame in frames:
+            film.append_data(np.asarray(frame))
+    frames[0].save(run / "videos" / "skills.gif", save_all=True, append_images=frames[1:])
+    return run
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=MISSING)
+def test_a_browser_shows_all_of_a_page_and_plays_its_films_without_complaint(tmp_path):
+    whole, page = whole_run(tmp_path / "whole"), tmp_path / "whole.html"
+    write_report([whole], page)
+    with Browser(tmp_path) as browser:
+        for width in (1280, 500):
+            browser.open(page, width)
+            media = browser.media()
+            # paths at three times, then the films
+            assert [one["kind"] for one in media] == ["IMG", "IMG", "IMG", "VIDEO", "IMG"]
+            assert [one for one in media if one["fault"] or not one["width"]] == []
+            assert media[3]["seconds"] == pytest.approx(0.6, abs=0.05)
+            assert browser.complaints() == []
+            heads = browser.ask("[...document.querySelectorAll('h3')].map(h => h.innerText)")
+            assert {"Behaviour", "Skills", "Control", "Films", "Settings"} <= set(heads)
+            assert browser.ask("document.documentElement.scrollWidth") == width
+        picture = browser.screenshot()
+        assert picture.shape == (browser.ask("document.documentElement.scrollHeight"), 500, 3)
+        assert len(np.unique(picture @ np.array([65536, 256, 1]))) > 100  # colours
         assert picture.std() > 10
-    wrong = tmp_path / "wrong.html"
-    wrong.write_text(out.read_text().replace("</main>", "<script>x()</script></main>"))
-    _, said = screenshot(wrong, 500, tmp_path)
-    assert any("Content Security Policy" in line for line in said)
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=MISSING)
+def test_a_browser_shows_a_page_about_several_runs_without_complaint(tmp_path):
+    runs = [make_run(tmp_path / f"seed{n}", "--seed", str(n)) for n in range(4)]
+    write_report(runs, tmp_path / "runs.html")
+    with Browser(tmp_path) as browser:
+        browser.open(tmp_path / "runs.html", 500)
+        assert browser.complaints() == []
+        assert [one["fault"] for one in browser.media()] == [""] * 3 * len(runs)
+        assert browser.ask("document.documentElement.scrollWidth") == 500
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=MISSING)
+def test_a_browser_would_tell_of_scripts_and_of_films_that_do_not_play(tmp_path):
+    whole, page = whole_run(tmp_path / "whole"), tmp_path / "wrong.html"
+    (whole / "videos" / "policy.mp4").write_bytes(b"no film")
+    write_report([whole], page)
+    page.write_text(page.read_text().replace("</main>", "<script>x()</script></main>"))
+    with Browser(tmp_path) as browser:
+        browser.open(page, 500)
+        assert [one["kind"] for one in browser.media() if one["fault"]] == ["VIDEO"]
+        assert any("Content Security Policy" in said for said in browser.complaints())
