@@ -33,8 +33,11 @@ class NumbersFault(MusicError):
     """Our own numbers went bad: actions, losses, gradients, or ranks that differ."""
 
     exit_code = EXIT_NUMBERS
-    evidence: Mapping[str, object] = {}
-    """Arrays that it happened on, for whoever looks into it."""
+
+    def __init__(self, text: str, evidence: Mapping[str, object] | None = None) -> None:
+        """Takes what to say, and the arrays that it happened on, for whoever looks into it."""
+        super().__init__(text)
+        self.evidence: Mapping[str, object] = evidence or {}
 
 
 class Stopped(MusicError):

@@ -72,7 +72,8 @@ class Normalizer:
         )
         added = self._comm.sum_in_place(sums) / workers
         if not all_finite(added):
-            raise NumbersFault("non-finite observations or goals reach the running moments")
+            text = "non-finite observations or goals reach the running moments"
+            raise NumbersFault(text, {"rows": rows, "sums_over_ranks": added})
         self._totals += added
         self._recompute()
 

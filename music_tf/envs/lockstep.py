@@ -266,7 +266,8 @@ class LockstepEnvs:
             where = [int(axis) for axis in np.argwhere(~finite(actions))[0]]
             raise NumbersFault(
                 f"{self._env_id}: action{where} is {actions[tuple(where)]}; "
-                "the policy gives non-finite actions"
+                "the policy gives non-finite actions",
+                {"action": actions},
             )
         clipped = np.minimum(np.maximum(actions, _LOW), _HIGH).astype(np.float32, copy=False)
         if self._unit_actions:

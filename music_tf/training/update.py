@@ -151,13 +151,12 @@ class Update:
         found = self._comm.collect(bad)
         names = dict.fromkeys(name for names in found for name in names)
         ranks = [rank for rank, names in enumerate(found) if names]
-        fault = NumbersFault(
+        raise NumbersFault(
             f"non-finite numbers within the {int(self.step.numpy())} updates so far, on ranks "
             f"{ranks}: {', '.join(names)}\n"
-            "the last checkpoint is intact; smaller learning rates may help"
+            "the last checkpoint is intact; smaller learning rates may help",
+            _named_arrays(feed),
         )
-        fault.evidence = _named_arrays(feed)
-        raise fault
 
     def scale_steps(self, scale: float) -> None:
         """Makes every Adam step this share of what the configuration says."""

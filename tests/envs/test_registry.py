@@ -36,7 +36,7 @@ def test_task_rewards_are_bounded_where_they_are_known(env_id, bounds):
 def test_without_an_object_there_is_no_split_and_one_sentence_says_why(env_id):
     info = lookup(env_id)
     assert info.split is None
-    assert not info.behaviour
+    assert info.object is None
     assert "give a split" in info.why_no_split
     assert info.why_no_split.count(".") == 1
 

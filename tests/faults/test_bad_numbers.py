@@ -37,7 +37,10 @@ def test_a_bad_number_on_one_rank_sends_all_back_to_the_last_checkpoint(poisoned
 def test_what_was_bad_is_dumped_and_never_stored(poisoned, way):  # F15
     folder, _, _ = poisoned
     dumps = sorted((folder / way / "logs").glob("rank_*.bad_numbers.npz"))
-    assert len(dumps) == 2
+    arrays = [array for dump in dumps for array in np.load(dump, allow_pickle=False).values()]
+    assert arrays
+    # a gradient is made bad behind the minibatch that is dumped
+    assert way == "gradient" or any(not np.isfinite(array).all() for array in arrays)
     replayed = [
         name for name in digests(folder / way / "checkpoints/replay") if "slots" not in name
     ]

@@ -94,8 +94,8 @@ def test_without_a_clip_the_task_reward_has_the_bounds_of_its_environment(scale,
 def test_a_term_of_scale_zero_is_gone_with_its_shift():
     silent = MUSIC._replace(scale=0.0)
     np.testing.assert_array_equal(mixed(silent, [-0.1, 0.3]), [0.0, 0.0])
-    assert (silent.lowest, silent.bounds) == (0.0, (0.0, 0.0))
-    assert (MUSIC.lowest, MUSIC.bounds) == (-1.0, (-1.0, 0.0))
+    assert (float(silent.lowest(tf.constant(1.0))), silent.bounds) == (0.0, (0.0, 0.0))
+    assert (float(MUSIC.lowest(tf.constant(1.0))), MUSIC.bounds) == (-1.0, (-1.0, 0.0))
 
 
 def test_the_task_reward_is_the_replayed_one():

@@ -174,7 +174,7 @@ def test_losing_the_object_is_worth_what_a_guess_is_on_a_laptop():
     for name in ("sac_diayn", "sac_music_diayn"):
         config = recipes.resolve(name)
         assert (config.lost_object, config.skill.subtract_prior) == ("absorb", True)
-        assert Skill(config.skill, (0,), SKILLS, None, seed=0).mixing.lowest == 0.0
+        assert Skill(config.skill, (0,), SKILLS, None, seed=0).mixing.range[0] == 0.0
 
 
 def test_a_constant_added_to_the_logits_changes_nothing():
