@@ -88,6 +88,11 @@ class RewardTerm(abc.ABC):
     """Centre and unit of a network's inputs, [2, inputs], where they are scaled: measured before
     training and no part of the gradient, they belong to its weights."""
 
+    def scaled(self, network: str, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns a network's inputs [..., inputs] in units of its scale; raw without one."""
+        scale = self.scales.get(network)
+        return inputs if scale is None else (inputs - scale[0]) / scale[1]
+
     @abc.abstractmethod
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns the raw reward of each transition, shape [W, B], without gradient."""
@@ -114,11 +119,6 @@ def scale_variables(network: str, scale: tuple[Array, Array] | None) -> dict[str
     if scale is None:
         return {}
     return {network: tf.Variable(np.stack(scale), trainable=False, dtype=tf.float32)}
-
-
-def scaled(inputs: tf.Tensor, scale: tf.Variable | None) -> tf.Tensor:
-    """Returns inputs [..., inputs] in units of their scale; as they are where there is none."""
-    return inputs if scale is None else (inputs - scale[0]) / scale[1]
 
 
 def schedule_value(schedule: Schedule, epoch: float) -> float:

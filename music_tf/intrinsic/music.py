@@ -6,14 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.schema import MusicConfig
-from music_tf.intrinsic.base import (
-    Feed,
-    Mixing,
-    RewardTerm,
-    Weights,
-    scale_variables,
-    scaled,
-)
+from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights, scale_variables
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
@@ -187,7 +180,7 @@ class Music(RewardTerm):
         additive: half the memory traffic of two.
         """
         agent_kernel, agent_bias, other_kernel, other_bias, score_kernel, score_bias = weights
-        rows = scaled(tf.concat([agent, surrounding], axis=-1), self.scales.get("statistics"))
+        rows = self.scaled("statistics", tf.concat([agent, surrounding], axis=-1))
         kernel = tf.concat([agent_kernel, other_kernel], axis=0)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
         score = two_layers(flat, kernel, agent_bias + other_bias, score_kernel) + score_bias

@@ -8,14 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.schema import SkillConfig
-from music_tf.intrinsic.base import (
-    Feed,
-    Mixing,
-    RewardTerm,
-    Weights,
-    scale_variables,
-    scaled,
-)
+from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights, scale_variables
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
@@ -112,6 +105,6 @@ class Skill(RewardTerm):
 
     def _logits(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
         """Returns l(s), shape [W, B, K], of states [W, B, columns]."""
-        state = scaled(state, self.scales.get("discriminator"))
+        state = self.scaled("discriminator", state)
         rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
         return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])
