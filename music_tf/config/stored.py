@@ -35,8 +35,8 @@ class StoredRun(NamedTuple):
     arguments: tuple[str, ...]
     config: Config
     init_from: Mapping[str, Any] | None = None
-    """Where the run took parts over from, and which: run, checkpoint, epoch, sha256, parts, and
-    `before`, what had been taken by then; older versions wrote less."""
+    """Where the run took parts over from, and which: run, checkpoint, epoch, env_id, sha256, parts,
+    and `before`, what had been taken by then; older versions wrote less."""
     missing: tuple[str, ...] = ()
     """Settings that an older version did not write; they have their general defaults."""
 
