@@ -66,17 +66,18 @@ class Communicator:
 
         return str(MPI.Get_library_version().splitlines()[0])
 
-    def all_arrive(self, seconds: float) -> bool:
-        """Whether every rank calls this within some seconds; the others may wait elsewhere."""
+    def exit_codes(self, code: int, seconds: float = _FAREWELL_SECONDS) -> list[int] | None:
+        """Returns every rank's exit code; None if some do not call this within some seconds."""
         if self._comm is None:
-            return True
-        arrival = self._comm.Ibarrier()
+            return [code]
+        codes = np.zeros(self.size, np.int32)
+        arrival = self._comm.Iallgather(np.asarray(code, np.int32), codes)
         end = time.monotonic() + seconds
         while not arrival.Test():
             if time.monotonic() > end:
-                return False
+                return None
             time.sleep(0.01)
-        return True
+        return codes.tolist()
 
     def local_workers(self, workers: int) -> range:
         """Returns the workers that live on this rank, an equal share for each.
@@ -176,7 +177,7 @@ class Communicator:
         if self._comm is not None:
             from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
 
-            if not self.all_arrive(_FAREWELL_SECONDS):
+            if self.exit_codes(code) is None:
                 self.abort(EXIT_HANGING)
             root_alone_tells = "Open MPI" in MPI.Get_library_version()
             if not MPI.Is_finalized():

@@ -98,7 +98,7 @@ def test_at_the_end_a_rank_that_never_comes_is_not_waited_for(monkeypatch):
 
     comm = ranks(0, 2)
     monkeypatch.setattr(comm, "_comm", object())
-    monkeypatch.setattr(comm, "all_arrive", lambda seconds: False)
+    monkeypatch.setattr(comm, "exit_codes", lambda code: None)
     monkeypatch.setattr(comm, "abort", abort)
     with pytest.raises(SystemExit) as left:
         comm.finish(75)

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, MusicError
+from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_HANGING, EXIT_STOPPED, MusicError
 from music_tf.launched import launched_rank, launched_world_size
 
 if TYPE_CHECKING:
@@ -73,29 +73,40 @@ def leave(code: int) -> NoReturn:
 def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
     """Runs an action on all ranks and ends the process as they agree, or the whole job."""
     threading.excepthook = functools.partial(_end_from_thread, comm)
-    code = EXIT_DONE
+    fault = None
     try:
         action()
-    except MusicError as fault:
-        code = fault.exit_code
-        _speak_or_abort(comm, fault)
     except KeyboardInterrupt:
         comm.abort(EXIT_STOPPED)
-    except BaseException:  # any rank may be the only one, and the others may wait for it
-        _show_traceback(comm.rank, comm.size)
-        comm.abort(EXIT_BUG)
-    comm.finish(code)
+    except BaseException as raised:  # any rank may be the only one, and the others may wait for it
+        fault = raised
+    comm.finish(_agreed_code(comm, fault))
 
 
-def _speak_or_abort(comm: "Communicator", fault: MusicError) -> None:
-    """Reports a fault that every rank met, or ends the job over one that only some met."""
-    if comm.all_arrive(_AGREEMENT_SECONDS):
-        if comm.is_root:
-            report(fault)
-        return
-    _wait_for_lower(comm.rank)
-    report(fault, f"music-tf: rank {comm.rank}")
-    comm.abort(fault.exit_code)
+def _agreed_code(comm: "Communicator", fault: BaseException | None) -> int:
+    """Lets the first rank that met a fault tell it; ends the job where ranks do not come here."""
+    if fault is None:
+        code = EXIT_HANGING
+        codes = comm.exit_codes(EXIT_DONE)
+    else:
+        code = fault.exit_code if isinstance(fault, MusicError) else EXIT_BUG
+        codes = comm.exit_codes(code, _AGREEMENT_SECONDS)
+    if codes is None:
+        _tell(comm, fault, met_by_all=False)
+        comm.abort(code)
+    first = next((rank for rank, code in enumerate(codes) if code != EXIT_DONE), 0)
+    if comm.rank == first:
+        _tell(comm, fault, met_by_all=all(codes))
+    return codes[first]
+
+
+def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -> None:
+    if isinstance(fault, MusicError):
+        if not met_by_all:
+            _wait_for_lower(comm.rank)
+        report(fault, "music-tf" if met_by_all else f"music-tf: rank {comm.rank}")
+    elif fault is not None:
+        _show_traceback(comm.rank, comm.size, fault)
 
 
 def _end_from_thread(comm: "Communicator", raised: threading.ExceptHookArgs) -> None:

@@ -124,15 +124,17 @@ def test_a_fault_on_all_ranks_is_told_once_without_an_abort(how):
 
 
 @pytest.mark.distributed
-def test_a_fault_on_one_rank_ends_the_job_with_its_code():
-    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode="lone fault")
+@pytest.mark.parametrize("mode", ["lone fault", "last fault"])
+def test_a_fault_on_one_rank_ends_the_job_with_its_code(mode):
+    """The other rank waits for this one, or has already come to its end."""
+    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode=mode)
     assert code == 4
     assert errors.count("bad numbers") == 1
     assert errors.startswith("music-tf: rank 1: bad numbers")
 
 
 @pytest.mark.distributed
-@pytest.mark.parametrize("mode", ["bug", "lone bug", "thread bug"])
+@pytest.mark.parametrize("mode", ["bug", "lone bug", "last bug", "thread bug"])
 def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(mode):
     code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode=mode)
     assert code == 1

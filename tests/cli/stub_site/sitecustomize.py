@@ -17,16 +17,16 @@ def run(command, comm, directory, heritage):
         sys.stdout.flush()
     if mode == "stuck":
         time.sleep(60)
-    elif mode != "fine":
+    elif mode not in ("fine", "last fault", "last bug"):
         wait(comm)
 
 
 def fail(mode, failing):
     from music_tf.errors import NumbersFault
 
-    if mode == "fault" or (mode == "lone fault" and failing):
+    if mode == "fault" or (mode in ("lone fault", "last fault") and failing):
         raise NumbersFault("bad numbers\nin the actor")
-    if mode == "bug" or (mode == "lone bug" and failing):
+    if mode == "bug" or (mode in ("lone bug", "last bug") and failing):
         raise RuntimeError("broken")
     if mode == "no memory":
         raise MemoryError("Unable to allocate 9 TiB")
