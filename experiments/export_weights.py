@@ -1,6 +1,7 @@
 """Copies parts of a run into a folder of `.npy` files: `export_weights.py RUN FOLDER --parts A,B`.
 
-The folder is what `music-tf train RECIPE --init-from FOLDER` starts from.
+The folder is what `music-tf train RECIPE --init-from FOLDER` starts from. Its `meta.json` says from
+which recipe, environment and seed it comes, how long that was trained, and the checkpoint's digest.
 """
 
 import argparse
@@ -10,6 +11,7 @@ from pathlib import Path
 from music_tf.cli.exits import guarded, leave
 from music_tf.cli.runs import find_run
 from music_tf.config.start import PARTS, parse_parts
+from music_tf.config.stored import read_run, stored_env_id
 from music_tf.errors import EXIT_DONE
 
 
@@ -22,7 +24,11 @@ def main() -> int:
     given = parser.parse_args()
     from music_tf.training.heritage import export_weights  # noqa: PLC0415 - numpy
 
-    export_weights(find_run(given.run) / "checkpoints", given.folder, parse_parts(given.parts))
+    directory = find_run(given.run)
+    run = read_run(directory, stored_env_id(directory))
+    facts = {"recipe": run.recipe, "env_id": run.config.env_id, "seed": run.config.seed}
+    parts = parse_parts(given.parts)
+    export_weights(directory / "checkpoints", given.folder, parts, facts)
     sys.stdout.write(f"{given.folder}\n")
     return EXIT_DONE
 

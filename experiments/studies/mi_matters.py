@@ -1,8 +1,8 @@
 """Does what the statistics network learns matter, or would any reward for joint motion do?
 
 The same learner for the same steps under three rewards: mutual information as it is learned, under
-a network left at its random start, and a hand-made one for moving together. About 100 minutes
-on two cores.
+a network left at its random start, and a hand-made one for moving together. About four hours on
+two cores.
 """
 
 from studying.plan import Condition, Study, Task

@@ -10,12 +10,13 @@ _USAGE = "usage: music-tf train RECIPE [options] [--any.config.field VALUE ...]"
 
 _OPTIONS = """\
 options:
-  --env-id ID          environment, as music-tf check-env takes it; default FetchPush-v4;
-                       your own goes in as module:Id
+  --env-id ID          environment, as music-tf check-env takes it; default FetchPush-v4, of recipes
+                       with skills FetchPickAndPlace-v4; your own goes in as module:Id
   --preset NAME        laptop (default, for two cores) or paper (the published sizes)
   --seed N             every random stream derives from it; default 0
   --epochs N           epochs to train
-  --max-minutes M      stop after the epoch in which M minutes of training have passed
+  --max-minutes M      stop after the epoch in which M minutes of training have passed in all,
+                       those before a --resume included
   --workers W          units of data and randomness; a multiple of the MPI ranks
   --run-dir DIR        where the run goes; default runs/ENV/RECIPE/seedN-TIME
                        ($MUSIC_TF_RUNS replaces runs/, and runs/latest points at the newest)

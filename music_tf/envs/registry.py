@@ -1,7 +1,7 @@
 """What is known about environments beforehand: the split for MUSIC, the object, what carries it.
 
-The table is data: an environment of your own needs an entry only for behaviour metrics and for
-a default split; both can also be given when training.
+The table is data: an environment of your own needs an entry only for behaviour metrics, a lost
+object and a default split; of these the split alone can also be given when training.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
-"""Hindsight relabelling after a few epochs of MUSIC: solves Fetch tasks in minutes on two cores.
+"""Hindsight relabelling after some epochs of MUSIC: learns FetchPush and PickAndPlace in minutes.
 
 A policy that has never moved the object learns little from hindsight: all it sees are goals that
 were reached by doing nothing. So the first epochs are paid by the mutual information between
-robot and object (MUSIC, arXiv:2103.08107), which moves the object within a minute; then the
+robot and object (MUSIC, arXiv:2103.08107), which moves it within one to five epochs; then the
 weights pass linearly to the task's own reward. Goals are relabelled in hindsight
 (arXiv:1707.01495) all along. It is one run with one replay buffer, so that its time counts the
 pre-training. Once its weight is zero for good, the statistics network is neither trained nor

@@ -70,13 +70,16 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], inputs: Mapping[str
     return Heritage(arrays, record_of(source, stored, parts))
 
 
-def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
+def export_weights(
+    source: Path, folder: Path, parts: Sequence[str], facts: Mapping[str, Any] | None = None
+) -> None:
     """Writes parts of a run's newest checkpoint as a folder that `inherit` can start from.
 
     Args:
         source: The checkpoints of a run.
         folder: A new directory, or one that holds weights and is replaced.
         parts: Names out of `PARTS`.
+        facts: What else to say of the run, as JSON values; the checkpoint itself is believed first.
 
     Raises:
         UsageError: There is no such part, or the folder holds something else.
@@ -91,8 +94,9 @@ def export_weights(source: Path, folder: Path, parts: Sequence[str]) -> None:
         if not found:
             raise _absent(part, str(stored.folder), stored.names)
         arrays |= found
-    facts = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
-    if not save_weights(folder, arrays, facts | {"exported_from": stored.sha256}):
+    own = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
+    meta = {**(facts or {}), **own, "exported_from": stored.sha256}
+    if not save_weights(folder, arrays, meta):
         raise EnvironmentFault(f"{folder}: the weights could not be written")
 
 

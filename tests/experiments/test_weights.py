@@ -8,12 +8,14 @@ import pytest
 from music_tf import recipes
 from music_tf.cli.runs import find_source
 from music_tf.config.parse import parse_train
+from music_tf.config.start import other_source
 from music_tf.errors import UsageError
 from music_tf.training.inspection import try_heritage
 from music_tf.training.origin import start_line
 
 WEIGHTS = Path(__file__).parents[2] / "experiments/weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
+SEEDS = {"push": 0, "pick": 1}
 OF_MUSIC = [name for name in recipes.names() if "_music_" in name and recipes.source(name)]
 OF_STATISTICS = [name for name in OF_MUSIC if "_prioritized" in name or "_reward" in name]
 OF_SAC = [
@@ -46,16 +48,21 @@ def test_priorities_and_added_rewards_start_from_them_with_either_learner(recipe
     assert inherited(recipe, TASKS[folder], folder).record["parts"] == ["statistics"]
 
 
-def test_transfer_starts_from_the_other_task():
-    assert inherited("ddpg_music_transfer", "FetchPush-v4", "pick").record["parts"] == [
-        "statistics"
-    ]
+def test_transfer_starts_from_the_other_task_and_tells_of_its_own():
+    start = parse_train(["ddpg_music_transfer", "--init-from", "weights"]).start
+    for folder, told in (("pick", 0), ("push", 1)):
+        record = inherited("ddpg_music_transfer", "FetchPush-v4", folder).record
+        assert record["parts"] == ["statistics"]
+        assert len(other_source(start, record["epoch"], record["env_id"])) == told
 
 
 @pytest.mark.parametrize("folder", TASKS)
 def test_they_were_trained_as_the_page_says(folder):
-    counters = json.loads((WEIGHTS / folder / "meta.json").read_text())["counters"]
-    assert (counters["epoch"], counters["env_steps"]) == (20, 160_000)
+    meta = json.loads((WEIGHTS / folder / "meta.json").read_text())
+    assert (meta["counters"]["epoch"], meta["counters"]["env_steps"]) == (20, 160_000)
+    origin = {"recipe": "ddpg_music", "env_id": TASKS[folder], "seed": SEEDS[folder]}
+    assert origin.items() <= meta.items()
+    assert meta["inputs"] == {"statistics": {"agent": [0, 1, 2], "surrounding": [3, 4, 5]}}
 
 
 @pytest.mark.parametrize("recipe", OF_SAC)

@@ -128,6 +128,18 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
     assert any((a != group(before, "parameters/actor/")[n]).any() for n, a in moved.items())
 
 
+def test_a_frozen_discriminator_stays_as_it_was_taken_over_and_so_does_its_scale(tmp_path):
+    scaled = dataclasses.replace(EVERYTHING.skill, normalize_inputs=True)
+    before = trained(tmp_path, dataclasses.replace(EVERYTHING, skill=scaled))
+    config = dataclasses.replace(EVERYTHING, skill=dataclasses.replace(scaled, train=False))
+    after = started(config, tmp_path / "checkpoints", ("discriminator",))
+    for _ in range(2):
+        after.run_epoch(go_on)
+    frozen = group(after, "parameters/discriminator/", "scales/discriminator")
+    assert len(frozen) == 5
+    np.testing.assert_equal(frozen, {name: before.arrays()[name] for name in frozen})
+
+
 def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
     source, before = music_run
     after = started(MUSIC, source, ("statistics",))

@@ -1,0 +1,74 @@
+"""What cannot be done with a run is refused once, with exit code 2, and nothing is written."""
+
+import os
+import pathlib
+
+import pytest
+from started import music_tf
+
+from music_tf.cli import run_verb
+from music_tf.cli.exits import guarded
+from tests.training.saved_run import save_run
+
+REACH = "FetchReach-v4"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run of three skills without a reward network, one directory below where commands run."""
+    monkeypatch.chdir(tmp_path)
+    save_run(tmp_path / "run", skills=3)
+    text = "time/epoch,time/env_steps,eval/success_rate\n1,100,0.5\n"
+    (tmp_path / "run/metrics.csv").write_text(text)
+    (tmp_path / "empty").mkdir()
+    return tmp_path
+
+
+def everything(folder):
+    return {
+        path: path.read_bytes() if path.is_file() else None
+        for path in sorted(pathlib.Path(folder).rglob("*"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("play", "run", "--skill", "3"), "--skill: expected 0..2, or all; got 3"),
+        (("plot", "run", "--metric", "eval/sucess_rate"), "did you mean eval/success_rate?"),
+        (("plot", "empty"), "empty"),
+        (("report", "empty"), "empty"),
+        (("evaluate", "run", "--episodes", "none"), "--episodes"),
+    ],
+)
+def test_a_verb_refuses_what_a_run_does_not_have(run, words, text, capsys):
+    before = everything(run)
+    assert guarded(lambda: run_verb(list(words))) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith("music-tf: ")
+    assert text in errors
+    assert len(errors.splitlines()) <= 4
+    assert everything(run) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (("ddpg", "--parts", "statistics"), ["--parts statistics", "has none; its parts are"]),
+        (
+            ("ddpg", "--env-id", REACH, "--parts", "actor"),
+            ["--parts actor: actor/", "expected float32 (", "found float32 ("],
+        ),
+    ],
+)
+def test_a_start_from_what_does_not_fit_is_refused(run, words, texts):
+    before = everything(run)
+    source = os.fspath(run / "run")
+    code, output, errors = music_tf("train", *words, "--init-from", source)
+    assert (code, output) == (2, "")
+    assert errors.startswith("music-tf: ")
+    assert [text for text in texts if text not in errors] == []
+    assert len(errors.splitlines()) <= 4
+    assert everything(run) == before
+    assert not pathlib.Path(os.environ["MUSIC_TF_RUNS"]).exists()
