@@ -1,7 +1,7 @@
 """Runs a study: `python experiments/study.py experiments/studies/mi_matters.py`.
 
 Trains what is missing, goes on with what was cut off, on this day or another, and writes a CSV
-for each run that has ended; one stored before runs were judged is judged where it still lies.
+for each run that has ended.
 Ctrl-C and the end of --max-minutes let the runs save (exit code 75: the same command goes on); a
 second Ctrl-C ends them at once. A run that fails is reported and does not stop the others (exit
 code 3 at the end). docs/results.md says what a study file is.
@@ -22,11 +22,9 @@ from studying.pool import (
     BLOCKED,
     FAILED,
     STOPPED,
-    UNJUDGED,
     WAITING,
     Pool,
     Requests,
-    judging_words,
     next_words,
 )
 
@@ -76,8 +74,6 @@ def _show_plan(pool: Pool, commands: bool) -> int:
             sys.stdout.write(f"{pool.states[run.name]:8} {run.name}: {run.command}\n")
         elif pool.states[run.name] == WAITING:
             sys.stdout.write(f"{shlex.join(['music-tf', *next_words(run)])}\n")
-        elif pool.states[run.name] == UNJUDGED:
-            sys.stdout.write(f"{shlex.join(['music-tf', *judging_words(run)])}\n")
     return EXIT_DONE
 
 
@@ -87,7 +83,7 @@ def _conclude(pool: Pool, board: Board, requests: Requests) -> int:
         for line in pool.faults.get(run.name, ()):
             board.say(f"{run.name}: {line}")
     board.say(f"{pool.runs[0].study}: {summary(pool)}")
-    left = sum(pool.count(state) for state in (STOPPED, WAITING, UNJUDGED))
+    left = sum(pool.count(state) for state in (STOPPED, WAITING))
     if requests.to_end_at_once() or left:
         return EXIT_STOPPED
     return EXIT_ENVIRONMENT if pool.count(FAILED) or pool.count(BLOCKED) else EXIT_DONE

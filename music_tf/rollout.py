@@ -89,7 +89,7 @@ def play(
 ) -> Episodes:
     """Plays one episode in each environment, and again what an environment spoils.
 
-    Again is under the next seed, and under the goal that the episode had.
+    Again is under the next seed, with the goal of that seed unless one was given.
 
     Args:
         envs: As many environments as conditions.
@@ -108,9 +108,7 @@ def play(
     pending = list(range(len(conditions.seeds)))
     for _ in range(MAX_ATTEMPTS):
         faults = _attempt(envs, policy, conditions, explore, record, pending)
-        conditions = conditions._replace(
-            seeds=(conditions.seeds + 1) % 2**31, goals=record.desired_goal
-        )
+        conditions = conditions._replace(seeds=(conditions.seeds + 1) % 2**31)
         pending = sorted(faults)
         if not pending:
             return record.episodes()

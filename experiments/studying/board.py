@@ -12,7 +12,7 @@ from rich.table import Table
 from music_tf.viewing.curves import LEADING
 from studying import record
 from studying.plan import Run
-from studying.pool import DONE, FAILED, RUNNING, UNJUDGED, WAITING, Pool
+from studying.pool import DONE, FAILED, RUNNING, WAITING, Pool
 
 _REFRESH_SECONDS = 1.0
 _PLAIN_WIDTH = 120
@@ -79,7 +79,7 @@ def table(pool: Pool) -> Table:
         others = [
             f"{run.seed} {pool.states[run.name]}{_position(run, pool.states[run.name])}"
             for run in runs
-            if pool.states[run.name] not in (DONE, WAITING, UNJUDGED)
+            if pool.states[run.name] not in (DONE, WAITING)
         ]
         found.add_row(condition, env_id, f"{done}/{len(runs)}", "\n".join(others))
     return found

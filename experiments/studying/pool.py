@@ -1,7 +1,6 @@
 """Runs a study's runs side by side, each a process with one thread, until all are done.
 
 A run that has come to its end is judged by a process of its own (`evaluate --full`), then stored.
-One that was stored before runs were judged is judged alone, as long as it is there.
 """
 
 import os
@@ -24,8 +23,6 @@ from studying.plan import Run
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
-UNJUDGED = "unjudged"
-"""Trained and stored, but without what `evaluate --full` measures."""
 _READY_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 _SHOWN_LINES = 10
@@ -79,7 +76,7 @@ class Pool:
             UsageError: A stored result is that of another command.
         """
         self.runs = runs
-        self.states = {run.name: _stored_state(run, results) for run in runs}
+        self.states = {run.name: DONE if record.stored(run, results) else WAITING for run in runs}
         for run in reversed(runs):  # behind a missing run, what it starts from is needed too
             if self.states[run.name] == WAITING and run.source and not _is_whole(run.source):
                 self.states[run.source.name] = WAITING
@@ -88,7 +85,6 @@ class Pool:
         self._results = results
         self._parallel = parallel
         self._children: dict[str, Child] = {}
-        self._unjudged = {name for name, state in self.states.items() if state == UNJUDGED}
 
     def work(self, requests: Requests, show: Callable[[], None]) -> None:
         """Runs what waits, until nothing is left or a request to stop has been met.
@@ -125,9 +121,9 @@ class Pool:
         for run in self.runs:
             if len(self._children) >= self._parallel:
                 return
-            if self.states[run.name] not in (WAITING, UNJUDGED):
+            if self.states[run.name] != WAITING:
                 continue
-            above = self._above(run)
+            above = self.states[run.source.name] if run.source else DONE
             if above in (FAILED, BLOCKED, STOPPED):
                 self.states[run.name] = BLOCKED
             elif above == DONE:
@@ -137,37 +133,25 @@ class Pool:
                     self.faults[run.name] = str(fault).splitlines()
                     self.states[run.name] = FAILED
 
-    def _above(self, run: Run) -> str:
-        """Returns the state of the run that one starts from: done, where it is trained already."""
-        if run.source is None or {run.name, run.source.name} & self._unjudged:
-            return DONE
-        return self.states[run.source.name]
-
     def _start(self, run: Run) -> None:
-        """Starts or resumes a run, or only measures what it has learned.
+        """Starts or resumes a run.
 
         Raises:
             UsageError: A job is still at work in its directory.
         """
         run.directory.parent.mkdir(parents=True, exist_ok=True)
         refuse_if_in_use(run.directory)
-        if run.name in self._unjudged:
-            self._judge(run)
-        else:
-            self._train(run)
-        self.states[run.name] = RUNNING
-
-    def _train(self, run: Run) -> None:
-        """Starts or resumes a run."""
         if not _has_checkpoint(run):
             shutil.rmtree(run.directory, ignore_errors=True)
             record.forget(run)
         started = record.note_start(run)
         self._children[run.name] = Child(self._process(run, next_words(run)), started, judges=False)
+        self.states[run.name] = RUNNING
 
     def _judge(self, run: Run) -> None:
         """Starts to measure what a run has learned."""
-        child = self._process(run, judging_words(run))
+        words = ["evaluate", str(run.directory), "--env-id", run.env_id, "--full"]
+        child = self._process(run, words)
         self._children[run.name] = Child(child, time.monotonic(), judges=True)
 
     def _process(self, run: Run, words: Sequence[str]) -> "subprocess.Popen[bytes]":
@@ -207,9 +191,7 @@ class Pool:
             self.faults[run.name] = [ending, *record.last_lines(run, _SHOWN_LINES)]
             return FAILED
         try:
-            if run.name in self._unjudged:
-                record.add_judgement(run, self._results)
-            elif not record.result_file(run, self._results).exists():
+            if not record.result_file(run, self._results).exists():
                 record.store(run, self._results)
         except MusicError as fault:
             self.faults[run.name] = str(fault).splitlines()
@@ -236,23 +218,6 @@ class Pool:
 def next_words(run: Run) -> list[str]:
     """Returns the verb and arguments that begin a run, or go on with it."""
     return run.words_to_resume() if _has_checkpoint(run) else run.words()
-
-
-def judging_words(run: Run) -> list[str]:
-    """Returns the verb and arguments that measure what a run has learned."""
-    return ["evaluate", str(run.directory), "--env-id", run.env_id, "--full"]
-
-
-def _stored_state(run: Run, results: Path) -> str:
-    """Returns what the stored result of a run says about it.
-
-    Raises:
-        UsageError: It is that of another command.
-    """
-    if record.stored(run, results) is None:
-        return WAITING
-    lacks = _is_whole(run) and record.lacks_judgement(run, results)
-    return UNJUDGED if lacks else DONE
 
 
 def _has_checkpoint(run: Run) -> bool:

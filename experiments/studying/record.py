@@ -1,7 +1,6 @@
 """What is kept of a study: notes beside each run while it goes on, and its stored result."""
 
 import json
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +23,6 @@ JUDGED = ("control", "skills")
 _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _ROOT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
-_DETAILS = re.compile(rb"^#\s*\{.*(?=\}$)", re.MULTILINE)
-"""The JSON of a stored result, but for its last brace."""
 
 
 class Session(NamedTuple):
@@ -89,25 +86,6 @@ def stored(run: Run, results: Path) -> StoredResult | None:
     return result
 
 
-def lacks_judgement(run: Run, results: Path) -> bool:
-    """Whether a result was stored by a version that did not judge, and its very run is there.
-
-    A judged run has `control`, be it empty where the environment has nothing to measure.
-
-    Raises:
-        UsageError: The file holds the result of another command.
-    """
-    result = stored(run, results)
-    if result is None or not result.details or JUDGED[0] in result.details:
-        return False
-    try:
-        metrics = (run.directory / CSV_NAME).read_bytes()
-        content = result_file(run, results).read_bytes()
-    except OSError:
-        return False
-    return content.endswith(b"}\n" + metrics)  # trained again, it is not what was stored
-
-
 def store(run: Run, results: Path) -> Path:
     """Writes the result of a run that has ended, and returns the file.
 
@@ -132,21 +110,6 @@ def store(run: Run, results: Path) -> Path:
     comments = header(run.command, _made_with(run, versions), details)
     _write(path, (comments + metrics).encode())
     return path
-
-
-def add_judgement(run: Run, results: Path) -> None:
-    """Adds to a stored result what was measured since; all else in it stays byte for byte.
-
-    Raises:
-        MusicError: Nothing was measured, or the file cannot be read or written.
-    """
-    path = result_file(run, results)
-    lacking = _judgement(run)
-    for name in read_result(path).details:
-        lacking.pop(name, None)
-    added = b", " + json.dumps(lacking)[1:-1].encode()
-    content = path.read_bytes()
-    _write(path, _DETAILS.sub(lambda found: found[0] + added, content, count=1))
 
 
 def last_lines(run: Run, count: int) -> list[str]:

@@ -1,11 +1,14 @@
 """What a process settles about itself before anything heavy is loaded."""
 
+import contextlib
 import ctypes
+import faulthandler
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TextIO
 
 _SET_PARENT_DEATH_SIGNAL = 1
 
@@ -22,22 +25,39 @@ def prepare_tensorflow() -> None:
 def load_tensorflow() -> None:
     """Imports TensorFlow without the lines that its libraries write before anybody can stop them.
 
-    What they wrote is shown after all if the import fails.
+    What they wrote is shown after all if the import fails. What Python itself says meanwhile, such
+    as where a process that stands still or breaks off does so, is shown at once.
     """
     sys.stderr.flush()
-    with open(os.memfd_create("chatter"), "r+b") as chatter:  # needs no disk
-        screen = os.dup(2)
+    with (
+        open(os.memfd_create("chatter"), "r+b") as chatter,  # needs no disk
+        open(os.dup(2), "w", encoding="utf-8", errors="replace") as screen,
+        contextlib.redirect_stderr(screen),
+        _stacks_on(screen),
+    ):
         os.dup2(chatter.fileno(), 2)
         try:
             tensorflow = importlib.import_module("tensorflow")
             tensorflow.config.list_physical_devices()
         except BaseException:
             chatter.seek(0)
-            os.write(screen, chatter.read())
+            os.write(screen.fileno(), chatter.read())
             raise
         finally:
-            os.dup2(screen, 2)
-            os.close(screen)
+            os.dup2(screen.fileno(), 2)
+
+
+@contextlib.contextmanager
+def _stacks_on(screen: TextIO) -> Iterator[None]:
+    """Shows the stacks where a library ends the process, unless somebody else does so already."""
+    if faulthandler.is_enabled():
+        yield
+        return
+    faulthandler.enable(screen)
+    try:
+        yield
+    finally:
+        faulthandler.disable()
 
 
 def available_cores() -> int:

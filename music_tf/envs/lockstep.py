@@ -1,5 +1,6 @@
 """Several copies of one goal environment, stepped together in one process."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -131,13 +132,19 @@ class LockstepEnvs:
             EnvironmentFault: `compute_reward` does not give one finite number a row.
         """
         environment: Any = self._some_member().environment.unwrapped
-        with np.errstate(all="ignore"):  # what comes of it is checked
-            if self.info.batched_reward:
-                rewards = np.asarray(environment.compute_reward(achieved, desired, {}))
-            else:
-                pairs = zip(achieved.copy(), desired.copy(), strict=True)
-                single = [environment.compute_reward(one, other, {}) for one, other in pairs]
-                rewards = np.array(single).reshape(-1)
+        try:
+            with np.errstate(all="ignore"):  # what comes of it is checked
+                if self.info.batched_reward:
+                    rewards = np.asarray(environment.compute_reward(achieved, desired, {}))
+                else:
+                    pairs = zip(achieved.copy(), desired.copy(), strict=True)
+                    single = [environment.compute_reward(one, other, {}) for one, other in pairs]
+                    rewards = np.array(single).reshape(-1)
+        except Exception as error:  # whatever the environment throws
+            raise EnvironmentFault(
+                f"{self._env_id}: compute_reward of goals {achieved.shape} and infos {{}} fails: "
+                f"{type(error).__name__}: {error}\nsee music-tf check-env"
+            ) from error
         if rewards.shape != achieved.shape[:1] or not all_finite(rewards):
             came = f"shape {rewards.shape}" if rewards.shape != achieved.shape[:1] else "non-finite"
             raise EnvironmentFault(
@@ -206,7 +213,8 @@ class LockstepEnvs:
         old = self._members[index]
         self._members[index] = None
         if old is not None:
-            old.environment.close()
+            with contextlib.suppress(Exception):  # it is broken, and what it throws does not matter
+                old.environment.close()
         self._members[index] = _make_member(self._env_id)
         self._faults[index] = None
 

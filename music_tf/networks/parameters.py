@@ -127,10 +127,6 @@ class Layout:
         pieces = iter(self.name_arrays(flat).values())
         return {network.name: [next(pieces) for _ in network.shapes] for network in self.networks}
 
-    def name_at(self, position: int) -> str:
-        """Returns the name of the weight that holds a position of the flat vector."""
-        return self.names[int(np.searchsorted(np.cumsum(self._sizes), position, side="right"))]
-
     def name_arrays(self, flat: Array) -> dict[str, Array]:
         """Returns each weight by name, for a checkpoint."""
         pieces = np.split(flat, np.cumsum(self._sizes)[:-1])

@@ -121,7 +121,7 @@ class ReplayBuffer:
         self,
         shards: Mapping[int, Shard],
         config: ReplayConfig,
-        goal_reward: GoalReward,
+        goal_reward: GoalReward | None,
         discount: float,
         seed: int,
     ) -> None:
@@ -130,7 +130,7 @@ class ReplayBuffer:
         Args:
             shards: By worker index over all ranks.
             config: Batch size and relabelling.
-            goal_reward: Recomputes the task reward under any goal.
+            goal_reward: Recomputes the task reward under any goal; without, task rewards are zeros.
             discount: Gamma per environment step; it enters here and nowhere else.
             seed: Of the run.
         """
@@ -173,7 +173,7 @@ class ReplayBuffer:
         return Transition(*(np.stack(fields, axis=1) for fields in zip(*batches, strict=True)))
 
     def sample_fresh(self, episodes: Episodes, worker: int, cycle: int) -> Transition:
-        """Draws as many transitions from fresh episodes as they hold steps, shape [E * T, ...]."""
+        """Draws as many transitions from fresh episodes as full ones have steps, [E * T, ...]."""
         count = episodes.action.shape[0] * episodes.action.shape[1]
         generator = stream(self._seed, "replay/fresh", worker, cycle)
         episode = generator.integers(len(episodes.length), size=count)
@@ -233,10 +233,12 @@ class ReplayBuffer:
             arrays["desired_goal"][episode],
         )
         next_achieved = achieved[row + 1]
-        goal_dim = desired.shape[-1]
-        reward = self._goal_reward(
-            next_achieved.reshape(-1, goal_dim), desired.reshape(-1, goal_dim)
-        )
+        reward = np.zeros(shape, np.float32)
+        if self._goal_reward is not None:
+            goals = (-1, desired.shape[-1])
+            reward[:] = self._goal_reward(
+                next_achieved.reshape(goals), desired.reshape(goals)
+            ).reshape(shape)
         last = time == length - 1
         lost = arrays["lost"][episode] & last
         over = (arrays["terminated"][episode] & last) | lost
@@ -245,7 +247,7 @@ class ReplayBuffer:
             achieved_goal=achieved[row],
             desired_goal=desired,
             action=_flat(arrays["action"])[episode * (states - 1) + time],
-            reward=reward.reshape(shape).astype(np.float32),
+            reward=reward,
             discount=np.where(over, 0.0, self._discount).astype(np.float32),
             lost=lost,
             next_observation=observation[row + 1],

@@ -173,7 +173,7 @@ class Checkpoints:
         label = f"epoch_{epoch:06d}"
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            remove_temporary(self._directory)
+            self._tidy()
             taken = {path.name for path in self._directory.iterdir()}
             taken.update(path.name for path in self._shard_folders())
             if self._lineage is None:
@@ -301,9 +301,15 @@ class Checkpoints:
         self._lineage = lineage
         self._chain = dict(manifest.shards) if manifest else {}
         if self._comm.is_root:
-            with contextlib.suppress(OSError):
-                remove_temporary(self._directory)
+            self._tidy()
         self._comm.barrier()
+
+    def _tidy(self) -> None:
+        """Removes what earlier saves left behind; what cannot be removed stops no save."""
+        try:
+            remove_temporary(self._directory)
+        except OSError as error:
+            _LOGGER.warning("left behind, since it cannot be removed: %s", describe(error))
 
     def _temporary(self, label: str) -> Path:
         return self._directory / f"{label}{TEMPORARY}new"

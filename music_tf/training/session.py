@@ -40,6 +40,8 @@ OTHER_CYCLES = 10**9
 """Added to the number of cycles by then, which gives all random streams other numbers."""
 COMPACT_EVERY = 20
 """Checkpoints from one that writes the whole replay to the next; others write what is new."""
+_PAUSE_SECONDS = 1.0
+"""Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -207,8 +209,11 @@ class Session:
         Raises:
             EnvironmentFault: Three saves in a row failed.
         """
-        while self._saved_cycle != self._trainer.counters.cycle:
+        cycle, pause = self._trainer.counters.cycle, 0.0
+        while self._saved_cycle != cycle:
+            time.sleep(pause)
             self._save()
+            pause = _PAUSE_SECONDS
 
     @patience()
     def _restore(self) -> bool:
@@ -268,8 +273,10 @@ class Session:
         trainer = self._trainer
         self._directory.write_evidence(fault.evidence)
         elapsed = trainer.counters.elapsed_s
+        best = self._best
         if trainer.update.step_scale != 1.0 or not self._restore():
             raise fault
+        self._best = best  # of weights that are still in their folder
         trainer.counters.elapsed_s = elapsed
         trainer.counters.cycle += OTHER_CYCLES
         trainer.update.scale_steps(SLOWER)

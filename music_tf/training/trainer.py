@@ -79,7 +79,8 @@ class Trainer:
         shards = {
             worker: Shard(spec, config.skills, config.replay, columns) for worker in self._workers
         }
-        self.replay = ReplayBuffer(shards, config.replay, self.envs.goal_reward, gamma, config.seed)
+        goal_reward = self.envs.goal_reward if "task" in config.rewards else None
+        self.replay = ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed)
         self.observations = Normalizer(spec.observation_dim, config.normalizer, comm)
         self.goals = Normalizer(spec.goal_dim, config.normalizer, comm)
         self.log = EpochLog()

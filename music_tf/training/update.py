@@ -15,6 +15,7 @@ from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout
 from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.agreement import check_same_state
 from music_tf.types import Array, Metrics, Transition
 from music_tf.watchdog import note_progress, patience
 
@@ -128,20 +129,8 @@ class Update:
         Raises:
             NumbersFault: They differ; the text names the first differing weight and the ranks.
         """
-        if self._comm.size == 1:
-            return
-        own = self.parameters.numpy()
-        reference = self._comm.broadcast(own.copy())
-        differing = np.flatnonzero(own.view(np.uint32) != reference.view(np.uint32))
-        first = int(differing[0]) if differing.size else -1
-        found = self._comm.collect(first)
-        if any(index >= 0 for index in found):
-            ranks = [rank for rank, index in enumerate(found) if index >= 0]
-            lowest = min(index for index in found if index >= 0)
-            raise NumbersFault(
-                f"parameters differ between ranks after {int(self.step.numpy())} updates: "
-                f"{self.layout.name_at(lowest)} on ranks {ranks} is not what rank 0 holds"
-            )
+        arrays = self.layout.name_arrays(self.parameters.numpy())
+        check_same_state(arrays, int(self.step.numpy()), self._comm)
 
     def _check_finite(self, values: Mapping[str, float], feed: Feed) -> None:
         """Raises on all ranks alike where any of them met a number that is not finite."""

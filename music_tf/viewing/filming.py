@@ -56,10 +56,9 @@ def film(
     """
     conditions = _conditions(loaded, shots)
     played = play(loaded.envs, loaded.policy, conditions, None)
-    own_goals = conditions.goals is None and np.array_equal(played.seed, conditions.seeds)
     take = Take(
         played.seed,
-        played.desired_goal[:0] if own_goals else played.desired_goal,
+        played.desired_goal[:0] if conditions.goals is None else conditions.goals,
         played.action,
         played.length,
         played.observation,

@@ -1,5 +1,6 @@
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -51,6 +52,33 @@ def test_chatter_of_the_import_is_shown_only_if_it_fails_and_needs_no_disk(
         load_tensorflow()
     assert capfd.readouterr().err == ("chatter\n" if broken else "")
     sys.modules.pop("tensorflow", None)
+
+
+@pytest.mark.parametrize(
+    ("end", "texts"),
+    [
+        ("os.abort()", ["Fatal Python error: Aborted", "tensorflow.py"]),
+        ("time.sleep(60)", ["music-tf: rank 0: no progress for ", "tensorflow.py"]),
+    ],
+)
+def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, texts):
+    (tmp_path / "tensorflow.py").write_text(f"import os, time\nos.write(2, b'chatter')\n{end}\n")
+    program = (
+        "from music_tf.cli.process import load_tensorflow\n"
+        "from music_tf.watchdog import watching\n"
+        "with watching(1.0, 'music-tf: rank 0', None):\n    load_tensorflow()\n"
+    )
+    job = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert job.returncode != 0
+    assert [text for text in texts if text not in job.stderr] == []
+    assert "chatter" not in job.stderr
 
 
 def test_one_rank_takes_all_cores_and_several_one_each():

@@ -129,7 +129,7 @@ def test_one_ulp_on_one_rank_is_found_and_named_on_all(results, ranks):
     for _, facts in results[ranks]:
         text, name = facts["perturbed"]
         assert text == (
-            f"parameters differ between ranks after 60 updates: {name} on ranks [{ranks - 1}] is "
+            f"what ranks hold differs after 60 updates: {name} on ranks [{ranks - 1}] is "
             "not what rank 0 holds"
         )
 

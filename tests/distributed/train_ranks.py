@@ -71,15 +71,15 @@ def named_replay(prefix, rows_by_worker):
 def perturbed(trainer, comm):
     """What the comparison says after the last rank has moved one weight by one ulp."""
     update = trainer.update
-    values = update.parameters.numpy()
-    position = update.layout.size - 20
+    arrays = update.layout.name_arrays(update.parameters.numpy().copy())
+    name = update.layout.names[-2]
     if comm.rank == comm.size - 1:
-        values[position] = np.nextafter(values[position], np.float32(np.inf))
-    update.parameters.assign(values)
+        arrays[name].flat[-1] = np.nextafter(arrays[name].flat[-1], np.float32(np.inf))
+    update.parameters.assign(update.layout.flatten(arrays))
     try:
         update.check_equal()
     except NumbersFault as fault:
-        return [str(fault), update.layout.name_at(position)]
+        return [str(fault), name]
     return ["", ""]
 
 

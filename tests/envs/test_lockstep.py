@@ -244,6 +244,28 @@ def test_a_reward_that_mixes_goals_up_is_refused(odd):
         envs.goal_reward(goals, goals)
 
 
+def test_a_reward_that_needs_what_only_a_step_knows_is_refused(odd, monkeypatch):
+    envs = LockstepEnvs(ODD, 1)
+    monkeypatch.setattr(odd, "compute_reward", lambda self, achieved, desired, info: info["x"])
+    goals = np.zeros((5, 2), np.float32)
+    with pytest.raises(EnvironmentFault, match=r"infos \{\} fails: KeyError: 'x'"):
+        envs.goal_reward(goals, goals)
+
+
+def test_an_environment_that_cannot_even_be_closed_is_replaced(odd, monkeypatch):
+    def close(self):
+        raise RuntimeError("the connection is gone")
+
+    monkeypatch.setattr(odd, "close", close)
+    envs = LockstepEnvs(ODD, 1)
+    envs.reset([0], [0])
+    odd.fault, odd.at_step = "exception", 1
+    assert "the motor burns" in envs.step(np.zeros((1, 2), np.float32), [0]).faults[0]
+    odd.fault = ""
+    envs.reset([0], [1])
+    assert envs.step(np.zeros((1, 2), np.float32), [0]).faults == [None]
+
+
 def test_unbounded_actions_and_endless_episodes_are_refused(odd):
     odd.low = -np.inf
     with pytest.raises(UsageError, match="finite bounds"):

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 from studying import board  # noqa: E402
 from studying.plan import Condition, Study, Task, runs_of  # noqa: E402
-from studying.pool import BLOCKED, DONE, FAILED, RUNNING, UNJUDGED, Pool  # noqa: E402
+from studying.pool import BLOCKED, DONE, FAILED, RUNNING, Pool  # noqa: E402
 
 PUSH, REACH = "music_tf/PointPush-v0", "music_tf/PointReach-v0"
 STUDY = Study(
@@ -62,13 +62,6 @@ def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
         ["her", PUSH, "0/3", ""],
         ["her", REACH, "1/1", ""],
     ]
-
-
-def test_a_run_that_is_only_to_be_judged_is_counted_and_not_listed(pool):
-    pool.states[pool.runs[0].name] = UNJUDGED
-    title, rows = drawn(board.table(pool))
-    assert title == "tiny: 1 unjudged, 3 waiting, 1 done, 1 failed, 1 not run"
-    assert rows[0] == ["music", PUSH, "0/3", "7 failed"]
 
 
 def test_off_a_terminal_only_changes_are_told(pool):

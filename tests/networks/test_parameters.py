@@ -61,14 +61,6 @@ def test_every_weight_has_the_learning_rate_of_its_network(networks, layout):
         np.testing.assert_array_equal(found, np.full(network.size, network.learning_rate, "f4"))
 
 
-def test_a_position_finds_the_weight_that_holds_it(layout):
-    start = 0
-    for name, array in layout.name_arrays(layout.initial()).items():
-        assert layout.name_at(start) == name
-        assert layout.name_at(start + array.size - 1) == name
-        start += array.size
-
-
 def test_arrays_by_name_survive_a_round_trip(layout):
     flat = np.random.default_rng(1).normal(size=layout.size).astype(np.float32)
     arrays = layout.name_arrays(flat)

@@ -33,6 +33,16 @@ def filled(count=6, **changes):
     return shard
 
 
+def test_without_a_task_no_reward_is_asked_for():
+    with_task = buffer_of(filled()).sample_transitions(2, 0)
+    alone = ReplayBuffer({0: filled()}, ReplayConfig(batch_size=64), None, GAMMA, seed=1)
+    without = alone.sample_transitions(2, 0)
+    assert with_task.reward.any()
+    assert not without.reward.any()
+    for name in set(with_task._fields) - {"reward"}:
+        np.testing.assert_array_equal(getattr(without, name), getattr(with_task, name))
+
+
 def test_slots_fill_in_order():
     shard = shard_of(4)
     assert shard.capacity == 4

@@ -534,6 +534,20 @@ def test_a_full_disk_at_any_call_keeps_the_older_checkpoints(tmp_path, caplog):
     assert outcomes[-1]
 
 
+def test_what_an_earlier_save_left_behind_stops_none_where_it_cannot_be_removed(
+    tmp_path, monkeypatch, caplog
+):
+    checkpoints = saved(tmp_path, [1])
+
+    def busy(path):
+        raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+
+    monkeypatch.setattr(checkpoint, "remove_temporary", busy)
+    assert checkpoints.save(2, *state_of(2))
+    assert "cannot be removed: Device or resource busy" in caplog.text
+    assert_holds(restore(tmp_path), 2)
+
+
 def test_three_failures_in_a_row_end_the_run_and_a_success_starts_the_count_anew(
     tmp_path, monkeypatch
 ):

@@ -409,6 +409,21 @@ def test_bad_numbers_cost_an_epoch_and_half_the_step_size_once(tmp_path, bad_num
     assert np.isnan(evidence["transitions.reward"][0, 0, 0])
 
 
+def test_going_back_keeps_the_best_weights_of_an_epoch_that_is_undone(
+    tmp_path, bad_numbers, monkeypatch
+):
+    found = iter([0.1, 0.5, 0.9, 0.6, 0.3])  # of epochs 1, 2 and 3, again 3, and 4
+    original = session.Trainer.evaluate
+
+    def evaluate(self, *arguments, **named):
+        return original(self, *arguments, **named) | {"eval/success_rate": next(found, 0.0)}
+
+    monkeypatch.setattr(session.Trainer, "evaluate", evaluate)
+    bad_numbers(7)  # the first cycle of the fourth epoch; the second is saved, the third is not
+    train(tmp_path / "run", dataclasses.replace(HER_RUN, epochs=4, checkpoint_every=2))
+    assert best_epoch(tmp_path / "run") == (3, 0.9)
+
+
 def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_path, monkeypatch):
     checked = []
 
