@@ -10,8 +10,7 @@ from typing import Any
 
 from benchmarks import programs
 from benchmarks.sizes import FULL, QUICK
-from music_tf.cli.doctor import find_mpirun
-from music_tf.cli.mpi_diagnosis import flavour
+from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
 from music_tf.cli.process import available_cores
 from music_tf.errors import EnvironmentFault
 from music_tf.probes import run_command
@@ -70,19 +69,14 @@ def _interpreter(probe: str, ranks: int) -> list[str]:
     if probe not in _RANKED:
         return [sys.executable]
     mpirun = find_mpirun() or "mpirun"
-    version = run_command([mpirun, "--version"], seconds=60.0, environment=_environment())
-    placement: list[str] = []
-    if flavour(version.output) == "Open MPI":
-        placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
-    return [mpirun, "-n", str(ranks), *placement, sys.executable, "-m", "mpi4py"]
+    library = flavour(ask_version(mpirun, 60.0).output)
+    return [*rank_words(mpirun, library, ranks), sys.executable, "-m", "mpi4py"]
 
 
 def _environment() -> dict[str, str]:
-    """Returns what finds these modules and the package, and what Open MPI insists on as root."""
+    """Returns what finds these modules and the package, and what Open MPI insists on."""
     paths = [str(_ROOT / "experiments"), str(_ROOT), os.environ.get("PYTHONPATH", "")]
     return {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "HOME": os.environ.get("HOME") or tempfile.gettempdir(),
+        **needed(os.environ),
     }

@@ -24,7 +24,8 @@ from music_tf.cli.diagnoses import (
     judge_tensorboard,
     judge_tensorflow,
 )
-from music_tf.cli.mpi_diagnosis import MARK, RANKS, flavour, judge_mpi
+from music_tf.cli.mpi_diagnosis import MARK, RANKS, judge_mpi
+from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.probes import run_command, run_python
 from music_tf.viewing.gl import candidates, probe_backend
@@ -91,12 +92,6 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def find_mpirun() -> str | None:
-    """Returns the mpirun beside this interpreter, else the one on PATH, else None."""
-    beside = Path(sys.executable).parent / "mpirun"
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("mpirun")
-
-
 def free_memory() -> int:
     """Returns the bytes of memory that this process may still take, container limits included."""
     lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -140,11 +135,10 @@ def _mpi() -> Finding:
     mpirun = find_mpirun()
     if mpirun is None:
         return judge_mpi(None, "", None)
-    kind = flavour(run_command([mpirun, "--version"], seconds=PROBE_SECONDS).output)
-    placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"] if kind == "Open MPI" else []
-    ranks = [mpirun, "-n", str(RANKS), *placement, sys.executable, "-m", "mpi4py", "-c", _MEET]
-    allow_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return judge_mpi(mpirun, kind, run_command(ranks, seconds=60.0, environment=allow_root))
+    library = flavour(ask_version(mpirun, PROBE_SECONDS).output)
+    ranks = [*rank_words(mpirun, library, RANKS), sys.executable, "-m", "mpi4py", "-c", _MEET]
+    met = run_command(ranks, seconds=60.0, environment=needed(os.environ))
+    return judge_mpi(mpirun, library, met)
 
 
 def _rendering() -> Finding:

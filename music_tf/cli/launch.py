@@ -3,19 +3,15 @@
 import contextlib
 import importlib.util
 import os
-import pwd
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from music_tf import signals
 from music_tf.cli import VERBS, run_verb
-from music_tf.cli.doctor import find_mpirun
-from music_tf.cli.mpi_diagnosis import flavour
+from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
 from music_tf.cli.options import asks_for_help, whole_number
 from music_tf.cli.process import death_follower
 from music_tf.cli.runs import new_directory
@@ -68,7 +64,8 @@ def main(arguments: list[str]) -> int:
     command = [*_mpirun(ranks), *command]
     if signals.stop_requested():
         raise Stopped("stopped before the start")
-    return Job(command, _environment(os.environ) | {ASKED_VARIABLE: str(ranks)}).wait()
+    environment = {**os.environ, **needed(os.environ), ASKED_VARIABLE: str(ranks)}
+    return Job(command, environment).wait()
 
 
 class Job:
@@ -164,43 +161,8 @@ def _mpirun(ranks: int) -> list[str]:
         raise EnvironmentFault(f"{ranks} ranks need mpirun, and it was not found\n{CURE}")
     if importlib.util.find_spec("mpi4py") is None:
         raise EnvironmentFault(f"{ranks} ranks need mpi4py, and it was not found\n{CURE}")
-    placement: list[str] = []
-    if flavour(_version(mpirun)) == "Open MPI":
-        placement = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
+    answer = ask_version(mpirun, _VERSION_SECONDS)
+    if answer.code is None:
+        raise EnvironmentFault(f"{mpirun} cannot be used: {answer.reason}\n{CURE}")
     package = [*_DEAF_UNTIL_READY, sys.executable, "-m", "mpi4py", "-m", "music_tf"]
-    return [mpirun, "-n", str(ranks), *placement, *package]
-
-
-def _version(mpirun: str) -> str:
-    """Returns what an mpirun says of itself."""
-    command = [mpirun, "--version"]
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_VERSION_SECONDS,
-            env=_environment(os.environ),
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise EnvironmentFault(f"{mpirun} cannot be used: {error}\n{CURE}") from error
-
-
-def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment with what Open MPI insists on."""
-    environment = dict(given)
-    if os.geteuid() == 0:
-        environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
-        environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    if not environment.get("HOME"):
-        environment["HOME"] = _home()
-    return environment
-
-
-def _home() -> str:
-    try:
-        home = pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        home = ""
-    return home if Path(home).is_dir() and home else tempfile.gettempdir()
+    return [*rank_words(mpirun, flavour(answer.output), ranks), *package]

@@ -35,12 +35,6 @@ _PATTERNS = (
 )
 
 
-def flavour(version_text: str) -> str:
-    """Returns the MPI library that wrote `version_text`, the answer to `mpirun --version`."""
-    known = {"Open MPI": "Open MPI", "OpenRTE": "Open MPI", "HYDRA": "MPICH", "Intel": "Intel MPI"}
-    return next((name for mark, name in known.items() if mark in version_text), "unknown MPI")
-
-
 def judge_mpi(mpirun: str | None, mpirun_flavour: str, probe: Probe | None) -> Finding:
     """Judges the meeting of two ranks.
 

@@ -16,7 +16,8 @@ from music_tf.cli.diagnoses import (
     judge_tensorboard,
     judge_tensorflow,
 )
-from music_tf.cli.mpi_diagnosis import flavour, judge_mpi
+from music_tf.cli.mpi_diagnosis import judge_mpi
+from music_tf.cli.mpirun import flavour
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.probes import Probe, run_command, run_python
 from music_tf.viewing import gl
