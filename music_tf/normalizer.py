@@ -64,7 +64,7 @@ class Normalizer:
             workers: Number of workers over all ranks.
 
         Raises:
-            NumbersFault: A row of any rank is not finite; every rank raises.
+            NumbersFault: A row of any rank holds NaN; every rank raises. Infinities are clipped.
         """
         clipped = _bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(

@@ -42,7 +42,7 @@ class Learner(Protocol):
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
-        """Everything trained, those with targets first."""
+        """Everything trained: the actor first, then what else has targets, then the rest."""
 
     @property
     def target_networks(self) -> Sequence[Network]:

@@ -56,25 +56,21 @@ def config_to_json(config: Config) -> dict[str, Any]:
 
 def config_from_json(
     data: Mapping[str, Any], recipe: str, typed_env_id: str | None = None
-) -> Config:
-    """Returns the configuration that `config_to_json` wrote for a run of `recipe`.
+) -> tuple[Config, tuple[str, ...]]:
+    """Reads the configuration that `config_to_json` wrote for a run of `recipe`.
 
     Args:
         data: Parsed JSON; a setting that is missing has the default of its class.
         recipe: Decides which settings an agent has.
         typed_env_id: The id that the user typed, if any: `module:Id` is taken from nowhere else.
 
+    Returns:
+        The configuration, and the names of the settings that were missing.
+
     Raises:
         UsageError: A key is unknown, one that every version writes is missing, or a value has a
             wrong type or range.
     """
-    return _decode_config(data, recipe, typed_env_id)[0]
-
-
-def _decode_config(
-    data: Mapping[str, Any], recipe: str, typed_env_id: str | None
-) -> tuple[Config, tuple[str, ...]]:
-    """Returns the configuration and the names of the settings that were missing."""
     missing: list[str] = []
     config: Config = _decode_tree(recipes.resolve(recipe), data, "", missing)
     if names_a_module(config.env_id) and config.env_id != typed_env_id:
@@ -118,7 +114,7 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
         if not isinstance(data.get(key), kind):
             raise UsageError(f"{path}: expected a {kind.__name__} under {key!r}")
     try:
-        config, missing = _decode_config(data["config"], data["recipe"], typed_env_id)
+        config, missing = config_from_json(data["config"], data["recipe"], typed_env_id)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     arguments = tuple(str(argument) for argument in data["arguments"])

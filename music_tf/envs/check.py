@@ -56,7 +56,7 @@ def check_environment(env_id: str) -> list[Check]:
         return [_failed("goal keys", str(error), "return a dict with these keys, see the docs")]
     keys = Check("goal keys", True, ", ".join(GOAL_KEYS), "")
     actions = _check_actions(environment)
-    length = _check_length(environment, env_id)
+    length = _check_length(environment)
     if not (actions.ok and length.ok):
         environment.close()
         return [keys, actions, length]
@@ -121,9 +121,8 @@ def _check_actions(environment: Any) -> Check:
     return Check("actions", True, f"{low.shape[0]} components in finite bounds", "")
 
 
-def _check_length(environment: Any, env_id: str) -> Check:
-    registered = environment.spec.max_episode_steps if environment.spec else None
-    steps = lookup(env_id).max_episode_steps or registered
+def _check_length(environment: Any) -> Check:
+    steps = environment.spec.max_episode_steps if environment.spec else None
     if not steps:
         return _failed("episode length", "not registered", "register it with max_episode_steps")
     return Check("episode length", True, f"{steps} steps", "")

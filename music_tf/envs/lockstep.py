@@ -14,7 +14,7 @@ from music_tf.envs.registry import lookup
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault
 from music_tf.finite import all_finite, finite
-from music_tf.types import Array, BoolArray, SplitSpec
+from music_tf.types import Array, BoolArray
 
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
@@ -48,20 +48,19 @@ class LockstepEnvs:
     Args:
         env_id: Gymnasium id of a goal environment; `module:Id` imports the module first.
         count: Number of copies.
-        split: Replaces the split of the registry.
 
     Raises:
         UsageError: Unknown id, no goal environment, unbounded actions or unknown episode length.
         EnvironmentFault: The environment cannot be created here.
     """
 
-    def __init__(self, env_id: str, count: int, split: SplitSpec | None = None) -> None:
+    def __init__(self, env_id: str, count: int) -> None:
         self.info = lookup(env_id)
         self._env_id = env_id
         first = _make_member(env_id)
         self._low, self._high = action_bounds(env_id, first.environment)
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
-        self.spec = describe(env_id, first.environment, split or self.info.split)
+        self.spec = describe(env_id, first.environment, self.info.split)
         self._members: list[Member | None] = [first]
         self._members += [_make_member(env_id) for _ in range(count - 1)]
         self._faults: list[str | None] = [None] * count

@@ -45,8 +45,6 @@ class EnvironmentInfo:
     """Reward per nat of the mutual information bound that suits these positions and steps."""
     reward_bounds: tuple[float, float] = (-math.inf, math.inf)
     """Lowest and highest task reward of a step; infinite where nothing is known."""
-    max_episode_steps: int | None = None
-    """Steps of an episode, where the registered number is not the right one."""
     batched_reward: bool = True
     """False where `compute_reward` is wrong on many goals at once and is called one by one."""
     why_no_split: str = ""

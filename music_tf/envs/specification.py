@@ -6,7 +6,6 @@ import gymnasium
 import numpy as np
 
 from music_tf.envs.making import GOAL_KEYS
-from music_tf.envs.registry import lookup
 from music_tf.errors import UsageError
 from music_tf.types import Array, EnvSpec, SplitSpec
 
@@ -32,8 +31,7 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], split: SplitSpec
     Raises:
         UsageError: Unknown episode length, arrays of several axes, or indices out of range.
     """
-    registered = environment.spec.max_episode_steps if environment.spec else None
-    steps = lookup(env_id).max_episode_steps or registered
+    steps = environment.spec.max_episode_steps if environment.spec else None
     if not steps:
         raise UsageError(
             f"env_id: {env_id!r} does not say how long an episode is; "

@@ -10,7 +10,6 @@ from music_tf.agents.ddpg import Ddpg
 from music_tf.agents.sac import Sac
 from music_tf.config.schema import AgentConfig, Config, DdpgConfig, SacConfig
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.intrinsic.joint_motion import JointMotion
@@ -89,7 +88,7 @@ def return_bounds(
     return low / (1.0 - gamma), high / (1.0 - gamma)
 
 
-def split_of(config: Config, spec: EnvSpec, info: EnvironmentInfo) -> SplitSpec | None:
+def split_of(config: Config, spec: EnvSpec) -> SplitSpec | None:
     """Returns agent and surrounding components: as configured, else the environment's own."""
     if not config.music.agent:
         return spec.split
@@ -107,7 +106,7 @@ def _check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:
 
 
 def _needed_split(config: Config, envs: LockstepEnvs) -> SplitSpec:
-    split = split_of(config, envs.spec, envs.info)
+    split = split_of(config, envs.spec)
     if split is None:
         reason = envs.info.why_no_split or (
             "nothing says which components of its observation are the robot and which its "
@@ -142,7 +141,7 @@ def _descriptor(config: Config, envs: LockstepEnvs) -> Sequence[int]:
     if config.skill.components:
         _check_components("skill.components", config.skill.components, envs.spec)
         return config.skill.components
-    split = split_of(config, envs.spec, envs.info)
+    split = split_of(config, envs.spec)
     return split.surrounding if split else range(envs.spec.observation_dim)
 
 

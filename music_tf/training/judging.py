@@ -142,7 +142,7 @@ def _ends(trainer: Trainer, played: list[Episodes]) -> Array:
 
 def _information(trainer: Trainer, played: Episodes) -> Metrics:
     """Estimates I(dx; dy) where robot and surroundings are known and two episodes share steps."""
-    split = split_of(trainer.config, trainer.envs.spec, trainer.envs.info)
+    split = split_of(trainer.config, trainer.envs.spec)
     if split is None or len(played.length) < 2:  # noqa: PLR2004
         return {}
     moved = np.diff(played.observation, axis=1)  # [E, T, O]

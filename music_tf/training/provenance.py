@@ -29,7 +29,7 @@ def provenance(comm: Communicator, record: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the part of `config.json` that nobody types, as JSON values."""
     return {
         "versions": versions(),
-        "mpi": getattr(comm, "library", None),
+        "mpi": comm.library,
         "ranks": comm.size,
         "workers": (record.get("config") or {}).get("workers"),
         "commit": commit(Path(__file__).resolve().parents[2]),

@@ -40,7 +40,6 @@ class RunDirectory:
         """
         self.path = path
         self.checkpoints = path / "checkpoints"
-        self.videos = path / "videos"
         self._lock = lock
         self._is_root = comm.is_root
         self.log = log_path(path, comm.rank)

@@ -33,7 +33,10 @@ _NO_ENTROPY: Schedule = ((0.0, 0.0),)
 
 @dataclasses.dataclass
 class Counters:
-    """How far a run has come, over all ranks; with the seed, all that random streams need."""
+    """How far a run has come, over all ranks; with the seed, all that random streams need.
+
+    Ranks agree on all but `elapsed_s`, which each measures by its own clock.
+    """
 
     epoch: int = 0
     cycle: int = 0
@@ -74,7 +77,7 @@ class Trainer:
         self._learner = learner
         gamma = discount(config, spec)
         self.update = Update(learner, self._terms, config.agent, gamma, comm, config.workers)
-        split = split_of(config, spec, self.envs.info) if "music" in config.rewards else None
+        split = split_of(config, spec) if "music" in config.rewards else None
         columns = [*split.agent, *split.surrounding] if split else []
         shards = {
             worker: Shard(spec, config.skills, config.replay, columns) for worker in self._workers
@@ -106,7 +109,8 @@ class Trainer:
             on_evaluation: Called with the episodes of an evaluation.
 
         Returns:
-            The metrics of the epoch, equal on every rank; None where it was interrupted.
+            The metrics of the epoch, equal on every rank but for those that clocks measure; None
+            where it was interrupted.
         """
         self._comm.take_timing()
         while self.log.cycles < self.config.cycles:

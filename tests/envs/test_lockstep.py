@@ -4,6 +4,8 @@ import pytest
 from gymnasium_robotics.utils import rotations
 
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import make_environment
+from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 from music_tf.types import SplitSpec
 from tests.envs.odd import ODD
@@ -57,13 +59,14 @@ def test_spec_says_sizes_split_and_length():
     assert spec.split == SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
 
 
-def test_a_split_of_ones_own_replaces_the_registered_one():
+def test_a_split_beyond_the_observation_is_refused():
+    environment = make_environment("FetchReach-v4")
     split = SplitSpec(agent=(0, 1), surrounding=(9,))
-    assert LockstepEnvs("FetchReach-v4", 1, split).spec.split is split
+    assert describe("FetchReach-v4", environment, split).split is split
     with pytest.raises(
         UsageError, match=r"split.surrounding: expected indices in 0..9, got \(10,\)"
     ):
-        LockstepEnvs("FetchReach-v4", 1, SplitSpec(agent=(0,), surrounding=(10,)))
+        describe("FetchReach-v4", environment, SplitSpec(agent=(0,), surrounding=(10,)))
 
 
 def test_rows_follow_the_given_indices(odd):
