@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 SUCCESS = "eval/success_rate"
 TITLES = {
@@ -40,7 +40,12 @@ def number(value: float | None = None) -> str:
     return f"{value:.3f}" if 0.0 < value < _TINY else f"{value:.2f}"
 
 
-def each_seed(values: Sequence[float | None]) -> str:
+def minutes(value: float | None = None) -> str:
+    """Returns minutes with one digit."""
+    return "" if value is None else f"{value:.1f}"
+
+
+def each_seed(values: Sequence[float | None], show: Callable[[float | None], str] = number) -> str:
     """Returns the mean of the seeds that have a value, and each seed where there are several.
 
     A seed without a value is a dash in its place, so that the mean of some is not taken for that
@@ -48,9 +53,9 @@ def each_seed(values: Sequence[float | None]) -> str:
     """
     known = [value for value in values if value is not None and not math.isnan(value)]
     if not known or len(values) == 1:
-        return number(*known)
-    each = ", ".join(number(value) or _BLANK_SEED for value in values)
-    return f"{number(statistics.fmean(known))} ({each})"
+        return show(*known)
+    each = ", ".join(show(value) or _BLANK_SEED for value in values)
+    return f"{show(statistics.fmean(known))} ({each})"
 
 
 def difference(values: Sequence[float | None], others: Sequence[float | None]) -> str:

@@ -2,11 +2,11 @@
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from cells import SUCCESS, TITLES, difference, each_seed, markdown, number
+from cells import SUCCESS, TITLES, difference, each_seed, markdown, minutes, number
 
 from music_tf.cli.runs import folder_name
 from music_tf.errors import UsageError
@@ -137,15 +137,15 @@ def study_table(name: str, results: Path) -> str:
     rows = []
     for group, runs in groups.items():
         steps = [run.in_all("time/env_steps")[-1] / 1e3 for run in runs]
-        minutes = [run.in_all("time/elapsed_s")[-1] / 60.0 for run in runs]
-        levels = [", ".join(reached(run, level) for run in runs) for level in LEVELS if has_task]
+        taken = [run.in_all("time/elapsed_s")[-1] / 60.0 for run in runs]
+        levels = [_each(reached(run, level) for run in runs) for level in LEVELS if has_task]
         metrics = [each_seed([final.get(metric) for final in finals[group]]) for metric in shown]
         rows.append(
             [
                 condition_label(group),
                 str(len(runs)),
                 f"{statistics.fmean(steps):.0f}",
-                f"{statistics.fmean(minutes):.1f}",
+                each_seed(taken, minutes),
                 *levels,
                 *metrics,
             ]
@@ -273,8 +273,14 @@ def reached(result: StoredResult, level: float) -> str:
     row, _ = first_time(result.columns, {SUCCESS: level})
     if row is None:
         return "never"
-    minutes = result.in_all("time/elapsed_s")[row] / 60.0
-    return f"{minutes:.1f} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
+    taken = result.in_all("time/elapsed_s")[row] / 60.0
+    return f"{minutes(taken)} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
+
+
+def _each(texts: Iterable[str]) -> str:
+    """Returns one text where all seeds have the same, else all of them."""
+    found = list(texts)
+    return found[0] if len(set(found)) == 1 else "; ".join(found)
 
 
 def _has(result: StoredResult, metric: str) -> bool:

@@ -86,6 +86,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         progress_table, "negatives", _NEGATIVES_STEPS, metric="reward/music_mean"
     ),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
+    "mi_matters_control": partial(judged_table, "mi_matters", CONTROL),
     "skills_control": partial(judged_table, "skills", CONTROL),
     "skills_toys_found": partial(recognition_table, "skills_toys"),
     "skills_found": partial(recognition_table, "skills"),

@@ -1,7 +1,8 @@
 """Does the statistics network of PickAndPlace serve on Push as well as Push's own?
 
 Both are frozen and pay beside the task's reward, without hindsight, as released; see
-faithful_tasks.py for what to expect of that.
+faithful_tasks.py for what to expect of that. The network of PickAndPlace learned under a gain of
+5000: it is tried under that too, beside the 1000 that `laptop` has on Push.
 """
 
 from studying.plan import Condition, Study, Task
@@ -18,12 +19,19 @@ STUDY = Study(
     conditions=(
         Condition(name="music", recipe="ddpg_music", epochs=MUSIC),
         Condition(name="own", recipe="ddpg_music_reward", tasks=(PUSH,), start_from="music"),
-        Condition(
-            name="transferred",
-            recipe="ddpg_music_transfer",
-            tasks=(PUSH,),
-            start_from="music",
-            start_task=PICK,
+        *(
+            Condition(
+                name=name,
+                recipe="ddpg_music_transfer",
+                arguments=arguments,
+                tasks=(PUSH,),
+                start_from="music",
+                start_task=PICK,
+            )
+            for name, arguments in (
+                ("transferred", ""),
+                ("transferred_gain_5000", "--music.gain 5000"),
+            )
         ),
     ),
 )

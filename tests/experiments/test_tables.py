@@ -80,8 +80,8 @@ def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(tmp_p
     assert lines[:2] == ["a", "<!-- results: mine -->"]
     # Two minutes and 2000 steps until 0.5 of both, three and 3000 until 0.9 of the first.
     assert lines[4:6] == [
-        "| her on FetchPush | 2 | 3 | 3.0 | 2.0 min, 2 k steps, 2.0 min, 2 k steps | "
-        "3.0 min, 3 k steps, never | 0.65 (0.90, 0.40) |",
+        "| her on FetchPush | 2 | 3 | 3.0 (3.0, 3.0) | 2.0 min, 2 k steps | "
+        "3.0 min, 3 k steps; never | 0.65 (0.90, 0.40) |",
         "| tuned on FetchPush | 1 | 8 | 13.0 | 12.0 min, 7 k steps | 13.0 min, 8 k steps | 1.00 |",
     ]
     assert lines[6:] == [
