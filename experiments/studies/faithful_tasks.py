@@ -6,7 +6,7 @@ those of the release, the preset `paper`; only the sizes are smaller, so that a 
 
 from studying.plan import Condition, Study, Task
 
-MUSIC, ALL = 15, 37
+MUSIC, ALL = 10, 20
 PUSH = "FetchPush-v4"
 SIZES = "--preset paper --workers 4 --cycles 20 --replay.batch-size 64 --evaluation.episodes 40"
 WITH_MUSIC = f"{SIZES} --music.trajectories 32"
