@@ -128,7 +128,7 @@ class Session:
             self._writer.write_text("configuration", _as_text(self._stored))
         self._progress.start(config.epochs, trainer.counters.epoch)
         start = time.monotonic()
-        before = trainer.counters.elapsed_s
+        before, cycle = trainer.counters.elapsed_s, trainer.counters.cycle
         try:
             while trainer.counters.epoch < config.epochs and not self._out_of_time():
                 try:
@@ -140,6 +140,8 @@ class Session:
                     self._roll_back(fault)
         finally:
             self._progress.stop()
+        if trainer.counters.cycle == cycle:
+            self._progress.banner([self._why_nothing()])
         self._make_sure_it_is_saved()
         self._summarize(before + time.monotonic() - start)
 
@@ -169,8 +171,20 @@ class Session:
             self._stop()
 
     def _out_of_time(self) -> bool:
+        """Whether no further epoch may begin; one that was interrupted comes to its end."""
+        if self._trainer.log.cycles > 0:
+            return False
         limit = 60.0 * self._config.max_minutes
         return self._comm.any(self._trainer.counters.elapsed_s >= limit)
+
+    def _why_nothing(self) -> str:
+        """Returns in words why a run that was to go on has come to its end before."""
+        counters, config = self._trainer.counters, self._config
+        minutes = f"{counters.elapsed_s / 60.0:.1f} of {config.max_minutes:g} minutes"
+        return (
+            f"nothing left to train: {counters.epoch} of {config.epochs} epochs and {minutes} are "
+            "used; to go on, give --epochs or --max-minutes a larger number"
+        )
 
     def _keep_best(self, row: Metrics) -> None:
         """Lets the root keep the weights with the best success rate, the later ones of equals."""

@@ -190,6 +190,26 @@ def test_time_is_up_after_the_epoch_that_uses_it(tmp_path):
     assert meta["counters"]["epoch"] == 1
 
 
+def test_an_epoch_that_was_interrupted_is_finished_even_if_time_is_up(tmp_path, stop_after):
+    config = dataclasses.replace(HER_RUN, max_minutes=1e-9)
+    stop_after(1)
+    with pytest.raises(Stopped):
+        train(tmp_path / "run", config)
+    stop_after(0)
+    train(tmp_path / "run", config, resume=True)
+    assert [row["epoch"] for row in rows_of(tmp_path / "run")] == ["1"]
+
+
+def test_a_run_that_has_used_its_time_says_so(tmp_path, capsys):
+    config = dataclasses.replace(HER_RUN, max_minutes=1e-9)
+    train(tmp_path / "run", config)
+    assert "nothing left to train" not in capsys.readouterr().out
+    train(tmp_path / "run", config, resume=True)
+    said = "nothing left to train: 1 of 3 epochs and 0."
+    assert said in capsys.readouterr().out
+    assert [row["epoch"] for row in rows_of(tmp_path / "run")] == ["1"]
+
+
 def with_success(monkeypatch, rates):
     """Replaces what evaluation finds by given success rates, epoch by epoch."""
     original = session.Trainer.evaluate
