@@ -1,10 +1,15 @@
 """Looking at a run whose trainer is at work leaves it alone; `test_report.py` says so of pages."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from music_tf.cli import run_verb
 from music_tf.errors import UsageError
 from music_tf.training.run_lock import RunLock, refuse_if_in_use
+from tests.faults.jobs import ENDLESS, STOPPED, Job, environment, rows_of, train
 from tests.training.saved_run import save_run
 
 
@@ -31,3 +36,32 @@ def test_plotting_and_playing_a_run_still_going_changes_none_of_its_files(tmp_pa
     with pytest.raises(UsageError):
         refuse_if_in_use(run)  # the trainer still holds it
     lock.release()
+
+
+@pytest.mark.timeout(300)
+def test_a_run_that_saves_again_and_again_can_be_looked_at_meanwhile(tmp_path):
+    path = tmp_path / "run"
+    picture, page = tmp_path / "curves.png", tmp_path / "report.html"
+    with Job(train(path, *ENDLESS), path, how="alone", real=True) as job:
+        job.wait_for_epoch(2)
+        for words in (
+            ("plot", path, "--out", picture),
+            ("report", path, "--out", page),
+            ("play", path, "--episodes", "1"),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", "music_tf", *map(str, words)],
+                env=environment(real=True),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            assert done.returncode == 0, done.stderr
+        epochs = len(rows_of(path))
+        job.wait_for_epoch(epochs + 2)
+        job.send(signal.SIGUSR1)
+        assert job.end().code == STOPPED
+    for file in (picture, page, path / "videos/policy.mp4"):
+        assert file.stat().st_size > 3000
+    assert [int(row["epoch"]) for row in rows_of(path)] == list(range(1, len(rows_of(path)) + 1))
