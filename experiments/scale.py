@@ -17,7 +17,6 @@ memory in log2(16) rounds of what two ranks take here.
 import argparse
 import json
 import math
-import os
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,6 +27,8 @@ from benchmarks.arithmetic import UPDATES_PER_CYCLE
 from benchmarks.processes import take
 from benchmarks.ranks import REDUCED
 from benchmarks.report import header
+
+from music_tf.config.threads import available_cores
 
 MEASURED = (1, 2, 4)
 PREDICTED = (16, 64, 256)
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python", "experiments/scale.py", *words])
     about = header(command, given.repetitions, given.quick)
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     measured = measure(given.repetitions, given.quick)
     model = fit(measured, cores)
     result = {

@@ -29,8 +29,8 @@ from studying.pool import (
 )
 
 from music_tf.cli.exits import guarded, leave
-from music_tf.cli.process import available_cores
 from music_tf.cli.runs import runs_root
+from music_tf.config.threads import available_cores
 from music_tf.errors import (
     EXIT_DONE,
     EXIT_ENVIRONMENT,

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import programs
 from benchmarks.sizes import FULL, QUICK
 from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
-from music_tf.cli.process import available_cores
+from music_tf.config.threads import available_cores
 from music_tf.errors import EnvironmentFault
 from music_tf.probes import run_command
 

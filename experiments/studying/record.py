@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_tf.cli.process import available_cores
-from music_tf.config.stored import stored_start
+from music_tf.config.stored import CONFIG_NAME, stored_start
+from music_tf.config.threads import available_cores
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.probes import run_command
 from music_tf.training.durable import replace_file
@@ -98,7 +98,7 @@ def store(run: Run, results: Path) -> Path:
     try:
         summary = json.loads((directory / SUMMARY_NAME).read_bytes())
         metrics = (directory / CSV_NAME).read_text(encoding="utf-8")
-        versions = json.loads((directory / "config.json").read_bytes())["versions"]
+        versions = json.loads((directory / CONFIG_NAME).read_bytes())["versions"]
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:

@@ -26,6 +26,7 @@ from music_tf.cli.diagnoses import (
 )
 from music_tf.cli.mpi_diagnosis import MARK, RANKS, judge_mpi
 from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
+from music_tf.config.threads import available_cores
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.probes import run_command, run_python
 from music_tf.viewing.gl import candidates, probe_backend
@@ -160,7 +161,7 @@ def _tensorboard() -> Finding:
 def _machine() -> Finding:
     runs = Path(os.environ.get("MUSIC_TF_RUNS", "runs")).resolve()
     there = next(folder for folder in (runs, *runs.parents) if folder.exists())
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     return judge_machine(cores, free_memory(), shutil.disk_usage(there).free, str(runs))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from music_tf.cli.options import asks_for_help, say_left_out, several_runs
 from music_tf.cli.runs import LATEST, find_run, runs_root
 from music_tf.config.names import suggestion
-from music_tf.config.stored import FILE_NAME
+from music_tf.config.stored import CONFIG_NAME
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
 
@@ -82,7 +82,7 @@ def _refuse_runs(names: Iterable[str]) -> None:
     """Refuses a run among the names of metrics: `--metric` takes all words that follow."""
     for name in names:
         folder = runs_root() / name
-        if name == LATEST or os.path.exists(name) or os.path.isfile(folder / FILE_NAME):
+        if name == LATEST or os.path.exists(name) or os.path.isfile(folder / CONFIG_NAME):
             raise UsageError(
                 f"--metric: expected names of columns, got the run {name[:200]!r}\n"
                 f"put the runs before --metric, as in music-tf plot {name[:200]} --metric NAME"

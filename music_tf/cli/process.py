@@ -60,11 +60,6 @@ def _stacks_on(screen: TextIO) -> Iterator[None]:
         faulthandler.disable()
 
 
-def available_cores() -> int:
-    """Returns how many cores this process may use."""
-    return max(1, len(os.sched_getaffinity(0)))
-
-
 def die_with_parent(number: int) -> None:
     """Asks Linux to send this process a signal once its parent has died; elsewhere does nothing."""
     if sys.platform == "linux":

@@ -6,11 +6,10 @@ import time
 from pathlib import Path
 
 from music_tf.config.parse import TrainCommand
-from music_tf.config.stored import FILE_NAME
+from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import EnvironmentFault, UsageError
 
 LATEST = "latest"
-_MANIFEST = "manifest.json"
 _MOST_TRIES = 1000
 
 
@@ -50,7 +49,7 @@ def prepare_directory(command: TrainCommand) -> Path:
     directory = command.run_dir
     if directory is None:
         directory = new_directory(command)
-    elif not command.resume and os.path.exists(directory / FILE_NAME):
+    elif not command.resume and os.path.exists(directory / CONFIG_NAME):
         raise UsageError(
             f"--run-dir: {directory} already holds a run\n"
             "add --resume to continue it, or choose another directory"
@@ -89,10 +88,10 @@ def find_run(text: str) -> Path:
     """
     candidates = [Path(text), runs_root() / text] if text else []
     for directory in candidates:
-        if os.path.isfile(directory / FILE_NAME):  # False where `is_file` raises: private folders
+        if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
             return _behind_link(directory)
     raise UsageError(
-        f"RUN: expected a run directory with a {FILE_NAME}, got {text[:200]!r}\n"
+        f"RUN: expected a run directory with a {CONFIG_NAME}, got {text[:200]!r}\n"
         f"the newest run under {runs_root()} is called {LATEST}"
     )
 
@@ -103,14 +102,16 @@ def find_source(text: str) -> Path:
     Raises:
         UsageError: There are none.
     """
-    if os.path.isfile(Path(text) / _MANIFEST):
+    from music_tf.training.manifest import MANIFEST  # noqa: PLC0415 - numpy
+
+    if os.path.isfile(Path(text) / MANIFEST):
         return Path(text)
     try:
         return find_run(text) / "checkpoints"
     except UsageError as error:
         raise UsageError(
-            f"--init-from: expected a run directory with a {FILE_NAME} or a folder of weights with "
-            f"a {_MANIFEST}, got {text[:200]!r}"
+            f"--init-from: expected a run directory with a {CONFIG_NAME} or a folder of weights "
+            f"with a {MANIFEST}, got {text[:200]!r}"
         ) from error
 
 

@@ -19,7 +19,7 @@ from music_tf.config.schema import Config
 from music_tf.errors import UsageError
 from music_tf.files import links_and_devices, read_at_most
 
-FILE_NAME = "config.json"
+CONFIG_NAME = "config.json"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
 """Settings that do not change what a run computes up to a given epoch."""
 _LARGEST_FILE = 1_000_000
@@ -45,7 +45,8 @@ class StoredRun(NamedTuple):
         """A line about what is missing, empty where nothing is."""
         if not self.missing:
             return ""
-        return f"{FILE_NAME} is of an older version, defaults for: {', '.join(self.missing)}"[:200]
+        text = f"{CONFIG_NAME} is of an older version, defaults for: {', '.join(self.missing)}"
+        return text[:200]
 
 
 def config_to_json(config: Config) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
     Raises:
         UsageError: There is none, it is damaged, or the directory leads elsewhere.
     """
-    path = directory / FILE_NAME
+    path = directory / CONFIG_NAME
     data = _read_json(path)
     for odd in links_and_devices(directory):
         raise UsageError(
@@ -128,7 +129,7 @@ def stored_env_id(directory: Path) -> str | None:
         UsageError: There is no run.
     """
     with contextlib.suppress(AttributeError):
-        env_id = _read_json(directory / FILE_NAME).get("config", {}).get("env_id")
+        env_id = _read_json(directory / CONFIG_NAME).get("config", {}).get("env_id")
         return env_id if isinstance(env_id, str) else None
     return None
 
@@ -139,7 +140,7 @@ def stored_start(directory: Path) -> Mapping[str, Any] | None:
     Raises:
         UsageError: There is no run, or its record is damaged.
     """
-    path = directory / FILE_NAME
+    path = directory / CONFIG_NAME
     return _start(_read_json(path), path)
 
 
@@ -155,7 +156,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         content = read_at_most(path, _LARGEST_FILE)
     except OSError as error:
         raise UsageError(
-            f"{path.parent}: expected a run directory with a {FILE_NAME} ({error.strerror})"
+            f"{path.parent}: expected a run directory with a {CONFIG_NAME} ({error.strerror})"
         ) from error
     try:
         data = json.loads(content, parse_constant=_refuse_constant)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.config.start import PARTS
-from music_tf.config.stored import FILE_NAME
+from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import UsageError
 from music_tf.training.results import BEFORE, COUNTED, are_numbers
 from music_tf.training.weights import StoredWeights
@@ -60,7 +60,7 @@ def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float
     before = (record or {}).get(BEFORE, {})
     if not are_numbers(before):
         raise UsageError(
-            f"{run / FILE_NAME}: expected numbers by column under 'init_from.{BEFORE}'"
+            f"{run / CONFIG_NAME}: expected numbers by column under 'init_from.{BEFORE}'"
         )
     return dict(before)
 

@@ -2,7 +2,6 @@
 
 import datetime
 import importlib.metadata
-import os
 import platform
 import re
 import socket
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from music_tf.config.threads import available_cores
 from music_tf.distributed import Communicator
 
 _PACKAGES = (
@@ -35,7 +35,7 @@ def provenance(comm: Communicator, record: Mapping[str, Any]) -> dict[str, Any]:
         "commit": commit(Path(__file__).resolve().parents[2]),
         "host": socket.gethostname(),
         "processor": processor(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": available_cores(),
         "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from music_tf.config.stored import MAY_CHANGE_ON_RESUME, flatten
+from music_tf.config.stored import CONFIG_NAME, MAY_CHANGE_ON_RESUME, flatten
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most
@@ -18,7 +18,6 @@ from music_tf.training.metrics import CSV_NAME
 from music_tf.training.provenance import provenance
 from music_tf.training.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
 
-CONFIG_NAME = "config.json"
 SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
 _LARGEST_CONFIG = 1_000_000

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from music_tf.config.parse import TrainCommand
 from music_tf.config.schema import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
-from music_tf.config.threads import threads_per_rank
+from music_tf.config.threads import available_cores, threads_per_rank
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault, Stopped, UsageError
 from music_tf.signals import stop_requested
@@ -373,7 +372,7 @@ def _banner(
     return [
         f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
         f"workers {config.workers} on {comm.size} rank{'s' if comm.size > 1 else ''} of "
-        f"{len(os.sched_getaffinity(0))} cores, {threads_per_rank(config, comm.size)} "
+        f"{available_cores()} cores, {threads_per_rank(config, comm.size)} "
         f"thread(s) each; global batch {batch}",
         f"an epoch is {config.cycles} cycles of {episodes} episodes and {config.updates} updates",
         *([start_line(origin)] if origin is not None else []),

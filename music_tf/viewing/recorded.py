@@ -11,7 +11,7 @@ import numpy as np
 from music_tf import recipes
 from music_tf.config.fields import Field, fields_of
 from music_tf.config.stored import (
-    FILE_NAME,
+    CONFIG_NAME,
     StoredRun,
     read_run,
     stored_env_id,
@@ -182,7 +182,7 @@ def read_recorded(path: Path) -> Recorded:
     return Recorded(
         path,
         stored,
-        _read_json(path / FILE_NAME, notes),
+        _read_json(path / CONFIG_NAME, notes),
         _read_json(path / SUMMARY_NAME, notes),
         _read_json(path / EVALUATION_NAME, notes),
         as_run(path, name, stored, columns)._replace(folder=str(path)),
