@@ -17,6 +17,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
 
 _FAREWELL_SECONDS = 60.0
+_OTHERS_LEAVE_SECONDS = 1.0
+"""Even on a busy machine they are gone by then: whoever is still there, mpirun would tell of."""
 
 
 class Communicator:
@@ -185,7 +187,8 @@ class Communicator:
             if root_alone_tells:
                 if not self.is_root:
                     os._exit(EXIT_DONE)
-                time.sleep(0.2)
+                if code != EXIT_DONE:
+                    time.sleep(_OTHERS_LEAVE_SECONDS)
         os._exit(code)
 
     def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:
