@@ -138,8 +138,8 @@ class Job:
         return self.process.poll() is not None
 
 
-def until(condition, complaint, limit=LIMIT):
-    """Waits until a condition holds."""
+def until(condition, complaint, limit=3.0 * LIMIT):
+    """Waits until a condition holds: on a busy machine a job takes long to start."""
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:
