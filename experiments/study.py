@@ -1,10 +1,9 @@
 """Runs a study: `python experiments/study.py experiments/studies/mi_matters.py`.
 
 Trains what is missing, goes on with what was cut off, on this day or another, and writes a CSV
-for each run that has ended.
-Ctrl-C and the end of --max-minutes let the runs save (exit code 75: the same command goes on); a
-second Ctrl-C ends them at once. A run that fails is reported and does not stop the others (exit
-code 3 at the end). docs/results.md says what a study file is.
+for each run that has ended. Ctrl-C and the end of --max-minutes let the runs save (exit code 75:
+the same command goes on); a second Ctrl-C ends them at once. A run that fails is reported and does
+not stop the others (exit code 3 at the end). docs/results.md says what a study file is.
 """
 
 import argparse
