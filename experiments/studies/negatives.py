@@ -2,8 +2,8 @@
 
 Weights and gains are chosen so that mean rewards should be alike. `random` pays nothing in half of
 the minibatches and gets twice the weight of `swap`; `all_pairs` sees half as much to second order
-and gets twice its gain. On normalised inputs the scale of the bound is not known beforehand, so that
-three gains are tried; what a smaller gain does by itself, raw inputs with a third of it show.
+and gets twice its gain. On normalised inputs the scale of the bound is not known beforehand, so
+that three gains are tried; what a smaller gain does by itself, raw inputs with a third of it show.
 """
 
 from studying.plan import Condition, Study, Task
