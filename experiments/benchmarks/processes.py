@@ -10,7 +10,14 @@ from typing import Any
 
 from benchmarks import programs
 from benchmarks.sizes import FULL, QUICK
-from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
+from music_tf.cli.mpirun import (
+    ask_version,
+    find_mpirun,
+    flavour,
+    needed,
+    own_sessions,
+    rank_words,
+)
 from music_tf.config.threads import available_cores
 from music_tf.errors import EnvironmentFault
 from music_tf.probes import run_command
@@ -40,12 +47,14 @@ def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
     """
     if probe == "help":
         return programs.measure_help()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, own_sessions(os.environ) as sessions:
         out = Path(folder) / "found.json"
         words = ["-m", "benchmarks.probe", probe, str(out), "quick" if quick else "full"]
         start = time.monotonic()
         done = run_command(
-            [*_interpreter(probe, ranks), *words], seconds=_SECONDS, environment=_environment()
+            [*_interpreter(probe, ranks), *words],
+            seconds=_SECONDS,
+            environment={**_environment(), **sessions},
         )
         if not done.ok or not out.exists():
             raise EnvironmentFault(

@@ -25,7 +25,7 @@ from music_tf.cli.diagnoses import (
     judge_tensorflow,
 )
 from music_tf.cli.mpi_diagnosis import MARK, RANKS, judge_mpi
-from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
+from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
 from music_tf.config.threads import available_cores
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.probes import run_command, run_python
@@ -138,7 +138,8 @@ def _mpi() -> Finding:
         return judge_mpi(None, "", None)
     library = flavour(ask_version(mpirun, PROBE_SECONDS).output)
     ranks = [*rank_words(mpirun, library, RANKS), sys.executable, "-m", "mpi4py", "-c", _MEET]
-    met = run_command(ranks, seconds=60.0, environment=needed(os.environ))
+    with own_sessions(os.environ) as sessions:
+        met = run_command(ranks, seconds=60.0, environment={**needed(os.environ), **sessions})
     return judge_mpi(mpirun, library, met)
 
 

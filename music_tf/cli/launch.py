@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from music_tf import signals
 from music_tf.cli import VERBS, run_verb
-from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, rank_words
+from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
 from music_tf.cli.options import asks_for_help, whole_number
 from music_tf.cli.process import death_follower
 from music_tf.cli.runs import new_directory
@@ -64,8 +64,9 @@ def main(arguments: list[str]) -> int:
     command = [*_mpirun(ranks), *command]
     if signals.stop_requested():
         raise Stopped("stopped before the start")
-    environment = {**os.environ, **needed(os.environ), ASKED_VARIABLE: str(ranks)}
-    return Job(command, environment).wait()
+    more = {**needed(os.environ), ASKED_VARIABLE: str(ranks)}
+    with own_sessions(os.environ) as sessions:
+        return Job(command, {**os.environ, **more, **sessions}).wait()
 
 
 class Job:

@@ -1,18 +1,22 @@
 """mpirun: which one there is, whose it is, and what it needs to start ranks on this machine."""
 
+import contextlib
 import os
 import pwd
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from music_tf.errors import EnvironmentFault
 from music_tf.probes import Probe, run_command
 
 _OPEN_MPI = "Open MPI"
 _MARKS = {_OPEN_MPI: _OPEN_MPI, "OpenRTE": _OPEN_MPI, "HYDRA": "MPICH", "Intel": "Intel MPI"}
 """Libraries by what their mpirun says of itself."""
+_SESSIONS_VARIABLE = "PRTE_MCA_prte_tmpdir_base"
+"""Where Open MPI 5 keeps the files of a job while it runs."""
 
 
 def find_mpirun() -> str | None:
@@ -51,6 +55,35 @@ def needed(given: Mapping[str, str]) -> dict[str, str]:
     if not given.get("HOME"):
         lacking["HOME"] = _home()
     return lacking
+
+
+@contextlib.contextmanager
+def own_sessions(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Gives one mpirun a folder of its own, which is gone afterwards, unless `given` names one.
+
+    Open MPI 5 names the files of a job after the process id of mpirun alone. What a killed one has
+    left makes a later one that gets the same id fail ("listener thread failed to start", code 213).
+
+    Yields:
+        The environment variable to add.
+
+    Raises:
+        EnvironmentFault: There is no place for temporary files.
+    """
+    if _SESSIONS_VARIABLE in given:
+        yield {}
+        return
+    try:
+        folder = tempfile.mkdtemp(prefix="music_tf-mpirun-")
+    except OSError as error:
+        raise EnvironmentFault(
+            f"mpirun needs a place for temporary files: {error}\n"
+            "set TMPDIR to a folder that can be written"
+        ) from None
+    try:
+        yield {_SESSIONS_VARIABLE: folder}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _home() -> str:

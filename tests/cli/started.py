@@ -1,9 +1,12 @@
 """Starts the command line in processes of its own, with a stub instead of a training session."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
 import sys
+
+from music_tf.cli.mpirun import own_sessions
 
 ROOT = pathlib.Path(__file__).parents[2]
 SITE = pathlib.Path(__file__).parent / "stub_site"
@@ -22,12 +25,12 @@ def environment(mode):
     return {**os.environ, **extra}
 
 
-def start(*words, how=ALONE, mode=""):
+def start(*words, how=ALONE, mode="", sessions=()):
     """Returns a running `music-tf WORDS`."""
     return subprocess.Popen(
         [*how, "-m", "music_tf", *words],
         cwd=ROOT,
-        env=environment(mode),
+        env={**environment(mode), **dict(sessions)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -47,4 +50,6 @@ def finish(process, seconds=SECONDS):
 
 def music_tf(*words, how=ALONE, mode="", seconds=SECONDS):
     """Returns exit code, standard output and standard error of `music-tf WORDS`."""
-    return finish(start(*words, how=how, mode=mode), seconds)
+    own = contextlib.nullcontext(()) if how is ALONE else own_sessions(os.environ)
+    with own as sessions:
+        return finish(start(*words, how=how, mode=mode, sessions=sessions), seconds)

@@ -3,14 +3,15 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
-from started import ROOT, environment, finish, music_tf, start
+from started import MPIRUN, ROOT, environment, finish, music_tf, start
 
 from music_tf.cli import launch
 from music_tf.cli.launch import Job
-from music_tf.cli.mpirun import needed
+from music_tf.cli.mpirun import needed, own_sessions
 from music_tf.errors import EnvironmentFault, Stopped
 
 STUB = """
@@ -226,6 +227,53 @@ def test_open_mpi_gets_a_home_and_leave_to_run_as_root():
     assert pathlib.Path(found["HOME"]).is_dir()
     assert ("OMPI_ALLOW_RUN_AS_ROOT" in found) is (os.geteuid() == 0)
     assert "HOME" not in needed({"HOME": "/mine"})
+
+
+def test_each_mpirun_gets_a_folder_of_its_own_that_is_gone_afterwards(tmp_path, monkeypatch):
+    with own_sessions({}) as one, own_sessions({}) as other:
+        folders = [pathlib.Path(*found.values()) for found in (one, other)]
+        assert folders[0] != folders[1]
+        assert all(folder.is_dir() for folder in folders)
+        (folders[0] / "left").write_text("over")
+        with own_sessions({**one, "PATH": "/bin"}) as more:
+            assert more == {}
+    assert not any(folder.exists() for folder in folders)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(EnvironmentFault, match="set TMPDIR"), own_sessions({}):
+        pass
+
+
+MPIRUN_WITH_LEFTOVERS = """\
+#!/bin/sh
+if [ "$1" = --version ]; then echo "mpirun (Open MPI) 5"; exit 0; fi
+mkdir -p "${TMPDIR:?}/ompi.$$"
+touch "$TMPDIR/ompi.$$/pmix.$(hostname).tool" "$TMPDIR/ompi.$$/pmix.$(hostname).tool.$$"
+exec "$REAL_MPIRUN" "$@"
+"""
+"""An mpirun whose process id is that of one that was killed."""
+
+
+@pytest.mark.distributed
+def test_what_a_killed_mpirun_left_does_no_harm(tmp_path, monkeypatch):
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(MPIRUN_WITH_LEFTOVERS)
+    mpirun.chmod(0o755)
+    monkeypatch.setenv("REAL_MPIRUN", MPIRUN[0])
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    named = "import sys; from music_tf.cli import launch; launch.find_mpirun = lambda: sys.argv[1]"
+    script = f"{named}; sys.exit(launch.main(['-n', '2', 'recipes']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(mpirun)],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split().count("ddpg_her") == 1
+    left = [path.name for path in tmp_path.iterdir()]
+    assert len(left) == 2, left
 
 
 @pytest.mark.distributed

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from music_tf.cli.mpirun import own_sessions
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 MPIRUN = Path(sys.executable).parent / "mpirun"
 
@@ -29,12 +31,13 @@ def mpirun(ranks, *program, limit=400):
     """Runs `python -m mpi4py PROGRAM` on ranks; returns the finished job and its seconds."""
     options = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
     start = time.monotonic()
-    job = subprocess.run(
-        [str(MPIRUN), *options, sys.executable, "-m", "mpi4py", *map(str, program)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        check=False,
-    )
+    with own_sessions(os.environ) as sessions:
+        job = subprocess.run(
+            [str(MPIRUN), *options, sys.executable, "-m", "mpi4py", *map(str, program)],
+            env={**environment(), **sessions},
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )
     return job, time.monotonic() - start

@@ -1,16 +1,12 @@
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.training.checkpoint import Checkpoints
+from tests.distributed.jobs import mpirun
 
 pytestmark = pytest.mark.distributed
-REPOSITORY = Path(__file__).resolve().parents[2]
 WORKERS = [f"worker_{number:04d}" for number in range(4)]
 
 PROGRAM = """
@@ -60,25 +56,7 @@ Path(f"{sys.argv[3]}_{comm.rank}.json").write_text(json.dumps(result))
 def run(tmp_path, ranks, task):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    mpirun = Path(sys.executable).parent / "mpirun"
-    if not mpirun.exists():
-        pytest.skip("no mpirun beside this Python")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(REPOSITORY),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    }
-    options = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
-    arguments = [str(program), str(tmp_path / "checkpoints"), task, str(tmp_path / "result")]
-    job = subprocess.run(
-        [str(mpirun), *options, sys.executable, "-m", "mpi4py", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    job, _ = mpirun(ranks, program, tmp_path / "checkpoints", task, tmp_path / "result", limit=60)
     assert job.returncode == 0, job.stderr
     return [json.loads((tmp_path / f"result_{r}.json").read_text()) for r in range(ranks)], job
 

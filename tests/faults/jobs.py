@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from music_tf.cli.mpirun import own_sessions
 from music_tf.training.weights import load_weights
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -82,13 +83,17 @@ class Job:
             ],
             "alone": [sys.executable, *music_tf],
         }[how]
+        self._sessions = contextlib.ExitStack()
+        given = environment(fault, real)
+        if how == "mpirun":
+            given |= self._sessions.enter_context(own_sessions(given))
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._files = [self.path.with_suffix(suffix) for suffix in (".out", ".err")]
         self.started = time.monotonic()
         with self._files[0].open("w") as out, self._files[1].open("w") as err:
             self.process = subprocess.Popen(
                 [*command, *words],
-                env=environment(fault, real),
+                env=given,
                 cwd=self.path.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -104,6 +109,7 @@ class Job:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(timeout=LIMIT)
+        self._sessions.close()
 
     def end(self, limit=LIMIT):
         """Waits for the end of the job and of all its processes."""
