@@ -7,6 +7,7 @@ from cells import TITLES, each_seed, markdown, number
 from reporting import (
     condition_label,
     conditions_of,
+    differences,
     environment_of,
     evaluated,
     final_of,
@@ -57,6 +58,20 @@ def judged_table(name: str, columns: Mapping[str, str], results: Path) -> str:
     return markdown(["", *columns.values()], rows)
 
 
+def judged_differences(name: str, base: str, columns: Mapping[str, str], results: Path) -> str:
+    """Returns how far measures of control of a study's conditions lie from those of `base`.
+
+    Args:
+        name: The study.
+        base: The condition that the others are compared with.
+        columns: Titles by measure.
+        results: Where the study's folder lies.
+    """
+    groups = conditions_of(results / name)
+    measured = {group: [_control(run) for run in runs] for group, runs in groups.items()}
+    return differences(groups, measured, base, columns)
+
+
 def recognition_table(name: str, results: Path) -> str:
     """Returns how well skills are told apart at the end of each condition: the mean, every seed."""
     rows = []
@@ -101,5 +116,11 @@ def skills_table(name: str, results: Path) -> str:
 def _cells(
     runs: Sequence[StoredResult], columns: Mapping[str, str], policy: str = "ours"
 ) -> list[str]:
-    found = [run.details.get("control", {}).get(policy, {}) for run in runs]
+    found = [_control(run, policy) for run in runs]
     return [each_seed([one.get(metric) for one in found]) for metric in columns]
+
+
+def _control(run: StoredResult, policy: str = "ours") -> Mapping[str, float]:
+    """Returns the measures of control of a policy at the end of a run."""
+    found: Mapping[str, float] = run.details.get("control", {}).get(policy, {})
+    return found

@@ -157,11 +157,7 @@ def study_table(name: str, results: Path) -> str:
 
 
 def difference_table(name: str, base: str, results: Path) -> str:
-    """Returns how far conditions of a study lie from one of them, on the same environment.
-
-    Each cell is a difference of means over seeds and the half width of its 95 % interval (Student's
-    t with one variance for both); where the second is larger, the difference is not resolved. Blank
-    where one of the seeds has no such measure.
+    """Returns how far the last episodes of a study's conditions lie from those of one of them.
 
     Args:
         name: The study.
@@ -170,16 +166,37 @@ def difference_table(name: str, base: str, results: Path) -> str:
     """
     groups = conditions_of(results / name)
     finals, shown = _finals(groups)
+    return differences(groups, finals, base, {metric: TITLES[metric] for metric in shown})
+
+
+def differences(
+    groups: Mapping[str, Sequence[StoredResult]],
+    measured: Mapping[str, Sequence[Mapping[str, float]]],
+    base: str,
+    columns: Mapping[str, str],
+) -> str:
+    """Returns how far conditions of a study lie from one of them, on the same environment.
+
+    Each cell is a difference of means over seeds and the half width of its 95 % interval (Student's
+    t with one variance for both); where the second is larger, the difference is not resolved. Blank
+    where one of the seeds has no such measure.
+
+    Args:
+        groups: The runs of each condition.
+        measured: Their measures.
+        base: The condition that the others are compared with.
+        columns: Titles by measure.
+    """
     rows = []
-    for group, ours in finals.items():
-        theirs = finals.get(f"{base}_{folder_name(environment_of(groups[group][0]))}", ours)
+    for group, ours in measured.items():
+        theirs = measured.get(f"{base}_{folder_name(environment_of(groups[group][0]))}", ours)
         if theirs is not ours:
             cells = [
                 difference([one.get(metric) for one in ours], [one.get(metric) for one in theirs])
-                for metric in shown
+                for metric in columns
             ]
             rows.append([f"{condition_label(group)}, minus `{base}`", *cells])
-    return markdown(["", *(TITLES[metric] for metric in shown)], rows)
+    return markdown(["", *columns.values()], rows)
 
 
 def conditions_of(folder: Path) -> dict[str, list[StoredResult]]:

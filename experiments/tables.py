@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judged import CONTROL, judged_table, recognition_table, skills_table
+from judged import CONTROL, judged_differences, judged_table, recognition_table, skills_table
 from reporting import (
     control_table,
     difference_table,
@@ -87,6 +87,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     ),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
     "mi_matters_control": partial(judged_table, "mi_matters", CONTROL),
+    "mi_matters_control_differences": partial(judged_differences, "mi_matters", "music", CONTROL),
     "skills_control": partial(judged_table, "skills", CONTROL),
     "skills_toys_found": partial(recognition_table, "skills_toys"),
     "skills_found": partial(recognition_table, "skills"),

@@ -112,6 +112,18 @@ def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(tmp_path):
     assert shown.endswith(" | 0.50 (0.50, -) | 0.50 (-, 0.50) |")
 
 
+def test_measures_of_control_are_compared_too(tmp_path):
+    for name, measured in (("her", (1.0, 3.0)), ("tuned", (6.0, 6.0))):
+        for seed, value in enumerate(measured):
+            control = {"ours": {"control/information": value}, "random": {}}
+            path = f"mine/{name}_FetchPush-v4_seed{{}}.csv"
+            store(tmp_path, path, seed, 0.5, control=control)
+    columns = {"control/information": "I", "control/coverage": "coverage"}
+    text = judged.judged_differences("mine", "her", columns, tmp_path)
+    row = "| tuned on FetchPush, minus `her` | +4.00 ± 4.30 |  |"  # 4.303 x sqrt(2 / 2 x 1)
+    assert text.splitlines() == ["|  | I | coverage |", "|---|---|---|", row]
+
+
 def test_control_is_shown_with_every_seed_and_once_at_random(tmp_path):
     for seed, nats in ((0, 0.5), (1, 1.0)):
         control = {"ours": {"control/information": nats}, "random": {"control/information": 0.25}}
