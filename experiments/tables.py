@@ -85,6 +85,13 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "negatives_paid": partial(
         progress_table, "negatives", _NEGATIVES_STEPS, metric="reward/music_mean"
     ),
+    "transfer_differences": partial(difference_table, "transfer", "own"),
+    "transfer_paid": partial(
+        progress_table,
+        "transfer",
+        (88_000, 144_000, 168_000, 224_000),
+        metric="reward/music_mean",
+    ),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
     "mi_matters_control": partial(judged_table, "mi_matters", CONTROL),
     "mi_matters_control_differences": partial(judged_differences, "mi_matters", "music", CONTROL),
