@@ -26,13 +26,15 @@ CONTROL = {
     "control/information": "I(dx; dy) (nats)",
     "control/information_null": "by chance",
 }
-SKILLS = {
-    "control/skill_variance": "variance of ends by skill",
-    "control/skill_variance_chance": "by chance",
-}
 ACCURACY = "skill/accuracy_heldout"
 RECOGNISED = "recognised"
 _MOVED = "eval/object_moved_rate"
+TOLD_APART = {
+    ACCURACY: RECOGNISED,
+    _MOVED: "object moved",
+    "control/skill_variance": "variance of ends by skill",
+    "control/skill_variance_chance": "by chance",
+}
 _BEHAVIOUR = (
     _MOVED,
     "eval/object_on_support_rate",
@@ -76,18 +78,23 @@ def recognition_table(name: str, results: Path) -> str:
     """Returns how well skills are told apart at the end of each condition: the mean, every seed."""
     rows = []
     for group, runs in conditions_of(results / name).items():
-        shares = [evaluated(run, ACCURACY) for run in runs]
-        last = [float(share[-1]) if share.size else None for share in shares]
-        moved = [final_of(run).get(_MOVED) for run in runs]
-        rows.append(
-            [
-                condition_label(group),
-                each_seed(last),
-                each_seed(moved),
-                *_cells(runs, SKILLS),
-            ]
-        )
-    return markdown(["", RECOGNISED, "object moved", *SKILLS.values()], rows)
+        found = [_told_apart(run) for run in runs]
+        cells = [each_seed([one.get(metric) for one in found]) for metric in TOLD_APART]
+        rows.append([condition_label(group), *cells])
+    return markdown(["", *TOLD_APART.values()], rows)
+
+
+def recognition_differences(name: str, base: str, results: Path) -> str:
+    """Returns how much better than in `base` skills are told apart in a study's conditions.
+
+    Args:
+        name: The study.
+        base: The condition that the others are compared with.
+        results: Where the study's folder lies.
+    """
+    groups = conditions_of(results / name)
+    measured = {group: [_told_apart(run) for run in runs] for group, runs in groups.items()}
+    return differences(groups, measured, base, TOLD_APART)
 
 
 def skills_table(name: str, results: Path) -> str:
@@ -111,6 +118,13 @@ def skills_table(name: str, results: Path) -> str:
                 )
     titles = [RECOGNISED, *(TITLES[metric] for metric in _BEHAVIOUR)]
     return markdown(["", "seed", "skill", *titles, "mean way (m)", "from above"], rows)
+
+
+def _told_apart(run: StoredResult) -> Mapping[str, float]:
+    """Returns the measures of `TOLD_APART` at the end of a run, those that it has."""
+    shares = evaluated(run, ACCURACY)
+    last = {ACCURACY: float(shares[-1])} if shares.size else {}
+    return {**_control(run), **final_of(run), **last}
 
 
 def _cells(

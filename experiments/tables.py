@@ -19,7 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judged import CONTROL, judged_differences, judged_table, recognition_table, skills_table
+from judged import (
+    CONTROL,
+    judged_differences,
+    judged_table,
+    recognition_differences,
+    recognition_table,
+    skills_table,
+)
 from reporting import (
     control_table,
     difference_table,
@@ -85,6 +92,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "negatives_paid": partial(
         progress_table, "negatives", _NEGATIVES_STEPS, metric="reward/music_mean"
     ),
+    "negatives_differences": partial(difference_table, "negatives", "swap"),
     "transfer_differences": partial(difference_table, "transfer", "own"),
     "transfer_paid": partial(
         progress_table,
@@ -98,6 +106,8 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "skills_control": partial(judged_table, "skills", CONTROL),
     "skills_toys_found": partial(recognition_table, "skills_toys"),
     "skills_found": partial(recognition_table, "skills"),
+    "skills_found_differences": partial(recognition_differences, "skills", "diayn"),
+    "skills_control_differences": partial(judged_differences, "skills", "diayn", CONTROL),
     "skills_each": partial(skills_table, "skills"),
     "task_value_steps": partial(
         progress_table, "task_value", (72_000, 104_000, 144_000, 208_000, 272_000)

@@ -193,6 +193,21 @@ def test_skills_are_told_apart_as_in_the_last_evaluation(tmp_path):
     assert rows == ["| diayn on FetchPush | 0.75 (0.75, -) |  |  |  |"]
 
 
+def test_how_skills_are_told_apart_is_compared(tmp_path):
+    for name, variance, recognised in (("diayn", 0.0, (0.2, 0.4)), ("both", 1.0, (0.75, 0.85))):
+        control = {"ours": {"control/skill_variance": variance}, "random": {}}
+        for seed, last in enumerate(recognised):
+            path = f"mine/{name}_FetchPush-v4_seed{{}}.csv"
+            rows = SPARSE.replace("0.75", str(last))
+            store(tmp_path, path, seed, 0.5, control=control, rows=rows)
+    assert judged.recognition_differences("mine", "diayn", tmp_path).splitlines() == [
+        "|  | recognised | object moved | variance of ends by skill | by chance |",
+        "|---|---|---|---|---|",
+        # 4.303 x sqrt((0.02 + 0.005) / 2 x 1)
+        "| both on FetchPush, minus `diayn` | +0.50 ± 0.48 |  | +1.00 ± 0.00 |  |",
+    ]
+
+
 def test_a_marker_without_results_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean music_push"):
         tables.filled("<!-- results: music_psh -->\n<!-- /results -->")
