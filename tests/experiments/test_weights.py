@@ -15,7 +15,11 @@ from music_tf.training.origin import start_line
 
 WEIGHTS = Path(__file__).parents[2] / "experiments/weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
-SEEDS = {"push": 0, "pick": 1}
+ORIGINS = {
+    "push": ("ddpg_music", "FetchPush-v4", 0),
+    "pick": ("ddpg_music", "FetchPickAndPlace-v4", 1),
+    "push_sac": ("sac_music", "FetchPush-v4", 1),
+}
 OF_MUSIC = [name for name in recipes.names() if "_music_" in name and recipes.source(name)]
 OF_STATISTICS = [name for name in OF_MUSIC if "_prioritized" in name or "_reward" in name]
 OF_SAC = [
@@ -42,6 +46,18 @@ def test_fine_tuning_starts_from_them(recipe, folder):
     ]
 
 
+@pytest.mark.parametrize(
+    ("recipe", "parts"),
+    [
+        ("sac_music_finetune", ["actor", "critic", "targets", "normalizer"]),
+        ("sac_music_finetune_her", ["actor", "normalizer"]),
+        ("sac_music_prioritized", ["statistics"]),
+    ],
+)
+def test_networks_of_sac_start_from_those_of_sac(recipe, parts):
+    assert inherited(recipe, "FetchPush-v4", "push_sac").record["parts"] == parts
+
+
 @pytest.mark.parametrize("folder", TASKS)
 @pytest.mark.parametrize("recipe", OF_STATISTICS)
 def test_priorities_and_added_rewards_start_from_them_with_either_learner(recipe, folder):
@@ -56,12 +72,11 @@ def test_transfer_starts_from_the_other_task_and_tells_of_its_own():
         assert len(other_source(start, record["epoch"], record["env_id"])) == told
 
 
-@pytest.mark.parametrize("folder", TASKS)
-def test_they_were_trained_as_the_page_says(folder):
+@pytest.mark.parametrize(("folder", "origin"), ORIGINS.items())
+def test_they_were_trained_as_the_page_says(folder, origin):
     meta = json.loads((WEIGHTS / folder / "meta.json").read_text())
     assert (meta["counters"]["epoch"], meta["counters"]["env_steps"]) == (20, 160_000)
-    origin = {"recipe": "ddpg_music", "env_id": TASKS[folder], "seed": SEEDS[folder]}
-    assert origin.items() <= meta.items()
+    assert (meta["recipe"], meta["env_id"], meta["seed"]) == origin
     assert meta["inputs"] == {"statistics": {"agent": [0, 1, 2], "surrounding": [3, 4, 5]}}
 
 
