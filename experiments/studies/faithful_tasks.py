@@ -18,7 +18,7 @@ def _from_music(name: str, recipe: str, arguments: str) -> Condition:
 
 STUDY = Study(
     question="Do the released ways to use MUSIC for a task beat plain DDPG without hindsight?",
-    tasks=(Task(env_id=PUSH, seeds=range(3), epochs=ALL - MUSIC),),
+    tasks=(Task(env_id=PUSH, seeds=range(5), epochs=ALL - MUSIC),),
     conditions=(
         Condition(name="ddpg", recipe="ddpg", arguments=SIZES, epochs={PUSH: ALL}),
         Condition(name="music", recipe="ddpg_music", arguments=WITH_MUSIC, epochs={PUSH: MUSIC}),
