@@ -61,7 +61,7 @@ def judged_table(name: str, columns: Mapping[str, str], results: Path) -> str:
 
 
 def judged_differences(name: str, base: str, columns: Mapping[str, str], results: Path) -> str:
-    """Returns how far measures of control of a study's conditions lie from those of `base`.
+    """Returns how far measures of a study's conditions lie from those of `base`.
 
     Args:
         name: The study.
@@ -70,7 +70,7 @@ def judged_differences(name: str, base: str, columns: Mapping[str, str], results
         results: Where the study's folder lies.
     """
     groups = conditions_of(results / name)
-    measured = {group: [_control(run) for run in runs] for group, runs in groups.items()}
+    measured = {group: [_measures(run) for run in runs] for group, runs in groups.items()}
     return differences(groups, measured, base, columns)
 
 
@@ -78,23 +78,10 @@ def recognition_table(name: str, results: Path) -> str:
     """Returns how well skills are told apart at the end of each condition: the mean, every seed."""
     rows = []
     for group, runs in conditions_of(results / name).items():
-        found = [_told_apart(run) for run in runs]
+        found = [_measures(run) for run in runs]
         cells = [each_seed([one.get(metric) for one in found]) for metric in TOLD_APART]
         rows.append([condition_label(group), *cells])
     return markdown(["", *TOLD_APART.values()], rows)
-
-
-def recognition_differences(name: str, base: str, results: Path) -> str:
-    """Returns how much better than in `base` skills are told apart in a study's conditions.
-
-    Args:
-        name: The study.
-        base: The condition that the others are compared with.
-        results: Where the study's folder lies.
-    """
-    groups = conditions_of(results / name)
-    measured = {group: [_told_apart(run) for run in runs] for group, runs in groups.items()}
-    return differences(groups, measured, base, TOLD_APART)
 
 
 def skills_table(name: str, results: Path) -> str:
@@ -120,8 +107,8 @@ def skills_table(name: str, results: Path) -> str:
     return markdown(["", "seed", "skill", *titles, "mean way (m)", "from above"], rows)
 
 
-def _told_apart(run: StoredResult) -> Mapping[str, float]:
-    """Returns the measures of `TOLD_APART` at the end of a run, those that it has."""
+def _measures(run: StoredResult) -> Mapping[str, float]:
+    """Returns what was found at the end of a run: control, the last 100 episodes, recognition."""
     shares = evaluated(run, ACCURACY)
     last = {ACCURACY: float(shares[-1])} if shares.size else {}
     return {**_control(run), **final_of(run), **last}

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from judged import (
     CONTROL,
+    TOLD_APART,
     judged_differences,
     judged_table,
-    recognition_differences,
     recognition_table,
     skills_table,
 )
@@ -106,7 +106,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "skills_control": partial(judged_table, "skills", CONTROL),
     "skills_toys_found": partial(recognition_table, "skills_toys"),
     "skills_found": partial(recognition_table, "skills"),
-    "skills_found_differences": partial(recognition_differences, "skills", "diayn"),
+    "skills_found_differences": partial(judged_differences, "skills", "diayn", TOLD_APART),
     "skills_control_differences": partial(judged_differences, "skills", "diayn", CONTROL),
     "skills_each": partial(skills_table, "skills"),
     "task_value_steps": partial(

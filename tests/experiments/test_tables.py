@@ -200,7 +200,7 @@ def test_how_skills_are_told_apart_is_compared(tmp_path):
             path = f"mine/{name}_FetchPush-v4_seed{{}}.csv"
             rows = SPARSE.replace("0.75", str(last))
             store(tmp_path, path, seed, 0.5, control=control, rows=rows)
-    assert judged.recognition_differences("mine", "diayn", tmp_path).splitlines() == [
+    assert judged.judged_differences("mine", "diayn", judged.TOLD_APART, tmp_path).splitlines() == [
         "|  | recognised | object moved | variance of ends by skill | by chance |",
         "|---|---|---|---|---|",
         # 4.303 x sqrt((0.02 + 0.005) / 2 x 1)
