@@ -40,7 +40,7 @@ def new_directory(command: TrainCommand) -> Path:
 
 
 def prepare_directory(command: TrainCommand) -> Path:
-    """Returns the directory of a run, which exists from now on, and points `latest` at it.
+    """Returns the directory of a run, which exists from now on.
 
     Raises:
         UsageError: It already holds a run, and that is not to be continued.
@@ -60,9 +60,7 @@ def prepare_directory(command: TrainCommand) -> Path:
         raise UsageError(f"--run-dir: expected a directory, {directory} is a file") from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise EnvironmentFault(f"{directory}: cannot be written")
-    directory = _behind_link(directory)
-    link_latest(directory)
-    return directory
+    return _behind_link(directory)
 
 
 def link_latest(directory: Path) -> None:
@@ -90,9 +88,11 @@ def find_run(text: str) -> Path:
     for directory in candidates:
         if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
             return _behind_link(directory)
+    hint = f"the newest run under {runs_root()} is called {LATEST}"
+    if text == LATEST:
+        hint = f"there is none under {runs_root()} yet; music-tf train starts one"
     raise UsageError(
-        f"RUN: expected a run directory with a {CONFIG_NAME}, got {text[:200]!r}\n"
-        f"the newest run under {runs_root()} is called {LATEST}"
+        f"RUN: expected a run directory with a {CONFIG_NAME}, got {text[:200]!r}\n{hint}"
     )
 
 

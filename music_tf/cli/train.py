@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from music_tf.cli.exits import run_together
 from music_tf.cli.options import asks_for_help
 from music_tf.cli.process import die_with_parent, load_tensorflow, prepare_tensorflow
-from music_tf.cli.runs import find_source, prepare_directory
+from music_tf.cli.runs import find_source, link_latest, prepare_directory
 from music_tf.config.help import train_help
 from music_tf.config.parse import TrainCommand, parse_train
 from music_tf.config.threads import threads_per_rank
@@ -76,7 +76,7 @@ def _train(command: TrainCommand, comm: "Communicator") -> None:
         from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
 
     try:
-        run(command, comm, directory, heritage)
+        run(command, comm, directory, heritage, link_latest)
     except MemoryError as error:
         raise _out_of_memory(error, directory) from error
 

@@ -1,7 +1,9 @@
 """The directory of a run: its configuration, logs, checkpoints, videos and summary."""
 
+import contextlib
 import json
 import logging
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,12 @@ from music_tf.training.logs import Seldom, attach_log, detach_log
 from music_tf.training.metrics import CSV_NAME
 from music_tf.training.provenance import provenance
 from music_tf.training.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
+from music_tf.training.state_folder import newest_epoch
 
 SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
+_FOLDERS_LEFT_EMPTY = ("checkpoints", "videos")
+"""What a new run makes beside its logs."""
 _LARGEST_CONFIG = 1_000_000
 _KEPT_RESUMES = 20
 _SHOWN = 5
@@ -75,6 +80,17 @@ class RunDirectory:
             self._lock.release()
             self._lock = None
 
+    def discard(self) -> None:
+        """Closes the directory of a new run that was refused, and removes what it has begun."""
+        self.close()
+        if not self._is_root:
+            return
+        shutil.rmtree(self.path / "logs", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            (self.path / CONFIG_NAME).unlink()
+            for folder in (*_FOLDERS_LEFT_EMPTY, ""):
+                (self.path / folder).rmdir()
+
 
 def log_path(path: Path, rank: int) -> Path:
     """Returns where a rank of the run in a directory keeps its log."""
@@ -129,7 +145,7 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
     lock = RunLock(path)
     try:
         remove_drafts(path, (CONFIG_NAME, CSV_NAME, SUMMARY_NAME, LOCK_NAME))
-        for name in ("checkpoints", "videos", "logs"):
+        for name in (*_FOLDERS_LEFT_EMPTY, "logs"):
             (path / name).mkdir(exist_ok=True)
         replace_file(path / CONFIG_NAME, _encode(check()))
     except BaseException:
@@ -156,7 +172,7 @@ def _new(path: Path, record: dict[str, Any]) -> dict[str, Any]:
 def _foreign(entry: Path) -> bool:
     """Tells whether an entry is more than what an interrupted start leaves behind."""
     if entry.is_dir():
-        return entry.name not in {"checkpoints", "videos", "logs"} or any(entry.iterdir())
+        return entry.name not in {*_FOLDERS_LEFT_EMPTY, "logs"} or any(entry.iterdir())
     return entry.name != LOCK_NAME and not entry.name.startswith((LOCK_NAME, CONFIG_NAME))
 
 
@@ -186,9 +202,21 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
             f"{path}: --resume continues a run exactly, only {allowed} may change\n"
             + "\n".join(lines)
         )
+    _refuse_fewer_epochs(path, after.get("epochs"))
     resumes = stored.get("resumes", [])
     now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
     return {**stored, "config": record.get("config"), "resumes": [*resumes, now][-_KEPT_RESUMES:]}
+
+
+def _refuse_fewer_epochs(path: Path, asked: Any) -> None:
+    """Refuses a number of epochs that was meant to be added to those that are done."""
+    folder = path / "checkpoints"
+    done = newest_epoch(entry.name for entry in folder.iterdir()) if folder.is_dir() else 0
+    if isinstance(asked, int) and asked < done:
+        raise UsageError(
+            f"--epochs: expected at least the {done} that the run in {path} has, got {asked}\n"
+            "the number counts all of them, also those before --resume"
+        )
 
 
 def _settings(record: Mapping[str, Any]) -> dict[str, Any]:

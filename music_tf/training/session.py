@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,15 +45,22 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def run(
-    command: TrainCommand, comm: Communicator, path: Path, heritage: Heritage | None = None
+    command: TrainCommand,
+    comm: Communicator,
+    path: Path,
+    heritage: Heritage | None = None,
+    begun: Callable[[Path], None] | None = None,
 ) -> None:
     """Trains as a command says, in a directory of its own; every rank must call it together.
+
+    A new run that is refused leaves nothing behind.
 
     Args:
         command: What the user asked for.
         comm: The ranks.
         path: The run directory.
         heritage: What a new run takes over from an earlier one, the same on every rank.
+        begun: Called with the directory by the root once nothing refuses the run any more.
 
     Raises:
         UsageError: The directory or the configuration cannot be used.
@@ -69,9 +76,26 @@ def run(
         check_alike(record, command.resume, comm)
         directory = open_run(path, record, command.resume, comm)
         try:
-            Session(command, comm, directory, heritage).run()
+            session = _built(command, comm, directory, heritage)
+            if begun is not None and comm.is_root:
+                begun(path)
+            session.run()
         finally:
             directory.close()
+
+
+def _built(
+    command: TrainCommand,
+    comm: Communicator,
+    directory: RunDirectory,
+    heritage: Heritage | None,
+) -> "Session":
+    try:
+        return Session(command, comm, directory, heritage)
+    except UsageError:
+        if not command.resume:
+            directory.discard()
+        raise
 
 
 class Session:

@@ -120,6 +120,11 @@ def labels(names: Iterable[str]) -> list[str]:
     return [match[0] for match in sorted(found, key=lambda m: (int(m[1]), int(m[2] or 0)))]
 
 
+def newest_epoch(names: Iterable[str]) -> int:
+    """Returns the epoch of the newest checkpoint among names, 0 where there is none."""
+    return max((int(m[1]) for name in names if (m := _LABEL.fullmatch(name))), default=0)
+
+
 def file_name(name: str) -> str:
     """Returns the flat file name of an array, whose own name may contain slashes."""
     return f"{check_name(name).replace('/', '.')}.npy"

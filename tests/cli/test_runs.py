@@ -27,9 +27,16 @@ def test_the_module_of_an_environment_is_no_part_of_the_path(root):
     assert new_directory(command).parent == root / "Task-v0" / "sac"
 
 
+def begun(*words):
+    """The directory of a run that nothing has refused."""
+    directory = prepare_directory(parse_train(list(words)))
+    link_latest(directory)
+    return directory
+
+
 def test_latest_is_a_relative_link_that_follows_the_newest_run(root):
-    first = prepare_directory(parse_train(["sac"]))
-    second = prepare_directory(parse_train(["ddpg"]))
+    first = begun("sac")
+    second = begun("ddpg")
     link = root / "latest"
     assert not os.path.isabs(os.readlink(link))
     assert link.resolve() == second.resolve() != first.resolve()
@@ -37,23 +44,23 @@ def test_latest_is_a_relative_link_that_follows_the_newest_run(root):
 
 
 def test_a_run_in_latest_stays_where_it_is_when_the_link_moves_on(root):
-    first = prepare_directory(parse_train(["sac"]))
-    resumed = prepare_directory(parse_train(["sac", "--run-dir", str(root / "latest")]))
+    first = begun("sac")
+    resumed = begun("sac", "--run-dir", str(root / "latest"))
     (first / "config.json").touch()
     found = find_run("latest")
-    prepare_directory(parse_train(["ddpg"]))
+    begun("ddpg")
     assert found.resolve() == resumed.resolve() == first.resolve()
 
 
 def test_latest_does_not_leave_the_root(root, tmp_path):
-    prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "elsewhere")]))
+    begun("sac", "--run-dir", str(tmp_path / "elsewhere"))
     assert not (root / "latest").exists()
     assert (tmp_path / "elsewhere").is_dir()
 
 
 def test_a_folder_called_latest_is_left_alone(root):
     (root / "latest" / "mine").mkdir(parents=True)
-    prepare_directory(parse_train(["sac"]))
+    begun("sac")
     assert (root / "latest" / "mine").is_dir()
     assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
 
@@ -116,7 +123,7 @@ def test_a_folder_of_somebody_else_holds_no_run(tmp_path):
 
 
 def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
-    run = prepare_directory(parse_train(["sac"]))
+    run = begun("sac")
     (run / "config.json").touch()
     weights = tmp_path / "weights"
     weights.mkdir()

@@ -598,6 +598,32 @@ def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, heri
         train(path, HER_RUN, resume=True)
 
 
+def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "limit_threads", lambda threads: None)
+    nothing_to_control = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0")
+    command = TrainCommand(
+        recipe="ddpg_music",
+        preset="laptop",
+        config=nothing_to_control,
+        run_dir=tmp_path / "run",
+        resume=False,
+        arguments=("ddpg_music",),
+    )
+    begun = []
+    with pytest.raises(UsageError, match="PointReach"):
+        session.run(command, Communicator(), tmp_path / "run", None, begun.append)
+    assert (list(tmp_path.iterdir()), begun) == ([], [])
+
+
+def test_fewer_epochs_than_a_run_has_are_refused_and_change_nothing(whole, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(whole, path)
+    before = (path / "config.json").read_bytes()
+    with pytest.raises(UsageError, match=r"--epochs: expected at least the 3 .*, got 2\n"):
+        train(path, dataclasses.replace(HER_RUN, epochs=2), resume=True)
+    assert (path / "config.json").read_bytes() == before
+
+
 def test_priorities_survive_a_stop(tmp_path, stop_after):
     straight, path = tmp_path / "straight", tmp_path / "run"
     replay = dataclasses.replace(HER.replay, priority="music")
