@@ -32,7 +32,7 @@ def one_word(words: Words, name: str, example: str) -> str:
 def several_runs(
     words: Words, verb: str, find: Callable[[str], Path]
 ) -> tuple[list[Path], list[str]]:
-    """Returns the runs of a command line, and the files on it that are none, such as logs.
+    """Returns the runs of a command line, and the files and folders on it that are none.
 
     Args:
         words: The command line.
@@ -40,7 +40,7 @@ def several_runs(
         find: Returns where a run lies.
 
     Raises:
-        UsageError: No run is there, or a word is neither a run nor a file.
+        UsageError: No run is there, or there is nothing at all where a word points.
     """
     if not words.positional:
         raise UsageError(
@@ -52,7 +52,7 @@ def several_runs(
         try:
             runs.append(find(text))
         except UsageError as fault:
-            if not os.path.isfile(text):
+            if not os.path.exists(text):
                 raise
             others[text] = fault
     if not runs:

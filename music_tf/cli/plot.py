@@ -63,14 +63,15 @@ def main(arguments: list[str]) -> int:
             f"--out: expected a file that ends in {', '.join(FORMATS)}, got {str(out)[:200]!r}"
             + suggestion(out.suffix, FORMATS)
         )
-    begun, others = load_begun(list(paths))
+    begun, early, damaged = load_begun(list(paths))
     each = "each" in words.options
     runs, repeats = (begun, []) if each else without_repeats(by_settings(begun))
     _refuse_runs(name for name in asked if not any(name in run.columns for run in runs))
     metrics = choose_metrics(runs, asked, axis)
     draw_curves(runs, metrics, axis, out, each)
     say_left_out("no run directory and no CSV file", files)
-    say_left_out("no epoch yet", others)
+    say_left_out("no epoch yet", early)
+    say_left_out("damaged, plot it alone to see where", damaged)
     say_left_out(REPEATED, repeats)
     for lack, labels in left_out(runs, metrics, axis).items():
         say_left_out(lack, labels)

@@ -13,8 +13,8 @@ usage: music-tf report RUN... [--out report.html]
 
 Writes one page that holds everything: settings, learning curves, tables of behaviour and of
 skills, object paths, films. It needs no network. RUN is a run directory (also of a run still
-going), or latest; other files are named and left out. Films are those of RUN/videos, which
-music-tf play makes.
+going), or latest; what is no run or is damaged is named and left out. Films are those of
+RUN/videos, which music-tf play makes.
 
   --out FILE           an .html file; default report.html
 
@@ -36,7 +36,8 @@ def main(arguments: list[str]) -> int:
     out = Path(words.options.get("out", ("report.html",))[0])
     from music_tf.viewing.report import write_report  # noqa: PLC0415 - numpy
 
-    write_report(runs, out)
+    damaged = write_report(runs, out)
     say_left_out("no run directory", files)
+    say_left_out("damaged, report it alone to see where", damaged)
     sys.stdout.write(f"{out}\n")
     return EXIT_DONE

@@ -1,16 +1,19 @@
 """Runs as they are plotted: what is read of each, and what those that share a line agree in."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from music_tf.config.fields import fields_of, show_value
 from music_tf.config.stored import MAY_CHANGE_ON_RESUME, StoredRun, read_run, stored_env_id
+from music_tf.errors import UsageError
 from music_tf.training.metrics import CSV_NAME
 from music_tf.training.origin import digest_of, parts_of, taken_before
 from music_tf.training.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
+
+Read = TypeVar("Read")
 
 PRESET = "preset"
 _TAKES_OVER = "takes over"
@@ -92,23 +95,38 @@ def as_run(path: Path, name: str, stored: StoredRun, columns: Mapping[str, Numbe
     )
 
 
-def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
-    """Reads the runs that have an epoch, and returns the paths of the others too.
+def read_each(
+    paths: Iterable[Path], read: Callable[[Path], Read]
+) -> tuple[list[Read], dict[str, UsageError]]:
+    """Returns what can be read of some runs, and by path why others cannot.
 
     Raises:
-        NoEpochError: None has one.
-        UsageError: Something else is wrong with one of them.
+        UsageError: None can be read; the text is about the first of them.
     """
-    runs: list[Run] = []
-    others: dict[str, NoEpochError] = {}
+    found: list[Read] = []
+    faults: dict[str, UsageError] = {}
     for path in paths:
         try:
-            runs.append(load(path))
-        except NoEpochError as error:
-            others[str(path)] = error
-    if not runs:
-        raise next(iter(others.values()))
-    return runs, list(others)
+            found.append(read(path))
+        except UsageError as fault:
+            faults[str(path)] = fault
+    if not found:
+        raise next(iter(faults.values()))
+    return found, faults
+
+
+def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str], list[str]]:
+    """Reads the runs that have an epoch.
+
+    Returns:
+        The runs, the paths of those without an epoch, and the paths of those that are damaged.
+
+    Raises:
+        UsageError: There is no run with an epoch; the text is about the first of them.
+    """
+    runs, faults = read_each(paths, load)
+    early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]
+    return runs, early, [path for path in faults if path not in early]
 
 
 def kind_of(stored: StoredRun) -> str:

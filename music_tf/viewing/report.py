@@ -17,7 +17,7 @@ from music_tf.training.metrics import METRICS
 from music_tf.training.origin import start_line
 from music_tf.training.paths import COLOURS, WIDTH
 from music_tf.viewing.curves import LEADING, LEAST_FOR_BAND, curves_svg
-from music_tf.viewing.grouping import Run
+from music_tf.viewing.grouping import Run, read_each
 from music_tf.viewing.lines import REPEATED, by_settings, how_many, in_groups, without_repeats
 from music_tf.viewing.missing import missing
 from music_tf.viewing.page import Html, data_uri, document, folded, join, number, table, tag
@@ -36,15 +36,18 @@ _TIMES = ("time/epoch", "time/env_steps", "time/updates", "time/elapsed_s")
 _COUNTED_TOO = "Steps and minutes count those of the runs that a run started from."
 
 
-def write_report(runs: Sequence[Path], out: Path) -> None:
+def write_report(runs: Sequence[Path], out: Path) -> list[str]:
     """Writes a page with settings, curves, behaviour and films of runs, which it only reads.
 
     Args:
         runs: Run directories, also of runs still going; one given twice is shown once.
         out: A file ending in .html; it appears when it is complete.
 
+    Returns:
+        The paths of runs that are damaged and left out.
+
     Raises:
-        UsageError: No run, a directory that holds none, or not a file name for a page.
+        UsageError: No run that can be read, or not a file name for a page.
         EnvironmentFault: The file cannot be written.
     """
     if not runs:
@@ -55,12 +58,14 @@ def write_report(runs: Sequence[Path], out: Path) -> None:
             + suggestion(out.suffix, FORMATS)
         )
     different = {path.resolve(): path for path in runs}.values()
-    page = render([read_recorded(path) for path in different])
+    recorded, damaged = read_each(different, read_recorded)
+    page = render(recorded)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, page)
     except OSError as error:
         raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
+    return list(damaged)
 
 
 def render(runs: Sequence[Recorded]) -> bytes:

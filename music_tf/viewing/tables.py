@@ -76,7 +76,7 @@ def control(run: Recorded) -> Html:
         return Html("")
     return join(
         tag("h3", "Control"),
-        tag("p", _source(run), class_="quiet"),
+        tag("p", _source(run, "control_episodes"), class_="quiet"),
         table(["measure", *policies, "meaning"], rows, "texts"),
     )
 
@@ -99,9 +99,9 @@ def short(metric: str) -> str:
     return metric.rpartition("/")[2].replace("_", " ")
 
 
-def _source(run: Recorded) -> str:
-    """Returns in words what `evaluation.json` is about."""
-    episodes = number(run.evaluation.get("episodes"))
+def _source(run: Recorded, count: str = "episodes") -> str:
+    """Returns in words what `evaluation.json` is about; `count` is where it has the episodes."""
+    episodes = number(run.evaluation.get(count, run.evaluation.get("episodes")))
     return f"{episodes} episodes with the checkpoint of {_when(run, run.evaluated().epoch)}"
 
 

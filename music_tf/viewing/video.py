@@ -59,6 +59,7 @@ def play(
     check_skill(skill, config.skills)
     if out.suffix.lower() not in _LARGEST_TILE or os.path.isdir(out):
         raise UsageError(f"--out: expected a file ending in .mp4 or .gif, got {str(out)[:200]!r}")
+    _check_writable(out)
     variables = drawing_variables(config.env_id)
     sheets = pages(episodes, config.acting_skills if skill is None else [skill])
     loaded = load_run(run, typed_env_id, max(len(shots) for shots, _ in sheets))
@@ -118,10 +119,10 @@ def write_film(out: Path, frames: Iterable[Image.Image], frames_per_second: int)
     Raises:
         EnvironmentFault: It cannot be written.
     """
-    draft = out.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
+    _check_writable(out)
+    draft = _draft(out)
     writer = _write_gif if draft.suffix == ".gif" else _write_mp4
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         count = writer(draft, frames, frames_per_second)
         draft.replace(out)
     except OSError as error:
@@ -130,6 +131,20 @@ def write_film(out: Path, frames: Iterable[Image.Image], frames_per_second: int)
         with contextlib.suppress(OSError):
             draft.unlink()
     return count
+
+
+def _check_writable(out: Path) -> None:
+    """Finds out before the work whether a file can be made: ffmpeg says little of why not."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _draft(out).touch()
+        _draft(out).unlink()
+    except OSError as error:
+        raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
+
+
+def _draft(out: Path) -> Path:
+    return out.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
 
 
 def _frames(

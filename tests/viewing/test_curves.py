@@ -299,14 +299,16 @@ def test_a_column_is_a_column_whatever_file_has_its_name(tmp_path, monkeypatch):
     assert run_verb(["plot", "seed0.csv", "--metric", "epoch"]) == 0
 
 
-def test_files_beside_runs_are_named_and_left_out(tmp_path, monkeypatch, capsys):
+def test_what_is_no_run_beside_runs_is_named_and_left_out(tmp_path, monkeypatch, capsys):
     seed(tmp_path / "seed0.csv", 0.5)
-    for name in ("seed0.log", "seed0.sessions.json"):
-        (tmp_path / name).touch()
+    (tmp_path / "seed0.log").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "seed1.csv").write_bytes(b"\xff\x00")
     monkeypatch.chdir(tmp_path)
-    assert run_verb(["plot", "seed0.csv", "seed0.log", "seed0.sessions.json"]) == 0
+    assert run_verb(["plot", "seed0.csv", "seed0.log", "folder", "seed1.csv"]) == 0
     assert capsys.readouterr().err == (
-        "music-tf: left out, no run directory and no CSV file: seed0.log, seed0.sessions.json\n"
+        "music-tf: left out, no run directory and no CSV file: seed0.log, folder\n"
+        "music-tf: left out, damaged, plot it alone to see where: seed1.csv\n"
     )
     for words in (["seed0.log"], ["seed0.csv", "nowhere"]):
         with pytest.raises(UsageError, match=f"got '{words[-1]}'"):

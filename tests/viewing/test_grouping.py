@@ -200,11 +200,14 @@ def test_a_run_without_an_epoch_is_left_out(tmp_path):
     early = [run_directory(tmp_path / name) for name in ("none", "empty")]
     (early[0] / "metrics.csv").unlink()
     write(early[1] / "metrics.csv", [])
-    runs, others = load_begun([*early, begun])
+    runs, others, damaged = load_begun([*early, begun])
     assert [run.name for run in runs] == [load(begun).name]
-    assert others == [str(path) for path in early]
+    assert (others, damaged) == ([str(path) for path in early], [])
     with pytest.raises(NoEpochError, match="no epoch of a run yet"):
         load_begun(early)
     write(early[1] / "metrics.csv", ["1,2,3,x,4"])
+    runs, others, damaged = load_begun([*early, begun])
+    assert [run.name for run in runs] == [load(begun).name]
+    assert (others, damaged) == ([str(early[0])], [str(early[1])])
     with pytest.raises(UsageError, match="expected numbers"):
-        load_begun([*early, begun])
+        load_begun(early[1:])

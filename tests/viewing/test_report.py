@@ -463,7 +463,7 @@ def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [["RUN", "FOLDER"], ["RUN", "x" * 300], [], ["RUN", "--out", "page.htlm"]],
+    [["FOLDER"], ["RUN", "x" * 300], [], ["RUN", "--out", "page.htlm"]],
 )
 def test_bad_input_writes_nothing(tmp_path, monkeypatch, words):
     run, folder = make_run(tmp_path / "run"), tmp_path / "folder"
@@ -484,12 +484,18 @@ def test_the_verb_writes_a_page_where_it_is_told(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
-def test_the_verb_names_files_beside_runs_and_leaves_them_out(tmp_path, monkeypatch, capsys):
+def test_the_verb_names_what_is_no_run_and_what_is_damaged(tmp_path, monkeypatch, capsys):
     make_run(tmp_path / "seed0")
     (tmp_path / "seed0.log").touch()
+    (make_run(tmp_path / "seed1") / "config.json").write_text('{"recipe"')
     monkeypatch.chdir(tmp_path)
-    assert run_verb(["report", "seed0", "seed0.log"]) == 0
-    assert capsys.readouterr().err == "music-tf: left out, no run directory: seed0.log\n"
+    assert run_verb(["report", "seed0", "seed0.log", "seed1"]) == 0
+    assert capsys.readouterr().err == (
+        "music-tf: left out, no run directory: seed0.log\n"
+        "music-tf: left out, damaged, report it alone to see where: seed1\n"
+    )
+    with pytest.raises(UsageError, match=r"config\.json"):
+        run_verb(["report", "seed1"])
     with pytest.raises(UsageError, match=r"got 'seed0\.log'"):
         run_verb(["report", "seed0.log", "--out", "other.html"])
 
