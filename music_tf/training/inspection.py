@@ -12,6 +12,7 @@ from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
+from music_tf.files import read_at_most
 from music_tf.rollout import Policy
 from music_tf.training.comparison import by_metric, compare
 from music_tf.training.durable import replace_file
@@ -32,6 +33,7 @@ from music_tf.types import Metrics
 _MOST_ENVIRONMENTS = 32
 _SUCCESS = "eval/success_rate"
 _SEEDS_NAMED = 3
+_LARGEST_EVALUATION = 1_000_000
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -128,7 +130,8 @@ def evaluate_run(
         run: The run directory.
         episodes: How many, for each policy and each skill.
         typed_env_id: As for `load_run`.
-        full: Whether to judge control beyond the metrics of every epoch, under `control`.
+        full: Whether to judge control beyond the metrics of every epoch, under `control`; what
+            was found of the same checkpoint before is kept otherwise.
         npz: A file for the episodes of our policy, as `export_npz` writes it.
         minari: The id of a new Minari dataset for them.
 
@@ -147,8 +150,10 @@ def evaluate_run(
         result = measure(loaded, episodes)
         if full:
             cells = read_metric(run, "rollout/object_coverage", loaded.epoch)
-            result["control"] = judge(loaded.trainer, loaded.comm, episodes, cells)
+            control = judge(loaded.trainer, loaded.comm, episodes, cells)
+            result |= {"control": control, "control_episodes": episodes}
         _show(progress, result)
+        result = _judged_before(run, result["checkpoint"]) | result
         _write(run / EVALUATION_NAME, result)
         progress.banner([f"written: {run / EVALUATION_NAME}"])
         if npz is not None or minari is not None:
@@ -247,6 +252,18 @@ def _show(progress: Progress, result: Mapping[str, Any]) -> None:
     if result["skills"]:
         rows = skill_rows(result["skills"], result["policies"]["random"])
         progress.final_table(rows, f"{title} of each skill", "skill")
+
+
+def _judged_before(run: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what `--full` has found of the same checkpoint before, as far as it can be read."""
+    try:
+        earlier = json.loads(read_at_most(run / EVALUATION_NAME, _LARGEST_EVALUATION))
+        json.dumps(earlier, allow_nan=False)  # numbers such as 1e999 can be read, but not written
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(earlier, dict) or earlier.get("checkpoint") != checkpoint:
+        return {}
+    return {name: earlier[name] for name in ("control", "control_episodes") if name in earlier}
 
 
 def _write(path: Path, result: Mapping[str, Any]) -> None:

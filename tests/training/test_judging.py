@@ -175,8 +175,24 @@ def test_the_full_evaluation_is_shown_and_stored(tmp_path, capsys):
     assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
     shown = capsys.readouterr().out
     assert [name for name in stored["control"]["ours"] if name not in shown] == []
-    evaluate_run(tmp_path, 4)
-    assert "control" not in json.loads((tmp_path / "evaluation.json").read_text())
+
+
+def test_what_was_judged_of_a_checkpoint_outlives_other_evaluations_of_it(tmp_path):
+    save_run(tmp_path)
+    path = tmp_path / "evaluation.json"
+    evaluate_run(tmp_path, 4, full=True)
+    stored = json.loads(path.read_text())
+    evaluate_run(tmp_path, 2)
+    after = json.loads(path.read_text())
+    assert after["control"] == stored["control"]
+    assert (after["episodes"], after["control_episodes"]) == (2, 4)
+    for changed in ({"checkpoint": {"epoch": 0, "env_steps": 0}}, {"control": float("inf")}):
+        path.write_text(json.dumps(stored | changed))
+        evaluate_run(tmp_path, 2)
+        assert not {"control", "control_episodes"} & set(json.loads(path.read_text()))
+    path.write_text("[1")
+    evaluate_run(tmp_path, 2)
+    assert "control" not in json.loads(path.read_text())
 
 
 def test_a_metric_is_read_where_it_is(tmp_path):
