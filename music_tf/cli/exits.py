@@ -30,8 +30,12 @@ _LAST_RANK_TO_WAIT = 4
 
 def report(fault: MusicError, speaker: str = "music-tf") -> None:
     """Writes a fault's text to standard error, in at most ten lines."""
-    lines = [line[:_LONGEST_LINE] for line in str(fault).splitlines()[:MOST_LINES]]
+    lines = [_shortened(line) for line in str(fault).splitlines()[:MOST_LINES]]
     _complain(f"{speaker}: " + "\n".join(lines or ["stopped"]) + "\n")
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 4]} ..."
 
 
 def guarded(action: Callable[[], int]) -> int:

@@ -125,7 +125,7 @@ def _recipe(positional: tuple[str, ...], stored: StoredRun | None) -> str:
         return stored.recipe
     if not positional:
         raise UsageError(
-            f"RECIPE: expected one of {', '.join(recipes.names())}, right after train\n"
+            "RECIPE: expected one right after train, music-tf recipes lists them\n"
             "for example: music-tf train ddpg_her"
         )
     recipe, *others = positional

@@ -120,6 +120,9 @@ def _import_users_module(module: str) -> None:
             f"env_id: cannot import the module {module!r} ({error}); "
             "it must be installed or stand in the current folder"
         ) from error
+    except Exception as error:  # whatever the module itself does
+        text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UsageError(f"env_id: the module {module!r} cannot be imported ({text})") from error
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ def _load(name: str) -> ModuleType:
     known = names()
     if name not in known:
         raise UsageError(
-            f"RECIPE: expected one of {', '.join(known)}, got {name[:80]!r}"
-            f"{suggestion(name, known)}"
+            f"RECIPE: expected one of the {len(known)} that music-tf recipes lists, "
+            f"got {name[:80]!r}{suggestion(name, known)}"
         )
     return importlib.import_module(f"{__name__}.{name}")

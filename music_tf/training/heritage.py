@@ -28,6 +28,8 @@ _PREFIXES = {
 _GOAL_STATISTICS = "normalizer/goal"
 _REWARDS = {"statistics": "music", "discriminator": "skill"}
 """The reward whose network a part is."""
+_NO_WEIGHT = "no such weight"
+_OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
 _KINDS = {True: "scaled", False: "raw"}
 _FACTS = ("goals", "env_id", "inputs", "counters", BEFORE)
 
@@ -122,6 +124,7 @@ def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
             raise UsageError(
                 f"--parts {part}: {name.partition('/')[2]} does not fit\n"
                 f"expected {expected}, found {came} in {stored.folder}"
+                + (_OTHER_NETWORKS if _NO_WEIGHT in (expected, came) else "")
             )
     return found
 
@@ -133,7 +136,7 @@ def _part(part: str, arrays: Arrays) -> Arrays:
 
 def _shape(arrays: Mapping[str, Any], name: str) -> str:
     if name not in arrays:
-        return "no such weight"
+        return _NO_WEIGHT
     return f"{arrays[name].dtype} {arrays[name].shape}"
 
 

@@ -60,6 +60,16 @@ def test_a_module_that_cannot_be_imported_is_named():
         make_environment("no_such_module:Mine-v0")
 
 
+def test_a_module_with_a_fault_of_its_own_is_named_with_the_fault(tmp_path, monkeypatch):
+    (tmp_path / "faulty_module.py").write_text("def unfinished(:\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UsageError,
+        match=r"'faulty_module' cannot be imported \(SyntaxError: .*faulty_module\.py, line 1",
+    ):
+        make_environment("faulty_module:Mine-v0")
+
+
 def test_an_environment_without_goals_is_refused():
     with pytest.raises(
         UsageError, match=r"no goal environment.*observation, achieved_goal.*got Box"

@@ -155,7 +155,7 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
             {"agent": dataclasses.replace(HER.agent, hidden_sizes=(8, 16))},
             ("normalizer", "actor"),
             r"--parts actor: actor/hidden_0/bias does not fit\n"
-            r"expected float32 \(8,\), found float32 \(16,\) in .*epoch_000001",
+            r"expected float32 \(8,\), found float32 \(16,\) in \S*epoch_000001\Z",
         ),
         (
             {"skills": 3},
@@ -171,7 +171,8 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
         (
             {"agent": SacConfig(**NETWORK)},
             ("actor",),
-            r"--parts actor: actor/action/bias does not fit\nexpected no such weight",
+            r"--parts actor: actor/action/bias does not fit\n"
+            r"expected no such weight, .*\nboth runs need the same learner \(ddpg or sac\)",
         ),
         (
             {"env_id": "music_tf/PointReach-v0"},
