@@ -39,6 +39,7 @@ from reporting import (
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
+from music_tf.training.metrics import METRICS
 from music_tf.viewing.curves import draw_curves
 from music_tf.viewing.grouping import load as load_curve
 
@@ -251,7 +252,8 @@ def _draw(name: str) -> None:
 def _origin(name: str) -> dict[str, Any]:
     """Returns digests of what a picture shows, and of the picture."""
     picture = PICTURES[name]
-    shown = hashlib.sha256(repr(picture).encode())
+    titles = [METRICS[metric] for metric in picture.metrics]
+    shown = hashlib.sha256(repr((picture, titles)).encode())
     for path in _files(picture):
         shown.update(path.read_bytes())
     path = IMAGES / name

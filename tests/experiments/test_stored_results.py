@@ -9,7 +9,7 @@ from music_tf.training.results import read_result
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments/results"
 COMMAND = re.compile(r"(music-tf (launch -n \d+ )?train|python experiments/\w+\.py) \w")
-COMMIT = re.compile(r"commit [0-9a-f]{40}\b")
+COMMIT = re.compile(r"commit [0-9a-f]{40}\b(?! with uncommitted)")
 
 SETTINGS_OF_A_DRIVER = (
     *("pick_absorb", "pick_absorb_shift", "pick_more_noise", "pick_small_gain"),

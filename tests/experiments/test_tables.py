@@ -219,6 +219,9 @@ def test_a_picture_is_outdated_when_its_results_or_its_content_change(monkeypatc
     monkeypatch.setattr(tables, "PICTURES", {**noted, "search_push.png": changed})
     assert tables.outdated_pictures() == ["search_push.png"]
     monkeypatch.setattr(tables, "PICTURES", noted)
+    with monkeypatch.context() as patch:
+        patch.setitem(tables.METRICS, "eval/object_lift_rate", "another title")
+        assert tables.outdated_pictures() == ["search_pick.png"]
     (tmp_path / "push_success.png").write_bytes(b"another picture")
     for name in noted.keys() - {"push_success.png"}:
         (tmp_path / name).write_bytes((tables.IMAGES / name).read_bytes())

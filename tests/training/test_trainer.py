@@ -8,6 +8,7 @@ import pytest
 from music_tf.config.schema import ExplorationConfig, MusicConfig, SacConfig, SkillConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
+from music_tf.intrinsic.music import Music
 from music_tf.training import trainer as trainer_module
 from music_tf.training.metrics import METRICS
 from music_tf.training.policy import random_policy
@@ -365,6 +366,20 @@ def test_a_frozen_statistics_network_stays_as_it_is_through_training():
     assert row["reward/music_min"] == -1.0
     assert "music/bound" not in row
     assert "music/bound_heldout" in row
+
+
+def test_every_episode_in_replay_has_its_own_priority(monkeypatch):
+    def distance_covered(self, weights, episodes, worker, cycle):
+        return np.abs(episodes.action).sum(axis=(1, 2)) + 1000 * worker + 100 * cycle
+
+    monkeypatch.setattr(Music, "priorities", distance_covered)
+    trainer = trainer_of(MUSIC, replay=dataclasses.replace(HER.replay, priority="music"))
+    trainer.run_epoch(go_on)
+    for worker, shard in trainer.replay.shards.items():
+        covered = np.abs(shard.arrays["action"][:4]).sum(axis=(1, 2))
+        expected = covered + 1000 * worker + [0, 0, 100, 100]
+        np.testing.assert_allclose(shard.arrays["priority"][: shard.size], expected, rtol=1e-6)
+        assert len(np.unique(expected)) == 4
 
 
 @pytest.mark.parametrize("env_id", ["FetchPush-v4", "HandManipulateBlock-v1"])
