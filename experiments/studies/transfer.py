@@ -13,8 +13,8 @@ MUSIC = {PUSH: 5, PICK: 15}
 STUDY = Study(
     question="Does mutual information learned on another task serve as well?",
     tasks=(
-        Task(env_id=PUSH, seeds=range(3), epochs=13),
-        Task(env_id=PICK, seeds=range(3)),
+        Task(env_id=PUSH, seeds=range(5), epochs=13),
+        Task(env_id=PICK, seeds=range(5)),
     ),
     conditions=(
         Condition(name="music", recipe="ddpg_music", epochs=MUSIC),
