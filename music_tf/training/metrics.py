@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import logging
 import math
 import os
 import socket
@@ -27,6 +28,7 @@ _MOST_DIGITS = 10
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
 _EVENT_FILES = itertools.count()
+_LOGGER = logging.getLogger(__name__)
 
 _REWARD_TERMS = {
     "task": "task reward",
@@ -223,7 +225,7 @@ class _AppendFile:
 
 
 def _kept_rows(path: Path, last_epoch: int, complain: Seldom) -> bytes:
-    """Returns the header and the rows up to an epoch as they are, and drops the others."""
+    """Returns the header and the rows up to an epoch as they are, and warns of missing ones."""
     try:
         content = read_at_most(path, _LARGEST_TABLE)
     except FileNotFoundError:
@@ -242,6 +244,9 @@ def _kept_rows(path: Path, last_epoch: int, complain: Seldom) -> bytes:
             replace_file(path, kept)
         except OSError as error:
             complain("metrics", error, path)  # the first row that is written drops them
+    lost = last_epoch - max(kept.count(b"\n") - 1, 0)
+    if lost > 0:
+        _LOGGER.warning("no row of %d of %d epochs, training goes on: %s", lost, last_epoch, path)
     return kept
 
 

@@ -102,13 +102,18 @@ def test_a_resumed_run_drops_later_rows_and_leaves_earlier_bytes_alone(tmp_path)
     assert points(tmp_path, "eval/success_rate")[2:] == [(300, pytest.approx(3 / 7)), (400, 1.0)]
 
 
-def test_a_row_torn_by_a_kill_is_dropped_on_resume(tmp_path):
+def test_a_row_torn_by_a_kill_is_dropped_on_resume_with_a_warning(tmp_path, caplog):
     writer = MetricsWriter(tmp_path, resume_after=None)
     writer.write(row(1))
     with (tmp_path / "metrics.csv").open("a") as file:
         file.write("2,2,20")
+    MetricsWriter(tmp_path, resume_after=1)
+    assert not caplog.records
     MetricsWriter(tmp_path, resume_after=2).write(row(2))
     assert (tmp_path / "metrics.csv").read_text().splitlines()[1:] == ["1,1,100", "2,2,200"]
+    assert caplog.messages == [
+        f"no row of 1 of 2 epochs, training goes on: {tmp_path / 'metrics.csv'}"
+    ]
 
 
 def test_a_resume_without_earlier_rows_starts_a_header(tmp_path):
