@@ -157,7 +157,11 @@ def _overview(runs: Sequence[Recorded]) -> Html:
         table(head, rows, "texts"),
         tag("p", _COUNTED_TOO, class_="quiet") if started else "",
         tag("h2", "Behaviour of all runs"),
-        tag("p", "Of the newest evaluation of each.", class_="quiet"),
+        tag(
+            "p",
+            "Of the newest evaluation of each, over as many episodes as that had.",
+            class_="quiet",
+        ),
         all_behaviour(runs),
         missing(runs),
     )
