@@ -103,8 +103,8 @@ class Update:
             `_min` and `_max` are extremes over what this rank saw.
 
         Raises:
-            NumbersFault: A reward, loss or gradient of any rank is not finite, or ranks hold
-                different parameters.
+            NumbersFault: A reward, loss, gradient or weight of any rank is not finite, or ranks
+                hold different parameters.
         """
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         updates = len(feed.transitions.reward)
@@ -135,6 +135,7 @@ class Update:
     def _check_finite(self, values: Mapping[str, float], feed: Feed) -> None:
         """Raises on all ranks alike where any of them met a number that is not finite."""
         bad = [name for name, value in values.items() if not np.isfinite(value)]
+        bad = bad or self._bad_weights()
         if not self._comm.any(bool(bad)):
             return
         found = self._comm.collect(bad)
@@ -146,6 +147,13 @@ class Update:
             "the last checkpoint is intact; smaller learning rates may help",
             _named_arrays(feed),
         )
+
+    def _bad_weights(self) -> list[str]:
+        """Returns the weights that are not finite: a ReLU of NaN is 0 on some processors."""
+        if np.isfinite(tf.reduce_sum(self.parameters).numpy()):
+            return []
+        arrays = self.layout.name_arrays(self.parameters.numpy())
+        return [name for name, array in arrays.items() if not np.isfinite(array).all()]
 
     def scale_steps(self, scale: float) -> None:
         """Makes every Adam step this share of what the configuration says."""

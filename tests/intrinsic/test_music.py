@@ -348,8 +348,9 @@ def test_each_step_has_a_coin_that_the_episodes_of_a_worker_share():
     weights = weights_of(term, 3)
     episodes = carried_episodes(3, 1.0, rng(5))
     whole = swapping.priorities(weights, episodes, 0, 0)
-    # an identity permutation pays nothing, so half of the steps are left on average
-    assert mean_priorities(term, weights, episodes) / whole == pytest.approx([0.5] * 3, abs=0.05)
+    # an identity permutation pays nothing but rounding, so half of the steps are left on average
+    mean = mean_priorities(term, weights, episodes)
+    np.testing.assert_allclose(mean, 0.5 * whole, rtol=0.1, atol=5e-7)
     twice = [term.priorities(weights, episodes, 0, 7) for _ in range(2)]
     np.testing.assert_array_equal(*twice)
     assert (twice[0] != term.priorities(weights, episodes, 1, 7)).any()

@@ -329,15 +329,20 @@ def test_a_loss_that_is_not_finite_is_a_fault_even_where_its_gradient_is(bad):
         run(trainer, given)
 
 
-def test_a_statistics_network_that_gives_nan_is_found_although_its_reward_is_clipped():
+@pytest.mark.parametrize(
+    ("weight", "found"),
+    [
+        ("statistics/score/bias", "reward/music_mean"),
+        ("statistics/agent/bias", "reward/music_mean|: statistics/agent/bias\n"),  # behind a ReLU
+    ],
+)
+def test_a_weight_that_is_nan_is_found_although_its_reward_is_clipped(weight, found):
     config = dataclasses.replace(MUSIC, music=dataclasses.replace(MUSIC.music, train=False))
     trainer, given = prepared(config)
-    flat = trainer.update.parameters.numpy()
-    first = [name.startswith("statistics/") for name in trainer.update.layout.names].index(True)
-    at = np.cumsum(trainer.update.layout._sizes)[first] - 1
-    flat[at] = np.nan
-    trainer.update.parameters.assign(flat)
-    with pytest.raises(NumbersFault, match="reward/music_mean"):
+    arrays = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
+    arrays[weight].flat[-1] = np.nan
+    trainer.update.parameters.assign(np.concatenate([array.ravel() for array in arrays.values()]))
+    with pytest.raises(NumbersFault, match=found):
         run(trainer, given)
 
 
