@@ -25,7 +25,7 @@ from studying.record import code_version
 from music_tf.cli.exits import guarded, leave
 from music_tf.envs.making import import_robotics
 from music_tf.errors import EXIT_DONE
-from music_tf.training.results import header
+from music_tf.storage.results import header
 
 LEARNERS = ("DDPG", "SAC")
 EVALUATION_STEPS = 4000

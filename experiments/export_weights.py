@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from music_tf.cli.exits import guarded, leave
-from music_tf.cli.runs import find_run
 from music_tf.config.start import PARTS, parse_parts
 from music_tf.config.stored import read_run, stored_env_id
 from music_tf.errors import EXIT_DONE
+from music_tf.storage.runs_root import find_run
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="new, or a folder of weights to replace")
     parser.add_argument("--parts", required=True, help=f"any of {','.join(PARTS)}")
     given = parser.parse_args()
-    from music_tf.training.heritage import export_weights  # noqa: PLC0415 - numpy
+    from music_tf.storage.start import export_weights  # noqa: PLC0415 - numpy
 
     directory = find_run(given.run)
     run = read_run(directory, stored_env_id(directory))

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from music_tf.cli.exits import guarded, leave
-from music_tf.cli.process import load_tensorflow, prepare_tensorflow
-from music_tf.cli.runs import find_run
 from music_tf.errors import EXIT_DONE
+from music_tf.process import load_tensorflow, prepare_tensorflow
+from music_tf.storage.runs_root import find_run
 
 
 def main() -> int:
@@ -23,7 +23,7 @@ def main() -> int:
     run = find_run(given.run)
     prepare_tensorflow()
     load_tensorflow()
-    from music_tf.viewing.strip import film_strip  # noqa: PLC0415 - TensorFlow
+    from music_tf.tools.strip import film_strip  # noqa: PLC0415 - TensorFlow
 
     film_strip(run, given.out, given.episode, given.frames, given.skill, given.env_id)
     sys.stdout.write(f"{given.out}\n")

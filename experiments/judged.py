@@ -14,8 +14,8 @@ from reporting import (
     seed_of,
 )
 
-from music_tf.training.behaviour import direction
-from music_tf.training.results import StoredResult
+from music_tf.measures.behaviour import direction
+from music_tf.storage.results import StoredResult
 
 CONTROL = {
     "control/coverage": "coverage",

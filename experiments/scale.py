@@ -28,7 +28,7 @@ from benchmarks.processes import take
 from benchmarks.ranks import REDUCED
 from benchmarks.report import header
 
-from music_tf.config.threads import available_cores
+from music_tf.process import available_cores
 
 MEASURED = (1, 2, 4)
 PREDICTED = (16, 64, 256)

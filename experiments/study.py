@@ -28,8 +28,6 @@ from studying.pool import (
 )
 
 from music_tf.cli.exits import guarded, leave
-from music_tf.cli.runs import runs_root
-from music_tf.config.threads import available_cores
 from music_tf.errors import (
     EXIT_DONE,
     EXIT_ENVIRONMENT,
@@ -37,6 +35,8 @@ from music_tf.errors import (
     EnvironmentFault,
     UsageError,
 )
+from music_tf.process import available_cores
+from music_tf.storage.runs_root import runs_root
 
 TRAINER = (sys.executable, "-m", "music_tf")
 

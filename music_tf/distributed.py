@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import EXIT_DONE, EXIT_HANGING, EnvironmentFault, NumbersFault, UsageError
-from music_tf.launched import asked_world_size, launched_world_size
+from music_tf.process import asked_world_size, launched_world_size
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")

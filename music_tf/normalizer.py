@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.config.schema import NormalizerConfig
+from music_tf.config.settings import NormalizerConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.finite import all_finite
-from music_tf.types import Array
+from music_tf.types import Array, all_finite
 
 
 class Moments(NamedTuple):

@@ -5,12 +5,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from music_tf.config.schema import ExplorationConfig
+from music_tf.config.settings import ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
+from music_tf.process import heartbeat
 from music_tf.randomness import reset_seeds
 from music_tf.types import Array, BoolArray, Episodes, IntArray
-from music_tf.watchdog import note_progress
 
 MAX_ATTEMPTS = 4
 """A first try and three retries, for an episode that its environment spoils."""
@@ -192,7 +192,7 @@ def _attempt(
         if explore is not None:
             action = explore(action, step)
         taken = envs.step(action[active], active)
-        note_progress()
+        heartbeat()
         record.action[active, step] = action[active]
         record.observation[active, step + 1] = taken.observation
         record.achieved_goal[active, step + 1] = taken.achieved_goal

@@ -18,6 +18,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Metrics: TypeAlias = dict[str, float]
 """Values by `group/quantity`, the names that TensorBoard, CSV and summary share."""
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,3 +84,14 @@ class Transition(NamedTuple):
     skill: Any  # [..., K]
     time: Any  # [...], index t of the step within its episode
     episode: Any  # [...], slot of the episode in its replay shard
+
+
+def finite(values: npt.ArrayLike) -> BoolArray:
+    """Returns which values are numbers in single precision, where 1e39 is infinite."""
+    usable: BoolArray = np.abs(values) <= _LARGEST
+    return usable
+
+
+def all_finite(values: npt.ArrayLike) -> bool:
+    """Whether all values are numbers in single precision."""
+    return bool(np.all(finite(values)))

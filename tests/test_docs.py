@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from music_tf.cli import run_verb
-from music_tf.cli.runs import link_latest
-from music_tf.training.judging import CONTROL
-from music_tf.training.metrics import METRICS
-from tests.training.saved_run import save_run
+from music_tf.storage.metrics import METRICS
+from music_tf.storage.runs_root import link_latest
+from music_tf.tools.judging import CONTROL
+from tests.kit.saved_run import save_run
 
 DOCS = Path(__file__).parents[1] / "docs"
 AFTER = (DOCS / "after_training.md").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from music_tf.finite import all_finite, finite
+from music_tf.types import all_finite, finite
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39, -1e300])

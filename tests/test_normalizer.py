@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from music_tf.config.schema import NormalizerConfig
+from music_tf.config.settings import NormalizerConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.normalizer import Moments, NetworkInputs, Normalizer

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from music_tf.config.schema import ExplorationConfig
+from music_tf.config.settings import ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, NumbersFault
 from music_tf.rollout import Conditions, GoalsAndSkills, Perturbation, perturbation, play

@@ -12,7 +12,7 @@ HANGING = 86
 
 def run(body, limit=30):
     """Runs a program that watches itself, with a limit of one second unless it says otherwise."""
-    program = "import math, pathlib, sys, time\nfrom music_tf.watchdog import *\n"
+    program = "import math, pathlib, sys, time\nfrom music_tf.process import *\n"
     program += textwrap.dedent(body)
     start = time.monotonic()
     done = subprocess.run(
@@ -31,11 +31,11 @@ def test_a_process_that_stands_still_ends_with_its_stacks(tmp_path):
     done, seconds = run(f"""
         def stuck():
             time.sleep(60)
-        with watching(1.0, "music-tf: rank 3", pathlib.Path({str(log)!r})):
+        with watchdog(1.0, "music-tf: rank 3", pathlib.Path({str(log)!r})):
             stuck()
     """)
     assert done.returncode == HANGING
-    assert 2.0 < seconds < 8.0  # a second of patience, and one for the others
+    assert 2.0 < seconds < 8.0  # a second of longer_timeout, and one for the others
     assert done.stderr.startswith("music-tf: rank 3: no progress for 1 s")
     assert "in stuck" in done.stderr
     assert "in stuck" in log.read_text()
@@ -43,10 +43,10 @@ def test_a_process_that_stands_still_ends_with_its_stacks(tmp_path):
 
 def test_progress_keeps_it_alive_and_afterwards_nothing_watches():
     done, _ = run("""
-        with watching(1.0, "me", None):
+        with watchdog(1.0, "me", None):
             for _ in range(20):
                 time.sleep(0.1)
-                note_progress()
+                heartbeat()
         time.sleep(1.5)
         print("alive")
     """)
@@ -56,7 +56,7 @@ def test_progress_keeps_it_alive_and_afterwards_nothing_watches():
 @pytest.mark.parametrize(("wait", "code"), [(2.0, 0), (6.0, HANGING)])
 def test_patience_is_four_times_as_long(wait, code):
     done, _ = run(f"""
-        with watching(1.0, "me", None), patience():
+        with watchdog(1.0, "me", None), longer_timeout():
             time.sleep({wait})
     """)
     assert done.returncode == code, done.stderr
@@ -65,7 +65,7 @@ def test_patience_is_four_times_as_long(wait, code):
 def test_an_infinite_limit_watches_nothing():
     done, _ = run("""
         import threading
-        with watching(math.inf, "me", None):
+        with watchdog(math.inf, "me", None):
             assert threading.active_count() == 1
     """)
     assert done.returncode == 0, done.stderr
@@ -74,7 +74,7 @@ def test_an_infinite_limit_watches_nothing():
 def test_a_process_that_was_stopped_and_goes_on_is_not_hanging():
     done, _ = run("""
         import os, signal, subprocess
-        with watching(4.0, "me", None):
+        with watchdog(4.0, "me", None):
             wake = f"sleep 6; kill -CONT {os.getpid()}"
             waker = subprocess.Popen(["sh", "-c", wake])
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -12,12 +12,11 @@ import numpy as np
 from benchmarks.learning import cycle_configuration
 from benchmarks.sizes import Sizes
 from music_tf import normalizer, rollout
-from music_tf.compiled import limit_threads
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
+from music_tf.process import limit_threads, watchdog
 from music_tf.training import update
 from music_tf.training.trainer import Trainer
-from music_tf.watchdog import watching
 
 
 def measure(sizes: Sizes) -> dict[str, float]:
@@ -66,7 +65,7 @@ def _largest(comm: Communicator, value: float) -> float:
 
 
 def _guarded() -> contextlib.AbstractContextManager[Any]:
-    return watching(300.0, "benchmark", None)
+    return watchdog(300.0, "benchmark", None)
 
 
 @contextlib.contextmanager
@@ -85,8 +84,8 @@ def _unguarded() -> Iterator[None]:
             (lockstep, "all_finite", fine),
             (lockstep, "finite", fine),
             (normalizer, "all_finite", fine),
-            (rollout, "note_progress", nothing),
-            (update, "note_progress", nothing),
+            (rollout, "heartbeat", nothing),
+            (update, "heartbeat", nothing),
             (update.Update, "_check_finite", nothing),
             (update.Update, "check_equal", nothing),
             (Communicator, "together", lambda comm, action: action()),

@@ -15,15 +15,15 @@ from benchmarks.arithmetic import (
 )
 from benchmarks.peak import MatrixPeak
 from benchmarks.sizes import Sizes
-from music_tf.compiled import compiled, limit_threads
 from music_tf.config.fields import with_fields
-from music_tf.config.schema import Config
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.intrinsic.base import RewardTerm
-from music_tf.networks.parameters import Layout
+from music_tf.networks.parameters import Layout, compiled
+from music_tf.process import limit_threads
 from music_tf.recipes import resolve
 from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.assembly import build_terms
+from music_tf.training.build import build_terms
 from music_tf.training.trainer import Trainer
 from music_tf.types import EnvSpec, Episodes
 

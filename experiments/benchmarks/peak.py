@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.compiled import compiled
+from music_tf.networks.parameters import compiled
 
 _SECONDS = 0.3
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.arithmetic import COMPARED_THREADS
 from benchmarks.sizes import FULL, QUICK, Sizes
-from music_tf.cli.process import prepare_tensorflow
+from music_tf.process import prepare_tensorflow
 
 Measurement = Callable[[Sizes], dict[str, Any]]
 
@@ -110,7 +110,7 @@ def main(name: str, out: Path, sizes: Sizes) -> None:
     os.environ["OMP_NUM_THREADS"] = str(THREADS.get(name, 1))
     prepare_tensorflow()
     found = MEASUREMENTS[name](sizes)
-    from music_tf.launched import launched_rank  # noqa: PLC0415
+    from music_tf.process import launched_rank  # noqa: PLC0415
 
     if launched_rank() == 0:
         out.write_text(json.dumps(found))

@@ -18,9 +18,8 @@ from music_tf.cli.mpirun import (
     own_sessions,
     rank_words,
 )
-from music_tf.config.threads import available_cores
 from music_tf.errors import EnvironmentFault
-from music_tf.probes import run_command
+from music_tf.process import available_cores, run_command
 
 RANKS = 2
 _SECONDS = 900.0

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from benchmarks.learning import cycle_configuration
 from benchmarks.sizes import Sizes
-from music_tf.compiled import limit_threads
 from music_tf.distributed import Communicator
+from music_tf.process import limit_threads
 from music_tf.training.trainer import Trainer
 
 Scalar = TypeVar("Scalar", bound=np.generic)

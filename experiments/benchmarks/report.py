@@ -15,9 +15,9 @@ from rich.table import Table
 from benchmarks.arithmetic import ddpg_update_flop
 from benchmarks.keys import KEYS, WIDEST_SPREAD, too_wide
 from benchmarks.processes import sizes_of
-from music_tf.config.threads import available_cores
 from music_tf.errors import UsageError
-from music_tf.training.provenance import commit, processor
+from music_tf.process import available_cores
+from music_tf.storage.provenance import commit, processor
 
 _PACKAGES = (
     "tensorflow",

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from music_tf.viewing.curves import LEADING
+from music_tf.tools.curves import LEADING
 from studying import record
 from studying.plan import Run
 from studying.pool import DONE, FAILED, RUNNING, WAITING, Pool

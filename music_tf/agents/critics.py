@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.base import Weights, stopped
-from music_tf.config.schema import AgentConfig
+from music_tf.config.settings import AgentConfig
 from music_tf.networks.models import critic
 from music_tf.networks.parameters import Network
 

@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from music_tf.agents.base import ActorWeights, Batch, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
-from music_tf.config.schema import DdpgConfig
+from music_tf.config.settings import DdpgConfig
 from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.dense import deterministic_action
+from music_tf.networks.acting import deterministic_action
 from music_tf.networks.models import deterministic_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array

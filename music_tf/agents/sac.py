@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from music_tf.agents.base import ActorWeights, Batch, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
-from music_tf.config.schema import SacConfig
+from music_tf.config.settings import SacConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
 from music_tf.losses.policy import (
     deterministic_policy_loss,
@@ -17,7 +17,7 @@ from music_tf.losses.policy import (
     temperature_loss,
 )
 from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.dense import gaussian_action
+from music_tf.networks.acting import gaussian_action
 from music_tf.networks.models import gaussian_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from music_tf import signals
+from music_tf import process
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, UsageError
-from music_tf.launched import launched_rank
+from music_tf.process import launched_rank
 
 VERBS = {
     "train": "trains a recipe, or continues a run",
@@ -39,7 +39,7 @@ def run_verb(arguments: list[str]) -> int:
     """
     verb, *rest = arguments or ["help"]
     if verb in ("train", "launch"):
-        signals.install()
+        process.install_signal_handlers()
     if verb != "train" and launched_rank() > 0:
         return EXIT_DONE
     if verb in _ALIASES:

@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         return EXIT_DONE
     words = split(tuple(arguments), {"help": 0})
     env_id = check_env_id(one_word(words, "ID", "check-env FetchPush-v4"))
-    from music_tf.envs.check import check_environment  # noqa: PLC0415 - numpy, MuJoCo
+    from music_tf.tools.check_env import check_environment  # noqa: PLC0415 - numpy, MuJoCo
 
     findings = list(check_environment(env_id))
     width = max((len(finding.name) for finding in findings), default=0)

@@ -6,8 +6,8 @@ Pure functions of versions and probe results, so that every fault can be tested 
 import dataclasses
 from collections.abc import Mapping
 
-from music_tf.probes import Probe
-from music_tf.viewing.gl import DEBIAN_PACKAGES
+from music_tf.process import Probe
+from music_tf.tools.gl import DEBIAN_PACKAGES
 
 PYTHON_RANGE = ("3.11", "3.14")
 PACKAGE_RANGES = {

@@ -26,10 +26,9 @@ from music_tf.cli.diagnoses import (
 )
 from music_tf.cli.mpi_diagnosis import MARK, RANKS, judge_mpi
 from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
-from music_tf.config.threads import available_cores
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
-from music_tf.probes import run_command, run_python
-from music_tf.viewing.gl import candidates, probe_backend
+from music_tf.process import available_cores, run_command, run_python
+from music_tf.tools.gl import candidates, probe_backend
 
 USAGE = "music-tf doctor: checks this installation and says how to mend it; it takes no options\n"
 PROBE_SECONDS = 120.0

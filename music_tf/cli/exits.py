@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_HANGING, EXIT_STOPPED, MusicError
-from music_tf.launched import launched_rank, launched_world_size
+from music_tf.process import launched_rank, launched_world_size
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator

@@ -9,17 +9,16 @@ import sys
 import time
 from collections.abc import Mapping
 
-from music_tf import signals
+from music_tf import process
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
 from music_tf.cli.options import asks_for_help, whole_number
-from music_tf.cli.process import death_follower
-from music_tf.cli.runs import new_directory
 from music_tf.config.names import suggestion
 from music_tf.config.parse import parse_train
 from music_tf.config.tokens import Words
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
-from music_tf.launched import ASKED_VARIABLE
+from music_tf.process import ASKED_VARIABLE, death_follower
+from music_tf.storage.runs_root import new_directory
 
 USAGE = """\
 usage: music-tf launch -n N VERB ...
@@ -62,7 +61,7 @@ def main(arguments: list[str]) -> int:
     if ranks == 1:
         return run_verb(command)
     command = [*_mpirun(ranks), *command]
-    if signals.stop_requested():
+    if process.stop_requested():
         raise Stopped("stopped before the start")
     more = {**needed(os.environ), ASKED_VARIABLE: str(ranks)}
     with own_sessions(os.environ) as sessions:
@@ -78,7 +77,7 @@ class Job:
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         """Starts it, and passes signals on from now on: each asks the ranks to save and stop."""
-        signals.install()
+        process.install_signal_handlers()
         self._ask_at = time.monotonic() + _START_SECONDS
         self._process = subprocess.Popen(
             command,
@@ -102,7 +101,7 @@ class Job:
 
     def _pass_on(self) -> None:
         """Asks the ranks to stop if that was requested and they have had time to start."""
-        if signals.stop_requested() and time.monotonic() > self._ask_at:
+        if process.stop_requested() and time.monotonic() > self._ask_at:
             self._process.send_signal(signal.SIGUSR1)
             self._ask_at = time.monotonic() + _REPEAT_SECONDS
 

@@ -1,7 +1,7 @@
 """Judges whether mpirun and mpi4py belong together, from two ranks that tried to meet."""
 
 from music_tf.cli.diagnoses import INSTALL_MPI, Finding
-from music_tf.probes import Probe
+from music_tf.process import Probe
 
 RANKS = 2
 MARK = "rank of"

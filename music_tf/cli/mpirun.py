@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from music_tf.errors import EnvironmentFault
-from music_tf.probes import Probe, run_command
+from music_tf.process import Probe, run_command
 
 _OPEN_MPI = "Open MPI"
 _MARKS = {_OPEN_MPI: _OPEN_MPI, "OpenRTE": _OPEN_MPI, "HYDRA": "MPICH", "Intel": "Intel MPI"}

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 from music_tf.cli.options import asks_for_help, one_word, typed_env_id, whole_number
-from music_tf.cli.process import load_tensorflow, prepare_tensorflow
-from music_tf.cli.runs import find_run
 from music_tf.config.names import suggestion
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.process import load_tensorflow, prepare_tensorflow
+from music_tf.storage.runs_root import find_run
 
 FORMATS = (".mp4", ".gif")
 ALL_SKILLS = "all"
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     env_id = typed_env_id(words, run)
     prepare_tensorflow()
     load_tensorflow()
-    from music_tf.viewing.video import play  # noqa: PLC0415 - TensorFlow
+    from music_tf.tools.video import play  # noqa: PLC0415 - TensorFlow
 
     play(run, episodes, skill, out, env_id)
     return EXIT_DONE

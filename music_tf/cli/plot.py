@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from music_tf.cli.options import asks_for_help, say_left_out, several_runs
-from music_tf.cli.runs import LATEST, find_run, runs_root
 from music_tf.config.names import suggestion
 from music_tf.config.stored import CONFIG_NAME
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.storage.runs_root import LATEST, find_run, runs_root
 
 USAGE = """\
 usage: music-tf plot RUN... [--metric NAME...] [--axis steps] [--out curves.png] [--each]
@@ -46,15 +46,15 @@ def main(arguments: list[str]) -> int:
         _refuse_runs(asked)
     sources, files = several_runs(words, "plot", _source)
     paths = {os.path.realpath(path): path for path in sources}.values()  # each run once
-    from music_tf.viewing.curves import (  # noqa: PLC0415 - numpy
+    from music_tf.tools.curves import (  # noqa: PLC0415 - numpy
         AXES,
         FORMATS,
         choose_metrics,
         draw_curves,
         left_out,
     )
-    from music_tf.viewing.grouping import load_begun  # noqa: PLC0415 - the same
-    from music_tf.viewing.lines import REPEATED, by_settings, without_repeats  # noqa: PLC0415
+    from music_tf.tools.grouping import load_begun  # noqa: PLC0415 - the same
+    from music_tf.tools.lines import REPEATED, by_settings, without_repeats  # noqa: PLC0415
 
     axis = _one_of(words, "axis", "steps", tuple(AXES))
     out = Path(words.options.get("out", ("curves.png",))[0])

@@ -6,7 +6,7 @@ from music_tf import recipes
 from music_tf.cli.options import asks_for_help
 from music_tf.config.tokens import split
 from music_tf.errors import EXIT_DONE, UsageError
-from music_tf.launched import launched_world_size
+from music_tf.process import launched_world_size
 
 USAGE = """\
 usage: music-tf recipes

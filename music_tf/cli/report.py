@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from music_tf.cli.options import asks_for_help, say_left_out, several_runs
-from music_tf.cli.runs import find_run
 from music_tf.config.tokens import split
 from music_tf.errors import EXIT_DONE
+from music_tf.storage.runs_root import find_run
 
 USAGE = """\
 usage: music-tf report RUN... [--out report.html]
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     words = split(tuple(arguments), {"out": 1})
     runs, files = several_runs(words, "report", find_run)
     out = Path(words.options.get("out", ("report.html",))[0])
-    from music_tf.viewing.report import write_report  # noqa: PLC0415 - numpy
+    from music_tf.tools.report import write_report  # noqa: PLC0415 - numpy
 
     damaged = write_report(runs, out)
     say_left_out("no run directory", files)

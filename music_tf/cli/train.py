@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
 from music_tf.cli.options import asks_for_help
-from music_tf.cli.process import die_with_parent, load_tensorflow, prepare_tensorflow
-from music_tf.cli.runs import find_source, link_latest, prepare_directory
 from music_tf.config.help import train_help
 from music_tf.config.parse import TrainCommand, parse_train
-from music_tf.config.threads import threads_per_rank
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, UsageError
-from music_tf.launched import launched_rank, launched_world_size
-from music_tf.watchdog import watching
+from music_tf.process import (
+    die_with_parent,
+    launched_rank,
+    launched_world_size,
+    load_tensorflow,
+    prepare_tensorflow,
+    threads_per_rank,
+    watchdog,
+)
+from music_tf.storage.runs_root import find_source, link_latest, prepare_directory
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
-    from music_tf.training.heritage import Heritage
+    from music_tf.storage.start import Heritage
 
 _START_SECONDS = 300.0
 _FAULTS = {kind.exit_code: kind for kind in (MusicError, UsageError, EnvironmentFault)}
@@ -42,7 +47,7 @@ def main(arguments: list[str]) -> int:
     prepare_tensorflow()
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
-    with _watching_the_start(parsed):
+    with _watch_the_start(parsed):
         comm = Communicator()
     run_together(comm, lambda: _train(_agreed(parsed, comm), comm))
 
@@ -67,13 +72,13 @@ def _agreed(parsed: TrainCommand | UsageError, comm: "Communicator") -> TrainCom
 
 
 def _train(command: TrainCommand, comm: "Communicator") -> None:
-    with _watching_the_start(command):
+    with _watch_the_start(command):
         comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
         if command.start is not None:
             load_tensorflow()  # what is taken over is tried on networks before anything is written
         directory, heritage = _prepared(command, comm)
         load_tensorflow()
-        from music_tf.training.session import run  # noqa: PLC0415 - TensorFlow, after all checks
+        from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks
 
     try:
         run(command, comm, directory, heritage, link_latest)
@@ -90,14 +95,14 @@ def _out_of_memory(error: MemoryError, directory: Path) -> EnvironmentFault:
     return EnvironmentFault(f"out of memory: {error}\n{cure}")
 
 
-def _watching_the_start(
+def _watch_the_start(
     parsed: TrainCommand | UsageError,
 ) -> contextlib.AbstractContextManager[None]:
     """Watches what comes before training, which has its time however short `hang_after` is."""
     seconds = _START_SECONDS
     if isinstance(parsed, TrainCommand):
         seconds = max(seconds, parsed.config.hang_after)
-    return watching(seconds, f"music-tf: rank {launched_rank()}", None)
+    return watchdog(seconds, f"music-tf: rank {launched_rank()}", None)
 
 
 def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Heritage | None]":
@@ -120,8 +125,8 @@ def _heritage(command: TrainCommand, ranks: int) -> "Heritage | None":
     """Returns what the run takes over, after checking that it fits."""
     if command.start is None:
         return None
-    from music_tf.compiled import limit_threads  # noqa: PLC0415 - TensorFlow
-    from music_tf.training.inspection import try_heritage  # noqa: PLC0415 - TensorFlow
+    from music_tf.process import limit_threads  # noqa: PLC0415 - TensorFlow
+    from music_tf.runs.inspection import try_heritage  # noqa: PLC0415 - TensorFlow
 
-    limit_threads(threads_per_rank(command.config, ranks))  # once for all, as for the run itself
+    limit_threads(threads_per_rank(command.config.threads, ranks))  # as for the run itself
     return try_heritage(command.config, find_source(command.start.path), command.start.parts)

@@ -23,7 +23,7 @@ from music_tf.config.fields import (
     value_count,
 )
 from music_tf.config.names import suggestion
-from music_tf.config.schema import Config
+from music_tf.config.settings import Config
 from music_tf.config.start import Start, asked_start, missing_start
 from music_tf.config.stored import (
     MAY_CHANGE_ON_RESUME,

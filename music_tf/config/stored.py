@@ -15,9 +15,9 @@ from music_tf import recipes
 from music_tf.config.environments import names_a_module
 from music_tf.config.fields import describe_type, is_optional, without_none
 from music_tf.config.names import suggestion
-from music_tf.config.schema import Config
+from music_tf.config.settings import Config
 from music_tf.errors import UsageError
-from music_tf.files import links_and_devices, read_at_most
+from music_tf.storage.files import links_and_devices, read_at_most
 
 CONFIG_NAME = "config.json"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")

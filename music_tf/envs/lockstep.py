@@ -13,8 +13,7 @@ from music_tf.envs.member import Floats, Member, Outcome, PlainMember, Row
 from music_tf.envs.registry import lookup
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault
-from music_tf.finite import all_finite, finite
-from music_tf.types import Array, BoolArray
+from music_tf.types import Array, BoolArray, all_finite, finite
 
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.schema import Schedule
+from music_tf.config.settings import Schedule
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array, Episodes, Metrics, Transition

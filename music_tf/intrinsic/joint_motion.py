@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from music_tf.config.schema import JointMotionConfig
+from music_tf.config.settings import JointMotionConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights
 from music_tf.types import SplitSpec, Transition
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.schema import MusicConfig
+from music_tf.config.settings import MusicConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights, scale_variables
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.schema import SkillConfig
+from music_tf.config.settings import SkillConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights, scale_variables
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.networks.models import skill_discriminator

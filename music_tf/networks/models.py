@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from music_tf.networks.dense import LOG_DEVIATION_RANGE
+from music_tf.networks.acting import LOG_DEVIATION_RANGE
 
 
 def _dense(units: int, activation: str | None, name: str, seed: np.random.Generator) -> keras.Layer:

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from music_tf.config.fields import with_fields
 from music_tf.config.names import suggestion
-from music_tf.config.schema import Config
+from music_tf.config.settings import Config
 from music_tf.config.start import Source
 from music_tf.errors import UsageError
 

@@ -6,7 +6,7 @@ updates per epoch, no relabelling, no return clip. `laptop` is for two cores.
 
 import dataclasses
 
-from music_tf.config.schema import Config, DdpgConfig, EvaluationConfig, ReplayConfig
+from music_tf.config.settings import Config, DdpgConfig, EvaluationConfig, ReplayConfig
 
 CONFIG = Config(agent=DdpgConfig(), evaluation=EvaluationConfig(episodes=320))
 LAPTOP = dataclasses.replace(

@@ -9,7 +9,7 @@ action penalty.
 
 import dataclasses
 
-from music_tf.config.schema import (
+from music_tf.config.settings import (
     Config,
     DdpgConfig,
     EvaluationConfig,

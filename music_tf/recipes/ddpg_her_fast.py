@@ -13,7 +13,7 @@ cycle, 80 on FetchPush. All else is as in `ddpg_her`.
 import dataclasses
 
 from music_tf.config.fields import with_fields
-from music_tf.config.schema import Config
+from music_tf.config.settings import Config
 from music_tf.recipes import ddpg_her, ddpg_music
 
 

@@ -6,7 +6,7 @@ and learns nothing about the environment. All else is as in `ddpg_music`.
 
 import dataclasses
 
-from music_tf.config.schema import JointMotionConfig
+from music_tf.config.settings import JointMotionConfig
 from music_tf.recipes import ddpg_music
 
 CONFIG = dataclasses.replace(ddpg_music.CONFIG, rewards=("joint_motion",))

@@ -8,7 +8,7 @@ what each of its differences does. Needs an environment with an object.
 
 import dataclasses
 
-from music_tf.config.schema import (
+from music_tf.config.settings import (
     Config,
     DdpgConfig,
     EvaluationConfig,

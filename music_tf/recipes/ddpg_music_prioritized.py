@@ -7,7 +7,7 @@ by the dense rank of that. It pays no reward: its weight is 0. No hindsight.
 
 import dataclasses
 
-from music_tf.config.schema import Config, MusicConfig
+from music_tf.config.settings import Config, MusicConfig
 from music_tf.config.start import Source
 from music_tf.recipes import ddpg, ddpg_music, ddpg_music_reward
 

@@ -6,7 +6,7 @@ beside the task, at half the weight on FetchSlide. No hindsight.
 
 import dataclasses
 
-from music_tf.config.schema import Config, MusicConfig
+from music_tf.config.settings import Config, MusicConfig
 from music_tf.config.start import Source
 from music_tf.recipes import ddpg, ddpg_music
 

@@ -7,7 +7,7 @@ has the released sizes and, on FetchSlide, its larger entropy scale.
 
 import dataclasses
 
-from music_tf.config.schema import Config, EvaluationConfig, ReplayConfig, SacConfig
+from music_tf.config.settings import Config, EvaluationConfig, ReplayConfig, SacConfig
 
 CONFIG = Config(agent=SacConfig(), evaluation=EvaluationConfig(episodes=320))
 LAPTOP = dataclasses.replace(

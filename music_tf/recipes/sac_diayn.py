@@ -11,7 +11,7 @@ heart.
 import dataclasses
 import math
 
-from music_tf.config.schema import (
+from music_tf.config.settings import (
     Config,
     EvaluationConfig,
     ExplorationConfig,

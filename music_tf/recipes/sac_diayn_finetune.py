@@ -7,7 +7,7 @@ the entropy weighs more than in pre-training. The preset `laptop` fits runs of t
 
 import dataclasses
 
-from music_tf.config.schema import Config, EvaluationConfig, SacConfig
+from music_tf.config.settings import Config, EvaluationConfig, SacConfig
 from music_tf.config.start import Source
 from music_tf.recipes import sac_diayn
 

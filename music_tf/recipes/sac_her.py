@@ -9,7 +9,7 @@ bounds (-1/(1 - gamma), 0) of `ddpg_her` do not hold.
 
 import dataclasses
 
-from music_tf.config.schema import (
+from music_tf.config.settings import (
     Config,
     EvaluationConfig,
     ExplorationConfig,

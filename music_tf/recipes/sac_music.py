@@ -9,7 +9,7 @@ no entropy offset: beside rewards that are never negative it would make losing t
 
 import dataclasses
 
-from music_tf.config.schema import SacConfig
+from music_tf.config.settings import SacConfig
 from music_tf.recipes import ddpg_music
 
 CONFIG = dataclasses.replace(ddpg_music.CONFIG, agent=SacConfig())

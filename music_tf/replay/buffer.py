@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from music_tf.config.schema import ReplayConfig
+from music_tf.config.settings import ReplayConfig
 from music_tf.randomness import stream
 from music_tf.replay.priorities import draw_probabilities
 from music_tf.replay.relabel import choose_goals

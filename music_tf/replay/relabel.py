@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from music_tf.config.schema import ReplayConfig
+from music_tf.config.settings import ReplayConfig
 from music_tf.types import BoolArray, IntArray
 
 

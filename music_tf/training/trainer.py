@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.schema import Config, SacConfig, Schedule
+from music_tf.config.settings import Config, SacConfig, Schedule
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.intrinsic.music import Music
+from music_tf.measures.behaviour import summarize, support_lost_at, visited_cells
 from music_tf.normalizer import NetworkInputs, Normalizer
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, GoalsAndSkills, Policy, padded, perturbation, play
+from music_tf.storage.restored import check_rows, sizes_of, take_over
+from music_tf.storage.state_folder import Sizes
 from music_tf.training.agreement import check_same_state
-from music_tf.training.assembly import build_learner, build_terms, discount, split_of
-from music_tf.training.behaviour import summarize, support_lost_at, visited_cells
+from music_tf.training.build import build_learner, build_terms, discount, split_of
 from music_tf.training.epoch_log import EpochLog, over_ranks
 from music_tf.training.evaluation import evaluate, evaluation_conditions
 from music_tf.training.policy import learned_policy
-from music_tf.training.restored import check_rows, sizes_of, take_over
-from music_tf.training.state_folder import Sizes
 from music_tf.training.update import Feed, Schedules, Update
 from music_tf.types import Array, Episodes, Metrics
 

@@ -8,16 +8,15 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner
-from music_tf.compiled import compiled
-from music_tf.config.schema import AgentConfig
+from music_tf.config.settings import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import RewardTerm
-from music_tf.networks.parameters import Layout
+from music_tf.networks.parameters import Layout, compiled
+from music_tf.process import heartbeat, longer_timeout
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.agreement import check_same_state
 from music_tf.types import Array, Metrics, Transition
-from music_tf.watchdog import note_progress, patience
 
 DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
@@ -109,7 +108,7 @@ class Update:
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         updates = len(feed.transitions.reward)
         compiles = frozenset(feed.terms) not in self._names
-        with patience() if compiles else contextlib.nullcontext():
+        with longer_timeout() if compiles else contextlib.nullcontext():
             sums, lows, highs = self._run_updates(tensors, schedules)
         if self._config.polyak_every == "cycle":
             self._move_targets()
@@ -265,7 +264,7 @@ class Update:
         def reduce(own: Array) -> Array:
             total = np.empty_like(own)
             self._comm.sum_into(own, total)
-            note_progress()
+            heartbeat()
             return total
 
         return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)
@@ -294,7 +293,7 @@ def _note_progress() -> tf.Tensor:
     """Tells the watchdog from within a compiled loop that it gets on."""
 
     def note() -> np.bool_:
-        note_progress()
+        heartbeat()
         return np.True_
 
     return tf.numpy_function(note, [], tf.bool)

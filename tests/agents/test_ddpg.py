@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.ddpg import Ddpg
-from music_tf.config.schema import DdpgConfig
-from tests.agents.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+from music_tf.config.settings import DdpgConfig
+from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
 
 FREE = (-math.inf, math.inf)
 

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.sac import Sac
-from music_tf.config.schema import SacConfig
+from music_tf.config.settings import SacConfig
 from music_tf.distributions import sample_tanh_gaussian
-from tests.agents.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
 
 FREE = (-math.inf, math.inf)
 PAPER = {

@@ -19,8 +19,8 @@ from music_tf.cli.diagnoses import (
 from music_tf.cli.mpi_diagnosis import judge_mpi
 from music_tf.cli.mpirun import flavour
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
-from music_tf.probes import Probe, run_command, run_python
-from music_tf.viewing import gl
+from music_tf.process import Probe, run_command, run_python
+from music_tf.tools import gl
 
 FINE = Probe(0, "fine\n", "", 1.0)
 OPEN_MPI_MEETING = Probe(0, "rank of 2 Open MPI v5.0.11\nrank of 2 Open MPI v5.0.11\n", "", 1.2)

@@ -7,10 +7,14 @@ import tempfile
 import pytest
 
 from music_tf import recipes
-from music_tf.cli.process import load_tensorflow, prepare_tensorflow
 from music_tf.config.fields import with_fields
-from music_tf.config.threads import threads_per_rank
-from music_tf.launched import launched_rank, launched_world_size
+from music_tf.process import (
+    launched_rank,
+    launched_world_size,
+    load_tensorflow,
+    prepare_tensorflow,
+    threads_per_rank,
+)
 
 SETTLED = ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 
@@ -64,9 +68,9 @@ def test_chatter_of_the_import_is_shown_only_if_it_fails_and_needs_no_disk(
 def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, texts):
     (tmp_path / "tensorflow.py").write_text(f"import os, time\nos.write(2, b'chatter')\n{end}\n")
     program = (
-        "from music_tf.cli.process import load_tensorflow\n"
-        "from music_tf.watchdog import watching\n"
-        "with watching(1.0, 'music-tf: rank 0', None):\n    load_tensorflow()\n"
+        "from music_tf.process import load_tensorflow\n"
+        "from music_tf.process import watchdog\n"
+        "with watchdog(1.0, 'music-tf: rank 0', None):\n    load_tensorflow()\n"
     )
     job = subprocess.run(
         [sys.executable, "-c", program],
@@ -83,8 +87,8 @@ def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, tex
 
 def test_one_rank_takes_all_cores_and_several_one_each():
     config = recipes.resolve("ddpg")
-    assert threads_per_rank(config, 1) == len(os.sched_getaffinity(0))
-    assert threads_per_rank(config, 2) == 1
+    assert threads_per_rank(config.threads, 1) == len(os.sched_getaffinity(0))
+    assert threads_per_rank(config.threads, 2) == 1
     assert threads_per_rank(with_fields(config, {"threads": 5}), 2) == 5
 
 

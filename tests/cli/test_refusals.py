@@ -8,7 +8,7 @@ from started import music_tf
 
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
-from tests.training.saved_run import save_run
+from tests.kit.saved_run import save_run
 
 REACH = "FetchReach-v4"
 

@@ -9,6 +9,6 @@ def test_the_start_has_its_time_however_short_that_of_training_is(
     monkeypatch, hang_after, expected
 ):
     watched = []
-    monkeypatch.setattr(train, "watching", lambda *arguments: watched.append(arguments))
-    train._watching_the_start(parse_train(["ddpg", "--hang-after", hang_after]))
+    monkeypatch.setattr(train, "watchdog", lambda *arguments: watched.append(arguments))
+    train._watch_the_start(parse_train(["ddpg", "--hang-after", hang_after]))
     assert watched == [(expected, "music-tf: rank 0", None)]

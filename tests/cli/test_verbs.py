@@ -158,7 +158,7 @@ def stand_in(monkeypatch, module, name):
 
 
 def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
-    calls = stand_in(monkeypatch, "music_tf.training.inspection", "evaluate_run")
+    calls = stand_in(monkeypatch, "music_tf.runs.inspection", "evaluate_run")
     assert run_verb(["evaluate", "latest"]) == 0
     assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
     more = ["--full", "--export", "a.npz", "--minari", "push/music-v0"]
@@ -173,7 +173,7 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
 
 
 def test_play_passes_its_options_on(stored_run, monkeypatch):
-    calls = stand_in(monkeypatch, "music_tf.viewing.video", "play")
+    calls = stand_in(monkeypatch, "music_tf.tools.video", "play")
     words = ["--episodes", "2", "--skill", "3", "--out", "a.gif", "--env-id", "mine:Task-v0"]
     assert run_verb(["play", str(stored_run)]) == 0
     assert run_verb(["play", str(stored_run), *words]) == 0
@@ -186,10 +186,10 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
 
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, 3)])
 def test_check_env_shows_findings_and_their_cures(ok, code, monkeypatch, capsys):
-    module = types.ModuleType("music_tf.envs.check")
+    module = types.ModuleType("music_tf.tools.check_env")
     found = types.SimpleNamespace(name="reward", ok=ok, detail="is -1", cure="mend it")
     module.check_environment = lambda env_id: [found]
-    monkeypatch.setitem(sys.modules, "music_tf.envs.check", module)
+    monkeypatch.setitem(sys.modules, "music_tf.tools.check_env", module)
     assert run_verb(["check-env", "FetchPush-v4"]) == code
     output = capsys.readouterr().out
     assert "is -1" in output

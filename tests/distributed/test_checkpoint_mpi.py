@@ -3,7 +3,7 @@ import json
 import pytest
 
 from music_tf.distributed import Communicator
-from music_tf.training.checkpoint import Checkpoints
+from music_tf.storage.checkpoint import Checkpoints
 from tests.distributed.jobs import mpirun
 
 pytestmark = pytest.mark.distributed
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from music_tf.distributed import Communicator
 from music_tf.errors import MusicError
-from music_tf.training import checkpoint
-from music_tf.training.checkpoint import Checkpoints
+from music_tf.storage import checkpoint
+from music_tf.storage.checkpoint import Checkpoints
 
 logging.basicConfig(level=logging.WARNING)
 comm = Communicator()

@@ -16,7 +16,7 @@ import numpy as np
 
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from tests.training.small import EVERYTHING, HER, go_on, replay_state
+from tests.kit.small import EVERYTHING, HER, go_on, replay_state
 
 CONFIG = dataclasses.replace(
     EVERYTHING,

@@ -1,7 +1,7 @@
 import gymnasium
 import pytest
 
-from tests.envs.odd import ODD, Odd
+from tests.kit.odd import ODD, Odd
 
 
 @pytest.fixture

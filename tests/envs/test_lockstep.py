@@ -8,7 +8,7 @@ from music_tf.envs.making import make_environment
 from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 from music_tf.types import SplitSpec
-from tests.envs.odd import ODD
+from tests.kit.odd import ODD
 
 MOVE = np.array([[0.5, -0.25]], np.float32)
 

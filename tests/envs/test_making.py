@@ -7,7 +7,7 @@ import pytest
 from music_tf.envs import making
 from music_tf.envs.making import find_spec, goal_environments, make_environment
 from music_tf.errors import EnvironmentFault, UsageError
-from tests.envs.odd import ODD
+from tests.kit.odd import ODD
 
 USERS_MODULE = """
 import gymnasium

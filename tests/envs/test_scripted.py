@@ -2,7 +2,7 @@ import numpy as np
 
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.scripted import StraightShove
-from music_tf.training.behaviour import summarize
+from music_tf.measures.behaviour import summarize
 
 
 def state(gripper, place):

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from music_tf.training.results import read_result
+from music_tf.storage.results import read_result
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))

@@ -7,7 +7,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "experiments"))
 import reporting
 
 from music_tf.errors import UsageError
-from music_tf.training.results import read_result
+from music_tf.storage.results import read_result
 
 TITLES = "epoch,time/env_steps,time/elapsed_s,eval/object_on_support_rate,eval/object_comotion_m"
 SEED = f"""# music-tf launch -n 2 train ddpg_music

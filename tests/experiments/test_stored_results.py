@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from music_tf import recipes
-from music_tf.training.results import read_result
+from music_tf.storage.results import read_result
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments/results"

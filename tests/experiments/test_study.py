@@ -20,8 +20,8 @@ from studying.plan import load_study, runs_of  # noqa: E402
 
 from music_tf.cli.exits import guarded  # noqa: E402
 from music_tf.envs.toys import EPISODE_STEPS  # noqa: E402
-from music_tf.training.results import read_result  # noqa: E402
-from music_tf.viewing import grouping  # noqa: E402
+from music_tf.storage.results import read_result  # noqa: E402
+from music_tf.tools import grouping  # noqa: E402
 
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 ENV = "music_tf/PointPush-v0"

@@ -10,7 +10,7 @@ import reporting
 import tables
 
 from music_tf.errors import UsageError
-from music_tf.training.results import header
+from music_tf.storage.results import header
 
 MARKER = re.compile(r"<!-- results: (\w+) -->")
 COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"

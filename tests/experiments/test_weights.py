@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from music_tf import recipes
-from music_tf.cli.runs import find_source
 from music_tf.config.parse import parse_train
 from music_tf.config.start import other_source
 from music_tf.errors import UsageError
-from music_tf.training.inspection import try_heritage
-from music_tf.training.origin import start_line
+from music_tf.runs.inspection import try_heritage
+from music_tf.storage.origin import start_line
+from music_tf.storage.runs_root import find_source
 
 WEIGHTS = Path(__file__).parents[2] / "experiments/weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}

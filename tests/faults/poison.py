@@ -21,9 +21,9 @@ from music_tf.errors import MusicError
 from music_tf.intrinsic.music import Music
 from music_tf.normalizer import Normalizer
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.training import session
-from tests.training.sessions import run_session
-from tests.training.small import MUSIC
+from music_tf.runs import session
+from tests.kit.sessions import run_session
+from tests.kit.small import MUSIC
 
 RANK = 1
 CONFIG = dataclasses.replace(MUSIC, rewards=("task", "music"), epochs=3, rollouts=1, updates=2)

@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from music_tf.errors import NumbersFault
-from music_tf.launched import launched_rank
 from music_tf.networks.parameters import Layout
+from music_tf.process import heartbeat, launched_rank
 from music_tf.training import update
-from music_tf.watchdog import note_progress
 from tests.faults.jobs import VARIABLE
 
 _STEP_SIZE = 0.01
@@ -88,7 +87,7 @@ class Update(update.Update):
             ).astype(np.float32)
             total = np.empty_like(own)
             self._comm.sum_into(own, total)
-            note_progress()
+            heartbeat()
             self.parameters.value -= (
                 np.float32(_STEP_SIZE * self.step_scale)
                 * total

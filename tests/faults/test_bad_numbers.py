@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from music_tf.training.session import OTHER_CYCLES
+from music_tf.runs.session import OTHER_CYCLES
 from tests.distributed.jobs import mpirun
 from tests.faults.jobs import REPOSITORY, digests, rows_of, state_of
 from tests.faults.poison import WAYS

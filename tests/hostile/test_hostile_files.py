@@ -24,16 +24,16 @@ from music_tf.cli.exits import guarded
 from music_tf.config.parse import parse_train
 from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
-from music_tf.training import manifest as manifests
-from music_tf.training.checkpoint import Checkpoints
-from music_tf.training.durable import hashlib
-from music_tf.training.heritage import inherit
-from music_tf.training.metrics import MetricsWriter
-from music_tf.training.run_lock import refuse_if_in_use
-from music_tf.training.saved_policy import load_policy
+from music_tf.storage import manifest as manifests
+from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.durable import hashlib
+from music_tf.storage.metrics import MetricsWriter
+from music_tf.storage.policy import load_policy
+from music_tf.storage.run_lock import refuse_if_in_use
+from music_tf.storage.start import inherit
+from music_tf.tools import grouping
 from music_tf.training.trainer import Trainer
-from music_tf.viewing import grouping
-from tests.training.saved_run import save_checkpoint, save_run, small_config, write_config
+from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
 SECONDS, MEGABYTES = 2.0, 200.0

@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 
 from music_tf import recipes
-from music_tf.config.schema import JointMotionConfig
+from music_tf.config.settings import JointMotionConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.joint_motion import JointMotion
 from music_tf.types import SplitSpec
-from tests.intrinsic.carried import transitions
-from tests.training.small import MUSIC, go_on, trainer_of
+from tests.kit.carried import transitions
+from tests.kit.small import MUSIC, go_on, trainer_of
 
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
 RUN = dataclasses.replace(MUSIC, rewards=("joint_motion",))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.config.schema import TaskConfig
+from music_tf.config.settings import TaskConfig
 from music_tf.intrinsic.base import Mixing, schedule_value
 from music_tf.intrinsic.task import TaskReward
 from music_tf.types import Transition

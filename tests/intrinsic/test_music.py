@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from music_tf.losses.mutual_information import donsker_varadhan
 from music_tf.networks.parameters import Layout
-from tests.intrinsic.carried import (
+from tests.kit.carried import (
     CENTRE,
     STEP_LENGTH,
     STEPS,

@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 
 from music_tf import recipes
-from music_tf.config.schema import ReplayConfig, SkillConfig
+from music_tf.config.settings import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.adam import AdamState, adam_step
-from tests.replay.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 
 SKILLS = 3
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.cli.started import music_tf
+from tests.kit.started import music_tf
 
 
 @pytest.mark.slow

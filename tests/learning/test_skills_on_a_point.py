@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from tests.cli.started import music_tf
+from tests.kit.started import music_tf
 
 
 @pytest.mark.slow

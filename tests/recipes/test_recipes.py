@@ -6,7 +6,7 @@ import pytest
 from music_tf import recipes
 from music_tf.config.environments import KNOWN
 from music_tf.config.fields import with_fields
-from music_tf.config.schema import DdpgConfig, SacConfig
+from music_tf.config.settings import DdpgConfig, SacConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 

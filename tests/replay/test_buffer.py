@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from music_tf.config.schema import ReplayConfig
+from music_tf.config.settings import ReplayConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
-from tests.replay.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 
 GAMMA = 0.9
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from music_tf.config.schema import Config, MusicConfig, ReplayConfig
+from music_tf.config.settings import Config, MusicConfig, ReplayConfig
 from music_tf.errors import UsageError
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.priorities import dense_ranks, draw_probabilities
-from tests.replay.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 
 
 def floats(*values):

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.config.schema import ReplayConfig
+from music_tf.config.settings import ReplayConfig
 from music_tf.replay.relabel import choose_goals, relabel_probability
 
 COUNT = 50_000

@@ -7,7 +7,7 @@ import pytest
 from music_tf.envs import fetch
 from music_tf.envs.fetch import FetchMember
 from music_tf.envs.member import PlainMember
-from tests.training.small import ALL, TIMES, assert_same_state, go_on, trainer_of
+from tests.kit.small import ALL, TIMES, assert_same_state, go_on, trainer_of
 
 
 def trained(config):

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.config.schema import ExplorationConfig, MusicConfig, SacConfig, SkillConfig
+from music_tf.config.settings import ExplorationConfig, MusicConfig, SacConfig, SkillConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
+from music_tf.storage.metrics import METRICS
 from music_tf.training import trainer as trainer_module
-from music_tf.training.metrics import METRICS
 from music_tf.training.policy import random_policy
-from tests.training.small import (
+from tests.kit.small import (
     ALL,
     BASE,
     EVERYTHING,

@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.base import Batch
-from music_tf.config.schema import DdpgConfig, MusicConfig, SacConfig
+from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.training import update as update_module
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.update import Feed, Schedules, Update
-from tests.training.small import ALL, BASE, EVERYTHING, HER, MUSIC, NETWORK, trainer_of
+from tests.kit.small import ALL, BASE, EVERYTHING, HER, MUSIC, NETWORK, trainer_of
 
 
 class Several(Communicator):
@@ -152,7 +152,7 @@ def test_the_way_of_several_ranks_gives_what_one_rank_does(name):
 def test_the_watchdog_hears_of_updates_while_they_are_taken(monkeypatch, comm, signs):
     heard = []
     trainer, given = prepared(updates=5)
-    monkeypatch.setattr(update_module, "note_progress", lambda: heard.append(1))
+    monkeypatch.setattr(update_module, "heartbeat", lambda: heard.append(1))
     monkeypatch.setattr(update_module, "NOTE_INTERVAL", 2)
     trainer.update._comm = comm()
     run(trainer, given)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.cli.runs import find_source
 from music_tf.config.parse import parse_train
-from music_tf.training import session
-from music_tf.training.inspection import try_heritage
-from music_tf.training.weights import load_weights
-from tests.training.sessions import run_session
-from tests.training.small import trainer_of
+from music_tf.runs import session
+from music_tf.runs.inspection import try_heritage
+from music_tf.storage.runs_root import find_source
+from music_tf.storage.weights import load_weights
+from tests.kit.sessions import run_session
+from tests.kit.small import trainer_of
 
 WORDS = """
 --env-id music_tf/PointPush-v0 --epochs 1 --cycles 2 --updates 3 --workers 2 --rollouts 2

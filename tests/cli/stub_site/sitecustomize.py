@@ -38,15 +38,15 @@ def fail(mode, failing):
 
 
 def wait(comm):
-    from music_tf import signals
+    from music_tf import process
     from music_tf.errors import Stopped
 
-    while not comm.any(signals.stop_requested()):
+    while not comm.any(process.stop_requested()):
         time.sleep(0.02)
     raise Stopped("stopped and saved")
 
 
 if "STUB_MODE" in os.environ:
-    stub = types.ModuleType("music_tf.training.session")
+    stub = types.ModuleType("music_tf.runs.session")
     stub.run = run
-    sys.modules["music_tf.training.session"] = stub
+    sys.modules["music_tf.runs.session"] = stub

@@ -1,0 +1,1 @@
+"""What episodes show, in numpy."""

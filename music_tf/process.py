@@ -1,0 +1,325 @@
+"""This process among others: its launcher, threads, signals, heartbeat, and how TensorFlow starts.
+
+Standard library only: signal handlers are installed in the first lines of an entry point, since a
+signal that arrives during the imports would otherwise end the process.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import faulthandler
+import importlib
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, TextIO
+
+from music_tf.errors import EXIT_HANGING
+
+ASKED_VARIABLE = "MUSIC_TF_RANKS"
+"""Set by `music-tf launch` to the number of ranks that it asked for."""
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+_SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
+_STOP_SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
+_received: list[int] = []
+_SET_PARENT_DEATH_SIGNAL = 1
+LONGER = 4.0
+"""How many times longer than usual compiling and saving may take."""
+_TIME_FOR_OTHERS_S = 1.0
+_LOOKS = 10.0
+_STOPPED_S = 2.0
+
+
+def launched_world_size() -> int:
+    """Returns how many ranks the launcher says it started; 1 outside a launcher."""
+    for name in _SIZE_VARIABLES:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    if "SLURM_PROCID" in os.environ and os.environ.get("SLURM_STEP_NUM_TASKS", "").isdigit():
+        return int(os.environ["SLURM_STEP_NUM_TASKS"])
+    return 1
+
+
+def asked_world_size() -> int | None:
+    """Returns how many ranks `music-tf launch` asked for; None outside of it."""
+    asked = os.environ.get(ASKED_VARIABLE, "")
+    return int(asked) if asked.isdigit() else None
+
+
+def launched_rank() -> int:
+    """Returns this process's rank as the launcher says it; else 0."""
+    for name in _RANK_VARIABLES:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    if launched_world_size() > 1:
+        return int(os.environ.get("SLURM_PROCID", "0"))
+    return 0
+
+
+def available_cores() -> int:
+    """Returns how many cores this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))
+
+
+def threads_per_rank(asked: int, ranks: int) -> int:
+    """Returns the threads asked for; for 0 all cores of this process, or 1 of several ranks."""
+    if asked:
+        return asked
+    return available_cores() if ranks == 1 else 1
+
+
+def install_signal_handlers() -> None:
+    """Turns SIGUSR1, SIGTERM and Ctrl-C into a request to save and stop.
+
+    A second Ctrl-C ends the process at once.
+    """
+    for number in _STOP_SIGNALS:
+        signal.signal(number, _handle)
+
+
+def stop_requested() -> bool:
+    """Whether a signal has asked this process to save and stop."""
+    return bool(_received)
+
+
+def forget_signals() -> None:
+    """Forgets a request to stop, so that a second run in this process can begin."""
+    _received.clear()
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGINT and signal.SIGINT in _received:
+        raise KeyboardInterrupt
+    _received.append(number)
+
+
+def prepare_tensorflow() -> None:
+    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow without the lines that its libraries write before anybody can stop them.
+
+    What they wrote is shown after all if the import fails. What Python itself says meanwhile, such
+    as where a process that stands still or breaks off does so, is shown at once.
+    """
+    sys.stderr.flush()
+    with (
+        open(os.memfd_create("chatter"), "r+b") as chatter,  # needs no disk
+        open(os.dup(2), "w", encoding="utf-8", errors="replace") as screen,
+        contextlib.redirect_stderr(screen),
+        _stacks_on(screen),
+    ):
+        os.dup2(chatter.fileno(), 2)
+        try:
+            tensorflow = importlib.import_module("tensorflow")
+            tensorflow.config.list_physical_devices()
+        except BaseException:
+            chatter.seek(0)
+            os.write(screen.fileno(), chatter.read())
+            raise
+        finally:
+            os.dup2(screen.fileno(), 2)
+
+
+def limit_threads(threads: int) -> None:
+    """Gives TensorFlow this many threads, once per process and before it computes anything.
+
+    They run independent operations side by side, such as the losses of actor, critics and
+    statistics network, and do not share the work of a single one: products of 256 rows are too
+    small for that. So the numbers do not depend on how many there are.
+    """
+    pools = importlib.import_module("tensorflow").config.threading
+    pools.set_intra_op_parallelism_threads(1)
+    pools.set_inter_op_parallelism_threads(threads)
+
+
+@contextlib.contextmanager
+def _stacks_on(screen: TextIO) -> Iterator[None]:
+    """Shows the stacks where a library ends the process, unless somebody else does so already."""
+    if faulthandler.is_enabled():
+        yield
+        return
+    faulthandler.enable(screen)
+    try:
+        yield
+    finally:
+        faulthandler.disable()
+
+
+def die_with_parent(number: int) -> None:
+    """Asks Linux to send this process a signal once its parent has died; elsewhere does nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0)
+
+
+def death_follower() -> Callable[[], None]:
+    """Returns what a child runs first: once this process dies, the child gets SIGTERM.
+
+    SIGUSR1 does not end it before it has installed a handler of its own.
+    """
+    parent = os.getpid()
+
+    def follow() -> None:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        die_with_parent(signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(0)
+
+    return follow
+
+
+class _Heart:
+    """Time of the last heartbeat, and a factor on the timeout."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+        self.factor = 1.0
+
+
+_heart = _Heart()
+
+
+def heartbeat() -> None:
+    """Tells the watchdog that this process works: at each environment step, every few updates."""
+    _heart.last = time.monotonic()
+
+
+@contextlib.contextmanager
+def longer_timeout() -> Iterator[None]:
+    """Multiplies the watchdog's timeout by `LONGER` within, for compiling and saving."""
+    heartbeat()
+    _heart.factor = LONGER
+    try:
+        yield
+    finally:
+        _heart.factor = 1.0
+        heartbeat()
+
+
+@contextlib.contextmanager
+def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
+    """Ends this process with exit code 86 when it stands still, with the stacks of its threads.
+
+    A rank waits for ever for one that is stuck or gone: MPI has no timeouts. So every rank watches
+    itself. Ranks move in step, which makes all of them notice within a moment; each first shows
+    where it stands, and a second later the first to leave ends the job. A thread that holds
+    Python's interpreter lock for ever is not seen.
+
+
+    Args:
+        seconds: Longest time between two heartbeats; infinity watches nothing.
+        speaker: Begins the message, such as `music-tf: rank 1`.
+        log: File that the stacks are added to, beside standard error.
+    """
+    if math.isinf(seconds):
+        yield
+        return
+    over = threading.Event()
+
+    def watch() -> None:
+        interval = min(1.0, seconds / _LOOKS)
+        looked = time.monotonic()
+        while not over.wait(interval):
+            now = time.monotonic()
+            if now - looked > interval + _STOPPED_S:  # the whole process stood still, as in Ctrl-Z
+                heartbeat()
+            looked = now
+            idle = now - _heart.last
+            if idle > seconds * _heart.factor:
+                _end(f"{speaker}: no progress for {idle:.0f} s, ending the job; stacks:\n", log)
+
+    heartbeat()
+    thread = threading.Thread(target=watch, name="watchdog", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _end(message: str, log: Path | None) -> NoReturn:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(message)
+        sys.stderr.flush()
+        faulthandler.dump_traceback(sys.stderr, all_threads=True)
+    if log is not None:
+        with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
+            file.write(message)
+            file.flush()
+            faulthandler.dump_traceback(file, all_threads=True)
+    time.sleep(_TIME_FOR_OTHERS_S)
+    os._exit(EXIT_HANGING)
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """How a probing process ended."""
+
+    code: int | None
+    """Exit code, negative for a signal; None where it ran out of time or could not start."""
+    output: str
+    """What it wrote on its standard output."""
+    errors: str = ""
+    """What it wrote on its standard error."""
+    seconds: float = 0.0
+    """Wall-clock time it took."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the process ended by itself and without a fault."""
+        return self.code == 0
+
+    @property
+    def reason(self) -> str:
+        """The line that tells best why the process failed, at most 160 characters."""
+        if self.code is None and not self.errors:
+            return f"no answer within {self.seconds:.0f} s"
+        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
+        return (named or lines or [f"exit code {self.code}"])[-1][:160]
+
+
+def run_command(
+    command: Sequence[str], *, seconds: float, environment: Mapping[str, str] | None = None
+) -> Probe:
+    """Runs `command` without input for at most `seconds`, with `environment` added to ours.
+
+    Returns:
+        How it ended; a command that cannot be started is a failed probe, not an exception.
+    """
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **(environment or {})},
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return Probe(None, "", "", seconds)
+    except OSError as error:
+        return Probe(None, "", f"{type(error).__name__}: {error}", time.monotonic() - start)
+    return Probe(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
+
+
+def run_python(code: str, *, seconds: float, environment: Mapping[str, str] | None = None) -> Probe:
+    """Runs `code` with this interpreter, as `run_command` does."""
+    return run_command([sys.executable, "-c", code], seconds=seconds, environment=environment)

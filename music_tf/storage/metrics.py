@@ -1,0 +1,294 @@
+"""One row of metrics per epoch, in `metrics.csv` and as TensorBoard events."""
+
+import io
+import itertools
+import logging
+import math
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.errors import EnvironmentFault
+from music_tf.storage.durable import replace_file
+from music_tf.storage.files import read_at_most
+from music_tf.storage.logs import Seldom
+
+CSV_NAME = "metrics.csv"
+PATHS_TAG = "eval/object_paths"
+"""The image of the object's paths, seen from above, at each evaluation."""
+_LARGEST_TABLE = 50_000_000
+_MOST_ROWS = 1_000_000
+_MOST_DIGITS = 10
+_PENDING_BYTES = 2**26
+_LARGEST_INTEGER = 1e15
+_EVENT_FILES = itertools.count()
+_LOGGER = logging.getLogger(__name__)
+
+_REWARD_TERMS = {
+    "task": "task reward",
+    "music": "MUSIC reward",
+    "joint_motion": "joint motion reward",
+    "skill": "skill reward",
+}
+_STATISTICS = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
+
+METRICS: dict[str, str] = {
+    "time/epoch": "epochs done",
+    "time/env_steps": "environment steps so far, over all ranks",
+    "time/updates": "gradient updates so far",
+    "time/fps": "environment steps per second of this epoch, over all ranks",
+    "time/updates_per_second": "updates per second of training, rollouts included",
+    "time/elapsed_s": "seconds of training so far, over resumes",
+    "eval/success_rate": "share of evaluation episodes that succeed at their last step",
+    "eval/object_displacement_m": "metres between the object's first and last position",
+    "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm",
+    "eval/object_on_support_rate": "share of episodes that end with the object supported or held",
+    "eval/object_comotion_m": "metres that the object travels together with the gripper",
+    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
+    "eval/object_coverage": "cells of 5 cm that the object visits on its support",
+    "rollout/object_coverage": "cells of 5 cm that the object visits in this epoch's rollouts",
+    "rollout/success_rate": "share of training episodes that succeed at their last step",
+    "train/critic_loss": "squared TD error, summed over critics",
+    "train/actor_loss": "loss of the actor",
+    "train/mean_q": "mean value of replayed actions in minibatches",
+    "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
+    "train/entropy": "mean of -log pi in nats, for stochastic policies",
+    "train/temperature": "weight of the entropy, for SAC",
+    **{
+        f"reward/{term}_{statistic}": f"{meaning} of the {what} in minibatches, clipped, weighted"
+        for term, what in _REWARD_TERMS.items()
+        for statistic, meaning in _STATISTICS.items()
+    },
+    "music/bound": "bound on the mutual information in nats, on training trajectories",
+    "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
+    "skill/accuracy": "share of states whose skill the discriminator names",
+    "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
+    "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
+    "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+    "stats/observation_mean": "mean over components of the running observation mean",
+    "stats/observation_std": "mean over components of the running observation deviation",
+    "stats/goal_mean": "mean over components of the running goal mean",
+    "stats/goal_std": "mean over components of the running goal deviation",
+    "mpi/allreduce_ms": "milliseconds per reduction over ranks, mean of the epoch",
+    "mpi/wait_ms_max": "longest reduction of the epoch in milliseconds",
+}
+"""Every metric with its meaning, in the order of columns; the names are public interface."""
+
+CONTROL = {
+    "control/coverage": "share of the support's cells that the object visits in evaluation",
+    "control/rollout_coverage": "the same in training, in the epoch of the checkpoint",
+    "control/contact_rate": "share of episodes in which the gripper touches the object",
+    "control/steps_to_contact": "median of the steps until then; blank if most never do",
+    "control/end_spread_m": "spread of the object's end position under noise on the actions",
+    "control/skill_variance": "share of the variance of the end position that skills explain",
+    "control/skill_variance_chance": "the same if skills were dealt out at random",
+    "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",
+    "control/information_null": "the same with dy of other episodes, mean over pairings",
+    "control/information_null_std": "standard deviation of these pairings",
+    "control/information_p": "(1 + pairings that give as much) / (1 + pairings)",
+}
+"""What `evaluate --full` measures beside them, in the order of its table."""
+
+
+class MetricsWriter:
+    """Writes metrics on the root; a disk that fails costs a warning, never the run."""
+
+    def __init__(
+        self, directory: Path, *, resume_after: int | None, complain: Seldom | None = None
+    ) -> None:
+        """Starts metrics files, or continues those of a resumed run.
+
+        Args:
+            directory: The run directory.
+            resume_after: Last epoch to keep: rows and events of later ones are dropped. None
+                for a new run.
+            complain: What warns of a disk that fails; one of its own by default.
+
+        Raises:
+            EnvironmentFault: The rows of a resumed run cannot be read.
+        """
+        path = directory / CSV_NAME
+        complain = complain or Seldom()
+        kept = b"" if resume_after is None else _kept_rows(path, resume_after, complain)
+        self._csv = _AppendFile(path, len(kept), complain)
+        self._header = _first_line(kept)
+        self._events = _AppendFile(directory / _event_file_name(), 0, complain)
+        self._put_event(file_version="brain.Event:2")
+        self._start_session(_last_steps(kept) + 1)
+
+    def write(self, row: Mapping[str, float | None]) -> None:
+        """Adds the metrics of an epoch.
+
+        Args:
+            row: Values by name, `time/epoch` and `time/env_steps` among them; None and nan
+                are left blank. The first row decides which columns the CSV has.
+
+        Raises:
+            ValueError: A name is not in `METRICS`, or the epoch or the steps are missing.
+        """
+        unknown = sorted(set(row) - set(METRICS))
+        if unknown:
+            raise ValueError(f"metrics without a documented name: {', '.join(unknown)}")
+        epoch, steps = row.get("time/epoch"), row.get("time/env_steps")
+        if epoch is None or steps is None:
+            raise ValueError("a row needs time/epoch and time/env_steps")
+        if not self._header:
+            self._header = ("epoch", *(name for name in METRICS if name in row))
+            self._csv.append(_csv_line(self._header))
+        values = [_cell(row.get(name)) for name in self._header[1:]]
+        self._csv.append(_csv_line([_cell(epoch), *values]))
+        self._put_scalars(row, int(steps))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Shows a text, such as the configuration, in TensorBoard."""
+        from tensorboard.plugins.text.summary_v2 import text_pb  # noqa: PLC0415 - heavy
+
+        self._put_event(summary=text_pb(name, text), step=0)
+
+    def write_image(self, name: str, image: npt.NDArray[np.uint8], step: int = 0) -> None:
+        """Shows an image in TensorBoard.
+
+        Args:
+            name: Its tag.
+            image: Pixels [height, width, 3].
+            step: Environment steps it belongs to.
+        """
+        import imageio.v3  # noqa: PLC0415 - heavy
+        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
+
+        encoded = imageio.v3.imwrite("<bytes>", image, extension=".png")
+        height, width = image.shape[:2]
+        pixels = summary_pb2.Summary.Image(
+            height=height, width=width, colorspace=3, encoded_image_string=encoded
+        )
+        value = summary_pb2.Summary.Value(tag=name, image=pixels)
+        self._put_event(summary=summary_pb2.Summary(value=[value]), step=step)
+
+    def _put_scalars(self, row: Mapping[str, float | None], steps: int) -> None:
+        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
+
+        summary = summary_pb2.Summary()
+        for name in METRICS:
+            value = row.get(name)
+            if value is not None and not math.isnan(value):
+                summary.value.add(tag=name, simple_value=float(value))
+        self._put_event(summary=summary, step=steps)
+
+    def _start_session(self, step: int) -> None:
+        """Tells TensorBoard to forget what an interrupted run wrote from `step` on."""
+        from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
+
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._put_event(session_log=start, step=step)
+
+    def _put_event(self, **fields: Any) -> None:
+        from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
+        from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: PLC0415
+
+        event = event_pb2.Event(wall_time=time.time(), **fields)
+        record = io.BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        self._events.append(record.getvalue())
+
+
+class _AppendFile:
+    """A file that grows by whole records; what a full disk refuses is tried again later."""
+
+    def __init__(self, path: Path, size: int, complain: Seldom) -> None:
+        self._path = path
+        self._size = size
+        self._pending = b""
+        self._complain = complain
+
+    def append(self, data: bytes) -> None:
+        """Adds a record, without leaving half of it behind if the disk is full."""
+        self._pending += data
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            with os.fdopen(descriptor, "r+b") as file:
+                file.truncate(self._size)
+                file.seek(self._size)
+                file.write(self._pending)
+        except OSError as error:
+            if len(self._pending) > _PENDING_BYTES:
+                self._pending = b""
+            self._complain("metrics", error, self._path)
+            return
+        self._size += len(self._pending)
+        self._pending = b""
+
+
+def _kept_rows(path: Path, last_epoch: int, complain: Seldom) -> bytes:
+    """Returns the header and the rows up to an epoch as they are, and warns of missing ones."""
+    try:
+        content = read_at_most(path, _LARGEST_TABLE)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be read ({error.strerror})") from error
+    if content.count(b"\n") > _MOST_ROWS:
+        raise EnvironmentFault(f"{path}: more than {_MOST_ROWS} rows")
+    kept = b"".join(
+        line
+        for number, line in enumerate(content.splitlines(keepends=True))
+        if line.endswith(b"\n") and (number == 0 or _epoch_of(line) <= last_epoch)
+    )
+    if kept != content:
+        try:
+            replace_file(path, kept)
+        except OSError as error:
+            complain("metrics", error, path)  # the first row that is written drops them
+    lost = last_epoch - max(kept.count(b"\n") - 1, 0)
+    if lost > 0:
+        _LOGGER.warning("no row of %d of %d epochs, training goes on: %s", lost, last_epoch, path)
+    return kept
+
+
+def _epoch_of(line: bytes) -> float:
+    first = line.split(b",", 1)[0]
+    return int(first) if first.isdigit() and len(first) <= _MOST_DIGITS else math.inf
+
+
+def _first_line(content: bytes) -> tuple[str, ...]:
+    return _cells(content.partition(b"\n")[0])
+
+
+def _cells(line: bytes) -> tuple[str, ...]:
+    text = line.decode(errors="replace").strip()
+    return tuple(text.split(",")) if text else ()
+
+
+def _last_steps(content: bytes) -> int:
+    """Returns the environment steps of the last row, or -1 without one."""
+    last = _cells(content.rstrip(b"\n").rpartition(b"\n")[2])
+    row = dict(zip(_first_line(content), last, strict=False))
+    try:
+        steps = float(row.get("time/env_steps", ""))
+    except ValueError:
+        return -1
+    return int(steps) if 0.0 <= steps < _LARGEST_INTEGER else -1
+
+
+def _csv_line(cells: Sequence[str]) -> bytes:
+    return (",".join(cells) + "\n").encode()
+
+
+def _cell(value: float | None) -> str:
+    """Returns the shortest text that reads back as the same number."""
+    if value is None or math.isnan(value):
+        return ""
+    if math.isfinite(value) and value == int(value) and abs(value) < _LARGEST_INTEGER:
+        return str(int(value))
+    return repr(float(value))
+
+
+def _event_file_name() -> str:
+    """Returns a name that TensorBoard recognises and that sorts after earlier ones."""
+    stamp = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
+    return f"events.out.tfevents.{stamp}.{next(_EVENT_FILES):06d}"

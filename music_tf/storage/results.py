@@ -1,0 +1,155 @@
+"""Stored results: a copy of a run's `metrics.csv` under comments that say how it came about.
+
+# music-tf train ddpg_her --env-id FetchPush-v4 --seed 0     the command
+# then music-tf train --run-dir ... --resume                 how it was resumed by hand, if it was
+# commit 0123abc, tensorflow 2.21.0, 2 cores of ...          what it was made with
+# {"wall_s": 512.3, "final_100_episodes": {...}}             details, where there are any
+epoch,time/epoch,...
+"""
+
+import array
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.errors import UsageError
+from music_tf.storage.files import read_at_most
+from music_tf.storage.metrics import CSV_NAME
+
+Numbers = npt.NDArray[np.float64]
+
+FINAL = "final_100_episodes"
+BEFORE = "before"
+COUNTED = {"time/env_steps": "env_steps", "time/elapsed_s": "elapsed_s"}
+"""Columns to which a run adds what the run took that it starts from, and a checkpoint's names."""
+_LARGEST_FILE = 20_000_000
+_MOST_ROWS = 1_000_000
+_LARGEST_NUMBER = 1e300
+_RESUMED = "then "
+_NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
+
+
+class NoEpochError(UsageError):
+    """A file holds no epoch: its run has only begun, or it is something else."""
+
+
+class StoredResult(NamedTuple):
+    """A `metrics.csv`, or a stored copy of one."""
+
+    command: str
+    """What was typed; empty for a `metrics.csv` itself."""
+    made_with: str
+    """Commit, versions and machine."""
+    details: Mapping[str, Any]
+    """`wall_s`, `final_100_episodes` by policy and metric, `before`: what the runs had taken that
+    this one started from, by column, and `control` and `skills` of `evaluate --full`."""
+    columns: Mapping[str, Numbers]
+    """Metrics by name, a value an epoch; nan where there is none."""
+
+    def in_all(self, name: str) -> Numbers:
+        """Returns a column with what the runs took that this one started from."""
+        earlier: float = self.details.get(BEFORE, {}).get(name, 0.0)
+        return self.columns[name] + earlier
+
+    def counted_in_all(self) -> dict[str, Numbers]:
+        """Returns all columns, those of `COUNTED` as `in_all` does."""
+        counted = {name: self.in_all(name) for name in COUNTED if name in self.columns}
+        return {**self.columns, **counted}
+
+
+def header(command: str, made_with: str, details: Mapping[str, Any] | None = None) -> str:
+    """Returns the comments that stand above the metrics of a stored result."""
+    lines = [command, made_with, *([json.dumps(details)] if details else [])]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def group_and_seed(path: Path) -> tuple[str, int | None]:
+    """Returns what a stored result belongs to, and its seed: CONDITION_seedN.csv, GROUP/seedN.csv.
+
+    Any other file belongs to its folder, without a seed.
+    """
+    found = _NAME.fullmatch(path.stem)
+    if found is None:
+        return path.resolve().parent.name, None
+    return found.group(1) or path.resolve().parent.name, int(found.group(2))
+
+
+def read_result(path: Path) -> StoredResult:
+    """Reads a stored result or a `metrics.csv`; a last line that is being written is left out.
+
+    Raises:
+        NoEpochError: It holds no epoch of a run, or none yet.
+        UsageError: It cannot be read, or is something else.
+    """
+    comments, titles, values = _read_lines(path)
+    if not values or "time/env_steps" not in titles:
+        raise NoEpochError(f"{path}: holds no epoch of a run yet")
+    try:
+        details = [json.loads(comment) for comment in comments if comment.startswith("{")]
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
+    if details and not are_numbers(details[0].get(BEFORE, {})):
+        raise UsageError(f"{path}: expected numbers by column under {BEFORE!r} in its comment")
+    texts = [comment for comment in comments if not comment.startswith(("{", _RESUMED))]
+    return StoredResult(
+        command=texts[0] if texts else "",
+        made_with=texts[1] if len(texts) > 1 else "",
+        details=details[0] if details else {},
+        columns=dict(zip(titles, np.array(values).reshape(-1, len(titles)).T, strict=True)),
+    )
+
+
+def read_metric(directory: Path, name: str, epoch: int) -> float | None:
+    """Returns a metric of an epoch from a run's `metrics.csv`, or None where it is not there."""
+    return read_metrics(directory, epoch).get(name)
+
+
+def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
+    """Returns what a run's `metrics.csv` says of an epoch by column, blanks left out."""
+    try:
+        columns = read_result(directory / CSV_NAME).columns
+    except UsageError:
+        return {}
+    rows = np.flatnonzero(columns.get("time/epoch", np.array([])) == epoch)[:1]
+    found = {name: float(values[row]) for name, values in columns.items() for row in rows}
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def are_numbers(value: object) -> bool:
+    """Tells whether something read from JSON is an object of finite numbers."""
+    return isinstance(value, dict) and all(
+        isinstance(number, int | float) and abs(number) < _LARGEST_NUMBER
+        for number in value.values()
+    )
+
+
+def _read_lines(path: Path) -> "tuple[list[str], list[str], array.array[float]]":
+    """Returns the comments of a file, its titles, and the numbers of its whole rows."""
+    values = array.array("d")
+    try:
+        content = read_at_most(path, _LARGEST_FILE)
+        if content.count(b"\n") > _MOST_ROWS:
+            raise UsageError(f"{path}: more than {_MOST_ROWS} rows")
+        comments = re.findall(r"^#\s*(.*?)\s*$", content.decode(), re.MULTILINE)
+        text = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
+        rows = csv.reader(line for line in text if not line.startswith("#"))
+        titles = next(rows, [])
+        for row in rows:
+            if len(row) == len(titles):
+                values.extend(float(cell) if cell else math.nan for cell in row)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(
+            f"RUN: expected a run directory or a copy of its {CSV_NAME}, cannot read {path} "
+            f"({getattr(error, 'strerror', None) or error})"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"{path}: expected numbers ({error})"[:200]) from error
+    return comments, titles, values

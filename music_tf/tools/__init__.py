@@ -1,0 +1,1 @@
+"""What people look at; nothing else imports it."""

@@ -1,0 +1,146 @@
+"""Episodes for other programs: plain arrays in a `.npz` file, or a Minari dataset."""
+
+import importlib
+import io
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from music_tf.envs.making import make_environment
+from music_tf.envs.specification import action_bounds
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.storage.durable import replace_file
+from music_tf.types import Episodes
+
+_COLUMNS = (
+    *("observation", "achieved_goal", "desired_goal", "action", "reward"),
+    *("length", "terminated", "success"),
+)
+
+
+def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None:
+    """Writes episodes as plain arrays; `numpy.load` reads them with `allow_pickle=False`.
+
+    The arrays, for E episodes of at most T steps; states after an episode's `length` repeat its
+    last one, steps after it are zero:
+
+        observation    float32 [E, T + 1, O]
+        achieved_goal  float32 [E, T + 1, G]
+        desired_goal   float32 [E, G]
+        action         float32 [E, T, A], in [-1, 1]
+        reward         float32 [E, T], the environment's own, under `desired_goal`
+        length         int64 [E], steps
+        terminated     bool [E], whether the last step ended the task
+        success        bool [E], at the last step
+        skill          int64 [E], from 0 on
+        seed           int64 [E], of the environment's reset that began it
+        about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals
+
+    Args:
+        path: The file, replaced if it exists.
+        episodes: What to write.
+        about: JSON values.
+
+    Raises:
+        EnvironmentFault: The file cannot be written.
+    """
+    columns = {name: getattr(episodes, name) for name in _COLUMNS}
+    skill = episodes.skill.argmax(axis=-1).astype(np.int64)
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer,
+        allow_pickle=False,
+        **columns,
+        skill=skill,
+        seed=episodes.seed,
+        about=np.array(json.dumps(dict(about))),
+    )
+    try:
+        replace_file(path, buffer.getvalue())
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def check_minari(dataset_id: str) -> None:
+    """Looks, before anything is played, whether a new Minari dataset can be made.
+
+    Raises:
+        UsageError: That dataset exists.
+        EnvironmentFault: Minari is not installed, or h5py, which it needs to write.
+    """
+    if dataset_id in _minari().list_local_datasets():
+        raise UsageError(
+            f"--minari: {dataset_id} exists already\n"
+            f"choose another id, or remove it with: minari delete {dataset_id}"
+        )
+
+
+def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any]) -> None:
+    """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
+
+    Observations are the environment's dictionaries; under the zero goals of training without a
+    task their `desired_goal` is zero. Actions are scaled to the environment's own bounds.
+
+    Args:
+        dataset_id: As Minari names them, `push/music-v0` for example.
+        episodes: What to write.
+        about: `recipe` and `env_id`, and what else the description shall say.
+
+    Raises:
+        EnvironmentFault: It cannot be written, or Minari is not installed.
+    """
+    minari = _minari()
+    environment = make_environment(about["env_id"])
+    low, high = action_bounds(about["env_id"], environment)
+    scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
+    episodes = episodes._replace(action=np.clip(scaled, low, high).astype(np.float32))
+    buffers = [_episode(minari, episodes, index) for index in range(len(episodes.length))]
+    try:
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # on missing authors
+            minari.create_dataset_from_buffers(
+                dataset_id,
+                buffers,
+                env=environment,
+                algorithm_name=about["recipe"],
+                description=f"music_tf evaluation episodes: {json.dumps(dict(about))}",
+            )
+    except (OSError, ValueError) as error:  # ValueError: the dataset, or a part of one, is there
+        raise EnvironmentFault(f"--minari: {dataset_id} cannot be written ({error})") from error
+    finally:
+        environment.close()
+
+
+def _minari() -> Any:
+    try:
+        importlib.import_module("h5py")  # Minari itself looks for it only when it writes
+        return importlib.import_module("minari")
+    except ImportError as error:
+        raise EnvironmentFault(
+            f"--minari: Minari with h5py cannot be imported ({error})\n"
+            "cure: pip install 'minari[hdf5]'"
+        ) from error
+
+
+def _episode(minari: Any, episodes: Episodes, index: int) -> Any:
+    """Returns an episode as Minari's buffer of it."""
+    steps = int(episodes.length[index])
+    over = np.arange(1, steps + 1) == steps
+    terminated = over & bool(episodes.terminated[index])
+    states = {
+        name: getattr(episodes, name)[index, : steps + 1].astype(np.float64)
+        for name in ("observation", "achieved_goal")
+    }
+    goal = episodes.desired_goal[index].astype(np.float64)
+    return minari.data_collector.EpisodeBuffer(
+        id=index,
+        seed=int(episodes.seed[index]),
+        observations={**states, "desired_goal": np.tile(goal, (steps + 1, 1))},
+        actions=episodes.action[index, :steps],
+        rewards=[float(reward) for reward in episodes.reward[index, :steps]],
+        terminations=terminated.tolist(),
+        truncations=(over & ~terminated).tolist(),
+    )

@@ -1,0 +1,177 @@
+"""Builds the parts of a run from its configuration: learner, reward terms, bounds."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from music_tf.agents.base import Learner
+from music_tf.agents.ddpg import Ddpg
+from music_tf.agents.sac import Sac
+from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import Mixing, RewardTerm
+from music_tf.intrinsic.joint_motion import JointMotion
+from music_tf.intrinsic.music import Music
+from music_tf.intrinsic.skill import Skill
+from music_tf.intrinsic.task import TaskReward
+from music_tf.randomness import stream
+from music_tf.types import Array, EnvSpec, SplitSpec
+
+_SCALING_EPISODES = 20
+
+
+def discount(config: Config, spec: EnvSpec) -> float:
+    """Returns gamma: as configured, else 1 - 1/T."""
+    if config.agent.discount is not None:
+        return config.agent.discount
+    return 1.0 - 1.0 / spec.max_episode_steps
+
+
+def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
+    """Returns the reward terms that the configuration names, in its order.
+
+    Raises:
+        UsageError: MUSIC where nothing says what the robot's surroundings are, or a lost object
+            under a reward that has no lowest value.
+    """
+    terms = [_TERMS[name](config, envs) for name in config.rewards]
+    for term in terms:
+        ends = (term.mixing.range[0], term.mixing.bounds[0])
+        if config.lost_object == "absorb" and not all(map(math.isfinite, ends)):
+            raise UsageError(
+                f"lost_object: 'absorb' counts a lost object as paying each reward's lowest value, "
+                f"but {term.name} has none; for example --{term.name}.clip -1 0"
+            )
+    return terms
+
+
+def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) -> Learner:
+    """Returns the learner that the configuration's agent belongs to."""
+    input_dim = spec.observation_dim + config.skills + spec.goal_dim
+    bounds = return_bounds(config.agent, terms, discount(config, spec))
+    seed = stream(config.seed, "initial weights/agent")
+    if isinstance(config.agent, SacConfig):
+        return Sac(config.agent, input_dim, spec.action_dim, bounds, seed)
+    if isinstance(config.agent, DdpgConfig):
+        return Ddpg(config.agent, input_dim, spec.action_dim, bounds, seed)
+    raise TypeError(f"no learner for {type(config.agent).__name__}")
+
+
+def return_bounds(
+    agent: AgentConfig, terms: Sequence[RewardTerm], gamma: float
+) -> tuple[float, float]:
+    """Returns the bounds of the TD target that `agent.return_clip` asks for.
+
+    `symmetric` is the release's +-4/(1 - gamma), 4 being its number of terms; `auto` adds up
+    what each active term can pay at worst and at best, over 1 - gamma.
+
+    Raises:
+        UsageError: `auto` with a term that is not bounded.
+    """
+    if agent.return_clip == "off":
+        return -math.inf, math.inf
+    if agent.return_clip == "symmetric":
+        return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
+    bounds = {f"{term.name}.clip": term.mixing.bounds for term in terms}
+    if isinstance(agent, SacConfig) and agent.entropy_mode != "off":
+        entropy = Mixing(agent.entropy_scale, agent.entropy_clip, 0.0, agent.entropy_weight)
+        bounds["agent.entropy_clip"] = entropy.bounds
+    for name, ends in bounds.items():
+        if not all(map(math.isfinite, ends)):
+            raise UsageError(
+                f"agent.return_clip: 'auto' needs bounded rewards, but {name} is not finite; "
+                f"for example --{name.replace('_', '-')} -1 0, or --agent.return-clip off"
+            )
+    low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
+    return low / (1.0 - gamma), high / (1.0 - gamma)
+
+
+def split_of(config: Config, spec: EnvSpec) -> SplitSpec | None:
+    """Returns agent and surrounding components: as configured, else the environment's own."""
+    if not config.music.agent:
+        return spec.split
+    split = SplitSpec(agent=config.music.agent, surrounding=config.music.surrounding)
+    for name in ("agent", "surrounding"):
+        _check_components(f"music.{name}", getattr(split, name), spec)
+    return split
+
+
+def _check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:
+    if min(indices) < 0 or max(indices) >= spec.observation_dim:
+        raise UsageError(
+            f"{name}: expected components in 0..{spec.observation_dim - 1}, got {tuple(indices)}"
+        )
+
+
+def _needed_split(config: Config, envs: LockstepEnvs) -> SplitSpec:
+    split = split_of(config, envs.spec)
+    if split is None:
+        reason = envs.info.why_no_split or (
+            "nothing says which components of its observation are the robot and which its "
+            "surroundings."
+        )
+        raise UsageError(
+            f"{config.env_id}: {reason}\nfor example: --music.agent 0 1 2 --music.surrounding 3 4 5"
+        )
+    return split
+
+
+def _music(config: Config, envs: LockstepEnvs) -> Music:
+    split = _needed_split(config, envs)
+    gain = envs.info.music_gain if config.music.gain is None else config.music.gain
+    columns = [*split.agent, *split.surrounding]
+    scale = _input_scale(config, envs, columns) if config.music.normalize_inputs else None
+    return Music(config.music, gain, split, scale, config.seed)
+
+
+def _joint_motion(config: Config, envs: LockstepEnvs) -> JointMotion:
+    return JointMotion(config.joint_motion, _needed_split(config, envs))
+
+
+def _skill(config: Config, envs: LockstepEnvs) -> Skill:
+    columns = _descriptor(config, envs)
+    scale = _input_scale(config, envs, columns) if config.skill.normalize_inputs else None
+    return Skill(config.skill, columns, config.skills, scale, config.seed)
+
+
+def _descriptor(config: Config, envs: LockstepEnvs) -> Sequence[int]:
+    """Returns what the discriminator sees of an observation."""
+    if config.skill.components:
+        _check_components("skill.components", config.skill.components, envs.spec)
+        return config.skill.components
+    split = split_of(config, envs.spec)
+    return split.surrounding if split else range(envs.spec.observation_dim)
+
+
+def _task(config: Config, envs: LockstepEnvs) -> TaskReward:
+    return TaskReward(config.task, envs.info.reward_bounds)
+
+
+_TERMS: Mapping[str, Callable[[Config, LockstepEnvs], RewardTerm]] = {
+    "task": _task,
+    "music": _music,
+    "joint_motion": _joint_motion,
+    "skill": _skill,
+}
+
+
+def _input_scale(config: Config, envs: LockstepEnvs, columns: Sequence[int]) -> tuple[Array, Array]:
+    """Measures centre and spread of observation components under random actions.
+
+    Fixed before training, so that what a network has learned keeps its meaning.
+    """
+    columns = list(columns)
+    generator = stream(config.seed, "music/input scale")
+    rows = []
+    for seed in generator.integers(2**31, size=_SCALING_EPISODES):
+        rows.append(envs.reset([0], [int(seed)]).observation[0, columns])
+        for _ in range(envs.spec.max_episode_steps):
+            action = generator.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
+            taken = envs.step(action, [0])
+            rows.append(taken.observation[0, columns])
+            if taken.terminated[0] or taken.truncated[0]:
+                break
+    values = np.array(rows)
+    return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)

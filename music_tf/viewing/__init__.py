@@ -1,1 +1,0 @@
-"""Shows what was learned: drawing without a screen, videos, plots and reports."""

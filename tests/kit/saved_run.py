@@ -1,0 +1,43 @@
+"""Run directories with a checkpoint, made without training."""
+
+import dataclasses
+import json
+
+from music_tf import recipes
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.distributed import Communicator
+from music_tf.storage.checkpoint import Checkpoints
+from music_tf.training.trainer import Trainer
+
+ENV_ID = "music_tf/PointPush-v0"
+
+
+def small_config(recipe="ddpg", env_id=ENV_ID, **changes):
+    """A configuration of the recipe with small networks and few environments."""
+    config = recipes.resolve(recipe)
+    agent = dataclasses.replace(config.agent, hidden_sizes=(8, 8))
+    small = {"env_id": env_id, "workers": 1, "rollouts": 4, "agent": agent}
+    return dataclasses.replace(config, **{**small, **changes})
+
+
+def write_config(path, config, recipe="ddpg"):
+    path.mkdir(parents=True, exist_ok=True)
+    stored = StoredRun(recipe, "laptop", (), config)
+    (path / "config.json").write_text(json.dumps(run_to_json(stored)))
+
+
+def save_checkpoint(path, trainer, epoch=1):
+    trainer.counters.epoch, trainer.counters.env_steps = epoch, 100 * epoch
+    rows = {"worker_0000": trainer.replay.unsaved()[0]}
+    assert Checkpoints(path / "checkpoints", Communicator()).save(
+        epoch, trainer.arrays(), rows, trainer.meta()
+    )
+
+
+def save_run(path, recipe="ddpg", **changes):
+    """Writes a run with random weights and returns the trainer that holds them."""
+    config = small_config(recipe, **changes)
+    write_config(path, config, recipe)
+    trainer = Trainer(config, Communicator())
+    save_checkpoint(path, trainer)
+    return trainer

@@ -1,0 +1,84 @@
+"""Runs of a few seconds on the point that pushes a disc."""
+
+import dataclasses
+
+import numpy as np
+
+from music_tf.config.settings import (
+    Config,
+    DdpgConfig,
+    EvaluationConfig,
+    ExplorationConfig,
+    MusicConfig,
+    ReplayConfig,
+    SacConfig,
+    SkillConfig,
+)
+from music_tf.distributed import Communicator
+from music_tf.training.trainer import Trainer
+
+PUSH = "music_tf/PointPush-v0"
+NETWORK = {"hidden_sizes": (16, 16)}
+BATCHES = {"batch_size": 32, "capacity": 3000}
+
+BASE = Config(
+    env_id=PUSH,
+    workers=2,
+    rollouts=2,
+    cycles=2,
+    updates=3,
+    agent=DdpgConfig(**NETWORK),
+    replay=ReplayConfig(**BATCHES),
+    evaluation=EvaluationConfig(episodes=5),
+)
+HER = dataclasses.replace(BASE, replay=ReplayConfig(relabel_k=4.0, **BATCHES))
+MUSIC = dataclasses.replace(
+    BASE, goals="zero", rewards=("music",), music=MusicConfig(trajectories=8, hidden_size=16)
+)
+SAC = dataclasses.replace(BASE, agent=SacConfig(**NETWORK))
+SOFT = dataclasses.replace(
+    HER,
+    agent=SacConfig(
+        critics=2,
+        entropy_mode="next_state",
+        actor_entropy=True,
+        learn_temperature=True,
+        next_action="main",
+        **NETWORK,
+    ),
+    exploration=ExplorationConfig(sample=True),
+)
+EVERYTHING = dataclasses.replace(
+    MUSIC,
+    goals="environment",
+    rewards=("task", "music", "skill"),
+    skills=3,
+    skill=SkillConfig(hidden_sizes=(8,)),
+    agent=SacConfig(**NETWORK),
+)
+ALL = {"her": HER, "music": MUSIC, "sac": SAC, "soft": SOFT, "everything": EVERYTHING}
+TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
+"""Metrics that differ between two runs of the same numbers."""
+
+
+def trainer_of(config=BASE, **changes):
+    return Trainer(dataclasses.replace(config, **changes), Communicator())
+
+
+def go_on(done):
+    """What a run without signals answers after each cycle."""
+    del done
+    return False
+
+
+def replay_state(trainer):
+    """Copies of all filled replay rows, by worker and name."""
+    return {
+        worker: {name: array[: shard.size].copy() for name, array in shard.arrays.items()}
+        for worker, shard in trainer.replay.shards.items()
+    }
+
+
+def assert_same_state(one, other):
+    np.testing.assert_equal(other.arrays(), one.arrays())
+    np.testing.assert_equal(replay_state(other), replay_state(one))

@@ -1,0 +1,198 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from music_tf.envs.registry import EnvironmentInfo, Support, lookup
+from music_tf.measures.behaviour import (
+    behaviour_metrics,
+    shifts,
+    summarize,
+    support_lost_at,
+    visited_cells,
+)
+
+INFO = EnvironmentInfo(
+    family="table",
+    gripper=(0, 1, 2),
+    object=(3, 4, 5),
+    support=Support(low=(0.0, 0.0), high=(1.0, 1.0), rest_height=0.4),
+)
+REST = 0.4
+AWAY = (0.0, 0.0, 0.9)
+
+
+def episode(gripper, places):
+    """One episode [1, T + 1, 6]; one gripper position stands for all."""
+    gripper = np.broadcast_to(np.asarray(gripper, np.float32), (len(places), 3))
+    return np.concatenate([gripper, np.asarray(places, np.float32)], axis=1)[None]
+
+
+def metrics_of(gripper, places, length=None):
+    length = np.array([len(places) - 1 if length is None else length])
+    values = behaviour_metrics(episode(gripper, places), length, INFO)
+    return {name: float(value[0]) for name, value in values.items()}
+
+
+def path(*xs, y=0.5, z=REST):
+    return [(x, y, z) for x in xs]
+
+
+def test_displacement_runs_from_the_first_to_the_last_valid_position():
+    # 0.3 in x and 0.4 down is 0.5; the way there and back in between does not count.
+    metrics = metrics_of(AWAY, [(0.2, 0.5, 0.4), (0.9, 0.5, 0.4), (0.5, 0.5, 0.0)])
+    assert metrics["object_displacement_m"] == pytest.approx(0.5)
+    cut = metrics_of(AWAY, [(0.2, 0.5, 0.4), (0.3, 0.5, 0.4), (0.5, 0.5, 0.0)], length=1)
+    assert cut["object_displacement_m"] == pytest.approx(0.1)
+
+
+def test_a_shift_is_the_way_from_the_first_to_the_last_valid_position():
+    states = episode(AWAY, [(0.2, 0.5, 0.4), (0.9, 0.5, 0.4), (0.5, 0.1, 0.0)])
+    found = shifts(np.concatenate([states, states]), np.array([2, 1]), INFO)
+    np.testing.assert_allclose(found, [[0.3, -0.4, -0.4], [0.7, 0.0, 0.0]], atol=1e-6)
+    assert shifts(states, np.array([2]), lookup("FetchReach-v4")) is None
+
+
+@pytest.mark.parametrize(("end", "moved"), [(0.24, 0.0), (0.26, 1.0)])
+def test_an_object_has_moved_beyond_five_centimetres(end, moved):
+    assert metrics_of(AWAY, path(0.2, end))["object_moved"] == moved
+
+
+@pytest.mark.parametrize(
+    ("gripper", "last", "kept"),
+    [
+        (AWAY, (0.5, 0.5, 0.4), 1.0),
+        (AWAY, (1.01, 0.5, 0.4), 0.0),  # beside the table
+        (AWAY, (0.5, 0.5, 0.37), 0.0),  # below its surface
+        (AWAY, (0.5, 0.5, 0.6), 0.0),  # in the air, thrown
+        ((0.5, 0.5, 0.64), (0.5, 0.5, 0.6), 1.0),  # held, 4 cm below the gripper
+        ((0.5, 0.5, 0.66), (0.5, 0.5, 0.6), 0.0),  # 6 cm is too far to hold
+        ((1.2, 0.5, 0.6), (1.2, 0.5, 0.6), 1.0),  # held beside the table
+        ((1.2, 0.5, 0.4), (1.2, 0.5, 0.4), 0.0),  # at table height it is not raised
+    ],
+)
+def test_an_object_ends_on_its_table_or_held(gripper, last, kept):
+    assert metrics_of(gripper, [(0.5, 0.5, 0.4), last])["object_on_support"] == kept
+
+
+def test_comotion_is_the_path_together_with_the_gripper():
+    # Steps: together 0.04; the object outruns the gripper (0.04 against 0.01, apart 0.03 more
+    # than half of 0.04); together again 0.02.
+    places = path(0.20, 0.24, 0.28, 0.30)
+    gripper = path(0.15, 0.19, 0.20, 0.22)
+    assert metrics_of(gripper, places)["object_comotion_m"] == pytest.approx(0.06)
+
+
+def test_comotion_allows_half_of_the_longer_step_apart():
+    # 0.04 against 0.03 is 0.01 apart, at most half of 0.04.
+    assert metrics_of(path(0.1, 0.13), path(0.15, 0.19))["object_comotion_m"] == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    ("gripper", "places"),
+    [
+        ((0.1, 0.14), (0.21, 0.25)),  # 0.11 apart throughout
+        ((0.1, 0.14), (0.19, 0.245)),  # 0.09 before and 0.105 after the step
+        ((0.1, 0.155), (0.205, 0.245)),  # 0.105 before and 0.09 after it
+    ],
+)
+def test_comotion_needs_the_gripper_within_ten_centimetres(gripper, places):
+    assert metrics_of(path(*gripper), path(*places))["object_comotion_m"] == 0.0
+
+
+def test_comotion_of_an_episode_that_loses_the_object_is_nothing():
+    places = [(0.9, 0.5, 0.4), (0.94, 0.5, 0.4), (0.98, 0.5, 0.2)]
+    gripper = path(0.85, 0.89, 0.89)
+    assert metrics_of(gripper, places)["object_comotion_m"] == 0.0
+    assert metrics_of(gripper, places, length=1)["object_comotion_m"] == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    ("high_steps", "height", "lifted"), [(10, 0.46, 1.0), (9, 0.46, 0.0), (10, 0.445, 0.0)]
+)
+def test_a_lift_takes_ten_steps_over_five_centimetres(high_steps, height, lifted):
+    places = [(0.5, 0.5, 0.4)] * 3 + [(0.5, 0.5, height)] * high_steps
+    gripper = [(0.5, 0.5, height)] * len(places)
+    assert metrics_of(gripper, places)["object_lift"] == lifted
+
+
+def test_a_lift_needs_the_gripper_within_five_centimetres():
+    places = [(0.5, 0.5, 0.4)] + [(0.5, 0.5, 0.5)] * 12
+    assert metrics_of((0.5, 0.5, 0.54), places)["object_lift"] == 1.0
+    assert metrics_of((0.5, 0.5, 0.56), places)["object_lift"] == 0.0
+
+
+def test_states_after_the_end_lift_nothing():
+    places = [(0.5, 0.5, 0.4)] + [(0.5, 0.5, 0.5)] * 12
+    assert metrics_of((0.5, 0.5, 0.5), places, length=9)["object_lift"] == 0.0
+
+
+def test_cells_count_once_and_only_on_the_support():
+    # x 0.01 and 0.04 share cell 0; 0.06 is cell 1; 0.5 in the air and 1.2 beside do not count.
+    places = [
+        (0.01, 0.5, 0.4),
+        (0.04, 0.5, 0.4),
+        (0.06, 0.5, 0.4),
+        (0.5, 0.5, 0.5),
+        (1.2, 0.5, 0.4),
+    ]
+    states = episode(AWAY, places)
+    assert visited_cells(states, np.array([4]), INFO) == {(0, 10), (1, 10)}
+    assert visited_cells(states, np.array([1]), INFO) == {(0, 10)}
+
+
+def test_cells_unite_over_episodes():
+    states = np.concatenate([episode(AWAY, path(0.51, 0.56)), episode(AWAY, path(0.52, 0.61))])
+    assert {x for x, _ in visited_cells(states, np.array([1, 1]), INFO)} == {10, 11, 12}
+
+
+def test_summary_has_means_over_episodes_by_metric_name():
+    lost = [(0.9, 0.5, 0.4), (1.2, 0.5, 0.0)]  # sqrt(0.09 + 0.16) = 0.5
+    states = np.concatenate([episode(AWAY, path(0.22, 0.22)), episode(AWAY, lost)])
+    metrics = summarize(states, np.array([1, 1]), INFO)
+    assert metrics == pytest.approx(
+        {
+            "eval/object_displacement_m": 0.25,
+            "eval/object_moved_rate": 0.5,
+            "eval/object_on_support_rate": 0.5,
+            "eval/object_comotion_m": 0.0,
+            "eval/object_lift_rate": 0.0,
+            "eval/object_coverage": 2.0,
+        }
+    )
+
+
+def test_support_is_lost_in_the_first_state_below_or_beside_it():
+    below = [(0.5, 0.5, 0.4), (0.5, 0.5, 0.4), (0.5, 0.5, 0.3), (0.5, 0.5, 0.3)]
+    beside = [(0.9, 0.5, 0.4), (1.01, 0.5, 0.4), (1.1, 0.5, 0.3), (1.1, 0.5, 0.0)]
+    thrown = [(0.5, 0.5, 0.4), (0.5, 0.5, 0.6), (0.5, 0.5, 0.6), (0.5, 0.5, 0.4)]
+    states = np.concatenate([episode(AWAY, places) for places in (below, beside, thrown)])
+    assert support_lost_at(states, np.array([3, 3, 3]), INFO).tolist() == [2, 1, 4]
+    assert support_lost_at(states, np.array([1, 3, 2]), INFO).tolist() == [2, 1, 3]
+
+
+def test_an_object_held_beside_its_table_is_not_lost():
+    places = [(0.9, 0.5, 0.5), (1.1, 0.5, 0.5)]
+    assert support_lost_at(episode(places, places), np.array([1]), INFO).tolist() == [2]
+    assert support_lost_at(episode(AWAY, places), np.array([1]), INFO).tolist() == [1]
+
+
+def test_without_an_object_nothing_is_measured():
+    states, length, info = (
+        np.zeros((2, 4, 10), np.float32),
+        np.array([3, 2]),
+        lookup("FetchReach-v4"),
+    )
+    assert behaviour_metrics(states, length, info) == {}
+    assert summarize(states, length, info) == {}
+    assert visited_cells(states, length, info) == set()
+    assert support_lost_at(states, length, info).tolist() == [4, 3]
+
+
+def test_without_support_or_gripper_only_what_applies_is_measured():
+    states, length = episode(AWAY, path(0.2, 0.3)), np.array([1])
+    hand = dataclasses.replace(INFO, support=None, gripper=None)
+    assert set(behaviour_metrics(states, length, hand)) == {"object_displacement_m", "object_moved"}
+    no_gripper = dataclasses.replace(INFO, gripper=None)
+    assert "object_on_support" in behaviour_metrics(states, length, no_gripper)
+    assert "object_lift" not in behaviour_metrics(states, length, no_gripper)

@@ -1,0 +1,217 @@
+import dataclasses
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.training.evaluation import wilson_interval
+from music_tf.runs.inspection import evaluate_run, load_run, measure
+from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+
+
+def acts(policy, skills=1):
+    """The actions of a policy in five fixed states."""
+    generator = np.random.default_rng(0)
+    observation = generator.uniform(-1, 1, (5, 8)).astype(np.float32)
+    goal = np.zeros((5, 3), np.float32)
+    skill = np.eye(skills, dtype=np.float32)[np.zeros(5, int)]
+    return policy(observation, goal, skill, np.zeros((5, 3), np.float32))
+
+
+def evaluation(run, episodes, **options):
+    evaluate_run(run, episodes, **options)
+    return json.loads((run / "evaluation.json").read_text())
+
+
+def test_a_run_acts_as_it_did_when_it_was_saved(tmp_path):
+    trainer = save_run(tmp_path)
+    trainer.observations.update(np.full((1, 9, 8), 3.0, np.float32), 1)
+    save_checkpoint(tmp_path, trainer, 2)
+    loaded = load_run(tmp_path)
+    np.testing.assert_array_equal(acts(loaded.policy), acts(trainer.policy()))
+    assert (loaded.epoch, loaded.env_steps) == (2, 200)
+    assert loaded.trainer.counters == trainer.counters  # so that schedules are at their epoch
+    assert loaded.config == trainer.config
+
+
+def test_what_was_never_needed_to_act_may_be_gone(tmp_path):
+    trainer = save_run(tmp_path, updates=0, cycles=1)
+    trainer.run_epoch(lambda _: False)
+    save_checkpoint(tmp_path, trainer, 2)
+    shutil.rmtree(tmp_path / "checkpoints" / "replay")
+    assert load_run(tmp_path).epoch == 2
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path):
+    trainer = save_run(tmp_path)
+    save_checkpoint(tmp_path, trainer, 2)
+    damage(tmp_path, "epoch_000002")
+    assert load_run(tmp_path).epoch == 1
+
+
+def test_a_run_with_nothing_but_damage_is_a_fault_that_names_the_file(tmp_path):
+    save_run(tmp_path)
+    damage(tmp_path, "epoch_000001")
+    with pytest.raises(EnvironmentFault, match=r"parameters\.actor\.hidden_0\.kernel\.npy"):
+        load_run(tmp_path)
+
+
+def damage(run, label):
+    file = run / "checkpoints" / label / "parameters.actor.hidden_0.kernel.npy"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("hidden_sizes", "text"),
+    [
+        ((16, 8), r"actor/hidden_0/kernel: expected float32 \(12, 16\), found float32 \(12, 8\)"),
+        ((8, 8, 8), "actor/hidden_2/kernel: missing"),
+        ((8,), r"actor/hidden_1/bias: no such weight"),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(tmp_path, hidden_sizes, text):
+    config = save_run(tmp_path).config
+    agent = dataclasses.replace(config.agent, hidden_sizes=hidden_sizes)
+    write_config(tmp_path, dataclasses.replace(config, agent=agent))
+    with pytest.raises(UsageError, match=text):
+        load_run(tmp_path)
+
+
+def test_moments_of_another_environment_are_named(tmp_path):
+    trainer = save_run(tmp_path)
+    arrays = trainer.arrays()
+    arrays["normalizer/goal"] = np.ones(3)
+    with pytest.raises(ValueError, match=r"normalizer/goal: expected totals of shape \(7,\)"):
+        trainer.load_weights(arrays)
+    del arrays["normalizer/goal"]
+    with pytest.raises(ValueError, match="normalizer/goal: missing"):
+        trainer.load_weights(arrays)
+
+
+@pytest.mark.parametrize("counters", [None, {}, {"epoch": 1e999}])
+def test_counters_that_no_run_has_are_named(tmp_path, counters):
+    trainer = save_run(tmp_path)
+    meta = trainer.meta() | {"counters": counters}
+    trainer.meta = lambda: meta
+    save_checkpoint(tmp_path, trainer, epoch=2)
+    with pytest.raises(UsageError, match=r"does not fit config\.json\ncounters: expected"):
+        load_run(tmp_path)
+
+
+def test_a_run_of_an_older_version_is_loaded_and_its_new_settings_are_named(tmp_path, caplog):
+    save_run(tmp_path)
+    path = tmp_path / "config.json"
+    record = json.loads(path.read_text())
+    del record["config"]["hang_after"]
+    path.write_text(json.dumps(record))
+    assert load_run(tmp_path).config.hang_after == 300.0
+    assert [text for text in caplog.messages if "older version" in text and "hang_after" in text]
+
+
+def test_a_run_that_has_not_saved_yet_says_so(tmp_path):
+    write_config(tmp_path, small_config())
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(UsageError, match="has the run saved yet"):
+        load_run(tmp_path)
+
+
+def test_no_run_is_a_wrong_command_line(tmp_path):
+    with pytest.raises(UsageError, match=r"expected a run directory with a config\.json"):
+        evaluate_run(tmp_path / "nowhere")
+
+
+def test_another_environment_cannot_be_asked_for(tmp_path):
+    save_run(tmp_path)
+    with pytest.raises(UsageError, match=r"trained on music_tf/PointPush-v0, got 'FetchPush-v4'"):
+        load_run(tmp_path, "FetchPush-v4")
+
+
+def test_one_process_is_enough_whatever_a_launcher_says(tmp_path, monkeypatch):
+    save_run(tmp_path)
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+    loaded = load_run(tmp_path)
+    assert "eval/success_rate" in loaded.trainer.evaluate(2, loaded.policy)
+    assert "mpi4py.MPI" not in sys.modules
+
+
+def test_two_evaluations_write_the_same_file(tmp_path, capsys):
+    save_run(tmp_path, "sac")
+    evaluate_run(tmp_path, 6)
+    first = (tmp_path / "evaluation.json").read_bytes()
+    evaluate_run(tmp_path, 6)
+    assert (tmp_path / "evaluation.json").read_bytes() == first
+    shown = capsys.readouterr().out
+    assert "success rate" in shown
+    assert str(tmp_path / "evaluation.json") in shown
+
+
+def test_success_has_its_interval_and_a_random_policy_beside_it(tmp_path):
+    save_run(tmp_path)
+    result = evaluation(tmp_path, 5)
+    rate = result["policies"]["ours"]["eval/success_rate"]
+    assert result["success"]["successes"] == round(5 * rate)
+    assert result["success"]["interval_95"] == list(
+        wilson_interval(result["success"]["successes"], 5)
+    )
+    assert result["policies"]["random"]["eval/object_on_support_rate"] > 0
+    assert result["episodes"] == 5
+    assert result["checkpoint"] == {"epoch": 1, "env_steps": 100}
+    assert result["versions"]["music_tf"]
+
+
+def test_a_run_without_goals_has_no_success_rate(tmp_path):
+    save_run(tmp_path, "ddpg_music")
+    result = evaluation(tmp_path, 2)
+    assert result["success"] is None
+    assert "eval/success_rate" not in result["policies"]["ours"]
+    assert result["protocol"]["goals"] == "zero"
+
+
+def test_each_skill_is_measured_on_the_same_episodes(tmp_path):
+    trainer = save_run(tmp_path, skills=3)
+    trainer.update.parameters.assign(20.0 * trainer.update.parameters)  # so that skills differ
+    save_checkpoint(tmp_path, trainer, 2)
+    loaded = load_run(tmp_path)
+    one = measure(loaded, 1)
+    assert [row["skill"] for row in one["skills"]] == [0, 1, 2]
+    # Skills take turns by episode index, so the first episode of all is the first skill's.
+    assert one["skills"][0]["metrics"] == one["policies"]["ours"]
+    expected = [trainer.evaluate(8, trainer.policy(), skill) for skill in range(3)]
+    assert [row["metrics"] for row in measure(loaded, 8)["skills"]] == expected
+    assert expected[0] != expected[1] != expected[2] != expected[0]
+
+
+def test_one_skill_needs_no_table_of_skills(tmp_path):
+    save_run(tmp_path)
+    assert measure(load_run(tmp_path), 1)["skills"] == []
+
+
+def test_the_table_shows_every_skill(tmp_path, capsys):
+    save_run(tmp_path, skills=9)
+    evaluate_run(tmp_path, 1)
+    shown = capsys.readouterr().out
+    assert all(f"skill {number}" in shown for number in range(9))
+    assert "mean direction" in shown
+
+
+def test_discriminated_skills_have_their_accuracy(tmp_path, capsys):
+    save_run(tmp_path, "sac_diayn", skills=2)
+    result = evaluation(tmp_path, 3)
+    assert [row["skill"] for row in result["skills"]] == [0, 1]
+    for row in result["skills"]:
+        assert 0.0 <= row["metrics"]["skill/accuracy_heldout"] <= 1.0
+        assert len(row["shift_m"]) == 3
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):
+    save_run(tmp_path)
+    (tmp_path / "evaluation.json").mkdir()
+    with pytest.raises(EnvironmentFault, match=r"evaluation\.json: cannot be written"):
+        evaluate_run(tmp_path, 1)

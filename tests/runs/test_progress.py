@@ -1,0 +1,112 @@
+import io
+
+import pytest
+
+from music_tf.runs import progress
+from music_tf.runs.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def nobody_launched_us(monkeypatch):
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "NO_COLOR", "MUSIC_TF_TERMINAL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def shown(file, **options):
+    bar = Progress("eval/success_rate", file=file, **options)
+    bar.banner(["train [ddpg_her]"])
+    bar.start(5, 2)
+    bar.cycle(1, 10, 250)
+    bar.epoch({"time/env_steps": 300.0, "time/fps": 41.7, "eval/success_rate": 0.25})
+    bar.epoch({"time/env_steps": 400.0, "time/fps": 40.0, "eval/success_rate": None})
+    bar.stop()
+    bar.stop()
+    return file.getvalue()
+
+
+class Full(Terminal):
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+    def flush(self):
+        self.write("")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_output_that_nobody_takes_is_dropped(terminal, monkeypatch):
+    monkeypatch.setattr(Full, "isatty", lambda self: terminal)
+    assert shown(Full()) == ""
+    Progress(file=Full()).final_table({"a": {"ours": 1.0}})
+
+
+def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
+    times = iter([0.0, 0.0, 60.0, 125.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    assert shown(io.StringIO()).splitlines() == [
+        "train [ddpg_her]",
+        "epoch 3/5  steps 300  fps 42  eval/success_rate 0.250  elapsed 0:01:00 left 0:02:00",
+        "epoch 4/5  steps 400  fps 40  elapsed 0:02:05 left 0:01:02",
+    ]
+
+
+def test_epochs_that_are_taken_back_are_counted_again():
+    file = io.StringIO()
+    bar = Progress(file=file)
+    bar.start(5, 2)
+    for _ in range(2):
+        bar.epoch({})
+    bar.go_back(3)
+    bar.epoch({})
+    assert [line.split()[1] for line in file.getvalue().splitlines()] == ["3/5", "4/5", "4/5"]
+
+
+def test_on_a_terminal_a_bar_shows_cycles():
+    text = shown(Terminal())
+    assert "\x1b[" in text
+    assert "cycle 1/10  steps 250" in text
+    assert "steps 300  fps 42  eval/success_rate 0.250" in text
+
+
+def test_no_colour_is_used_where_none_is_wanted(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not any(code in shown(Terminal()) for code in ("\x1b[3", "\x1b[9"))
+
+
+@pytest.mark.parametrize("variable", [("TERM", "dumb"), ("OMPI_COMM_WORLD_SIZE", "2")])
+def test_a_dumb_terminal_and_a_launcher_get_plain_lines(monkeypatch, variable):
+    monkeypatch.setenv(*variable)
+    text = shown(Terminal())
+    assert "\x1b" not in text
+    assert "epoch 3/5" in text
+
+
+def test_a_launcher_on_a_terminal_may_ask_for_the_bar(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setenv("MUSIC_TF_TERMINAL", "1")
+    assert "\x1b[" in shown(Terminal())
+
+
+def test_other_ranks_show_nothing():
+    assert shown(Terminal(), shown=False) == ""
+    assert shown(io.StringIO(), shown=False) == ""
+
+
+def test_the_table_sets_policies_side_by_side_and_leaves_the_unknown_blank():
+    file = io.StringIO()
+    rows = {
+        "eval/object_comotion_m": {"ours": 0.4567, "random": 0.01},
+        "eval/success_rate": {"ours": None, "random": 0.0, "scripted": 1.0},
+    }
+    Progress(file=file).final_table(rows)
+    lines = [
+        [cell.strip() for cell in line.split("│")[1:-1]] for line in file.getvalue().split("\n")
+    ]
+    assert ["eval/object_comotion_m", "0.457", "0.010", ""] in lines
+    assert ["eval/success_rate", "", "0.000", "1.000"] in lines
+    assert "scripted" in file.getvalue()

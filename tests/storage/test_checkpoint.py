@@ -1,0 +1,645 @@
+import builtins
+import errno
+import json
+import logging
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.storage import checkpoint, durable
+from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.manifest import MANIFEST, Manifest, _seal, encode, read_manifest
+from music_tf.storage.state_folder import Sizes, labels, read_state
+from music_tf.storage.weights import load_weights, save_weights
+
+WORKERS = ["worker_0000", "worker_0001"]
+
+
+@pytest.fixture(autouse=True)
+def syncing_takes_no_time(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def state_of(epoch):
+    arrays = {
+        "parameters/actor/hidden_0/kernel": np.full((2, 3), epoch, np.float32),
+        "normalizer/count": np.array(epoch, np.int64),
+    }
+    shards = {
+        worker: {"observation": np.full((2, 4), epoch + 100 * index, np.float32)}
+        for index, worker in enumerate(WORKERS)
+    }
+    return arrays, shards, {"epoch": epoch, "counter": [epoch, 2**80]}
+
+
+def saved(directory, epochs, keep=3):
+    checkpoints = Checkpoints(directory, Communicator(), keep=keep)
+    for epoch in epochs:
+        assert checkpoints.save(epoch, *state_of(epoch))
+    return checkpoints
+
+
+def restore(directory, workers=WORKERS):
+    return Checkpoints(directory, Communicator()).restore(workers)
+
+
+def assert_holds(restored, epoch, first=1):
+    arrays, _, meta = state_of(epoch)
+    assert restored.epoch == epoch
+    assert restored.meta == meta
+    assert set(restored.arrays) == set(arrays)
+    for name, array in arrays.items():
+        assert restored.arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(restored.arrays[name], array)
+    for index, worker in enumerate(WORKERS):
+        found = [rows["observation"][0, 0] for rows in restored.shards[worker]]
+        assert found == [number + 100 * index for number in range(first, epoch + 1)]
+
+
+def relative_files(directory):
+    return sorted(str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file())
+
+
+def test_an_empty_or_missing_folder_restores_nothing(tmp_path):
+    assert restore(tmp_path) is None
+    assert restore(tmp_path / "missing") is None
+
+
+def test_the_newest_checkpoint_comes_back_with_all_rows_in_order(tmp_path):
+    saved(tmp_path, range(1, 6))
+    assert_holds(restore(tmp_path), 5)
+
+
+def test_only_the_newest_checkpoints_are_kept_and_replay_is_never_rewritten(tmp_path):
+    checkpoints = saved(tmp_path, range(1, 3), keep=2)
+    shard = tmp_path / "replay/worker_0000/epoch_000001/observation.npy"
+    before = shard.stat()
+    for epoch in range(3, 6):
+        checkpoints.save(epoch, *state_of(epoch))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["epoch_000004", "epoch_000005", "replay"]
+    assert (shard.stat().st_ino, shard.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def full(descriptor):
+    raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+
+@pytest.mark.parametrize("sync", [lambda descriptor: None, full])
+def test_no_rank_leaves_a_save_before_the_root_has_cleaned_up(tmp_path, monkeypatch, sync):
+    checkpoints = saved(tmp_path, [1, 2], keep=1)
+    monkeypatch.setattr(os, "fsync", sync)
+    seen = []
+    monkeypatch.setattr(Communicator, "barrier", lambda _: seen.append(relative_files(tmp_path)))
+    checkpoints.save(3, *state_of(3))
+    assert seen == [relative_files(tmp_path)]
+
+
+def test_every_file_and_folder_is_synced_before_it_is_renamed_into_place(tmp_path, monkeypatch):
+    synced, renamed = [], []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    rename = os.rename
+
+    def record(source, target):
+        renamed.append((str(source), list(synced)))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", record)
+    saved(tmp_path, [1])
+    [(source, before)] = renamed
+    assert source == str(tmp_path / "epoch_000001.tmp-new")
+    files = {path.replace("epoch_000001/", "epoch_000001.tmp-new/", 1) for path in newest_state()}
+    shards = {f"replay/{worker}/epoch_000001/observation.npy" for worker in WORKERS}
+    folders = {os.path.dirname(path) for path in files | shards}
+    assert {str(tmp_path / path) for path in files | shards | folders} <= set(before)
+    assert synced[-1] == str(tmp_path)
+
+
+def newest_state():
+    return [name.replace("000002", "000001") for name in newest_files() if "replay" not in name]
+
+
+def test_a_manifest_lists_every_shard_with_size_and_digest(tmp_path):
+    saved(tmp_path, [1, 2])
+    manifest = read_manifest(tmp_path / "epoch_000002")
+    listed = {stored.path for shards in manifest.shards.values() for s in shards for stored in s}
+    on_disk = {path for path in relative_files(tmp_path) if path.startswith("replay/")}
+    assert listed == on_disk
+    stored = manifest.shards["worker_0001"][0][0]
+    assert stored.size == (tmp_path / stored.path).stat().st_size
+
+
+def test_compact_lets_older_shards_go_once_no_kept_checkpoint_needs_them(tmp_path):
+    checkpoints = saved(tmp_path, [1, 2], keep=2)
+    assert checkpoints.save(3, *state_of(3), compact=True)
+    assert (tmp_path / "replay/worker_0000/epoch_000001").exists()
+    assert checkpoints.save(4, *state_of(4))
+    assert not (tmp_path / "replay/worker_0000/epoch_000001").exists()
+    assert_holds(restore(tmp_path), 4, first=3)
+
+
+def test_a_worker_without_new_rows_keeps_its_older_ones(tmp_path):
+    checkpoints = saved(tmp_path, [1])
+    arrays, shards, meta = state_of(2)
+    assert checkpoints.save(2, arrays, {**shards, "worker_0001": {}}, meta)
+    restored = restore(tmp_path)
+    assert len(restored.shards["worker_0000"]) == 2
+    assert len(restored.shards["worker_0001"]) == 1
+
+
+def test_other_workers_than_those_saved_are_refused(tmp_path):
+    saved(tmp_path, [1])
+    with pytest.raises(UsageError, match="holds replay of 2 workers, this run has 3"):
+        restore(tmp_path, [*WORKERS, "worker_0002"])
+
+
+def test_an_epoch_saved_twice_leaves_the_later_state(tmp_path):
+    checkpoints = saved(tmp_path, [1])
+    arrays, shards, meta = state_of(1)
+    assert checkpoints.save(1, arrays, {worker: {} for worker in shards}, {**meta, "cycle": 7})
+    restored = restore(tmp_path)
+    assert restored.meta["cycle"] == 7
+    assert len(restored.shards["worker_0000"]) == 1
+
+
+def test_object_arrays_and_unsafe_names_are_refused(tmp_path):
+    checkpoints = Checkpoints(tmp_path, Communicator())
+    with pytest.raises(ValueError, match="array of numbers"):
+        checkpoints.save(1, {"a": np.array([None])}, {}, {})
+    for name in ("../a", "/a", "a/../b", "", "a b", ".hidden"):
+        with pytest.raises(ValueError, match="expected a name"):
+            checkpoints.save(1, {name: np.zeros(1)}, {}, {})
+    with pytest.raises(ValueError, match="two arrays"):
+        checkpoints.save(1, {"a/b": np.zeros(1), "a.b": np.zeros(1)}, {}, {})
+
+
+# --- damage ---------------------------------------------------------------------------------
+
+
+def newest_files():
+    return [
+        "epoch_000002/manifest.json",
+        "epoch_000002/meta.json",
+        "epoch_000002/normalizer.count.npy",
+        "epoch_000002/parameters.actor.hidden_0.kernel.npy",
+        "replay/worker_0000/epoch_000002/observation.npy",
+        "replay/worker_0001/epoch_000002/observation.npy",
+    ]
+
+
+def flip(share):
+    def damage(path):
+        content = bytearray(path.read_bytes())
+        content[min(len(content) - 1, int(share * len(content)))] ^= 1
+        path.write_bytes(content)
+
+    return damage
+
+
+def truncate(share):
+    return lambda path: os.truncate(path, int(share * path.stat().st_size))
+
+
+def extend(path):
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def unlink(path):
+    path.unlink()
+
+
+DAMAGES = [
+    *(pytest.param(flip(share), id=f"flip {share}") for share in (0, 0.3, 0.6, 1)),
+    *(pytest.param(truncate(s), id=f"truncate {s}") for s in (0, 0.25, 0.5, 0.75, 0.99)),
+    pytest.param(extend, id="extend"),
+    pytest.param(unlink, id="delete"),
+]
+
+
+def test_the_damaged_files_below_are_all_that_a_save_adds(tmp_path):
+    saved(tmp_path, [1])
+    before = relative_files(tmp_path)
+    saved(tmp_path / "other", [1, 2])
+    assert sorted(set(relative_files(tmp_path / "other")) - set(before)) == newest_files()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", newest_files())
+def test_damage_is_named_once_and_the_older_checkpoint_restored(tmp_path, caplog, name, damage):
+    saved(tmp_path, [1, 2])
+    damage(tmp_path / name)
+    with caplog.at_level(logging.WARNING):
+        assert_holds(restore(tmp_path), 1)
+    assert len(caplog.records) == 1
+    assert os.path.basename(name) in caplog.text
+    assert "epoch_000002" in caplog.text
+
+
+def test_swapped_files_and_a_manifest_of_another_epoch_are_damage(tmp_path, caplog):
+    saved(tmp_path, [1, 2])
+    first, second = (tmp_path / f"replay/{w}/epoch_000002/observation.npy" for w in WORKERS)
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+    assert_holds(restore(tmp_path), 1)
+    saved(tmp_path / "b", [1, 2])
+    shutil.rmtree(tmp_path / "b/epoch_000002")
+    shutil.copytree(tmp_path / "b/epoch_000001", tmp_path / "b/epoch_000002")
+    assert_holds(restore(tmp_path / "b"), 1)
+    assert "belongs to epoch 1" in caplog.text
+
+
+def test_where_all_are_damaged_a_fault_says_so_and_nothing_changes(tmp_path):
+    saved(tmp_path, [1, 2])
+    for label in ("epoch_000001", "epoch_000002"):
+        truncate(0.5)(tmp_path / label / "meta.json")
+    before = {name: (tmp_path / name).read_bytes() for name in relative_files(tmp_path)}
+    with pytest.raises(EnvironmentFault, match=r"every one of 2 .*\n.*meta\.json.*") as fault:
+        restore(tmp_path)
+    assert len(str(fault.value).splitlines()) <= 10
+    assert {name: (tmp_path / name).read_bytes() for name in relative_files(tmp_path)} == before
+
+
+def test_what_came_after_a_restored_checkpoint_is_gone_after_the_next_save(tmp_path):
+    saved(tmp_path, [1, 2, 3])
+    unlink(tmp_path / "epoch_000003/meta.json")
+    checkpoints = Checkpoints(tmp_path, Communicator())
+    assert_holds(checkpoints.restore(WORKERS), 2)
+    arrays, shards, meta = state_of(3)
+    assert checkpoints.save(3, arrays, shards, {**meta, "again": True})
+    restored = restore(tmp_path)
+    assert restored.meta["again"]
+    assert [rows["observation"][0, 0] for rows in restored.shards[WORKERS[0]]] == [1, 2, 3]
+    assert len(list(tmp_path.glob("epoch_*"))) == 3
+    assert len(list(tmp_path.glob("replay/worker_0000/*"))) == 3
+
+
+def sealed(tmp_path, change):
+    saved(tmp_path, [1])
+    path = tmp_path / "epoch_000001" / MANIFEST
+    content = json.loads(path.read_bytes())["content"]
+    change(content)
+    path.write_bytes(_seal(content))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["arrays"][0].update(path="../../secret.npy"),
+        lambda c: c["arrays"][0].update(path="/etc/passwd"),
+        lambda c: c["arrays"][0].update(size=2**50),
+        lambda c: c["arrays"][0].update(size=True),
+        lambda c: c["arrays"][0].update(sha256="0"),
+        lambda c: c["arrays"].append(c["arrays"][0]),
+        lambda c: c["shards"]["worker_0000"].append(c["shards"]["worker_0000"][0]),
+        lambda c: c["shards"].update({"../worker": []}),
+        lambda c: c["shards"].update({"worker_0000": 3}),
+        lambda c: c.update(epoch=-1),
+        lambda c: c.update(format_version=2),
+        lambda c: c.pop("meta"),
+    ],
+)
+def test_a_manifest_that_asks_for_the_impossible_is_damage(tmp_path, change):
+    sealed(tmp_path, change)
+    with pytest.raises(EnvironmentFault, match=r"manifest\.json"):
+        restore(tmp_path)
+
+
+@pytest.mark.parametrize("shards", [0, 1, 5])
+def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path, shards):
+    def file(path):
+        return durable.StoredFile("a", path, 9, "0" * 64)
+
+    workers = {
+        f"w{worker}": tuple((file(f"{worker}_{shard}"),) for shard in range(shards))
+        for worker in range(4096)
+    }
+    written = Manifest(1, file("m"), (file("a"),), workers)
+    (tmp_path / MANIFEST).write_bytes(encode(written))
+    assert read_manifest(tmp_path) == written
+
+
+def test_an_array_that_claims_more_than_its_file_holds_is_never_allocated(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(2))
+    content = path.read_bytes().replace(b"(2,)", b"(2000000000000,)", 1)[:128] + bytes(16)
+    path.unlink()
+    stored = durable.write_bytes("a", tmp_path, "a.npy", content)
+    with pytest.raises(durable.DamagedError, match="does not fit the size"):
+        durable.read_array(tmp_path, stored)
+
+
+def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp_path, caplog):
+    saved(tmp_path, [1, 2])
+    arrays, shards, _ = state_of(1)
+    state = {name: array.nbytes for name, array in arrays.items()}
+    rows = {name: array.nbytes for name, array in shards[WORKERS[0]].items()}
+    checkpoints = Checkpoints(tmp_path, Communicator())
+    assert checkpoints.restore(WORKERS, Sizes(1000, state, rows)).epoch == 2
+    path = tmp_path / "epoch_000002" / MANIFEST
+    content = json.loads(path.read_bytes())["content"]
+    content["shards"]["worker_0001"][1][0]["size"] = 2**36
+    path.write_bytes(_seal(content))
+    os.truncate(tmp_path / "replay/worker_0001/epoch_000002/observation.npy", 2**36)
+    assert checkpoints.restore(WORKERS, Sizes(1000, state, rows)).epoch == 1
+    assert "68719476736 bytes, more than observation has in this run" in caplog.text
+    with pytest.raises(EnvironmentFault, match=r"meta\.json: \d+ bytes, more than the 9 allowed"):
+        checkpoints.restore(WORKERS, Sizes(9, state, rows))
+
+
+def test_a_list_of_files_that_grows_long_asks_for_a_compact_save(tmp_path, monkeypatch, caplog):
+    checkpoints = saved(tmp_path, [1])
+    assert not checkpoints.crowded
+    size = (tmp_path / "epoch_000001" / MANIFEST).stat().st_size
+    monkeypatch.setattr(checkpoint, "LARGEST_MANIFEST", 2 * size)
+    assert checkpoints.save(2, *state_of(2))
+    assert checkpoints.crowded
+    assert checkpoints.save(3, *state_of(3), compact=True)
+    assert not checkpoints.crowded
+    monkeypatch.setattr(checkpoint, "LARGEST_MANIFEST", size // 2)
+    assert not checkpoints.save(4, *state_of(4), compact=True)
+    assert "its list of files takes" in caplog.text
+    assert restore(tmp_path).epoch == 3
+
+
+def test_pickled_content_is_never_loaded(tmp_path):
+    np.save(tmp_path / "b.npy", np.array([{}], dtype=object))
+    content = (tmp_path / "b.npy").read_bytes()
+    stored = durable.write_bytes("a", tmp_path, "a.npy", content)
+    with pytest.raises(durable.DamagedError, match="expected numbers"):
+        durable.read_array(tmp_path, stored)
+
+
+def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(tmp_path, caplog):
+    saved(tmp_path, [1, 2])
+    path = tmp_path / "epoch_000002/meta.json"
+    path.unlink()
+    os.mkfifo(path)
+    assert_holds(restore(tmp_path), 1)
+    assert "not a regular file" in caplog.text
+
+
+# --- crashes and failing disks --------------------------------------------------------------
+
+CALLS = ["fsync", "rename", "mkdir", "unlink", "rmdir"]
+
+
+class Unsynced:
+    """Files that were opened to be written and not synced: a power cut may empty them."""
+
+    def __init__(self, monkeypatch):
+        self._open = {}
+        opened, synced = builtins.open, os.fsync
+
+        def note(path, mode="r", *arguments, **options):
+            file = opened(path, mode, *arguments, **options)
+            if "x" in mode:
+                self._open[os.fstat(file.fileno()).st_ino] = os.dup(file.fileno())
+            return file
+
+        def forget(descriptor):
+            self._open.pop(os.fstat(descriptor).st_ino, None)
+            return synced(descriptor)
+
+        monkeypatch.setattr(builtins, "open", note)
+        monkeypatch.setattr(os, "fsync", forget)
+
+    def lose(self):
+        for descriptor in self._open.values():
+            os.ftruncate(descriptor, 0)
+
+
+def count_calls(monkeypatch, at, action):
+    """Runs `action` before the `at`-th call that changes the disk, and half-way in a write."""
+    calls = iter(range(1, 10**6))
+
+    def counted(original, *, half=False):
+        def call(*arguments, **options):
+            if next(calls) == at:
+                if half:
+                    original(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                    arguments[0]._file.flush()
+                action()
+            return original(*arguments, **options)
+
+        return call
+
+    for name in CALLS:
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+    opened = counted(builtins.open)
+    original = builtins.open
+    monkeypatch.setattr(
+        builtins,
+        "open",
+        lambda path, mode="r", *a, **o: (opened if "x" in mode else original)(path, mode, *a, **o),
+    )
+    writer = durable._DigestingWriter
+    monkeypatch.setattr(writer, "write", counted(writer.write, half=True))
+
+
+def killed_at(at, save, power_cut=False):
+    """Saves in a child that dies with code 9 at a given call; returns the child's code.
+
+    With a power cut, what was not synced by then is lost.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                unsynced = Unsynced(monkeypatch)
+
+                def die():
+                    if power_cut:
+                        unsynced.lose()
+                    os._exit(9)
+
+                count_calls(monkeypatch, at, die)
+                os._exit(0 if save() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def continued(directory):
+    checkpoints = Checkpoints(directory, Communicator(), keep=2)
+    return checkpoints, checkpoints.restore(WORKERS)
+
+
+@pytest.mark.parametrize("power_cut", [False, True], ids=["kill", "power cut"])
+@pytest.mark.parametrize("compact", [False, True], ids=["new rows", "all rows"])
+def test_an_end_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path, compact, power_cut):
+    saved(tmp_path / "base", [1, 2, 3], keep=2)
+    epochs = []
+    for at in range(1, 1000):
+        directory = tmp_path / str(at)
+        shutil.copytree(tmp_path / "base", directory)
+        checkpoints, _ = continued(directory)
+
+        def save(own=checkpoints):
+            return own.save(4, *state_of(4), compact=compact)
+
+        code = killed_at(at, save, power_cut)
+        for label in labels(path.name for path in directory.iterdir()):
+            read_state(directory / label, read_manifest(directory / label))
+        checkpoints, restored = continued(directory)
+        first = 4 if compact and restored.epoch == 4 else 1
+        assert_holds(restored, restored.epoch, first)
+        assert not list(directory.glob("*.tmp-*"))
+        epochs.append(restored.epoch)
+        for epoch in (restored.epoch + 1, restored.epoch + 2):
+            assert checkpoints.save(epoch, *state_of(epoch))
+            assert_holds(restore(directory), epoch, first)
+        assert len(list(directory.glob("epoch_*"))) == 2
+        assert len(list(directory.glob("replay/*/*"))) == 2 * (restored.epoch + 3 - first)
+        shutil.rmtree(directory)
+        if code == 0:
+            break
+        assert code == 9
+    assert epochs == sorted(epochs)
+    assert epochs.count(3) > 20
+    assert epochs.count(4) > 5
+
+
+def test_a_full_disk_at_any_call_keeps_the_older_checkpoints(tmp_path, caplog):
+    saved(tmp_path / "base", [1, 2, 3], keep=2)
+    outcomes = []
+    for at in range(1, 1000):
+        directory = tmp_path / str(at)
+        shutil.copytree(tmp_path / "base", directory)
+        checkpoints = Checkpoints(directory, Communicator(), keep=2)
+        checkpoints.restore(WORKERS)
+        caplog.clear()
+        reached = []
+
+        def fail(reached=reached):
+            reached.append(True)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            count_calls(monkeypatch, at, fail)
+            outcomes.append(checkpoints.save(4, *state_of(4)))
+        assert_holds(restore(directory), 4 if outcomes[-1] else 3)
+        assert ("No space left" in caplog.text) is (not outcomes[-1])
+        if not outcomes[-1]:
+            assert checkpoints.save(4, *state_of(4))
+            assert_holds(restore(directory), 4)
+            assert len(list(directory.glob("replay/*/*"))) == 8
+        shutil.rmtree(directory)
+        if not reached:
+            break
+    assert outcomes.count(False) > 20
+    assert outcomes[-1]
+
+
+def test_what_an_earlier_save_left_behind_stops_none_where_it_cannot_be_removed(
+    tmp_path, monkeypatch, caplog
+):
+    checkpoints = saved(tmp_path, [1])
+
+    def busy(path):
+        raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+
+    monkeypatch.setattr(checkpoint, "remove_temporary", busy)
+    assert checkpoints.save(2, *state_of(2))
+    assert "cannot be removed: Device or resource busy" in caplog.text
+    assert_holds(restore(tmp_path), 2)
+
+
+def test_three_failures_in_a_row_end_the_run_and_a_success_starts_the_count_anew(
+    tmp_path, monkeypatch
+):
+    checkpoints = saved(tmp_path, [1])
+    for epoch in (2, 3):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            assert not checkpoints.save(epoch, *state_of(epoch))
+    assert checkpoints.save(2, *state_of(2))
+    monkeypatch.setattr(os, "fsync", full)
+    assert not checkpoints.save(3, *state_of(3))
+    assert not checkpoints.save(4, *state_of(4))
+    with pytest.raises(EnvironmentFault, match=r"3 checkpoints in a row.*quota"):
+        checkpoints.save(5, *state_of(5))
+    assert_holds(restore(tmp_path), 2)
+
+
+def test_a_failure_before_anything_is_written_leaves_a_checkpoint_of_the_same_epoch(
+    tmp_path, monkeypatch
+):
+    checkpoints = saved(tmp_path, [1])
+
+    def forbidden(path, mode=0o777):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", forbidden)
+    assert not checkpoints.save(1, *state_of(1))
+    assert_holds(restore(tmp_path), 1)
+
+
+# --- weights --------------------------------------------------------------------------------
+
+
+def test_weights_are_read_from_the_newest_intact_checkpoint_without_replay(tmp_path):
+    saved(tmp_path, [1, 2])
+    shutil.rmtree(tmp_path / "replay")
+    assert load_weights(tmp_path)[1]["epoch"] == 2
+    flip(0.9)(tmp_path / "epoch_000002/normalizer.count.npy")
+    arrays, meta = load_weights(tmp_path)
+    assert meta["epoch"] == 1
+    assert arrays["normalizer/count"] == 1
+
+
+def test_a_copy_of_weights_is_replaced_as_a_whole(tmp_path):
+    best = tmp_path / "best"
+    assert save_weights(best, {"a": np.ones(2)}, {"score": 1})
+    assert save_weights(best, {"b": np.ones(2)}, {"score": 2})
+    arrays, meta = load_weights(best)
+    assert list(arrays) == ["b"]
+    assert meta == {"score": 2}
+    assert [path.name for path in tmp_path.iterdir()] == ["best"]
+
+
+def test_a_full_disk_keeps_the_older_copy_of_weights(tmp_path, monkeypatch, caplog):
+    best = tmp_path / "best"
+    save_weights(best, {"a": np.ones(2)}, {"score": 1})
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert not save_weights(best, {"a": np.ones(2)}, {"score": 2})
+    assert "No space left" in caplog.text
+    assert load_weights(best)[1] == {"score": 1}
+
+
+def test_a_kill_at_any_call_of_saving_weights_leaves_a_whole_copy(tmp_path):
+    best = tmp_path / "best"
+    scores = []
+    for at in range(1, 1000):
+        assert save_weights(best, {"a": np.ones(2)}, {"score": 1})
+        code = killed_at(at, lambda: save_weights(best, {"a": np.ones(2)}, {"score": 2}))
+        scores.append(load_weights(best)[1]["score"])
+        if code == 0:
+            break
+    assert scores.count(1) > 8
+    assert scores[-1] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best"]
+
+
+def test_a_copy_of_weights_beside_checkpoints_is_left_alone(tmp_path):
+    save_weights(tmp_path / "best", {"a": np.ones(2)}, {})
+    saved(tmp_path, range(1, 6))
+    assert (tmp_path / "best" / MANIFEST).exists()
+
+
+def test_weights_of_a_folder_without_checkpoints_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="found none"):
+        load_weights(tmp_path)
+    with pytest.raises(UsageError, match="expected checkpoints"):
+        load_weights(tmp_path / "missing")
+    saved(tmp_path, [1])
+    unlink(tmp_path / "epoch_000001/manifest.json")
+    with pytest.raises(EnvironmentFault, match=r"manifest\.json: missing"):
+        load_weights(tmp_path)

@@ -1,0 +1,43 @@
+import os
+
+import pytest
+
+from music_tf.storage.files import links_and_devices, open_regular, read_at_most
+
+
+def test_a_regular_file_is_read_up_to_a_limit(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert read_at_most(path, 5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        read_at_most(path, 4)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "missing"])
+def test_anything_else_is_refused_at_once(tmp_path, kind):
+    path = tmp_path / "a"
+    if kind == "pipe":
+        os.mkfifo(path)
+    if kind == "device":
+        path.symlink_to("/dev/zero")
+    if kind == "folder":
+        path.mkdir()
+    with pytest.raises(OSError, match=r"regular|directory"), open_regular(path):
+        pass
+
+
+def test_links_and_pipes_are_found_at_any_depth(tmp_path):
+    run = tmp_path / "run"
+    (run / "checkpoints" / "epoch").mkdir(parents=True)
+    (run / "config.json").touch()
+    assert list(links_and_devices(run)) == []
+    assert list(links_and_devices(tmp_path / "missing")) == []
+    (run / "checkpoints" / "epoch" / "meta.json").symlink_to("../../config.json")
+    (run / "logs").symlink_to(tmp_path)
+    os.mkfifo(run / "pipe")
+    (tmp_path / "beside").symlink_to(run)
+    found = [str(run / name) for name in ("checkpoints/epoch/meta.json", "logs", "pipe")]
+    assert sorted(links_and_devices(run)) == found
+    assert sorted(links_and_devices(tmp_path / "beside")) == [
+        path.replace("/run/", "/beside/") for path in found
+    ]

@@ -1,0 +1,181 @@
+import csv
+import math
+import os
+import re
+from typing import get_args
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from music_tf.config.settings import RewardName
+from music_tf.storage import metrics
+from music_tf.storage.metrics import METRICS, MetricsWriter
+from music_tf.training.build import _TERMS
+
+
+def row(epoch, **values):
+    named = {name.replace("__", "/"): value for name, value in values.items()}
+    return {"time/epoch": epoch, "time/env_steps": 100 * epoch, **named}
+
+
+def events(directory):
+    accumulator = EventAccumulator(str(directory))
+    accumulator.Reload()
+    return accumulator
+
+
+def points(directory, name):
+    return [(event.step, event.value) for event in events(directory).Scalars(name)]
+
+
+def test_names_follow_the_form_group_slash_quantity():
+    assert all(re.fullmatch(r"[a-z]+/[a-z_]+", name) for name in METRICS)
+    assert all(METRICS.values())
+
+
+def test_every_reward_has_its_metrics_and_its_term():
+    names = get_args(RewardName)
+    assert set(_TERMS) == set(names)
+    assert all(f"reward/{name}_mean" in METRICS for name in names)
+    assert {name.split("/")[1].rsplit("_", 1)[0] for name in METRICS if "reward/" in name} == {
+        *names
+    }
+
+
+def test_columns_follow_the_documented_order_and_blanks_stay_blank(tmp_path):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write({"train/mean_q": math.nan, **row(1, eval__success_rate=None, train__entropy=0.1)})
+    writer.write(row(2, eval__success_rate=0.25, train__mean_q=-1.5))
+    assert (tmp_path / "metrics.csv").read_text() == (
+        "epoch,time/epoch,time/env_steps,eval/success_rate,train/mean_q,train/entropy\n"
+        "1,1,100,,,0.1\n"
+        "2,2,200,0.25,-1.5,\n"
+    )
+
+
+def test_numbers_read_back_as_they_were(tmp_path):
+    values = [1 / 3, 1e-300, -2.0, 1e20, math.inf]
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    for epoch, value in enumerate(values):
+        writer.write(row(epoch, train__mean_q=value))
+    with (tmp_path / "metrics.csv").open() as file:
+        assert [float(line["train/mean_q"]) for line in csv.DictReader(file)] == values
+
+
+def test_scalars_reach_tensorboard_at_environment_steps(tmp_path):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write(row(1, eval__success_rate=None))
+    writer.write(row(2, eval__success_rate=0.5))
+    assert points(tmp_path, "eval/success_rate") == [(200, 0.5)]
+    assert points(tmp_path, "time/epoch") == [(100, 1.0), (200, 2.0)]
+
+
+def test_texts_and_images_reach_tensorboard(tmp_path):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write_text("config", "workers: 2")
+    writer.write_image("view", np.zeros((3, 5, 3), np.uint8), step=7)
+    accumulator = events(tmp_path)
+    assert accumulator.Tensors("config")[0].tensor_proto.string_val == [b"workers: 2"]
+    (image,) = accumulator.Images("view")
+    assert (image.step, image.width, image.height) == (7, 5, 3)
+
+
+def test_undocumented_names_and_rows_without_a_place_are_refused(tmp_path):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    with pytest.raises(ValueError, match="train/critic_los"):
+        writer.write(row(1, train__critic_los=1.0))
+    with pytest.raises(ValueError, match="time/env_steps"):
+        writer.write({"time/epoch": 1})
+    assert not (tmp_path / "metrics.csv").exists()
+
+
+def test_a_resumed_run_drops_later_rows_and_leaves_earlier_bytes_alone(tmp_path):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    for epoch in range(1, 6):
+        writer.write(row(epoch, eval__success_rate=epoch / 7))
+    before = (tmp_path / "metrics.csv").read_bytes().splitlines(keepends=True)
+    resumed = MetricsWriter(tmp_path, resume_after=3)
+    assert (tmp_path / "metrics.csv").read_bytes() == b"".join(before[:4])
+    resumed.write(row(4, eval__success_rate=1.0))
+    assert (tmp_path / "metrics.csv").read_bytes() == b"".join(before[:4]) + b"4,4,400,1\n"
+    assert points(tmp_path, "eval/success_rate")[2:] == [(300, pytest.approx(3 / 7)), (400, 1.0)]
+
+
+def test_a_row_torn_by_a_kill_is_dropped_on_resume_with_a_warning(tmp_path, caplog):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write(row(1))
+    with (tmp_path / "metrics.csv").open("a") as file:
+        file.write("2,2,20")
+    MetricsWriter(tmp_path, resume_after=1)
+    assert not caplog.records
+    MetricsWriter(tmp_path, resume_after=2).write(row(2))
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[1:] == ["1,1,100", "2,2,200"]
+    assert caplog.messages == [
+        f"no row of 1 of 2 epochs, training goes on: {tmp_path / 'metrics.csv'}"
+    ]
+
+
+def test_a_resume_without_earlier_rows_starts_a_header(tmp_path):
+    MetricsWriter(tmp_path, resume_after=0).write(row(1))
+    assert (tmp_path / "metrics.csv").read_text().startswith("epoch,time/epoch")
+
+
+def test_a_row_that_the_disk_took_half_of_is_written_whole_later(tmp_path, monkeypatch):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write(row(1))
+    opened = os.fdopen
+
+    def half(descriptor, mode):
+        file = opened(descriptor, mode, buffering=0)
+
+        class Half:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *error):
+                file.close()
+
+            def __getattr__(self, name):
+                return getattr(file, name)
+
+            def write(self, data):
+                file.write(data * 2)
+                raise OSError(28, "No space left on device")
+
+        return Half()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdopen", half)
+        writer.write(row(2))
+    assert (tmp_path / "metrics.csv").read_text().count("2,2,200") == 2
+    writer._csv._pending = b""
+    writer.write(row(3))
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[1:] == ["1,1,100", "3,3,300"]
+
+
+def test_a_failing_disk_costs_one_warning_in_ten_minutes_and_no_row(tmp_path, monkeypatch, caplog):
+    clock = [0.0]
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: clock[0])
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write(row(1))
+    opened = os.open
+
+    def refuse(path, *arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        for epoch, now in ((2, 10.0), (3, 300.0)):
+            clock[0] = now
+            writer.write(row(epoch))
+        csv_warnings = [text for text in caplog.messages if "metrics.csv" in text]
+        assert len(csv_warnings) == 1
+        clock[0] = 700.0
+        writer.write(row(4))
+        assert len([text for text in caplog.messages if "metrics.csv" in text]) == 2
+    assert os.open is opened
+    writer.write(row(5))
+    lines = (tmp_path / "metrics.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == ["1", "2", "3", "4", "5"]
+    assert [step for step, _ in points(tmp_path, "time/epoch")] == [100, 200, 300, 400, 500]

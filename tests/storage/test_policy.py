@@ -1,0 +1,246 @@
+import dataclasses
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import music_tf
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.runs.inspection import load_run
+from music_tf.storage import weights
+from music_tf.storage.policy import load_policy
+from music_tf.storage.state_folder import discard
+from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+
+OBSERVATION = np.linspace(-1.0, 1.0, 8)
+GOAL = np.array([0.3, -0.2, 0.0])
+
+
+def saved(path, recipe="ddpg", **changes):
+    """A run whose normalisers have seen something."""
+    trainer = save_run(path, recipe, **changes)
+    generator = np.random.default_rng(0)
+    trainer.observations.update(generator.normal(1, 2, (1, 9, 8)).astype(np.float32), 1)
+    trainer.goals.update(generator.normal(-1, 3, (1, 9, 3)).astype(np.float32), 1)
+    save_checkpoint(path, trainer, 2)
+    return trainer
+
+
+def files(path):
+    return {file: file.stat().st_mtime_ns for file in path.rglob("*")}
+
+
+@pytest.mark.parametrize("recipe", ["ddpg_her", "sac"])
+def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
+    saved(tmp_path, recipe, skills=3)
+    generator = np.random.default_rng(1)
+    observation = generator.uniform(-1, 1, (5, 8)).astype(np.float32)
+    goal = generator.uniform(-1, 1, (5, 3)).astype(np.float32)
+    skill = np.array([0, 1, 2, 0, 1])
+    expected = load_run(tmp_path).policy(
+        observation, goal, np.eye(3, dtype=np.float32)[skill], np.zeros((5, 3), np.float32)
+    )
+    policy = music_tf.load_policy(tmp_path)
+    np.testing.assert_array_equal(policy.act(observation, goal, skill), expected)
+    assert expected.std(axis=0).min() > 0.01
+    assert (policy.epoch, policy.skills, policy.env_id) == (2, 3, "music_tf/PointPush-v0")
+    assert (policy.observation_dim, policy.goal_dim, policy.action_dim) == (8, 3, 3)
+
+
+def test_one_observation_gives_one_action_and_a_batch_one_for_each(tmp_path):
+    saved(tmp_path)
+    policy = load_policy(tmp_path)
+    one = policy.act(OBSERVATION, GOAL)
+    assert one.shape == (3,)
+    assert policy.act([OBSERVATION, -OBSERVATION], GOAL).shape == (2, 3)
+    np.testing.assert_allclose(
+        policy.act([OBSERVATION, -OBSERVATION], [GOAL, GOAL])[0], one, atol=1e-6
+    )
+    assert np.abs(policy.act(OBSERVATION, -GOAL) - one).max() > 1e-3
+    np.testing.assert_array_equal(policy.act(OBSERVATION, GOAL), one)
+
+
+def test_goals_come_with_the_observation_where_training_had_them(tmp_path):
+    saved(tmp_path)
+    policy = load_policy(tmp_path)
+    given = {"observation": OBSERVATION, "desired_goal": GOAL, "achieved_goal": -GOAL}
+    np.testing.assert_array_equal(policy.act(given), policy.act(OBSERVATION, GOAL))
+    np.testing.assert_array_equal(policy.act(given, -GOAL), policy.act(OBSERVATION, -GOAL))
+    for incomplete in (OBSERVATION, {"observation": OBSERVATION}):
+        with pytest.raises(ValueError, match=r"goal: ddpg was trained on goals; give goal= of"):
+            policy.act(incomplete)
+
+
+def test_a_run_without_a_task_acts_under_zero_goals_whatever_the_environment_wants(tmp_path):
+    saved(tmp_path, "ddpg_music")
+    policy = load_policy(tmp_path)
+    expected = policy.act(OBSERVATION, np.zeros(3))
+    np.testing.assert_array_equal(policy.act(OBSERVATION), expected)
+    given = {"observation": OBSERVATION, "desired_goal": GOAL}
+    np.testing.assert_array_equal(policy.act(given), expected)
+    assert np.abs(policy.act(given, GOAL) - expected).max() > 1e-3
+
+
+def test_a_skill_is_chosen_for_all_or_for_each(tmp_path):
+    saved(tmp_path, skills=2)
+    policy = load_policy(tmp_path)
+    batch = [OBSERVATION, OBSERVATION]
+    both = policy.act(batch, GOAL, [0, 1])
+    assert np.abs(both[0] - both[1]).max() > 1e-3
+    np.testing.assert_array_equal(policy.act(batch, GOAL, 1)[0], both[1])
+
+
+def test_a_pinned_skill_needs_not_be_named(tmp_path):
+    saved(tmp_path, skills=3, pinned_skill=2)
+    policy = load_policy(tmp_path)
+    np.testing.assert_array_equal(policy.act(OBSERVATION, GOAL), policy.act(OBSERVATION, GOAL, 2))
+    assert np.abs(policy.act(OBSERVATION, GOAL) - policy.act(OBSERVATION, GOAL, 0)).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("skill", "text"),
+    [
+        (None, r"skill: this run has 2, give one of 0\.\.1"),
+        (2, r"skill: this run has 2, expected 0\.\.1, got 2"),
+        (-1, r"expected 0\.\.1, got -1"),
+        (0.5, "skill: expected a whole number, or one for each"),
+        ([0, 1], r"for each observation \[8\], got \[0, 1\]"),
+        ("all", "got 'all'"),
+    ],
+)
+def test_a_skill_that_the_run_does_not_have_is_refused(tmp_path, skill, text):
+    save_run(tmp_path, skills=2)
+    with pytest.raises(ValueError, match=text):
+        load_policy(tmp_path).act(OBSERVATION, GOAL, skill)
+
+
+@pytest.mark.parametrize(
+    ("observation", "goal", "text"),
+    [
+        (np.zeros(7), GOAL, r"observation: expected numbers of shape \[8\] or \[B, 8\], got \[7\]"),
+        (np.zeros((2, 2, 8)), GOAL, r"got \[2, 2, 8\]"),
+        (1.0, GOAL, r"observation: .* got \[\]"),
+        ("state", GOAL, "observation: .* got str"),
+        (None, GOAL, r"observation: .* got \[\]"),
+        (np.full(8, np.inf), GOAL, "observation: expected finite numbers, got inf"),
+        ({"state": np.zeros(8)}, GOAL, r"expected 'observation' in \['state'\]"),
+        (OBSERVATION, np.zeros(4), r"goal: expected numbers of shape \[3\] or \[B, 3\], got \[4\]"),
+        (np.zeros((2, 8)), np.zeros((3, 3)), r"goal: .* each observation \[2, 8\], got \[3, 3\]"),
+        (OBSERVATION, np.zeros((1, 3)), r"goal: .* each observation \[8\], got \[1, 3\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(tmp_path, observation, goal, text):
+    save_run(tmp_path)
+    with pytest.raises(ValueError, match=text):
+        load_policy(tmp_path).act(observation, goal)
+
+
+def test_loading_and_acting_need_neither_tensorflow_nor_a_simulator(tmp_path):
+    save_run(tmp_path, "ddpg_music")
+    code = (
+        "import sys, music_tf\n"
+        "light = set(sys.modules)\n"
+        f"music_tf.load_policy({str(tmp_path)!r}).act([0.0] * 8)\n"
+        "heavy = ('tensorflow', 'keras', 'mpi4py', 'gymnasium', 'mujoco', 'rich')\n"
+        "print([name for name in heavy if name in sys.modules], 'numpy' in light)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=pathlib.Path(__file__).parents[2],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("[] False\n", "")
+
+
+def test_a_name_that_the_package_does_not_have_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="load_polcy"):
+        _ = music_tf.load_polcy
+
+
+def test_a_run_that_is_still_going_is_not_touched(tmp_path):
+    saved(tmp_path)
+    before = files(tmp_path)
+    assert load_policy(tmp_path).epoch == 2
+    assert files(tmp_path) == before
+
+
+def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypatch):
+    trainer = save_run(tmp_path)
+    read = weights.read_state
+
+    def overtaken(folder, manifest, sizes):
+        if manifest.epoch == 1:
+            save_checkpoint(tmp_path, trainer, 5)
+            discard(tmp_path / "checkpoints" / "epoch_000001")
+        return read(folder, manifest, sizes)
+
+    monkeypatch.setattr(weights, "read_state", overtaken)
+    assert load_policy(tmp_path).epoch == 5
+
+
+def test_a_link_to_nowhere_is_a_damaged_checkpoint(tmp_path):
+    save_run(tmp_path)
+    (tmp_path / "checkpoints/epoch_000002").symlink_to(tmp_path / "gone")
+    found = weights.newest_weights(tmp_path / "checkpoints")
+    assert found.folder.name == "epoch_000001"
+
+
+def test_what_acting_does_not_need_may_be_damaged(tmp_path):
+    save_run(tmp_path)
+    (tmp_path / "checkpoints/epoch_000001/parameters.critic_0.value.bias.npy").write_bytes(b"")
+    assert load_policy(tmp_path).epoch == 1
+
+
+def damage(path, label):
+    file = path / "checkpoints" / label / "parameters.actor.action.bias.npy"
+    file.write_bytes(file.read_bytes()[:-1] + b"\x07")
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path):
+    trainer = save_run(tmp_path)
+    save_checkpoint(tmp_path, trainer, 2)
+    damage(tmp_path, "epoch_000002")
+    assert load_policy(tmp_path).epoch == 1
+    damage(tmp_path, "epoch_000001")
+    with pytest.raises(EnvironmentFault, match="every one of 2 checkpoints is damaged"):
+        load_policy(tmp_path)
+
+
+def test_no_run_or_none_that_has_saved_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"expected a run directory with a config\.json"):
+        load_policy(tmp_path / "nowhere")
+    write_config(tmp_path, small_config())
+    with pytest.raises(UsageError, match="expected checkpoints"):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"hidden": (16, 8)}, r"hidden_0/kernel: expected float32 \(12, 16\), found .*\(12, 8\)"),
+        ({"hidden": (8, 8, 8)}, "actor/hidden_2/kernel: missing"),
+        ({"hidden": (8,)}, "actor/hidden_1/bias: no such weight"),
+        ({"skills": 4}, r"hidden_0/kernel: expected float32 \(15, 8\)"),
+    ],
+)
+def test_weights_that_do_not_fit_the_configuration_are_named(tmp_path, changes, text):
+    config = save_run(tmp_path).config
+    agent = dataclasses.replace(
+        config.agent, hidden_sizes=changes.pop("hidden", config.agent.hidden_sizes)
+    )
+    write_config(tmp_path, dataclasses.replace(config, agent=agent, **changes))
+    with pytest.raises(UsageError, match=text):
+        load_policy(tmp_path)
+
+
+def test_an_environment_of_the_users_own_is_typed_again(tmp_path):
+    config = save_run(tmp_path).config
+    write_config(tmp_path, dataclasses.replace(config, env_id="mine:Task-v0"))
+    with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
+        load_policy(tmp_path)
+    assert load_policy(tmp_path, env_id="mine:Task-v0").env_id == "mine:Task-v0"

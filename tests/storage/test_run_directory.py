@@ -1,0 +1,288 @@
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.storage import run_directory
+from music_tf.storage.provenance import commit
+from music_tf.storage.run_directory import open_run
+from music_tf.storage.run_lock import LOCK_NAME, _boot, _start_time
+
+RECORD = {
+    "recipe": "ddpg_her",
+    "preset": "laptop",
+    "arguments": ["ddpg_her", "--epochs", "3"],
+    "config": {"epochs": 3, "max_minutes": "inf", "workers": 2, "agent": {"discount": 0.9}},
+}
+
+
+def changed(**settings):
+    return {**RECORD, "config": {**RECORD["config"], **settings}}
+
+
+def open_and_close(path, record=RECORD, resume=False):
+    open_run(path, record, resume, Communicator()).close()
+
+
+def contents(path):
+    return {p: p.is_file() and p.read_bytes() for p in [path, *path.rglob("*")]}
+
+
+def test_a_new_run_gets_its_folders_record_and_log(tmp_path):
+    path = tmp_path / "a" / "run"
+    run = open_run(path, RECORD, False, Communicator())
+    logging.getLogger("music_tf.training").info("hello")
+    run.write_summary({"eval/success_rate": 0.5})
+    run.close()
+    logging.getLogger("music_tf.training").info("after")
+    record = json.loads((path / "config.json").read_bytes())
+    assert {key: record[key] for key in RECORD} == RECORD
+    assert (record["ranks"], record["workers"]) == (1, 2)
+    assert record["host"] == socket.gethostname()
+    assert record["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert all(record["versions"][name] for name in ("tensorflow", "keras", "numpy", "mujoco"))
+    assert json.loads((path / "summary.json").read_bytes()) == {"eval/success_rate": 0.5}
+    log = (path / "logs/rank_0000.log").read_text()
+    assert "hello" in log
+    assert "after" not in log
+    assert {p.name for p in path.iterdir()} == {
+        *("checkpoints", "videos", "logs", "config.json", "summary.json")
+    }
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_directory_in_use_is_refused_with_process_and_host(tmp_path, resume):
+    run = open_run(tmp_path, RECORD, False, Communicator())
+    before = contents(tmp_path)
+    with pytest.raises(UsageError, match=rf"process {os.getpid()} on host {socket.gethostname()}"):
+        open_and_close(tmp_path, resume=resume)
+    assert contents(tmp_path) == before
+    run.close()
+    open_and_close(tmp_path, resume=True)
+
+
+def lock_of(pid, **changes):
+    known = {"pid": pid, "host": socket.gethostname(), "boot": _boot()}
+    return json.dumps({**known, "started": _start_time(pid), **changes})
+
+
+@pytest.fixture
+def dead_process():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_the_lock_of_a_dead_process_is_taken_over(tmp_path, dead_process):
+    open_and_close(tmp_path)
+    (tmp_path / LOCK_NAME).write_text(lock_of(dead_process, started="1"))
+    open_and_close(tmp_path, resume=True)
+    assert not (tmp_path / LOCK_NAME).exists()
+
+
+@pytest.mark.parametrize("stale", [{"started": "1"}, {"boot": "another"}])
+def test_a_lock_whose_process_number_was_given_to_another_is_taken_over(tmp_path, stale):
+    open_and_close(tmp_path)
+    (tmp_path / LOCK_NAME).write_text(lock_of(os.getpid(), **stale))
+    open_and_close(tmp_path, resume=True)
+
+
+@pytest.fixture
+def slurm(monkeypatch):
+    """Makes this process part of a Slurm job that has been queued again so many times."""
+
+    def begin(job, restarts):
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        if restarts:  # Slurm does not set it before
+            monkeypatch.setenv("SLURM_RESTART_COUNT", str(restarts))
+
+    return begin
+
+
+def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_path, slurm):
+    slurm("7", 0)
+    run = open_run(tmp_path, RECORD, False, Communicator())
+    lock = json.loads((tmp_path / LOCK_NAME).read_bytes())
+    run.close()
+    there = {**lock, "host": "elsewhere", "boot": "another"}
+    (tmp_path / LOCK_NAME).write_text(json.dumps(there))
+    for job, restarts in (("7", 0), ("8", 1)):
+        slurm(job, restarts)
+        with pytest.raises(UsageError, match=r"in use by process .* on host elsewhere"):
+            open_and_close(tmp_path, resume=True)
+    slurm("7", 1)
+    open_and_close(tmp_path, resume=True)
+    assert not (tmp_path / LOCK_NAME).exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lock_of(1, host="elsewhere", boot="another"),
+        *("", "[]", "{", "[" * 9000, "9" * 9000),
+        " " * 10**6,
+    ],
+    ids=lambda content: repr(content[:12]),
+)
+def test_a_lock_that_cannot_be_judged_is_respected(tmp_path, content):
+    open_and_close(tmp_path)
+    (tmp_path / LOCK_NAME).write_text(content)
+    with pytest.raises(UsageError, match=r"in use.*\n.*lock\.json"):
+        open_and_close(tmp_path, resume=True)
+    assert (tmp_path / LOCK_NAME).read_text() == content
+
+
+def test_a_clock_that_jumps_does_not_free_a_lock(tmp_path, monkeypatch):
+    run = open_run(tmp_path, RECORD, False, Communicator())
+    now = time.time()
+    for jump in (-86400, 86400):
+        monkeypatch.setattr(time, "time", lambda jump=jump: now + jump)
+        with pytest.raises(UsageError, match="in use"):
+            open_and_close(tmp_path, resume=True)
+    run.close()
+
+
+def test_a_directory_that_holds_something_else_is_left_untouched(tmp_path):
+    run = tmp_path / "run"
+    open_and_close(run)
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "thesis.tex").write_text("x")
+    (tmp_path / "file").write_text("x")
+    before = contents(tmp_path)
+    for path, text in (
+        (run, "--resume"),
+        (tmp_path / "papers", "empty"),
+        (tmp_path / "file", "file"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            open_and_close(path)
+    assert contents(tmp_path) == before
+
+
+def test_what_an_interrupted_start_leaves_does_not_block_the_next(tmp_path, dead_process):
+    for name in ("checkpoints", "logs"):
+        (tmp_path / name).mkdir()
+    (tmp_path / LOCK_NAME).write_text(lock_of(dead_process, started="1"))
+    open_and_close(tmp_path)
+    assert (tmp_path / "config.json").exists()
+
+
+def test_drafts_of_a_process_that_was_killed_are_removed(tmp_path):
+    open_and_close(tmp_path)
+    before = contents(tmp_path).keys()
+    for name in ("config.json", "metrics.csv", "summary.json", "lock.json"):
+        (tmp_path / f"{name}.tmp-4711").write_text("{")
+    (tmp_path / "mine.tmp-1").write_text("x")
+    open_and_close(tmp_path, resume=True)
+    assert contents(tmp_path).keys() == {*before, tmp_path / "mine.tmp-1"}
+
+
+def test_a_resume_needs_a_run(tmp_path):
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(UsageError, match="expected a run to resume"):
+            open_and_close(path, resume=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_resume_with_other_settings_names_each_with_both_values(tmp_path):
+    open_and_close(tmp_path)
+    before = contents(tmp_path)
+    record = changed(workers=4, agent={"discount": 0.8})
+    with pytest.raises(UsageError) as fault:
+        open_and_close(tmp_path, {**record, "recipe": "sac"}, resume=True)
+    text = str(fault.value)
+    assert 'recipe: the run has "ddpg_her", got "sac"' in text
+    assert "workers: the run has 2, got 4" in text
+    assert "agent.discount: the run has 0.9, got 0.8" in text
+    assert contents(tmp_path) == before
+
+
+def test_a_setting_that_the_stored_run_lacks_is_newer_than_it(tmp_path):
+    open_and_close(tmp_path)
+    open_and_close(tmp_path, changed(hang_after=300.0), resume=True)
+    record = json.loads((tmp_path / "config.json").read_bytes())
+    assert record["config"]["hang_after"] == 300.0
+
+
+def test_a_resume_may_change_epochs_and_minutes_and_says_so_in_the_record(tmp_path):
+    open_and_close(tmp_path)
+    open_and_close(tmp_path, changed(epochs=9, max_minutes=5), resume=True)
+    record = json.loads((tmp_path / "config.json").read_bytes())
+    assert (record["config"]["epochs"], record["config"]["max_minutes"]) == (9, 5)
+    assert len(record["resumes"]) == 1
+    assert record["resumes"][0]["ranks"] == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b'{"config": 3}', b"[" * 10**5, b"\xff"),
+        b'{"config": {}, "resumes": 7}',
+        b'{"config": {}, "ranks": 1e999}',
+    ],
+    ids=repr,
+)
+def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path, content):
+    open_and_close(tmp_path)
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(EnvironmentFault, match=r"config\.json: damaged"):
+        open_and_close(tmp_path, resume=True)
+    assert (tmp_path / "config.json").read_bytes() == content
+
+
+def test_a_directory_that_cannot_be_written_is_a_fault_of_the_environment(tmp_path, monkeypatch):
+    def refuse(path, data):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(run_directory, "replace_file", refuse)
+    with pytest.raises(EnvironmentFault, match="Read-only"):
+        open_and_close(tmp_path / "run")
+    assert not (tmp_path / "run" / LOCK_NAME).exists()
+
+
+def test_a_summary_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch, caplog):
+    def refuse(path, data):
+        raise OSError(28, "No space left on device")
+
+    run = open_run(tmp_path, RECORD, False, Communicator())
+    monkeypatch.setattr(run_directory, "replace_file", refuse)
+    run.write_summary({})
+    run.close()
+    assert "No space left" in caplog.text
+
+
+def test_evidence_is_not_replaced_by_a_fault_that_has_none(tmp_path):
+    directory = open_run(tmp_path / "run", RECORD, False, Communicator())
+    directory.write_evidence({"reward": np.array([1.0, np.nan])})
+    directory.write_evidence({})
+    (path,) = (tmp_path / "run/logs").glob("*.bad_numbers.npz")
+    np.testing.assert_array_equal(np.load(path, allow_pickle=False)["reward"], [1.0, np.nan])
+    directory.close()
+
+
+def test_warnings_reach_the_terminal_once(tmp_path, capsys):
+    run = open_run(tmp_path, RECORD, False, Communicator())
+    logging.getLogger("music_tf.training").warning("disk is slow")
+    run.close()
+    assert capsys.readouterr().err == "warning: disk is slow\n"
+
+
+def test_the_commit_is_read_from_head_a_branch_or_packed_branches(tmp_path):
+    assert commit(tmp_path) is None
+    git = tmp_path / ".git"
+    (git / "refs/heads").mkdir(parents=True)
+    (git / "HEAD").write_text("a" * 40)
+    assert commit(tmp_path) == "a" * 40
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "packed-refs").write_text(f"# pack-refs\n{'b' * 40} refs/heads/main\n")
+    assert commit(tmp_path) == "b" * 40
+    (git / "refs/heads/main").write_text("c" * 40 + "\n")
+    assert commit(tmp_path) == "c" * 40

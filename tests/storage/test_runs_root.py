@@ -1,0 +1,141 @@
+import os
+
+import pytest
+
+from music_tf.config.parse import parse_train
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.storage.runs_root import (
+    find_run,
+    find_source,
+    link_latest,
+    new_directory,
+    prepare_directory,
+)
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "runs"
+
+
+def test_a_run_gets_a_place_of_its_own(root):
+    command = parse_train(["sac", "--seed", "3", "--env-id", "music_tf/PointPush-v0"])
+    first, second = new_directory(command), new_directory(command)
+    assert first.parent == root / "music_tf_PointPush-v0" / "sac"
+    assert first.name.startswith("seed3-")
+    assert first != second
+    assert first.is_dir()
+    assert second.is_dir()
+
+
+def test_the_module_of_an_environment_is_no_part_of_the_path(root):
+    command = parse_train(["sac", "--env-id", "some.where:Task-v0"])
+    assert new_directory(command).parent == root / "Task-v0" / "sac"
+
+
+def begun(*words):
+    """The directory of a run that nothing has refused."""
+    directory = prepare_directory(parse_train(list(words)))
+    link_latest(directory)
+    return directory
+
+
+def test_latest_is_a_relative_link_that_follows_the_newest_run(root):
+    first = begun("sac")
+    second = begun("ddpg")
+    link = root / "latest"
+    assert not os.path.isabs(os.readlink(link))
+    assert link.resolve() == second.resolve() != first.resolve()
+    assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
+
+
+def test_a_run_in_latest_stays_where_it_is_when_the_link_moves_on(root):
+    first = begun("sac")
+    resumed = begun("sac", "--run-dir", str(root / "latest"))
+    (first / "config.json").touch()
+    found = find_run("latest")
+    begun("ddpg")
+    assert found.resolve() == resumed.resolve() == first.resolve()
+
+
+def test_latest_does_not_leave_the_root(root, tmp_path):
+    begun("sac", "--run-dir", str(tmp_path / "elsewhere"))
+    assert not (root / "latest").exists()
+    assert (tmp_path / "elsewhere").is_dir()
+
+
+def test_a_folder_called_latest_is_left_alone(root):
+    (root / "latest" / "mine").mkdir(parents=True)
+    begun("sac")
+    assert (root / "latest" / "mine").is_dir()
+    assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
+
+
+def test_a_run_is_not_overwritten(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match="--resume"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path)]))
+
+
+def test_a_file_is_no_run_directory(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "file")]))
+
+
+def test_a_place_that_cannot_be_made_is_a_fault_of_the_environment(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentFault, match="cannot be created"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "file" / "run")]))
+
+
+def test_a_place_that_the_system_refuses_is_no_traceback(tmp_path):
+    too_long = tmp_path / ("x" * 300)
+    for place in (too_long, too_long / "run"):
+        with pytest.raises(EnvironmentFault, match=r"cannot be created .File name too long"):
+            prepare_directory(parse_train(["sac", "--run-dir", str(place)]))
+
+
+def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path):
+    run = root / "Task" / "run"
+    run.mkdir(parents=True)
+    (run / "config.json").touch()
+    link_latest(run)
+    assert find_run(str(run)) == run
+    assert find_run("latest").resolve() == run.resolve()
+    with pytest.raises(UsageError, match="latest"):
+        find_run(str(tmp_path))
+    with pytest.raises(UsageError, match="''"):
+        find_run("")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000])
+def test_a_name_that_no_file_can_have_is_refused(name, tmp_path):
+    with pytest.raises(UsageError, match="RUN: expected a run directory"):
+        find_run(name)
+    with pytest.raises(UsageError, match=r"--init-from: expected"):
+        find_source(name)
+    with pytest.raises(EnvironmentFault, match="cannot be created"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / name)]))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_of_somebody_else_holds_no_run(tmp_path):
+    (tmp_path / "private" / "run").mkdir(parents=True)
+    (tmp_path / "private").chmod(0)
+    with pytest.raises(UsageError, match="RUN: expected a run directory"):
+        find_run(str(tmp_path / "private" / "run"))
+    (tmp_path / "private").chmod(0o700)
+
+
+def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
+    run = begun("sac")
+    (run / "config.json").touch()
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    (weights / "manifest.json").touch()
+    assert find_source("latest") == find_source(str(run)) == run / "checkpoints"
+    assert find_source(str(weights)) == weights
+    for nothing in ("", str(tmp_path), "nowhere"):
+        with pytest.raises(UsageError, match=r"--init-from: expected a run directory"):
+            find_source(nothing)

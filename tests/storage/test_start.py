@@ -1,0 +1,370 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from music_tf import recipes
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import SacConfig
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.runs.inspection import try_heritage
+from music_tf.storage.start import export_weights, inherit
+from music_tf.storage.weights import load_weights, save_weights
+from tests.kit.saved_run import save_checkpoint, save_run, small_config
+from tests.kit.small import BASE, EVERYTHING, HER, MUSIC, NETWORK, go_on, trainer_of
+
+POLICY = ("actor", "critic", "targets", "normalizer")
+FROZEN = dataclasses.replace(
+    HER, rewards=("task", "music"), music=dataclasses.replace(MUSIC.music, train=False)
+)
+
+
+def trained(path, config, epochs=1):
+    """Trains a run for a moment, saves it under `path`, and returns its trainer."""
+    trainer = trainer_of(dataclasses.replace(config, workers=1, seed=5))
+    for _ in range(epochs):
+        trainer.run_epoch(go_on)
+    save_checkpoint(path, trainer, trainer.counters.epoch)
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def music_run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("music")
+    return path / "checkpoints", trained(path, MUSIC)
+
+
+@pytest.fixture(scope="module")
+def task_run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("task")
+    return path / "checkpoints", trained(path, HER)
+
+
+def started(config, source, parts):
+    """A trainer of another seed that starts from parts of a source."""
+    heritage = try_heritage(dataclasses.replace(config, seed=9), source, parts)
+    trainer = trainer_of(config, seed=9)
+    trainer.start_from(heritage.arrays)
+    return trainer
+
+
+def group(trainer, *prefixes):
+    return {name: a for name, a in trainer.arrays().items() if name.startswith(prefixes)}
+
+
+def test_the_parts_that_are_asked_for_are_those_of_the_source_to_the_bit(music_run):
+    source, before = music_run
+    after = started(FROZEN, source, ("actor", "statistics"))
+    taken = ("parameters/actor/", "parameters/statistics/")
+    np.testing.assert_equal(group(after, *taken), group(before, *taken))
+    untouched = ("parameters/critic_0/", "normalizer/", "adam_")
+    np.testing.assert_equal(group(after, *untouched), group(trainer_of(FROZEN, seed=9), *untouched))
+    assert (after.counters.epoch, after.counters.env_steps) == (0, 0)
+
+
+def test_policy_critic_targets_and_statistics_of_observations_come_along(music_run):
+    source, before = music_run
+    after = started(HER, source, POLICY)
+    taken = ("parameters/actor/", "parameters/critic_", "targets/", "normalizer/observation")
+    np.testing.assert_equal(group(after, *taken), group(before, *taken))
+    targets, main = (group(before, prefix) for prefix in ("targets/actor", "parameters/actor"))
+    assert any((a != b).any() for a, b in zip(targets.values(), main.values(), strict=True))
+
+
+def test_targets_that_are_not_taken_over_follow_their_networks(music_run):
+    after = started(HER, music_run[0], ("actor", "critic"))
+    for name, target in group(after, "targets/").items():
+        np.testing.assert_array_equal(target, after.arrays()[name.replace("targets", "parameters")])
+
+
+def normalized_goals(trainer):
+    """What the networks of a trainer make of goals of the environment."""
+    goals = trainer.envs.reset([0, 1], [3, 4]).desired_goal
+    observation = np.zeros([len(goals), trainer.envs.spec.observation_dim], np.float32)
+    inputs = trainer._inputs()(observation, goals, np.zeros([len(goals), 1], np.float32))
+    return inputs[:, -goals.shape[1] :]
+
+
+def test_goals_seen_after_zero_goals_are_not_saturated(music_run):
+    source, before = music_run
+    assert np.abs(normalized_goals(before)).max() == 5.0  # what must not be taken over
+    after = started(HER, source, POLICY)
+    goals = after.envs.reset([0, 1], [3, 4]).desired_goal
+    np.testing.assert_allclose(normalized_goals(after), goals, atol=1e-6)
+    after.run_epoch(go_on)
+    found = normalized_goals(after)
+    assert np.abs(found).max() < 3.0
+    assert np.abs(found).max() > 0.1
+
+
+def test_statistics_of_real_goals_come_along(task_run):
+    source, before = task_run
+    after = started(HER, source, ("normalizer",))
+    np.testing.assert_equal(group(after, "normalizer/"), group(before, "normalizer/"))
+    np.testing.assert_array_equal(normalized_goals(after), normalized_goals(before))
+
+
+def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
+    source, before = music_run
+    after = started(FROZEN, source, ("statistics",))
+    batch = before.replay.sample_transitions(1, 0)
+    now = batch._replace(**{name: getattr(batch, name)[0] for name in batch._fields})
+
+    def rewards(trainer):
+        (term,) = [term for term in trainer._terms if term.name == "music"]
+        weights = trainer.update.layout.split(trainer.update.parameters)
+        return term.reward(weights, now, {"swapped": np.array([True])}).numpy()
+
+    expected = rewards(before)
+    assert np.std(expected) > 0.0
+    np.testing.assert_array_equal(rewards(after), expected)
+    for _ in range(2):
+        after.run_epoch(go_on)
+    np.testing.assert_array_equal(rewards(after), expected)
+    frozen = "parameters/statistics/"
+    np.testing.assert_equal(group(after, frozen), group(before, frozen))
+    moved = group(after, "parameters/actor/")
+    assert any((a != group(before, "parameters/actor/")[n]).any() for n, a in moved.items())
+
+
+def test_a_frozen_discriminator_stays_as_it_was_taken_over_and_so_does_its_scale(tmp_path):
+    scaled = dataclasses.replace(EVERYTHING.skill, normalize_inputs=True)
+    before = trained(tmp_path, dataclasses.replace(EVERYTHING, skill=scaled))
+    config = dataclasses.replace(EVERYTHING, skill=dataclasses.replace(scaled, train=False))
+    after = started(config, tmp_path / "checkpoints", ("discriminator",))
+    for _ in range(2):
+        after.run_epoch(go_on)
+    frozen = group(after, "parameters/discriminator/", "scales/discriminator")
+    assert len(frozen) == 5
+    np.testing.assert_equal(frozen, {name: before.arrays()[name] for name in frozen})
+
+
+def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
+    source, before = music_run
+    after = started(MUSIC, source, ("statistics",))
+    after.run_epoch(go_on)
+    frozen = "parameters/statistics/"
+    assert any((a != group(before, frozen)[n]).any() for n, a in group(after, frozen).items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts", "text"),
+    [
+        (
+            {"agent": dataclasses.replace(HER.agent, hidden_sizes=(8, 16))},
+            ("normalizer", "actor"),
+            r"--parts actor: actor/hidden_0/bias does not fit\n"
+            r"expected float32 \(8,\), found float32 \(16,\) in \S*epoch_000001\Z",
+        ),
+        (
+            {"skills": 3},
+            ("critic",),
+            r"--parts critic: critic_0/hidden_0/kernel does not fit\n"
+            r"expected float32 \(17, 16\), found float32 \(15, 16\)",
+        ),
+        (
+            {"agent": dataclasses.replace(HER.agent, critics=2)},
+            ("critic",),
+            r"--parts critic: critic_1/.*\nexpected float32 .*, found no such weight",
+        ),
+        (
+            {"agent": SacConfig(**NETWORK)},
+            ("actor",),
+            r"--parts actor: actor/action/bias does not fit\n"
+            r"expected no such weight, .*\nboth runs need the same learner \(ddpg or sac\)",
+        ),
+        (
+            {"env_id": "music_tf/PointReach-v0"},
+            ("normalizer",),
+            r"--parts normalizer: observation does not fit\nexpected float64 .*, found float64",
+        ),
+        ({}, ("discriminator",), "--parts discriminator: this run has none; its parts are actor,"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, text):
+    with pytest.raises(UsageError, match=text):
+        try_heritage(dataclasses.replace(HER, **changes), music_run[0], parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("parameters/actor/hidden_0/bias", r"actor/hidden_0/bias: expected finite numbers"),
+        ("normalizer/observation", r"normalizer/observation: expected finite totals"),
+    ],
+)
+def test_numbers_that_are_not_finite_are_refused(tmp_path, name, text):
+    trainer = save_run(tmp_path, "ddpg")
+    arrays = trainer.arrays()
+    arrays[name][0] = np.nan
+    save_weights(tmp_path / "bad", arrays, trainer.meta())
+    with pytest.raises(UsageError, match=rf"--init-from: .*bad: {text}"):
+        try_heritage(trainer.config, tmp_path / "bad", ("actor", "normalizer"))
+
+
+def test_a_run_without_the_part_is_refused(task_run):
+    with pytest.raises(UsageError, match=r"epoch_000001 has none; its parts are actor,critic,targ"):
+        try_heritage(FROZEN, task_run[0], ("statistics",))
+
+
+def test_another_type_of_number_is_refused(music_run):
+    own = {name: array.astype(np.float64) for name, array in music_run[1].arrays().items()}
+    with pytest.raises(UsageError, match=r"expected float64 .*, found float32"):
+        inherit(own, music_run[0], ("actor",), {})
+
+
+SCALED = {
+    "statistics": with_fields(MUSIC, {"music.normalize_inputs": True, "cycles": 1}),
+    "discriminator": with_fields(
+        EVERYTHING, {"rewards": ("skill",), "skill.normalize_inputs": True, "cycles": 1}
+    ),
+}
+
+
+@pytest.mark.parametrize("part", SCALED)
+def test_a_network_of_scaled_inputs_brings_its_scale(tmp_path, part):
+    source = trained(tmp_path, SCALED[part])
+    other = dataclasses.replace(SCALED[part], seed=7)  # measures another scale for itself
+    heritage = try_heritage(other, tmp_path / "checkpoints", (part,))
+    heir = trainer_of(other)
+    name = f"scales/{part}"
+    own, taken = heir.arrays()[name], source.arrays()[name]
+    assert taken.shape[0] == 2
+    assert not np.array_equal(own, taken)
+    heir.start_from(heritage.arrays)
+    np.testing.assert_array_equal(heir.arrays()[name], taken)
+    weights = f"parameters/{part}/"
+    np.testing.assert_equal(group(heir, weights), group(source, weights))
+
+
+@pytest.mark.parametrize("part", SCALED)
+def test_raw_and_scaled_inputs_do_not_fit(tmp_path, part):
+    reward = {"statistics": "music", "discriminator": "skill"}[part]
+    raw = with_fields(SCALED[part], {f"{reward}.normalize_inputs": False})
+    for trained_one, config, expected in (
+        (SCALED[part], raw, r"expected raw inputs, found scaled"),
+        (raw, SCALED[part], r"expected scaled inputs, found raw"),
+    ):
+        folder = tmp_path / expected[9:12]
+        trained(folder, trained_one)
+        with pytest.raises(UsageError, match=rf"(?s){expected}.*--{reward}\.normalize-inputs"):
+            try_heritage(config, folder / "checkpoints", (part,))
+
+
+def test_a_reward_network_of_other_components_is_refused(tmp_path, music_run):
+    swapped = with_fields(MUSIC, {"music.agent": (3, 4, 5), "music.surrounding": (0, 1, 2)})
+    with pytest.raises(UsageError, match=r"(?s)statistics.*\[3, 4, 5\].*found.*\[0, 1, 2\]"):
+        try_heritage(swapped, music_run[0], ("statistics",))
+    raw = with_fields(SCALED["discriminator"], {"skill.normalize_inputs": False})
+    trained(tmp_path, raw)
+    other = with_fields(raw, {"skill.state": "next"})
+    with pytest.raises(UsageError, match=r"(?s)discriminator.*expected.*next.*found.*current"):
+        try_heritage(other, tmp_path / "checkpoints", ("discriminator",))
+
+
+@pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])
+def test_recipes_with_skills_start_from_the_runs_that_they_name(tmp_path, name):
+    needed = recipes.source(name)
+    trainer = save_run(tmp_path, needed.recipe)
+    found = try_heritage(small_config(name), tmp_path / "checkpoints", needed.parts)
+    taken = group(trainer, "parameters/actor/", "parameters/critic_", "targets/")
+    assert len(taken) > 12
+    np.testing.assert_equal({key: found.arrays[key] for key in taken}, taken)
+
+
+def test_the_newest_intact_checkpoint_counts_and_is_recorded(tmp_path):
+    trainer = save_run(tmp_path, "ddpg")
+    before = trainer.update.parameters.numpy()
+    trainer.update.parameters.assign(2.0 * before)
+    save_checkpoint(tmp_path, trainer, 2)
+    (tmp_path / "checkpoints/epoch_000002/targets.actor.hidden_0.bias.npy").unlink()
+    heritage = try_heritage(trainer.config, tmp_path / "checkpoints", ("actor", "targets"))
+    name = "parameters/actor/hidden_0/kernel"
+    np.testing.assert_array_equal(
+        heritage.arrays[name], trainer.update.layout.name_arrays(before)[name[11:]]
+    )
+    assert heritage.record["checkpoint"] == "epoch_000001"
+    assert heritage.record["run"] == str(tmp_path / "checkpoints")
+    assert heritage.record["parts"] == ["actor", "targets"]
+    assert len(heritage.record["sha256"]) == 64
+    assert json.loads(json.dumps(heritage.record)) == heritage.record
+
+
+def test_how_far_a_source_has_come_is_known_where_it_says_so(tmp_path, music_run):
+    source, before = music_run
+    assert try_heritage(FROZEN, source, ("statistics",)).record["epoch"] == 1
+    export_weights(source, tmp_path / "weights", ("statistics",))
+    assert try_heritage(FROZEN, tmp_path / "weights", ("statistics",)).record["epoch"] == 1
+    for counters in (None, [1], {"epoch": "1"}):
+        meta = before.meta() | {"counters": counters}
+        save_weights(tmp_path / "silent", before.arrays(), meta)
+        assert try_heritage(FROZEN, tmp_path / "silent", ("statistics",)).record["epoch"] is None
+
+
+def test_exported_parts_are_a_source_of_their_own(tmp_path, music_run):
+    source, before = music_run
+    folder = tmp_path / "weights"
+    export_weights(source, folder, ("statistics", "normalizer"))
+    arrays, meta = load_weights(folder)
+    assert {name.split("/")[1] for name in arrays} == {"statistics", "observation", "goal"}
+    assert meta["goals"] == "zero"
+    after = started(FROZEN, folder, ("statistics", "normalizer"))
+    for prefix in ("parameters/statistics/", "normalizer/observation"):
+        np.testing.assert_equal(group(after, prefix), group(before, prefix))
+    np.testing.assert_array_equal(after.goals.state, trainer_of(BASE).goals.state)
+    with pytest.raises(UsageError, match="has none; its parts are statistics,normalizer"):
+        started(HER, folder, ("actor",))
+    export_weights(source, folder, ("actor",))  # replaces it
+    assert not any("statistics" in name for name in load_weights(folder)[0])
+
+
+def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
+    source, before = music_run
+    taken = try_heritage(HER, source, ("actor",)).record["before"]
+    assert taken == {
+        "time/env_steps": before.counters.env_steps,
+        "time/elapsed_s": before.counters.elapsed_s,
+    }
+    assert taken["time/env_steps"] > 0
+    heir = save_run(tmp_path / "run", "ddpg")
+    weights = tmp_path / "run/checkpoints/best"
+    save_weights(weights, heir.arrays(), heir.meta() | {"before": taken})
+    export_weights(weights, tmp_path / "weights", ("actor",))
+    found = try_heritage(heir.config, tmp_path / "weights", ("actor",)).record
+    assert found["epoch"] == 1
+    assert found["before"] == {
+        "time/env_steps": taken["time/env_steps"] + heir.counters.env_steps,
+        "time/elapsed_s": taken["time/elapsed_s"] + heir.counters.elapsed_s,
+    }
+
+
+def test_an_export_of_statistics_is_small(tmp_path, music_run):
+    export_weights(music_run[0], tmp_path / "weights", ("statistics",))
+    assert sum(file.stat().st_size for file in (tmp_path / "weights").iterdir()) < 10_000
+
+
+def test_an_export_replaces_nothing_but_weights(tmp_path, task_run):
+    (tmp_path / "letter").touch()
+    with pytest.raises(UsageError, match="expected a new directory"):
+        export_weights(task_run[0], tmp_path, ("actor",))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["letter"]
+    with pytest.raises(UsageError, match="--parts statistics"):
+        export_weights(task_run[0], tmp_path / "weights", ("statistics",))
+    assert not (tmp_path / "weights").exists()
+
+
+def test_damaged_weights_are_a_fault(tmp_path, music_run):
+    export_weights(music_run[0], tmp_path / "weights", ("statistics",))
+    (tmp_path / "weights/parameters.statistics.agent.bias.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(EnvironmentFault, match="damaged"):
+        started(FROZEN, tmp_path / "weights", ("statistics",))
+
+
+def test_every_part_of_a_run_with_everything_can_be_taken_over(tmp_path):
+    before = trained(tmp_path, dataclasses.replace(EVERYTHING, cycles=1))
+    parts = ("actor", "critic", "targets", "statistics", "discriminator", "normalizer")
+    after = started(EVERYTHING, tmp_path / "checkpoints", parts)
+    prefixes = ("parameters/actor", "parameters/critic", "parameters/stat", "parameters/disc")
+    taken = (*prefixes, "targets/", "normalizer/")
+    np.testing.assert_equal(group(after, *taken), group(before, *taken))

@@ -1,0 +1,156 @@
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.tools import export
+from tests.kit.saved_run import save_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    save_run(path, "ddpg_her", skills=2, env_id="music_tf/PointPushTerminating-v0")
+    return path
+
+
+@pytest.fixture(scope="module")
+def played(run):
+    loaded = load_run(run)
+    return loaded.trainer.played(6, loaded.policy)
+
+
+def test_an_archive_holds_what_was_played(run, played, tmp_path):
+    evaluate_run(run, 6, npz=tmp_path / "episodes.npz")
+    with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
+        found = dict(archive)
+    steps = played.action.shape[1]
+    assert {name: (array.dtype.str, array.shape) for name, array in found.items()} == {
+        "observation": ("<f4", (6, steps + 1, 8)),
+        "achieved_goal": ("<f4", (6, steps + 1, 3)),
+        "desired_goal": ("<f4", (6, 3)),
+        "action": ("<f4", (6, steps, 3)),
+        "reward": ("<f4", (6, steps)),
+        "length": ("<i8", (6,)),
+        "terminated": ("|b1", (6,)),
+        "success": ("|b1", (6,)),
+        "skill": ("<i8", (6,)),
+        "seed": ("<i8", (6,)),
+        "about": (found["about"].dtype.str, ()),
+    }
+    for name in ("observation", "achieved_goal", "desired_goal", "action", "reward", "length"):
+        np.testing.assert_array_equal(found[name], getattr(played, name))
+    assert found["skill"].tolist() == [0, 1, 0, 1, 0, 1]
+    about = json.loads(str(found["about"]))
+    assert (about["recipe"], about["env_id"], about["epoch"], about["goals"]) == (
+        "ddpg_her",
+        "music_tf/PointPushTerminating-v0",
+        1,
+        "environment",
+    )
+
+
+def test_a_seed_and_the_actions_give_the_same_episode_again(run, tmp_path):
+    evaluate_run(run, 3, npz=tmp_path / "episodes.npz")
+    with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
+        found = dict(archive)
+    envs = load_run(run).envs
+    first = envs.reset([0], [int(found["seed"][2])])
+    np.testing.assert_array_equal(first.observation[0], found["observation"][2, 0])
+    np.testing.assert_array_equal(first.desired_goal[0], found["desired_goal"][2])
+    for step in range(found["length"][2]):
+        taken = envs.step(found["action"][2, step : step + 1], [0])
+        np.testing.assert_array_equal(taken.observation[0], found["observation"][2, step + 1])
+        assert taken.reward[0] == found["reward"][2, step]
+
+
+def test_the_seed_is_that_of_the_try_that_was_not_spoiled(played, tmp_path):
+    export.export_npz(tmp_path / "episodes.npz", played._replace(seed=np.arange(6) + 7), {})
+    with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
+        assert archive["seed"].tolist() == [7, 8, 9, 10, 11, 12]
+
+
+def test_an_archive_that_cannot_be_written_is_a_fault(run, tmp_path):
+    (tmp_path / "taken.npz").mkdir()
+    with pytest.raises(EnvironmentFault, match=r"taken\.npz: cannot be written"):
+        evaluate_run(run, 1, npz=tmp_path / "taken.npz")
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """A Minari that lists no dataset and yet finds one in the way when it writes."""
+
+    def create(*given, **options):
+        raise ValueError("a dataset with that id already exists")
+
+    minari = types.ModuleType("minari")
+    minari.list_local_datasets = dict
+    minari.data_collector = types.SimpleNamespace(EpisodeBuffer=dict)
+    minari.create_dataset_from_buffers = create
+    monkeypatch.setitem(sys.modules, "minari", minari)
+
+
+@pytest.mark.parametrize("missing", ["minari", "h5py"])
+def test_without_minari_the_cure_is_named_before_anything_is_played(
+    tmp_path, monkeypatch, stand_in, missing
+):
+    monkeypatch.setitem(sys.modules, missing, None)
+    cure = rf"import of {missing} halted.*\ncure: pip install 'minari\[hdf5\]'"
+    with pytest.raises(EnvironmentFault, match=cure):
+        evaluate_run(tmp_path / "no run is looked for", minari="push/music-v0")
+
+
+def test_a_dataset_that_cannot_be_written_costs_no_evaluation(tmp_path, stand_in):
+    save_run(tmp_path)
+    with pytest.raises(EnvironmentFault, match=r"push/music-v0 cannot be written \(a dataset with"):
+        evaluate_run(tmp_path, 1, minari="push/music-v0")
+    assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 1
+
+
+@pytest.fixture
+def minari(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    return pytest.importorskip("minari", reason="the extra 'minari' is not installed")
+
+
+def test_a_minari_dataset_holds_what_was_played(run, played, minari):
+    evaluate_run(run, 6, minari="push/music-v0")
+    dataset = minari.load_dataset("push/music-v0")
+    assert dataset.total_episodes == 6
+    for index, episode in enumerate(dataset.iterate_episodes()):
+        length = played.length[index]
+        assert len(episode.actions) == length
+        np.testing.assert_array_equal(episode.actions, played.action[index, :length])
+        np.testing.assert_array_equal(
+            episode.observations["observation"], played.observation[index, : length + 1]
+        )
+        np.testing.assert_array_equal(
+            episode.observations["desired_goal"], played.desired_goal[[index] * (length + 1)]
+        )
+        np.testing.assert_array_equal(episode.rewards, played.reward[index, :length])
+        ends = [bool(episode.terminations[-1]), bool(episode.truncations[-1])]
+        assert ends == [played.terminated[index], not played.terminated[index]]
+        assert not episode.terminations[:-1].any()
+        assert not episode.truncations[:-1].any()
+
+
+def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
+    played, minari, monkeypatch
+):
+    bounds = np.array([0, 0, 0], np.float32), np.array([10, 1, 1], np.float32)
+    monkeypatch.setattr(export, "action_bounds", lambda *given: bounds)
+    about = {"env_id": "music_tf/PointPushTerminating-v0", "recipe": "ddpg"}
+    export.export_minari("push/scaled-v0", played, about)
+    found = next(minari.load_dataset("push/scaled-v0").iterate_episodes()).actions
+    expected = (played.action[0, : len(found)] + 1.0) * [5.0, 0.5, 0.5]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_minari_dataset_is_not_overwritten(run, minari):
+    evaluate_run(run, 1, minari="push/music-v0")
+    with pytest.raises(UsageError, match="push/music-v0 exists already"):
+        evaluate_run(run, 1, minari="push/music-v0")

@@ -1,0 +1,214 @@
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.envs.registry import Support
+from music_tf.measures import behaviour
+from music_tf.measures.behaviour import first_contact, support_cells
+from music_tf.rollout import padded
+from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.storage.metrics import MetricsWriter
+from music_tf.storage.results import read_metric
+from music_tf.tools.judging import (
+    CONTROL,
+    end_spread,
+    judge,
+    median_steps,
+    variance_explained,
+)
+from music_tf.training.policy import noisy_policy
+from tests.kit.saved_run import save_run
+from tests.measures.test_behaviour import AWAY, INFO, episode, path
+
+
+def contact(gripper, places, length=None):
+    length = np.array([len(places) - 1 if length is None else length])
+    return int(first_contact(episode(gripper, places), length, INFO)[0])
+
+
+def test_contact_is_the_first_step_that_moves_the_object_near_the_gripper():
+    assert contact(path(0.2, 0.2, 0.2, 0.2), path(0.25, 0.25, 0.27, 0.29)) == 2
+    assert contact(path(0.2, 0.2), path(0.25, 0.2505)) == 2  # half a millimetre is none
+    assert contact(AWAY, path(0.2, 0.3)) == 2  # it moved by itself
+    assert contact(path(0.1, 0.2), path(0.25, 0.27)) == 2  # the gripper came near afterwards
+    assert contact(path(0.2, 0.2, 0.2), path(0.25, 0.25, 0.27), length=1) == 2
+
+
+def test_contact_needs_an_object_and_a_gripper():
+    states, length = episode(AWAY, path(0.2, 0.3)), np.array([1])
+    for name in ("object", "gripper"):
+        info = type(INFO)(family="bare", **{"object": (3, 4, 5), "gripper": (0, 1, 2), name: None})
+        assert first_contact(states, length, info).tolist() == [2]
+
+
+def test_the_median_of_steps_is_unknown_where_most_episodes_have_no_contact():
+    length = np.full(4, 50)
+    assert median_steps(np.array([3, 5, 51, 9]), length) == 7.0
+    assert median_steps(np.array([3, 51, 51, 51]), length) is None
+    assert median_steps(np.array([3, 4, 51, 51]), length) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "cells"),
+    [
+        ((1.05, 0.40), (1.55, 1.10), 140),  # 10 by 14, though 1.1 / 0.05 is a little over 22
+        ((-1.0, -1.0), (1.0, 1.0), 1600),
+        ((0.01, 0.01), (0.11, 0.06), 6),  # cells 0, 1 and 2 by cells 0 and 1
+    ],
+)
+def test_a_support_has_as_many_cells_as_it_reaches_into(low, high, cells):
+    assert support_cells(Support(low=low, high=high, rest_height=0.0)) == cells
+
+
+def test_the_spread_is_the_distance_from_the_mean_of_the_same_start():
+    # Start 0 ends at x = 0 and 2: variance 2 with one degree of freedom; start 1 always at 9.
+    ends = np.array([[[0, 0, 0], [9, 9, 9]], [[2, 0, 0], [9, 9, 9]]], np.float32)
+    assert end_spread(ends) == pytest.approx(1.0)
+
+
+def test_skills_explain_what_lies_between_their_means():
+    # x: skill 0 ends at 0 and 2, skill 1 at 4 and 6; means 1 and 5, over all 3.
+    # Between 2 * (4 + 4) = 16, total 9 + 1 + 1 + 9 = 20.
+    ends = np.zeros((2, 2, 3), np.float32)
+    ends[..., 0] = [[0, 2], [4, 6]]
+    assert variance_explained(ends) == pytest.approx(0.8)
+    assert variance_explained(ends[:, ::-1]) == pytest.approx(0.8)
+    assert variance_explained(np.full((3, 2, 3), 0.1, np.float32)) == 0.0
+    assert variance_explained(ends.transpose(1, 0, 2)) == pytest.approx(0.2)
+
+
+def test_skills_dealt_out_at_random_explain_as_much_as_chance_says():
+    generator = np.random.default_rng(0)
+    ends = generator.standard_normal((400, 3, 5, 3)).astype(np.float32)
+    mean = np.mean([variance_explained(one) for one in ends])
+    assert mean == pytest.approx((3 - 1) / (3 * 5 - 1), abs=0.01)
+
+
+def test_noise_is_added_within_bounds():
+    generator = np.random.default_rng(0)
+    noisy = noisy_policy(lambda *given: np.full((500, 3), 0.9, np.float32), generator, 0.05)
+    action = noisy(None, None, None, None)
+    assert action.max() == 1.0
+    assert np.median(action) == pytest.approx(0.9, abs=0.01)
+    assert action[action < 0.9].std() == pytest.approx(0.05 * np.sqrt(1 - 2 / np.pi), abs=0.005)
+    assert (action != noisy(None, None, None, None)).any()
+
+
+def carry(observation, goal, skill, noise):
+    """Goes to the disc, holds it and carries it to x = 0.8; the first of several skills to -0.8."""
+    way = observation[:, 6:8]
+    touching = np.linalg.norm(way, axis=1, keepdims=True) <= 0.15
+    left = (skill[:, :1] > 0) & (skill.shape[1] > 1)
+    across = np.where(left, -0.8, 0.8) - observation[:, :1]
+    sideways = np.concatenate([across, np.zeros_like(across)], axis=1)
+    moves = np.concatenate([10 * np.where(touching, sideways, way), 2.0 * touching - 1.0], axis=1)
+    return np.clip(moves, -1, 1).astype(np.float32)
+
+
+def carrying(path, monkeypatch, **changes):
+    trainer = save_run(path, "ddpg_music", **changes)
+    monkeypatch.setattr(trainer, "policy", lambda: carry)
+    monkeypatch.setattr(behaviour, "NEAR", 0.2)  # the disc is wider than the blocks of Fetch
+    return trainer
+
+
+def test_control_of_ours_stands_beside_that_of_the_random_policy(tmp_path, monkeypatch):
+    found = judge(carrying(tmp_path, monkeypatch), Communicator(), 12, 320.0)
+    ours, random = found["ours"], found["random"]
+    assert list(ours) == [name for name in CONTROL if "skill" not in name]
+    assert ours["control/rollout_coverage"] == pytest.approx(320 / 1600)
+    assert "control/rollout_coverage" not in random
+    assert ours["control/contact_rate"] > 0.9 > random["control/contact_rate"]
+    assert 1.0 < ours["control/steps_to_contact"] < 15.0
+    assert random["control/coverage"] < ours["control/coverage"] < 1.0
+    assert 0.0 < ours["control/end_spread_m"] < 1.0
+    assert ours["control/information"] > ours["control/information_null"] + 0.2
+    assert ours["control/information_p"] == pytest.approx(1 / 21)
+
+
+def test_two_judgements_are_the_same(tmp_path, monkeypatch):
+    trainer = carrying(tmp_path, monkeypatch)
+    assert judge(trainer, Communicator(), 5) == judge(trainer, Communicator(), 5)
+
+
+def test_skills_that_lead_elsewhere_explain_more_than_chance(tmp_path, monkeypatch):
+    found = judge(carrying(tmp_path, monkeypatch, skills=2), Communicator(), 25)
+    ours, random = found["ours"], found["random"]
+    assert ours["control/skill_variance_chance"] == pytest.approx(1 / 49)
+    assert ours["control/skill_variance"] > 0.15
+    assert random["control/skill_variance"] < 0.1
+
+
+def test_without_an_object_there_is_nothing_to_judge(tmp_path):
+    trainer = save_run(tmp_path, env_id="music_tf/PointReach-v0")
+    assert judge(trainer, Communicator(), 3) == {"ours": {}, "random": {}}
+
+
+def test_a_single_episode_is_judged_by_what_needs_no_other(tmp_path, monkeypatch):
+    found = judge(carrying(tmp_path, monkeypatch), Communicator(), 1)["ours"]
+    assert "control/end_spread_m" in found
+    assert not [name for name in found if "information" in name]
+
+
+def test_episodes_that_end_at_once_have_no_information(tmp_path, monkeypatch):
+    trainer = carrying(tmp_path, monkeypatch)
+    played = trainer.played
+
+    def cut(*given):
+        return padded(played(*given)._replace(length=np.array([1, 1, 1])))
+
+    monkeypatch.setattr(trainer, "played", cut)
+    found = judge(trainer, Communicator(), 3)["ours"]
+    assert "control/end_spread_m" in found
+    assert not [name for name in found if "information" in name]
+
+
+def test_the_full_evaluation_is_shown_and_stored(tmp_path, capsys):
+    save_run(tmp_path)
+    MetricsWriter(tmp_path, resume_after=None).write(
+        {"time/epoch": 1.0, "time/env_steps": 100.0, "rollout/object_coverage": 160.0}
+    )
+    evaluate_run(tmp_path, 4, full=True)
+    stored = json.loads((tmp_path / "evaluation.json").read_text())
+    assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
+    shown = capsys.readouterr().out
+    assert [name for name in stored["control"]["ours"] if name not in shown] == []
+
+
+def test_what_was_judged_of_a_checkpoint_outlives_other_evaluations_of_it(tmp_path):
+    save_run(tmp_path)
+    path = tmp_path / "evaluation.json"
+    evaluate_run(tmp_path, 4, full=True)
+    stored = json.loads(path.read_text())
+    evaluate_run(tmp_path, 2)
+    after = json.loads(path.read_text())
+    assert after["control"] == stored["control"]
+    assert (after["episodes"], after["control_episodes"]) == (2, 4)
+    for changed in ({"checkpoint": {"epoch": 0, "env_steps": 0}}, {"control": float("inf")}):
+        path.write_text(json.dumps(stored | changed))
+        evaluate_run(tmp_path, 2)
+        assert not {"control", "control_episodes"} & set(json.loads(path.read_text()))
+    path.write_text("[1")
+    evaluate_run(tmp_path, 2)
+    assert "control" not in json.loads(path.read_text())
+
+
+def test_a_metric_is_read_where_it_is(tmp_path):
+    assert read_metric(tmp_path, "rollout/object_coverage", 1) is None
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    for epoch, cells in ((1, 7.0), (2, None)):
+        row = {"time/epoch": epoch, "time/env_steps": 9.0, "rollout/object_coverage": cells}
+        writer.write(row)
+    assert read_metric(tmp_path, "rollout/object_coverage", 1) == 7.0
+    assert read_metric(tmp_path, "rollout/object_coverage", 2) is None
+    assert read_metric(tmp_path, "rollout/object_coverage", 3) is None
+    assert read_metric(tmp_path, "eval/success_rate", 1) is None
+
+
+def test_judging_a_loaded_run_changes_nothing_in_it(tmp_path):
+    save_run(tmp_path)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    judge((loaded := load_run(tmp_path)).trainer, loaded.comm, 2)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before

@@ -1,0 +1,61 @@
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.config.settings import MusicConfig, SkillConfig
+from music_tf.replay.buffer import all_transitions
+from music_tf.tools.traces import reward_traces
+from tests.kit.small import BASE, EVERYTHING, MUSIC, trainer_of
+
+
+def carries(observation, goal, skill, noise):
+    """Goes to the disc, takes hold of it and carries it in circles."""
+    del goal, skill, noise
+    away = observation[:, 3:5] - observation[:, :2]
+    far = np.linalg.norm(away, axis=1, keepdims=True) > 0.12
+    round_about = np.stack([-observation[:, 1], observation[:, 0]], axis=1)
+    moves = np.where(far, np.clip(away / 0.1, -1, 1), np.clip(3 * round_about, -1, 1))
+    return np.concatenate([moves, np.where(far, -1.0, 1.0)], axis=1).astype(np.float32)
+
+
+def rests(observation, goal, skill, noise):
+    """Touches nothing."""
+    return np.zeros([len(observation), 3], np.float32)
+
+
+def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negatives():
+    config = dataclasses.replace(MUSIC, music=MusicConfig(trajectories=8, gain=20.0))
+    trainer = trainer_of(config)
+    played = trainer.played(3, carries)
+    (trace,) = reward_traces(trainer, played)
+    assert (trace.name, trace.lowest, trace.highest) == ("music", -1.0, 0.0)
+    assert trace.values.shape == played.reward.shape
+    (term,) = trainer.terms
+    batch = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(played))
+    raw = term.reward(trainer.update.weights(), batch, {"swapped": tf.fill([3], True)})
+    np.testing.assert_array_equal(trace.values, np.clip(20.0 * raw, 0.0, 1.0) - 1.0)
+    assert trace.values.max() > -0.99
+
+
+def test_who_rests_is_paid_the_least():
+    trainer = trainer_of(MUSIC)
+    (trace,) = reward_traces(trainer, trainer.played(2, rests))
+    np.testing.assert_allclose(trace.values, -1.0, atol=1e-3)
+
+
+def test_every_learned_reward_has_a_trace_at_full_weight():
+    half = dataclasses.replace(
+        EVERYTHING, skill=SkillConfig(hidden_sizes=(8,), weight=((0.0, 0.5),))
+    )
+    full, weighted = trainer_of(EVERYTHING), trainer_of(half)
+    played = full.played(3, rests)
+    traces = reward_traces(full, played)
+    assert [trace.name for trace in traces] == ["music", "skill"]  # the task's is not learned
+    assert -1.0 <= traces[1].values.min() < traces[1].values.max() <= 0.0
+    np.testing.assert_array_equal(reward_traces(weighted, played)[1].values, traces[1].values)
+
+
+def test_a_run_on_the_task_alone_has_none():
+    trainer = trainer_of(BASE)
+    assert reward_traces(trainer, trainer.played(1, rests)) == []

@@ -1,0 +1,202 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from music_tf import recipes
+from music_tf.config.settings import (
+    AgentConfig,
+    DdpgConfig,
+    MusicConfig,
+    SacConfig,
+    SkillConfig,
+    TaskConfig,
+)
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import Mixing
+from music_tf.training.build import build_learner, build_terms, discount, return_bounds
+from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC
+
+
+class Term:
+    def __init__(self, name, scale=1.0, clip=(-1.0, 0.0), shift=0.0, weight=1.0):
+        self.name = name
+        self.mixing = Mixing(scale, clip, shift, ((0.0, weight),))
+
+
+TASK = Term("task")
+MUSIC_TERM = Term("music", 5000.0, (0.0, 1.0), -1.0, 0.5)
+
+
+@pytest.fixture(scope="module")
+def envs():
+    return LockstepEnvs(PUSH, 1)
+
+
+def test_gamma_looks_one_episode_ahead_unless_it_is_given(envs):
+    assert discount(BASE, envs.spec) == pytest.approx(1.0 - 1.0 / 30.0)
+    given = dataclasses.replace(BASE, agent=DdpgConfig(discount=0.5))
+    assert discount(given, envs.spec) == 0.5
+
+
+def test_without_a_clip_targets_are_free():
+    assert return_bounds(DdpgConfig(), [TASK], 0.98) == (-math.inf, math.inf)
+
+
+def test_the_symmetric_clip_is_four_terms_over_the_horizon():
+    low, high = return_bounds(DdpgConfig(return_clip="symmetric"), [TASK], 0.98)
+    assert (low, high) == (pytest.approx(-200.0), pytest.approx(200.0))
+
+
+@pytest.mark.parametrize(
+    ("agent", "terms", "bounds"),
+    [
+        (DdpgConfig, [TASK], (-50.0, 0.0)),  # (-1, 0) / 0.02
+        (DdpgConfig, [TASK, MUSIC_TERM], (-75.0, 0.0)),  # (-1 - 0.5, 0) / 0.02
+        (DdpgConfig, [Term("music", clip=(0.0, 1.0))], (0.0, 50.0)),
+        # (-1 + 0.2 * -1, 0) / 0.02: the entropy reward of SAC counts too
+        (SacConfig, [TASK], (-60.0, 0.0)),
+    ],
+)
+def test_the_automatic_clip_is_what_the_active_rewards_allow(agent, terms, bounds):
+    found = return_bounds(agent(return_clip="auto"), terms, 0.98)
+    assert found == pytest.approx(bounds)
+
+
+def test_without_entropy_in_the_target_it_does_not_count():
+    agent = SacConfig(return_clip="auto", entropy_mode="off")
+    assert return_bounds(agent, [TASK], 0.98) == pytest.approx((-50.0, 0.0))
+
+
+def test_the_entropy_counts_with_all_weights_that_it_has():
+    # (0.5, 1.0) times weights from 0 to 1 is (0, 1)
+    weight = ((0.0, 0.0), (20.0, 1.0))
+    agent = SacConfig(return_clip="auto", entropy_clip=(0.5, 1.0), entropy_weight=weight)
+    assert return_bounds(agent, [TASK], 0.98) == pytest.approx((-50.0, 50.0))
+    free = SacConfig(return_clip="auto", entropy_clip=(-math.inf, 0.0))
+    with pytest.raises(UsageError, match=r"agent\.entropy_clip is not.* --agent\.entropy-clip"):
+        return_bounds(free, [TASK], 0.98)
+
+
+def test_the_automatic_clip_needs_bounded_rewards():
+    free = Term("skill", clip=(-math.inf, 0.0))
+    with pytest.raises(UsageError, match=r"'auto'.* but skill\.clip is not finite.* --skill\.clip"):
+        return_bounds(DdpgConfig(return_clip="auto"), [TASK, free], 0.98)
+
+
+@pytest.mark.parametrize("preset", recipes.PRESETS)
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_recipe_builds_its_rewards_and_its_learner(name, preset, envs):
+    config = recipes.resolve(name, preset, PUSH)
+    small = dataclasses.replace(config.agent, hidden_sizes=(4,))
+    config = dataclasses.replace(config, agent=small)
+    terms = build_terms(config, envs)
+    assert tuple(term.name for term in terms) == config.rewards
+    learner = build_learner(config, envs.spec, terms)
+    assert learner.networks[0].name == "actor"
+
+
+def test_networks_see_observation_skill_and_goal(envs):
+    # observation 8 + skill 3 + goal 3 = 14 inputs, 3 actions
+    learner = build_learner(EVERYTHING, envs.spec, build_terms(EVERYTHING, envs))
+    shapes = {network.name: network.shapes[0] for network in learner.networks[:2]}
+    assert shapes == {"actor": (14, 16), "critic_0": (17, 16)}
+
+
+def test_an_agent_without_a_learner_is_a_bug(envs):
+    with pytest.raises(TypeError, match="no learner for AgentConfig"):
+        build_learner(dataclasses.replace(BASE, agent=AgentConfig()), envs.spec, [])
+
+
+def test_initial_weights_follow_from_the_seed_alone(envs):
+    def initial(config):
+        networks = build_learner(config, envs.spec, [TASK]).networks
+        return np.concatenate([network.initial for network in networks])
+
+    np.testing.assert_array_equal(initial(SAC), initial(dataclasses.replace(SAC, workers=4)))
+    assert (initial(SAC) != initial(dataclasses.replace(SAC, seed=1))).any()
+
+
+def test_the_gain_is_the_environments_own_unless_given(envs):
+    (term,) = build_terms(MUSIC, envs)
+    assert term.mixing.scale == 300.0
+    given = dataclasses.replace(MUSIC, music=MusicConfig(gain=7.0))
+    assert build_terms(given, envs)[0].mixing.scale == 7.0
+    fetch = LockstepEnvs("FetchPush-v4", 1)
+    assert build_terms(MUSIC, fetch)[0].mixing.scale == 5000.0
+
+
+def test_a_split_given_replaces_that_of_the_environment(envs):
+    config = dataclasses.replace(MUSIC, music=MusicConfig(agent=(0, 1), surrounding=(3, 4, 6)))
+    (term,) = build_terms(config, envs)
+    assert term.networks[0].shapes[:4:2] == [(2, 128), (3, 128)]
+    wrong = dataclasses.replace(MUSIC, music=MusicConfig(agent=(0,), surrounding=(3, 8)))
+    with pytest.raises(UsageError, match=r"music.surrounding: expected components in 0..7, got"):
+        build_terms(wrong, envs)
+
+
+def test_music_without_surroundings_is_refused_with_the_way_out():
+    reach = LockstepEnvs("music_tf/PointReach-v0", 1)
+    config = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0")
+    with pytest.raises(UsageError, match=r"(?s)no object.*--music.agent 0 1 2"):
+        build_terms(config, reach)
+    assert build_terms(dataclasses.replace(config, rewards=("task",)), reach)
+
+
+def test_the_input_scale_is_the_spread_under_random_actions(envs):
+    config = dataclasses.replace(MUSIC, music=MusicConfig(normalize_inputs=True))
+    (term,) = build_terms(config, envs)
+    centre, unit = term.scales["statistics"].numpy()
+    assert centre.shape == unit.shape == (6,)
+    assert (np.abs(centre[[0, 1, 3, 4]]) < 0.5).all()
+    assert ((unit[[0, 1, 3, 4]] > 0.1) & (unit[[0, 1, 3, 4]] < 1.0)).all()
+    assert unit[2] == pytest.approx(config.normalizer.epsilon)  # z never changes
+    (again,) = build_terms(config, envs)
+    np.testing.assert_array_equal(again.scales["statistics"], term.scales["statistics"])
+
+
+def test_task_settings_reach_the_task_term(envs):
+    config = dataclasses.replace(BASE, task=TaskConfig(scale=2.0, clip=(-1.0, 0.0), shift=0.5))
+    mixing = build_terms(config, envs)[0].mixing
+    assert (mixing.scale, mixing.clip, mixing.shift) == (2.0, (-1.0, 0.0), 0.5)
+
+
+def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
+    config = dataclasses.replace(BASE, lost_object="absorb")
+    assert build_terms(config, envs)
+    unbounded = dataclasses.replace(envs.info, reward_bounds=(-math.inf, math.inf))
+    monkeypatch.setattr(envs, "info", unbounded)
+    with pytest.raises(UsageError, match=r"lost_object: 'absorb'.*task has none.*--task.clip -1 0"):
+        build_terms(config, envs)
+    bounded = dataclasses.replace(config, task=TaskConfig(clip=(-1.0, 0.0)))
+    assert build_terms(bounded, envs)
+
+
+def test_hindsight_on_a_maze_is_bounded_by_what_the_maze_pays():
+    config = recipes.resolve("ddpg_her", env_id="PointMaze_UMaze-v3")
+    maze = LockstepEnvs(config.env_id, 1)
+    terms = build_terms(config, maze)
+    assert return_bounds(config.agent, terms, 0.98) == pytest.approx((0.0, 50.0))
+
+
+def discriminator_inputs(envs, config):
+    (term,) = build_terms(config, envs)
+    return term.networks[0].shapes[0][0]
+
+
+def test_the_discriminator_sees_the_surroundings_unless_told_otherwise(envs):
+    config = dataclasses.replace(BASE, rewards=("skill",), skills=2)
+    assert discriminator_inputs(envs, config) == 3
+    chosen = dataclasses.replace(config, skill=SkillConfig(components=(3, 4)))
+    assert discriminator_inputs(envs, chosen) == 2
+    alone = dataclasses.replace(config, env_id="music_tf/PointReach-v0")
+    assert discriminator_inputs(LockstepEnvs(alone.env_id, 1), alone) == 3  # all of it
+
+
+def test_components_that_the_environment_does_not_have_are_refused(envs):
+    skill = SkillConfig(components=(3, 8))
+    config = dataclasses.replace(BASE, rewards=("skill",), skills=2, skill=skill)
+    with pytest.raises(UsageError, match=r"skill\.components: expected .* 0\.\.7, got \(3, 8\)"):
+        build_terms(config, envs)
