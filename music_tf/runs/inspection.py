@@ -12,23 +12,23 @@ from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
-from music_tf.storage.files import read_at_most
 from music_tf.rollout import Policy
-from music_tf.tools.comparison import by_metric, compare
-from music_tf.storage.durable import replace_file
-from music_tf.training.evaluation import evaluation_conditions, wilson_interval
-from music_tf.tools.export import check_minari, export_minari, export_npz
-from music_tf.storage.start import Heritage, inherit
-from music_tf.tools.judging import judge
 from music_tf.runs.progress import Progress
+from music_tf.storage.durable import replace_file
+from music_tf.storage.files import read_at_most
 from music_tf.storage.provenance import provenance
 from music_tf.storage.restored import take_over
 from music_tf.storage.results import read_metric
 from music_tf.storage.run_directory import EVALUATION_NAME
+from music_tf.storage.start import Heritage, inherit
+from music_tf.storage.weights import load_weights
+from music_tf.tools.comparison import by_metric, compare
+from music_tf.tools.export import check_minari, export_minari, export_npz
+from music_tf.tools.judging import judge
 from music_tf.tools.skills import measure_skills, skill_rows
 from music_tf.training.build import build_trainer
+from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.training.trainer import Counters, Trainer
-from music_tf.storage.weights import load_weights
 from music_tf.types import Metrics
 
 _MOST_ENVIRONMENTS = 32

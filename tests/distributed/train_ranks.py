@@ -117,7 +117,7 @@ def main(folder):
     trainer.check_equal()
     touchless = reach(comm)
     arrays = {
-        **{f"reach/{name}": array for name, array in touchless.arrays().items()},
+        **{f"reach/{name}": array for name, array in touchless.shared().items()},
         **named_replay("reaching", replay_state(touchless)),
         **trainer.shared(),
         **named_replay("touching", replay_state(trainer)),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.training.evaluation import wilson_interval
 from music_tf.runs.inspection import evaluate_run, load_run, measure
+from music_tf.training.evaluation import wilson_interval
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 

@@ -10,6 +10,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.storage.metrics import METRICS
+from music_tf.training import collect
 from music_tf.training import trainer as trainer_module
 from music_tf.training.evaluation import random_policy
 from tests.kit.small import (
@@ -243,13 +244,13 @@ def test_unsupervised_training_sees_zero_goals_only():
 def test_normalisers_count_every_step_once_and_see_relabelled_goals():
     trainer, plain = trainer_of(HER), trainer_of(BASE)
     for each in (trainer, plain):
-        each._collect()
+        each.collect()
         # 1 + N / W = 1 + 2 workers * 2 episodes * 30 steps / 2
-        assert each.observations.state[-1] == each.goals.state[-1] == 61.0
+        assert each.inputs.observations.state[-1] == each.inputs.goals.state[-1] == 61.0
     own = np.concatenate([rows["desired_goal"] for rows in replay_state(plain).values()])
     bound = np.abs(own).max() + 1e-6
-    assert (np.abs(plain.goals.moments.mean) <= bound).all()
-    assert (trainer.inputs.goals.state != plain.goals.state).any()
+    assert (np.abs(plain.inputs.goals.moments.mean) <= bound).all()
+    assert (trainer.inputs.goals.state != plain.inputs.goals.state).any()
     np.testing.assert_array_equal(
         replay_state(trainer)[0]["desired_goal"], replay_state(plain)[0]["desired_goal"]
     )
@@ -294,7 +295,7 @@ def push_out(observation, goal, skill, noise):
 
 
 def test_a_lost_object_ends_an_episode_in_replay_but_not_in_behaviour(monkeypatch):
-    monkeypatch.setattr(trainer_module, "learned_policy", lambda *_, **named: push_out)
+    monkeypatch.setattr(collect, "learned_policy", lambda *_, **named: push_out)
     quiet = ExplorationConfig(noise=0.0, random_probability=0.0)
     found = {}
     for mode in ("continue", "absorb"):
