@@ -350,9 +350,9 @@ class Trainer:
             for index, worker in enumerate(self._workers)
         }
         self.replay.add(by_worker, cycle, self._priorities(by_worker))
-        fresh = [self.replay.sample_fresh(own, worker, cycle) for worker, own in by_worker.items()]
-        self.observations.update(np.stack([batch.observation for batch in fresh]), config.workers)
-        self.goals.update(np.stack([batch.desired_goal for batch in fresh]), config.workers)
+        observations, goals = self.replay.sample_fresh(by_worker, cycle)
+        self.observations.update(observations, config.workers)
+        self.goals.update(goals, config.workers)
         return episodes
 
     def _priorities(self, episodes: Mapping[int, Episodes]) -> dict[int, Array] | None:
@@ -444,13 +444,9 @@ def _joined(drawn: Sequence[Conditions]) -> Conditions:
 
 def _rows(episodes: Episodes, start: int, count: int) -> Episodes:
     """Returns `count` of the episodes."""
-    picked = {
-        name: values[start : start + count]
-        for name, values in episodes._asdict().items()
-        if name != "extras"
-    }
-    extras = {name: values[start : start + count] for name, values in episodes.extras.items()}
-    return Episodes(**picked, extras=extras)
+    return Episodes.from_named(
+        {name: values[start : start + count] for name, values in episodes.named().items()}
+    )
 
 
 def _cut_where_lost(episodes: Episodes, envs: LockstepEnvs) -> Episodes:
