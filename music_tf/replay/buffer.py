@@ -240,8 +240,8 @@ class ReplayBuffer:
             Observations, shape [W, E * T, O], and relabelled goals, shape [W, E * T, G].
         """
         drawn = [
-            shard.fresh(episodes[worker], stream(self._seed, "replay/fresh", worker, cycle))
-            for worker, shard in self.shards.items()
+            self.shards[worker].fresh(own, stream(self._seed, "replay/fresh", worker, cycle))
+            for worker, own in episodes.items()
         ]
         observations, goals = zip(*drawn, strict=True)
         return np.stack(observations), np.stack(goals)

@@ -50,7 +50,7 @@ def started(config, source, parts):
 
 
 def group(trainer, *prefixes):
-    return {name: a for name, a in trainer.arrays().items() if name.startswith(prefixes)}
+    return {name: a for name, a in trainer.shared().items() if name.startswith(prefixes)}
 
 
 def test_the_parts_that_are_asked_for_are_those_of_the_source_to_the_bit(music_run):
@@ -82,7 +82,7 @@ def normalized_goals(trainer):
     """What the networks of a trainer make of goals of the environment."""
     goals = trainer.envs.reset([0, 1], [3, 4]).desired_goal
     observation = np.zeros([len(goals), trainer.envs.spec.observation_dim], np.float32)
-    inputs = trainer._inputs()(observation, goals, np.zeros([len(goals), 1], np.float32))
+    inputs = trainer.inputs.now(observation, goals, np.zeros([len(goals), 1], np.float32))
     return inputs[:, -goals.shape[1] :]
 
 
@@ -112,7 +112,7 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
     now = batch._replace(**{name: getattr(batch, name)[0] for name in batch._fields})
 
     def rewards(trainer):
-        (term,) = [term for term in trainer._terms if term.name == "music"]
+        (term,) = [term for term in trainer.terms if term.name == "music"]
         weights = trainer.update.layout.split(trainer.update.parameters)
         return term.reward(weights, now, {"swapped": np.array([True])}).numpy()
 
@@ -196,7 +196,7 @@ def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, 
 )
 def test_numbers_that_are_not_finite_are_refused(tmp_path, name, text):
     trainer = save_run(tmp_path, "ddpg")
-    arrays = trainer.arrays()
+    arrays = trainer.shared()
     arrays[name][0] = np.nan
     save_weights(tmp_path / "bad", arrays, trainer.meta())
     with pytest.raises(UsageError, match=rf"--init-from: .*bad: {text}"):
@@ -229,7 +229,7 @@ def test_a_network_of_scaled_inputs_brings_its_scale(tmp_path, part):
     heritage = try_heritage(other, tmp_path / "checkpoints", (part,))
     heir = trainer_of(other)
     name = f"scales/{part}"
-    own, taken = heir.arrays()[name], source.arrays()[name]
+    own, taken = heir.arrays()[name], source.shared()[name]
     assert taken.shape[0] == 2
     assert not np.array_equal(own, taken)
     heir.start_from(heritage.arrays)

@@ -11,8 +11,7 @@ from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.training import update as update_module
-from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.update import Feed, Schedules, Update
+from music_tf.training.update import AdamState, Feed, Schedules, Update, adam_step
 from tests.kit.small import ALL, BASE, EVERYTHING, HER, MUSIC, NETWORK, trainer_of
 
 
@@ -34,13 +33,9 @@ def prepared(config=BASE, **changes):
     """A trainer that has collected episodes, with the feed and schedules of its updates."""
     trainer = trainer_of(config, **changes)
     for _ in range(2):
-        trainer._collect()
+        trainer.collect()
         trainer.counters.cycle += 1
-    given = []
-    trainer.update.run = lambda *arguments: given.extend(arguments) or {}
-    trainer._learn()
-    del trainer.update.run
-    return trainer, Given(*given)
+    return trainer, Given(trainer.feed(), trainer.schedules())
 
 
 class Given(NamedTuple):
@@ -66,7 +61,7 @@ def by_hand(trainer, given):
     """Parameters after one update and the gradient, composed eagerly from their parts."""
     update, schedules = trainer.update, given.schedules
     now = tf.nest.map_structure(lambda values: tf.constant(values[0]), given.feed)
-    moved, inputs = now.transitions, trainer._inputs()
+    moved, inputs = now.transitions, trainer.inputs.now
     flat = tf.constant(update.parameters.numpy())
     targets = update.targets_layout.split(tf.constant(update.targets.numpy()))
     observed = (moved.desired_goal.numpy(), moved.skill.numpy())
@@ -74,7 +69,7 @@ def by_hand(trainer, given):
         tape.watch(flat)
         weights = update.layout.split(flat)
         reward, learned = 0.0, 0.0
-        for term in trainer._terms:
+        for term in trainer.terms:
             raw = term.reward(weights, moved, now.terms[term.name])
             low, high = term.mixing.clip
             clipped = tf.clip_by_value(term.mixing.scale * raw, low, high)
@@ -87,11 +82,20 @@ def by_hand(trainer, given):
             reward=reward,
             discount=moved.discount,
         )
-        losses = trainer._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
+        losses = trainer.update.learner.losses(
+            weights, targets, batch, now.noise, schedules.entropy
+        )
         total = tf.reduce_sum(losses.total) + learned
     gradient = tape.gradient(total, flat)
     moved, rate = tf.Variable(flat), tf.constant(update.layout.learning_rates())
-    adam_step(moved, gradient, AdamState.zeros(moved.numpy()), tf.constant(1.0), rate)
+    adam_step(
+        moved,
+        slice(0, len(gradient)),
+        gradient,
+        AdamState.zeros(moved.numpy()),
+        tf.constant(1.0),
+        rate,
+    )
     return moved.numpy(), gradient.numpy()
 
 
@@ -103,7 +107,10 @@ def test_an_update_is_one_adam_step_along_the_sum_of_all_gradients(name):
     np.testing.assert_allclose(trainer.update.parameters, expected, atol=2e-6)
     # Adam's first step hides the size of a gradient, its first moment does not
     np.testing.assert_allclose(
-        trainer.update.moments.first, 0.1 * gradient, rtol=1e-3, atol=1e-5 * np.abs(gradient).max()
+        trainer.update.moments[0].first,
+        0.1 * gradient,
+        rtol=1e-3,
+        atol=1e-5 * np.abs(gradient).max(),
     )
     assert metrics["train/grad_norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
     assert int(trainer.update.step) == 1
@@ -115,7 +122,7 @@ def test_gradients_of_workers_are_summed_or_averaged():
         agent = DdpgConfig(gradient_reduce=reduce, **NETWORK)
         trainer, given = prepared(dataclasses.replace(MUSIC, agent=agent), updates=1)
         run(trainer, given)
-        moments[reduce] = trainer.update.moments.first.numpy()
+        moments[reduce] = trainer.update.moments[0].first.numpy()
     np.testing.assert_allclose(moments["sum"], 2.0 * moments["mean"], rtol=1e-6)
     assert np.abs(moments["mean"]).max() > 0.0
 
@@ -255,8 +262,8 @@ def test_a_lost_object_pays_the_lowest_reward_for_ever():
         trainer, given = prepared(MUSIC, updates=1)
         flags = np.zeros_like(given.feed.transitions.lost)
         flags[0, 1, 3] = lost
-        update, spy = trainer.update, Spy(trainer._learner)
-        update = Update(spy, trainer._terms, trainer.config.agent, 0.9, Communicator(), 2)
+        update, spy = trainer.update, Spy(trainer.update.learner)
+        update = Update(spy, trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
         update.run(*given.change(lost=flags))
         rewards.append(spy.batches[0].reward.numpy())
     # the lowest MUSIC reward is (0 - 1) * 1, and for ever after that is 0.9 / (1 - 0.9) * -1
@@ -383,7 +390,7 @@ def test_schedules_weigh_terms_and_entropy():
     )
     trainer = trainer_of(config)
     trainer.counters.epoch = 2
-    schedules = trainer._schedules()
+    schedules = trainer.schedules()
     found = {name: float(weight) for name, weight in schedules.terms.items()}
     assert found == pytest.approx({"task": 1.0, "music": 0.8, "skill": 1.0})
     assert float(schedules.entropy) == pytest.approx(0.6)  # 0.2 + 0.8 * 2 / 4
