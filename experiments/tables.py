@@ -41,7 +41,7 @@ from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
 from music_tf.storage.metrics import METRICS
 from music_tf.tools.curves import draw_curves
-from music_tf.tools.grouping import load as load_curve
+from music_tf.tools.curves import load as load_curve
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"

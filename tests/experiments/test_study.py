@@ -21,7 +21,7 @@ from studying.plan import load_study, runs_of  # noqa: E402
 from music_tf.cli.exits import guarded  # noqa: E402
 from music_tf.envs.toys import EPISODE_STEPS  # noqa: E402
 from music_tf.storage.results import read_result  # noqa: E402
-from music_tf.tools import grouping  # noqa: E402
+from music_tf.tools import curves  # noqa: E402
 
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 ENV = "music_tf/PointPush-v0"
@@ -439,7 +439,7 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
 def test_the_copy_of_a_condition_is_drawn_as_a_line_of_its_own(folder):
     write(folder, TINY.format(seeds="(4,)"))
     assert run_study(folder)[0] == 0
-    drawn = [grouping.load(stored(folder, name, 4)) for name in ("music", "her")]
+    drawn = [curves.load(stored(folder, name, 4)) for name in ("music", "her")]
     assert [run.group for run in drawn] == [
         "music_music_tf_PointPush-v0",
         "her_music_tf_PointPush-v0",
