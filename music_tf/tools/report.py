@@ -6,6 +6,7 @@ Here stands what is on the page; `report.html.j2` says where, in which words, an
 import base64
 import datetime
 import json
+import math
 import os
 import re
 import shlex
@@ -115,6 +116,16 @@ class Recorded(NamedTuple):
         if self.summary.get("epochs") == self.epochs:
             return f"finished, {self.epochs} epochs"
         return f"not finished, {self.epochs} of {wanted} epochs"
+
+    @property
+    def command(self) -> str:
+        """What was typed to train it."""
+        return shlex.join(["music-tf", "train", *self.stored.arguments])
+
+    @property
+    def start(self) -> str:
+        """Where it started, in words; empty where it began with random weights."""
+        return "" if self.stored.init_from is None else start_line(self.stored.init_from)
 
     @property
     def epochs(self) -> int:
@@ -239,7 +250,7 @@ class Recorded(NamedTuple):
                 steps = int(name[1]) + earlier if name[1] else None
                 wide = int.from_bytes(png[_PNG_WIDTH]) > WIDTH
                 found.append(Picture(_address(file, png), steps, wide))
-        found.sort(key=lambda picture: picture.steps or 0)
+        found.sort(key=lambda picture: math.inf if picture.steps is None else picture.steps)
         shown = np.unique(np.linspace(0, len(found) - 1, _PICTURES).round().astype(int))
         return [found[number] for number in shown] if found else []
 
@@ -342,6 +353,8 @@ def render(runs: Sequence[Recorded]) -> bytes:
         for name, meaning in METRICS.items()
         if name not in _TIMES and any(run.has(name) for run in drawn)
     }
+    tables = [rows for run in runs for rows in (run.measured().policies, run.skills())]
+    explained = {name for rows in tables for row in rows.values() for name in row}
     page = pages.get_template("report.html.j2").render(
         runs=runs,
         now=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -362,17 +375,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
         repeats=repeats,
         policies=all_policies(runs),
         missing=missing(runs),
-        glossary={
-            name: meaning
-            for name, meaning in MEANINGS.items()
-            if any(
-                name in metrics
-                for run in runs
-                for metrics in [*run.measured().policies.values(), *run.skills().values()]
-            )
-        },
-        start_line=start_line,
-        shell=shlex.join,
+        glossary={name: meaning for name, meaning in MEANINGS.items() if name in explained},
     )
     return page.encode("utf-8", "replace")
 
@@ -407,7 +410,7 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     not_judged = [run for run in runs if "control" not in run.evaluation]
     evaluation = " and ".join(dict.fromkeys(part for parts in lacking.values() for part in parts))
     control = "measures of control"
-    if evaluation and not_evaluated == not_judged:
+    if evaluation and [run.path for run in not_evaluated] == [run.path for run in not_judged]:
         not_evaluated, control = [], f"{evaluation} and, with --full, {control}"
     wanted = [
         ("films", ["play"], [run for run in runs if not run.films]),

@@ -212,7 +212,7 @@ def test_a_page_says_what_was_run_how_far_it_came_and_with_what(whole):
 
 def test_each_metric_beside_times_has_a_curve(whole):
     assert whole.texts("figcaption")[0].startswith("eval/object_comotion_m metres that")
-    assert (len(whole.all("svg")), "1 more curves" in whole.text) == (2, True)
+    assert (len(whole.all("svg")), "1 more curve" in whole.text) == (2, True)
 
 
 def test_behaviour_stands_beside_simple_policies_with_bars(whole):
@@ -464,8 +464,10 @@ def test_of_many_pictures_of_paths_the_first_middle_and_last_are_shown(tmp_path)
     captions = [f"after {steps} steps" for steps in (100, 300, 500)]
     assert page.texts("figcaption")[2:] == captions
     assert len(page.all("div", class_="pictures")) == 1
-    Image.new("RGB", (848, 278)).save(run / "paths_500.png")  # of several skills
-    assert len(page_of(tmp_path, run).all("div", class_="pictures wide")) == 1
+    Image.new("RGB", (848, 278)).save(run / "paths.png")  # of several skills
+    page = page_of(tmp_path, run)
+    assert page.texts("figcaption")[4:] == ["at the newest evaluation"]
+    assert len(page.all("div", class_="pictures wide")) == 1
 
 
 @pytest.mark.parametrize("folder", ["", "videos"])
