@@ -84,8 +84,9 @@ class Page(html.parser.HTMLParser):
 
     def missing(self):
         """What the page says could be added, which it does in one line at most."""
-        (*_, line) = ["", *self.texts("p", class_="quiet missing")]
-        return line.removeprefix("Not here yet: ")
+        lines = self.texts("p", class_="quiet missing")
+        assert len(lines) <= 1
+        return "".join(lines).removeprefix("Not here yet: ")
 
     def tiles(self):
         return {text_of(t.inside[1]): text_of(t.inside[0]) for t in self.all("div", class_="tile")}
