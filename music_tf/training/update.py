@@ -332,7 +332,11 @@ class Update:
             row(index, feed.inputs),
             row(index, feed.next_inputs),
             {
-                term.name: row(index * term.times + turn, feed.terms[term.name])
+                term.name: row(
+                    # the optimiser adds up in the order of names such as mul_2 and mul_18
+                    index if term.times == 1 else index * term.times + turn,
+                    feed.terms[term.name],
+                )
                 for term in self._fed(feed)
             },
             row(index, feed.noise),
