@@ -42,7 +42,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import Any, NamedTuple, NoReturn
 
 from rich.console import Console
 from rich.live import Live
@@ -98,8 +98,8 @@ _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
-_POLL_SECONDS, _ASK_SECONDS, _REFRESH_SECONDS = 0.2, 1.0, 1.0
-_PLAIN_WIDTH, _SHOWN_LINES = 120, 10
+_POLL_SECONDS, _ASK_SECONDS = 0.2, 1.0
+_SHOWN_LINES = 10
 
 
 class _Declared:
@@ -691,49 +691,31 @@ def _last_lines(log: Path) -> list[str]:
     return [line.rstrip()[:200] for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]
 
 
-class Board:
-    """Shows a pool of runs while it works: a table on a terminal, else a line for each change."""
+@contextlib.contextmanager
+def board(pool: Pool, console: Console) -> Iterator[Callable[[], None]]:
+    """Shows a pool while it works: a table on a terminal, else a line for each change.
 
-    def __init__(self, pool: Pool, out: TextIO) -> None:
-        """Looks at where the output goes."""
-        self._pool = pool
-        self._shown = dict(pool.states)
-        self._live: Live | None = None
-        self._next = 0.0
-        if out.isatty():
-            self._console = Console(file=out)
-            self._live = Live(console=self._console, auto_refresh=False)
-        else:
-            self._console = Console(file=out, no_color=True, width=_PLAIN_WIDTH)
+    Yields:
+        What tells the changes since it was called last.
+    """
+    if console.is_terminal:
+        with Live(get_renderable=lambda: table(pool), console=console, refresh_per_second=1):
+            yield lambda: None
+        return
+    shown = dict(pool.states)
 
-    def __enter__(self) -> "Board":
-        """Begins to show."""
-        if self._live is not None:
-            self._live.start()
-        return self
+    def tell() -> None:
+        for run in pool.runs:
+            state = pool.states[run.name]
+            if state != shown[run.name]:
+                shown[run.name] = state
+                _say(console, f"{state}: {run.name}{_progress(run, state)}")
 
-    def __exit__(self, *_: object) -> None:
-        """Leaves the last state on the screen."""
-        if self._live is not None:
-            self._live.update(table(self._pool), refresh=True)
-            self._live.stop()
+    yield tell
 
-    def show(self) -> None:
-        """Shows what has changed; may be called as often as one likes."""
-        if self._live is not None:
-            if time.monotonic() >= self._next:
-                self._next = time.monotonic() + _REFRESH_SECONDS
-                self._live.update(table(self._pool), refresh=True)
-            return
-        for run in self._pool.runs:
-            state = self._pool.states[run.name]
-            if state != self._shown[run.name]:
-                self._shown[run.name] = state
-                self.say(f"{state}: {run.name}{_progress(run, state)}")
 
-    def say(self, line: str) -> None:
-        """Writes one line."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def table(pool: Pool) -> Table:
@@ -789,16 +771,17 @@ def main(arguments: Sequence[str], trainer: Sequence[str] = TRAINER) -> int:
     runs = runs_of(name, study)
     if given.list or given.dry_run:
         return _show_plan(Pool(runs, given.out), given.dry_run)
+    console = Console(file=sys.stdout)
     with _alone(runs_root() / "studies" / name):
         pool = Pool(runs, given.out, given.jobs, trainer)  # what another runner did counts
-        with Board(pool, sys.stdout) as board:
-            board.say(f"{study.question} {pool.summary()}")
-            requests = Requests(given.max_minutes)
-            pool.work(requests, board.show)
+        _say(console, f"{study.question} {pool.summary()}")
+        requests = Requests(given.max_minutes)
+        with board(pool, console) as show:
+            pool.work(requests, show)
     for run in runs:
         for line in pool.faults.get(run.name, ()):
-            board.say(f"{run.name}: {line}")
-    board.say(f"{name}: {pool.summary()}")
+            _say(console, f"{run.name}: {line}")
+    _say(console, f"{name}: {pool.summary()}")
     if requests.to_end_at_once() or pool.count(STOPPED) or pool.count(WAITING):
         return EXIT_STOPPED
     return EXIT_ENVIRONMENT if pool.count(FAILED) or pool.count(BLOCKED) else EXIT_DONE

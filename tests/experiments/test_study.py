@@ -477,11 +477,6 @@ SHOWN = Study(
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,eval/object_comotion_m\n"
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def pool(folder):
     """A study of four runs of `her` and three of `music`, of which one is at its third epoch."""
@@ -519,29 +514,24 @@ def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
 
 def test_off_a_terminal_only_changes_are_told(pool):
     out = io.StringIO()
-    with study.Board(pool, out) as shown:
-        shown.show()
+    with study.board(pool, Console(file=out)) as show:
+        show()
         music, her = pool.runs[:2]
         pool.states |= {music.name: DONE, her.name: RUNNING}
-        shown.show()
-        shown.show()
+        show()
+        show()
     assert out.getvalue().splitlines() == [
         f"done: {music.name}, epoch 3/8, 2.5 min, object_comotion_m 0.12",
         f"running: {her.name}",
     ]
 
 
-def test_on_a_terminal_the_last_state_stays_on_the_screen(pool, monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "150")
-    monkeypatch.setattr(study, "_REFRESH_SECONDS", 1e9)
-    out = Terminal()
-    with study.Board(pool, out) as shown:
-        shown.show()
+def test_on_a_terminal_the_last_state_stays_on_the_screen(pool):
+    out = io.StringIO()
+    with study.board(pool, Console(file=out, force_terminal=True, width=150)) as show:
+        show()
         pool.states[pool.runs[0].name] = DONE
         before = len(out.getvalue())
-        shown.show()  # too early: nothing is drawn
-        assert len(out.getvalue()) == before
     last = out.getvalue()[before:]
     assert "2 done, 3 waiting, 1 failed, 1 not run" in last
     assert "1/3" in last
