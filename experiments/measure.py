@@ -1,12 +1,11 @@
 """Takes one measurement of `benchmark.py`: `python experiments/measure.py NAME OUT.json SIZES`.
 
-Each runs in a process of its own, since TensorFlow fixes its threads once in a process. The seam to
-the training loop is `learning`: what else a benchmark needs of it, epochs and their callback give.
+Each runs in a process of its own, since TensorFlow fixes its threads once in a process.
 """
 # ruff: noqa: E402 - TensorFlow reads the environment when it is imported
 
-import contextlib
 import json
+import math
 import statistics
 import sys
 import time
@@ -31,15 +30,12 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import import_robotics
-from music_tf.intrinsic.base import RewardTerm, schedule_value
+from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout, compiled
-from music_tf.normalizer import NetworkInputs
-from music_tf.randomness import stream
 from music_tf.recipes import resolve
-from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.build import build_learner, build_terms
+from music_tf.training.build import build_terms, build_trainer
 from music_tf.training.trainer import Trainer
-from music_tf.training.update import DESYNC_INTERVAL, Feed, Schedules
+from music_tf.training.update import DESYNC_INTERVAL, AdamState, adam_step
 from music_tf.types import Array, EnvSpec, Episodes, all_finite
 
 ENV_ID = "FetchPush-v4"
@@ -49,7 +45,6 @@ _PEAK_SECONDS = 0.3
 _CHECKS_PER_STEP = 8
 """Of actions, the simulator's state, rewards, and what is observed, on an environment step."""
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
-_NO_ENTROPY = ((0.0, 0.0),)
 
 Sizes = Mapping[str, Any]
 """How much work a measurement takes; `benchmark.py` explains each."""
@@ -195,7 +190,7 @@ def configuration(recipe: str, sizes: Sizes, **changes: object) -> Config:
 
 def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
     """Returns a trainer with random episodes in replay and in the normalisers."""
-    trainer = Trainer(config, comm)
+    trainer = build_trainer(config, comm)
     generator = np.random.default_rng(0)
     spec, count = trainer.envs.spec, sizes["stored_episodes"]
     stored = {
@@ -204,8 +199,8 @@ def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
     }
     trainer.replay.add(stored, cycle=0)
     for normalizer, name in (
-        (trainer.observations, "observation"),
-        (trainer.goals, "achieved_goal"),
+        (trainer.inputs.observations, "observation"),
+        (trainer.inputs.goals, "achieved_goal"),
     ):
         rows = np.stack([getattr(episodes, name) for episodes in stored.values()])
         normalizer.update(rows.reshape(len(stored), -1, rows.shape[-1]), config.workers)
@@ -238,43 +233,20 @@ def random_episodes(
     )
 
 
-def learning(trainer: Trainer) -> Callable[[int], None]:
-    """Returns what takes all updates of a cycle, from sampling to targets, as the loop does."""
-    config, replay, epoch = trainer.config, trainer.replay, trainer.counters.epoch
-    learner = build_learner(config, trainer.envs.spec, list(trainer.terms))
-    weights = {
-        term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
-        for term in trainer.terms
-    }
-    entropy = schedule_value(getattr(config.agent, "entropy_weight", _NO_ENTROPY), epoch)
-    schedules = Schedules(weights, tf.constant(entropy, tf.float32))
-
-    def learn(cycle: int) -> None:
-        batch = replay.sample_transitions(config.updates, cycle)
-        moments = trainer.observations.moments, trainer.goals.moments
-        inputs = NetworkInputs(*moments, config.normalizer)
-        streams = [stream(config.seed, "agent/noise", worker, cycle) for worker in replay.shards]
-        feed = Feed(
-            batch,
-            inputs(batch.observation, batch.desired_goal, batch.skill),
-            inputs(batch.next_observation, batch.desired_goal, batch.skill),
-            {term.name: term.feed(replay, config.updates, cycle) for term in trainer.terms},
-            learner.draws(streams, config.updates, config.replay.batch_size),
-        )
-        trainer.update.run(feed, schedules)
-
-    return learn
+def learn(trainer: Trainer) -> None:
+    """Takes all updates of a cycle, from sampling to targets."""
+    trainer.update.run(trainer.feed(), trainer.schedules())
 
 
 def updates_per_s(trainer: Trainer, sizes: Sizes, peak: MatrixPeak | None = None) -> float:
     """Times the learning half of training cycles."""
-    learn = learning(trainer)
-    learn(0)  # compiles
+    learn(trainer)  # compiles
     seconds = 0.0
-    for cycle in range(1, sizes["rounds"] + 1):
+    for _ in range(sizes["rounds"]):
         if peak is not None:
             peak.look()
-        seconds += _seconds(learn, cycle)
+        trainer.counters.cycle += 1
+        seconds += _seconds(learn, trainer)
     return float(sizes["rounds"] * sizes["updates"] / seconds)
 
 
@@ -338,16 +310,14 @@ def updates_of(term: RewardTerm) -> Callable[[Mapping[str, Any], tf.Tensor], Non
     return learned
 
 
-def cycles_of(comm: Communicator, sizes: Sizes, count: int, note: Callable[[int], bool]) -> Trainer:
-    """Trains DDPG with hindsight, one worker a rank, and tells after each cycle how many are done.
-
-    Every rank must call it together.
-    """
+def warm_trainer(comm: Communicator, sizes: Sizes) -> Trainer:
+    """Returns DDPG with hindsight, one worker a rank, after some cycles; ranks call it together."""
     limit_threads(1)
-    changes = {"updates": sizes["updates_per_cycle"], "cycles": count, "evaluation__every": 10**6}
     alike = {"workers": comm.size, "threads": 1, "agent__critics": 1}
-    trainer = Trainer(configuration("ddpg_her", sizes, **alike, **changes), comm)
-    trainer.run_epoch(note)
+    config = configuration("ddpg_her", sizes, updates=sizes["updates_per_cycle"], **alike)
+    trainer = build_trainer(config, comm)
+    for _ in range(sizes["warm_cycles"]):
+        trainer.run_cycle()
     return trainer
 
 
@@ -379,16 +349,13 @@ for _name in (
 def ranks(sizes: Sizes) -> dict[str, float]:
     """Returns the seconds of a cycle, and the share of MPI on the rank where it is largest."""
     comm = TimedCommunicator()
-    marks: list[tuple[float, float]] = []
-    warm, timed = sizes["warm_cycles"], sizes["cycles"]
-
-    def note(_: int) -> bool:
-        marks.append((time.perf_counter(), comm.spent_s))
-        return False
-
-    cycles_of(comm, sizes, warm + timed, note)
-    elapsed, spent = (last - first for first, last in zip(marks[warm - 1], marks[-1], strict=True))
-    found = comm.max_in_place(np.array([elapsed / timed, spent / elapsed]))
+    trainer = warm_trainer(comm, sizes)
+    comm.spent_s = 0.0
+    start = time.perf_counter()
+    for _ in range(sizes["cycles"]):
+        trainer.run_cycle()
+    elapsed = time.perf_counter() - start
+    found = comm.max_in_place(np.array([elapsed / sizes["cycles"], comm.spent_s / elapsed]))
     return {"cycle_s": float(found[0]), "mpi_share": float(found[1]), "ranks": comm.size}
 
 
@@ -414,43 +381,35 @@ def guards(sizes: Sizes) -> dict[str, float]:
 
     Returns:
         Seconds of a cycle with and without guards, and their ratio: medians over pairs of
-        neighbouring cycles, of the rank where they are largest.
+        neighbouring cycles of the slowest rank.
     """
     comm = SwitchedCommunicator()
-    warm, pairs = sizes["warm_cycles"], 2 * sizes["cycles"]
-    taken: list[float] = []
-    start = time.perf_counter()
-    with contextlib.ExitStack() as on:
+    trainer = warm_trainer(comm, sizes)
 
-        def switch(done: int) -> bool:
-            nonlocal start
-            taken.append(time.perf_counter() - start)
-            number = done - warm  # of the next cycle; the order in a pair alternates
-            comm.guarded = number < 0 or number % 4 in (1, 2)
-            on.close()
-            if comm.guarded:
-                on.enter_context(watchdog(300.0, "benchmark", None))
+    def cycle(guarded: bool) -> float:
+        comm.guarded = guarded
+        with watchdog(300.0 if guarded else math.inf, "benchmark", None):
             comm.barrier()
-            start = time.perf_counter()
-            return False
+            seconds = _seconds(trainer.run_cycle)
+        return float(comm.max_in_place(np.array([seconds]))[0])
 
-        trainer = cycles_of(comm, sizes, warm + 2 * pairs, switch)
+    pairs = []
+    for number in range(2 * sizes["cycles"]):
+        order = (True, False) if number % 2 else (False, True)
+        taken = {guarded: cycle(guarded) for guarded in order}
+        pairs.append((taken[True], taken[False]))
     comm.guarded = True
-    always = _always_on(trainer, comm)
-    first, second = np.array(taken[warm:]).reshape(pairs, 2).T
-    swapped = np.arange(pairs) % 2 == 1
-    guarded = np.where(swapped, first, second)
-    unguarded = np.where(swapped, second, first) - always
-    found = {
-        "guarded_s": statistics.median(guarded),
-        "unguarded_s": statistics.median(unguarded),
-        "ratio": statistics.median(guarded / unguarded),
+    always = comm.max_in_place(np.array([_always_on(trainer)]))
+    with_them, without = np.array(pairs).T - [[0.0], always]
+    return {
+        "guarded_s": float(np.median(with_them)),
+        "unguarded_s": float(np.median(without)),
+        "ratio": float(np.median(with_them / without)),
+        "ranks": comm.size,
     }
-    largest = comm.max_in_place(np.array(list(found.values())))
-    return {**dict(zip(found, map(float, largest), strict=True)), "ranks": comm.size}
 
 
-def _always_on(trainer: Trainer, comm: Communicator) -> float:
+def _always_on(trainer: Trainer) -> float:
     """Returns the seconds of a cycle that guards take which nothing switches off."""
     config, spec = trainer.config, trainer.envs.spec
     row = np.zeros((config.rollouts, spec.observation_dim))

@@ -116,6 +116,19 @@ class Layout:
             [np.full(network.size, network.learning_rate, np.float32) for network in self.networks]
         )
 
+    def span(self, names: Sequence[str]) -> slice:
+        """Returns the part of the flat vector that holds these networks.
+
+        Raises:
+            ValueError: They do not lie side by side, or one of them is unknown.
+        """
+        wanted = [network for network in self.networks if network.name in names]
+        first = self.networks.index(wanted[0]) if wanted else 0
+        if len(wanted) != len(names) or list(self.networks[first:][: len(wanted)]) != wanted:
+            raise ValueError(f"expected networks that lie side by side, got {list(names)}")
+        start = sum(network.size for network in self.networks[:first])
+        return slice(start, start + sum(network.size for network in wanted))
+
     def split(self, flat: tf.Tensor) -> dict[str, list[tf.Tensor]]:
         """Returns the weights of each network by its name, in their own shapes."""
         pieces = tf.split(flat, self._sizes)
