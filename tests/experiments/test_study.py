@@ -215,6 +215,30 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(folder):
     assert read_result(stored(folder, "music", 4)).columns["epoch"].size == done + 1
 
 
+def test_a_list_tells_stopped_from_waiting(folder, capsys):
+    path = write(folder, TINY.format(seeds="(4,)"))
+    (place(folder, "music", 4) / "checkpoints/epoch_000001").mkdir(parents=True)
+    assert study.main([str(path), "--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "stopped",
+        "waiting",
+    ]
+
+
+def test_runs_save_where_their_runner_is_killed(folder):
+    write(folder, TINY.format(seeds="(4,)"))
+    process = start(folder, epochs=10**6)
+    run = place(folder, "music", 4)
+    wait_for((run / "checkpoints/epoch_000001").exists, process)
+    process.kill()
+    deadline = time.monotonic() + 60
+    while not (run / "ended").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (run / "ended").read_text() == "75"
+    finish(process)
+
+
 def test_the_end_of_the_time_allowed_saves_too(folder):
     write(folder, TINY.format(seeds="(4,)"))
     code, output = run_study(folder, "--max-minutes", "0.02", epochs=100)
