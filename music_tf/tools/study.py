@@ -19,7 +19,6 @@ A run that has come to its end is measured by a process of its own (`evaluate --
 metrics are stored under comments that say how it came about.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import fcntl
@@ -42,7 +41,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.live import Live
@@ -77,12 +76,6 @@ STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
 TRAINER = (sys.executable, "-m", "music_tf")
 JUDGED = ("control", "skills")
 """What `evaluate --full` adds to the evaluation that ends a run."""
-_USAGE = """\
-Trains what is missing, goes on with what was cut off, on this day or another, and writes a CSV for
-each run that has ended. Ctrl-C and the end of --max-minutes let the runs save (exit code 75: the
-same command goes on); a second Ctrl-C ends them at once. A run that fails is reported and does not
-stop the others (exit code 3 at the end). Each run has one thread.
-"""
 _FOLLOWER = """
 import os, signal, sys
 from music_tf.process import die_with_parent
@@ -753,42 +746,43 @@ def _progress(run: Run, state: str) -> str:
     return f", epoch {latest['epoch']:.0f}/{run.epochs}, {minutes:.1f} min{value}"
 
 
-def main(arguments: Sequence[str], trainer: Sequence[str] = TRAINER) -> int:
-    """Runs a study, or shows what it would do, and returns the exit code.
+def train_missing(
+    file: Path, out: Path, jobs: int, minutes: float, trainer: Sequence[str] = TRAINER
+) -> int:
+    """Trains what a study lacks, and returns the exit code.
 
     Args:
-        arguments: What stands after `study`.
+        file: Defines the study.
+        out: Folder of the stored results.
+        jobs: Runs side by side.
+        minutes: After which the runs save and stop.
         trainer: The words of a command that takes a verb and its arguments.
 
     Raises:
-        UsageError: The command line or the study is wrong; nothing was started.
+        UsageError: The study is wrong; nothing was started.
         EnvironmentFault: The folder of the runs cannot be written.
     """
-    given = _parse(arguments)
-    if given is None:
-        return EXIT_DONE
-    name, study = given.file.stem, load_study(given.file)
-    runs = runs_of(name, study)
-    if given.list or given.dry_run:
-        return _show_plan(Pool(runs, given.out), given.dry_run)
+    study = load_study(file)
+    runs = runs_of(file.stem, study)
     console = Console(file=sys.stdout)
-    with _alone(runs_root() / "studies" / name):
-        pool = Pool(runs, given.out, given.jobs, trainer)  # what another runner did counts
+    with _alone(runs_root() / "studies" / file.stem):
+        pool = Pool(runs, out, jobs, trainer)  # what another runner did counts
         _say(console, f"{study.question} {pool.summary()}")
-        requests = Requests(given.max_minutes)
+        requests = Requests(minutes)
         with board(pool, console) as show:
             pool.work(requests, show)
     for run in runs:
         for line in pool.faults.get(run.name, ()):
             _say(console, f"{run.name}: {line}")
-    _say(console, f"{name}: {pool.summary()}")
+    _say(console, f"{file.stem}: {pool.summary()}")
     if requests.to_end_at_once() or pool.count(STOPPED) or pool.count(WAITING):
         return EXIT_STOPPED
     return EXIT_ENVIRONMENT if pool.count(FAILED) or pool.count(BLOCKED) else EXIT_DONE
 
 
-def _show_plan(pool: Pool, commands: bool) -> int:
-    """Writes each run with its state, or the commands that are missing."""
+def show_plan(file: Path, out: Path, commands: bool) -> int:
+    """Writes each run of a study with its state, or the commands that are missing."""
+    pool = Pool(runs_of(file.stem, load_study(file)), out)
     for run in pool.runs:
         state = pool.states[run.name]
         if not commands:
@@ -812,52 +806,3 @@ def _alone(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise UsageError(f"{folder}: another runner is at work on this study") from error
         yield
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as the other verbs do."""
-
-    def error(self, message: str) -> NoReturn:
-        options = [option for action in self._actions for option in action.option_strings]
-        unknown = re.search(r"--[\w-]+$", message)
-        raise UsageError(message + (suggestion(unknown[0], options) if unknown else ""))
-
-
-def _parse(arguments: Sequence[str]) -> argparse.Namespace | None:
-    """Returns the options, or None where only help was wanted."""
-    parser = _Parser(
-        prog="music-tf study",
-        description=_USAGE,
-        epilog="example: music-tf study experiments/studies/mi_matters.py --max-minutes 100",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-    )
-    parser.add_argument("--help", "-h", action="store_true", help="show this and end")
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="defines STUDY")
-    parser.add_argument("--list", action="store_true", help="show the runs and their states")
-    parser.add_argument("--dry-run", action="store_true", help="show the commands, start nothing")
-    cores = available_cores()
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=cores,
-        help="runs side by side (default: the cores, %(default)s)",
-    )
-    parser.add_argument(
-        "--max-minutes", type=float, default=math.inf, help="save and stop after these"
-    )
-    out = Path("experiments/results")
-    parser.add_argument(
-        "--out", type=Path, default=out, help="folder of the stored results (default %(default)s)"
-    )
-    given = parser.parse_args(arguments)
-    if given.help:
-        sys.stdout.write(f"{parser.format_help().rstrip()}\n")
-        return None
-    if given.file is None:
-        raise UsageError("FILE: expected a study\nfor example: music-tf study FILE.py --list")
-    if given.jobs < 1:
-        raise UsageError(f"--jobs: expected a whole number of at least 1, got {given.jobs}")
-    if not given.max_minutes > 0.0:
-        raise UsageError(f"--max-minutes: expected a number above 0, got {given.max_minutes}")
-    return given

@@ -20,7 +20,7 @@ VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "
 def study(arguments):
     """Returns the exit code of `music-tf study ARGUMENTS`, with this program for training."""
     from music_tf.cli.exits import guarded
-    from music_tf.tools.study import main
+    from music_tf.cli.study import main
 
     return guarded(lambda: main(arguments, trainer=[sys.executable, __file__]))
 

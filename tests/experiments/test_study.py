@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from music_tf.cli.exits import guarded
+from music_tf.cli.study import main
 from music_tf.envs.toys import EPISODE_STEPS
 from music_tf.storage.results import read_result
 from music_tf.tools import grouping, study
@@ -218,7 +219,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(folder):
 def test_a_list_tells_stopped_from_waiting(folder, capsys):
     path = write(folder, TINY.format(seeds="(4,)"))
     (place(folder, "music", 4) / "checkpoints/epoch_000001").mkdir(parents=True)
-    assert study.main([str(path), "--list"]) == 0
+    assert main([str(path), "--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "stopped",
         "waiting",
@@ -339,7 +340,7 @@ def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(fold
             yield
 
     monkeypatch.setattr(study, "_alone", after_another)
-    assert study.main([str(path)], [sys.executable, stand_in.__file__]) == 0
+    assert main([str(path)], [sys.executable, stand_in.__file__]) == 0
     assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
 
 
@@ -351,11 +352,11 @@ def test_the_first_seeds_of_all_conditions_come_first(folder):
 
 def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
     path = write(folder, TINY.format(seeds="(4,)"))
-    assert study.main([str(path), "--dry-run"]) == 0
+    assert main([str(path), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{MUSIC} --threads 1 --run-dir {place(folder, 'music', 4)}"
     assert f"--init-from {place(folder, 'music', 4)} --parts actor" in lines[1]
-    assert study.main([str(path), "--list"]) == 0
+    assert main([str(path), "--list"]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("waiting  music_")
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
 
@@ -401,7 +402,7 @@ def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
 )
 def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change, expected):
     path = write(folder, TINY.format(seeds="(4,)").replace(*change))
-    assert guarded(lambda: study.main([str(path)])) == 2
+    assert guarded(lambda: main([str(path)])) == 2
     message = capsys.readouterr().err
     assert expected in message
     assert len(message.splitlines()) <= 10
@@ -414,7 +415,7 @@ def test_a_single_condition_needs_its_comma(folder, capsys):
     start = text.index("    conditions=(")
     one = '    conditions=(Condition(name="music", recipe="ddpg_music")),\n)\n'
     path.write_text(text[:start] + one)
-    assert guarded(lambda: study.main([str(path)])) == 2
+    assert guarded(lambda: main([str(path)])) == 2
     message = capsys.readouterr().err
     assert (
         "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got Condi"
@@ -424,7 +425,7 @@ def test_a_single_condition_needs_its_comma(folder, capsys):
 
 def test_a_study_that_does_not_exist_gets_the_nearest(folder, capsys):
     path = write(folder, TINY.format(seeds="(4,)"))
-    assert guarded(lambda: study.main([str(path.with_name("tini.py"))])) == 2
+    assert guarded(lambda: main([str(path.with_name("tini.py"))])) == 2
     assert f"did you mean {path}?" in capsys.readouterr().err
 
 
@@ -463,8 +464,8 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     text = text.replace('parts="actor"', f'parts="actor,normalizer", arguments="{small}"')
     path = write(folder, text)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    assert study.main([str(path), "--jobs", "2"]) == 0
-    assert study.main([str(path)]) == 0
+    assert main([str(path), "--jobs", "2"]) == 0
+    assert main([str(path)]) == 0
     music, her = (read_result(stored(folder, name, 4)) for name in ("music", "her"))
     steps = music.columns["time/env_steps"][-1]
     assert steps == 2 * 2 * EPISODE_STEPS  # workers and cycles
