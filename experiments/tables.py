@@ -32,7 +32,7 @@ from music_tf.storage.metrics import METRICS
 from music_tf.storage.results import FINAL, Numbers, StoredResult, group_and_seed, read_result
 from music_tf.storage.runs_root import folder_name
 from music_tf.tools.curves import draw_curves
-from music_tf.tools.grouping import load as load_curve
+from music_tf.tools.curves import load as load_curve
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -469,6 +469,7 @@ def skills_table(source: Source, results: Path) -> str:
 
 _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
 
+_MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
@@ -527,6 +528,13 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         difference_table, "mi_matters", "music", columns=CONTROL
     ),
     "frozen_gain": partial(study_table, _FROZEN_GAIN),
+    "frozen_gain_steps": partial(
+        progress_table, _FROZEN_GAIN, _MUSIC_STEPS, metric="eval/object_comotion_m"
+    ),
+    "unseen_seeds_steps": partial(
+        progress_table, "unseen_seeds", _MUSIC_STEPS, metric="eval/object_comotion_m"
+    ),
+    "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
     "frozen_gain_differences": partial(difference_table, _FROZEN_GAIN, "music"),
     "frozen_gain_control": partial(measures_table, _FROZEN_GAIN, CONTROL),
     "frozen_gain_control_differences": partial(
@@ -589,7 +597,7 @@ PICTURES = {
     },
     **{
         f"mi_matters_{task}.png": Picture(
-            [f"mi_matters/*_{env_id}_seed*.csv"],
+            [f"{name}/*_{env_id}_seed*.csv" for name in ("mi_matters", "frozen_gain")],
             ["eval/object_comotion_m", "eval/object_on_support_rate"],
             "steps",
             each=False,

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """A Keras model as a function of weights handed in, with names for these weights."""
+    """Gives a Keras model weights from outside, so that all of them can lie in one flat vector."""
 
     name: str
     model: keras.Model
@@ -65,7 +65,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True)
 class Scalar:
-    """A single trained number, such as the logarithm of a temperature."""
+    """Lets a single number be trained like a network, such as the logarithm of a temperature."""
 
     name: str
     value: float
@@ -75,27 +75,27 @@ class Scalar:
 
     @property
     def weight_names(self) -> list[str]:
-        """Its own name alone."""
+        """The scalar has one weight, under its own name."""
         return [self.name]
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """One scalar."""
+        """The weight is a scalar."""
         return [()]
 
     @property
     def initial(self) -> Array:
-        """Shape [1]."""
+        """The value at the start, as a flat vector [1]."""
         return np.array([self.value], np.float32)
 
     @property
     def size(self) -> int:
-        """One."""
+        """Number of weights."""
         return 1
 
 
 class Layout:
-    """Where each weight of several networks lies in the flat vector."""
+    """Finds each weight of several networks in the flat vector."""
 
     def __init__(self, networks: Iterable[Network | Scalar]) -> None:
         self.networks = tuple(networks)
