@@ -9,23 +9,72 @@ Stable-Baselines3 is compared with where it is installed: pip install stable-bas
 """
 
 import argparse
+import dataclasses
+import datetime
+import importlib.metadata
+import itertools
 import json
+import os
+import platform
+import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks import processes
-from benchmarks.keys import KEYS, measurements, summary
-from benchmarks.report import header, load, markdown, rich_table, spread_warning
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 
 from music_tf.cli.exits import guarded, leave
+from music_tf.cli.mpirun import (
+    ask_version,
+    find_mpirun,
+    flavour,
+    needed,
+    own_sessions,
+    rank_words,
+)
 from music_tf.config.names import suggestion
-from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentFault, UsageError
+from music_tf.process import available_cores, run_command
+from music_tf.storage.provenance import commit, processor
 
-RESULTS = Path(__file__).resolve().parent / "results" / "benchmark.json"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results" / "benchmark.json"
+WIDEST_SPREAD = 0.2
+"""Largest distance of lowest and highest repetition, over the median, of a number to quote."""
+RANKS = 2
+OBSERVED, ACTIONS = 29, 4
+"""Of FetchPush-v4, as the actor sees it: observation 25, condition 1 and goal 3."""
+ENV_STEPS_PER_CYCLE = 100
+"""Two episodes of 50 steps."""
+NETWORKS = 280_000
+"""Float32 numbers that an update of DDPG reduces over the ranks."""
+_SECONDS = 900.0
+_KIB_PER_MB = 1024.0
+_PACKAGES = (
+    *("tensorflow", "keras", "numpy", "mujoco", "gymnasium", "gymnasium-robotics", "mpi4py"),
+    *("stable-baselines3", "torch"),
+)
+_RANKED = frozenset({"ranks", "reductions", "guards"})
+_THREADS = {"update_2t": 2, "our_sac": 2, "our_ddpg": 2}
+"""Where it is not one."""
+_FIRST_STEP = """
+import os, sys, time
+from music_tf.cli import main
+from music_tf.envs.lockstep import LockstepEnvs
+def step(*_):
+    with open(sys.argv[1], "w") as out:
+        out.write(repr(time.monotonic()))
+    os._exit(0)
+LockstepEnvs.step = step
+main(["train", "ddpg_her", "--env-id", "FetchPush-v4", "--run-dir", sys.argv[1] + ".run"])
+"""
+"""Trains, and ends the process at the first environment step with the time of the clock."""
 _EXAMPLES = """\
 examples:
   make bench                                            everything, some minutes
@@ -35,6 +84,493 @@ examples:
 
 keys:
 """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Counts of one repetition."""
+
+    env_episodes: int
+    """Episodes of 50 steps, of each of the three ways to step."""
+    stored_episodes: int
+    """Episodes in replay before updates are timed."""
+    rounds: int
+    """Timed calls of all updates of a cycle, each after a look at the matrix-multiply peak."""
+    updates: int
+    """Updates a call."""
+    trajectories: int
+    """Episodes in a batch of the statistics network."""
+    matrices: tuple[int, ...]
+    """Sizes of the square matrices whose fastest product is the peak."""
+    warm_cycles: int
+    """Cycles of two ranks before the timed ones."""
+    cycles: int
+    """Timed cycles of two ranks."""
+    memory_env: str
+    memory_cycles: int
+    """Cycles of the run whose memory is looked at."""
+    updates_per_cycle: int = 40
+    """Of cycles of two ranks."""
+    hidden: tuple[int, ...] = (256, 256, 256)
+    batch: int = 256
+    networks: int = NETWORKS
+    compared_threads: int = 2
+    """Of either side where we compare ourselves with another library."""
+
+
+FULL = Sizes(
+    env_episodes=20,
+    stored_episodes=200,
+    rounds=8,
+    updates=40,
+    trajectories=256,
+    matrices=(512, 1024, 2048),
+    warm_cycles=3,
+    cycles=10,
+    memory_env="FetchPush-v4",
+    memory_cycles=4,
+)
+QUICK = Sizes(
+    env_episodes=1,
+    stored_episodes=4,
+    rounds=1,
+    updates=2,
+    trajectories=4,
+    matrices=(64,),
+    warm_cycles=1,
+    cycles=1,
+    memory_env="music_tf/PointPush-v0",
+    memory_cycles=1,
+)
+
+
+def multiply_adds(sizes: Sequence[int]) -> int:
+    """Returns the multiply-adds of one row through dense layers, sizes from input to output."""
+    return sum(rows * columns for rows, columns in itertools.pairwise(sizes))
+
+
+def ddpg_update_flop(
+    inputs: int = OBSERVED,
+    actions: int = ACTIONS,
+    hidden: Sequence[int] = FULL.hidden,
+    batch: int = FULL.batch,
+) -> int:
+    """Returns the floating-point operations of the products in one DDPG update with one critic.
+
+    Of a dense layer, gradients of weights and of inputs cost as much as the layer itself; the
+    first layer needs none of its inputs. Where the critic judges the policy's actions, gradients
+    go through all its layers down to the actions, and its weights get none. A multiply-add
+    counts twice; biases, activations, Adam and targets are left out: they multiply no matrices.
+    """
+    actor = multiply_adds([inputs, *hidden, actions])
+    actor_behind_first = actor - inputs * hidden[0]
+    critic = multiply_adds([inputs + actions, *hidden, 1])
+    critic_behind_first = critic - (inputs + actions) * hidden[0]
+    target = actor + critic
+    value_loss = 2 * critic + critic_behind_first
+    policy_loss = actor + critic + critic_behind_first + actions * hidden[0]
+    policy_gradient = actor + actor_behind_first
+    return 2 * batch * (target + value_loss + policy_loss + policy_gradient)
+
+
+def cycle_limit_s(mj_step_per_s: float, peak_flop_per_s: float) -> float:
+    """Returns the seconds that a cycle of one worker takes where only physics and products do.
+
+    Args:
+        mj_step_per_s: Calls of mj_step(nstep=20) a second, one for each environment step.
+        peak_flop_per_s: Of matrix products, on one core.
+    """
+    learning = FULL.updates_per_cycle * ddpg_update_flop() / peak_flop_per_s
+    return ENV_STEPS_PER_CYCLE / mj_step_per_s + learning
+
+
+Measured = Mapping[str, Mapping[str, Any]]
+"""What one repetition measured, by measurement and quantity."""
+
+
+class Key(NamedTuple):
+    """One reported number."""
+
+    unit: str
+    better: str  # higher or lower
+    needs: tuple[str, ...]  # measurements; first the one that may not be possible here
+    value: Callable[[Measured], float]
+    meaning: str
+
+
+def _of_peak(measurement: str, peak: str = "peak") -> Callable[[Measured], float]:
+    def value(measured: Measured) -> float:
+        found = measured[measurement]
+        return (
+            float(found["updates_per_s"]) * ddpg_update_flop() / float(found[f"{peak}_flop_per_s"])
+        )
+
+    return value
+
+
+def _one(measurement: str, quantity: str) -> Callable[[Measured], float]:
+    return lambda measured: float(measured[measurement][quantity])
+
+
+def _ratio(above: tuple[str, str], below: tuple[str, str]) -> Callable[[Measured], float]:
+    return lambda measured: _one(*above)(measured) / _one(*below)(measured)
+
+
+def _cycle_over_limit(measured: Measured) -> float:
+    limit = cycle_limit_s(
+        _one("simulation", "mj_step_per_s")(measured),
+        _one("update_1t", "peak_flop_per_s")(measured),
+    )
+    return _one("ranks", "cycle_s")(measured) / limit
+
+
+_OUR_STEPS = ("simulation", "env_steps_per_s")
+
+KEYS: dict[str, Key] = {
+    "env_fetch_vs_gymnasium": Key(
+        "x",
+        "higher",
+        ("simulation",),
+        _ratio(_OUR_STEPS, ("simulation", "gymnasium_steps_per_s")),
+        "our environment steps/s over gymnasium.make's, FetchPush-v4, resets included",
+    ),
+    "env_fetch_vs_mjstep": Key(
+        "x",
+        "higher",
+        ("simulation",),
+        _ratio(_OUR_STEPS, ("simulation", "mj_step_per_s")),
+        "our environment steps/s over those of mj_step(nstep=20) alone, from the same states",
+    ),
+    "update_vs_peak_1t": Key(
+        "x",
+        "higher",
+        ("update_1t",),
+        _of_peak("update_1t"),
+        "multiply-adds/s of DDPG updates over the matrix-multiply peak, 1 thread",
+    ),
+    "update_vs_peak_2t": Key(
+        "x",
+        "higher",
+        ("update_2t",),
+        _of_peak("update_2t"),
+        "the same with 2 threads, also for the peak",
+    ),
+    "update_vs_tensorflow_1t": Key(
+        "x",
+        "higher",
+        ("update_1t",),
+        _of_peak("update_1t", "tensorflow"),
+        "the same over the fastest product by TensorFlow alone, 1 thread",
+    ),
+    "update_vs_tensorflow_2t": Key(
+        "x",
+        "higher",
+        ("update_2t",),
+        _of_peak("update_2t", "tensorflow"),
+        "the same with 2 threads, a product on each",
+    ),
+    "update_vs_sb3_sac": Key(
+        "x",
+        "higher",
+        ("their_sac", "our_sac"),
+        _ratio(("our_sac", "updates_per_s"), ("their_sac", "updates_per_s")),
+        "our SAC updates/s over Stable-Baselines3's, 2 threads each",
+    ),
+    "update_vs_sb3_ddpg": Key(
+        "x",
+        "higher",
+        ("their_ddpg", "our_ddpg"),
+        _ratio(("our_ddpg", "updates_per_s"), ("their_ddpg", "updates_per_s")),
+        "our DDPG updates/s over Stable-Baselines3's, 2 threads each",
+    ),
+    "mi_update_ms_1t": Key(
+        "ms",
+        "lower",
+        ("music",),
+        _one("music", "mi_update_ms"),
+        "one update of the statistics network, 256 trajectories of 51 states, 1 thread",
+    ),
+    "pair_update_ms_1t": Key(
+        "ms",
+        "lower",
+        ("music",),
+        _one("music", "pair_update_ms"),
+        "policy and statistics network updated together, 1 thread; limit 18 ms",
+    ),
+    "cycle_vs_limit_np2": Key(
+        "x",
+        "lower",
+        ("simulation", "update_1t", "ranks"),
+        _cycle_over_limit,
+        "time of a cycle on 2 ranks over that of its physics and matrix products alone",
+    ),
+    "mpi_overhead_np2": Key(
+        "share",
+        "lower",
+        ("ranks",),
+        _one("ranks", "mpi_share"),
+        "share of that cycle spent in MPI or waiting for it",
+    ),
+    "guarded_cycle_np2": Key(
+        "x",
+        "lower",
+        ("guards",),
+        _one("guards", "ratio"),
+        "time of a cycle on 2 ranks with all guards (finite numbers, equal ranks, watchdog) over "
+        "one without; limit 1.02",
+    ),
+    "startup_help_s": Key("s", "lower", ("help",), _one("help", "seconds"), "music-tf --help"),
+    "startup_first_step_s": Key(
+        "s",
+        "lower",
+        ("first_step",),
+        _one("first_step", "seconds"),
+        "from the start of music-tf train to its first environment step",
+    ),
+    "memory_mb_per_rank": Key(
+        "MB",
+        "lower",
+        ("memory",),
+        _one("memory", "mb"),
+        "peak resident memory of a rank, ddpg_music with the laptop preset on 2 ranks",
+    ),
+}
+
+
+def measurements(names: Sequence[str]) -> list[str]:
+    """Returns what must be measured for these keys, in a fixed order, each once."""
+    return list(dict.fromkeys(need for name in names for need in KEYS[name].needs))
+
+
+def summary(values: Sequence[float]) -> dict[str, float]:
+    """Returns median and extremes over repetitions."""
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def too_wide(record: Mapping[str, Any]) -> list[str]:
+    """Returns the keys whose repetitions lie too far apart to be quoted: the machine was busy."""
+    return [
+        name
+        for name in KEYS
+        if name in record
+        and record[name]["max"] - record[name]["min"] > WIDEST_SPREAD * abs(record[name]["median"])
+    ]
+
+
+def sizes_of(quick: bool) -> Sizes:
+    """Returns the counts of a repetition."""
+    return QUICK if quick else FULL
+
+
+def why_not(probe: str) -> str:
+    """Returns why a measurement cannot be taken on this machine, empty where it can."""
+    if probe in _RANKED | {"memory"} and find_mpirun() is None:
+        return "needs mpirun, and it was not found; pip install 'music_tf[mpi]'"
+    if probe == "update_2t" and available_cores() < RANKS:
+        return "needs two cores"
+    return ""
+
+
+def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
+    """Takes one measurement, those of several ranks with `ranks` of them.
+
+    Raises:
+        EnvironmentFault: It failed or took too long.
+    """
+    sizes = sizes_of(quick)
+    if probe in _PROGRAMS:
+        return _PROGRAMS[probe](sizes)
+    with tempfile.TemporaryDirectory() as folder, own_sessions(os.environ) as sessions:
+        out = Path(folder) / "found.json"
+        start: list[str] = [sys.executable]
+        if probe in _RANKED:
+            mpirun = find_mpirun() or "mpirun"
+            library = flavour(ask_version(mpirun, 60.0).output)
+            start = [*rank_words(mpirun, library, ranks), sys.executable, "-m", "mpi4py"]
+        counts = json.dumps(dataclasses.asdict(sizes))
+        _run(
+            [*start, str(HERE / "measure.py"), probe, str(out), counts],
+            {"OMP_NUM_THREADS": str(_THREADS.get(probe, 1)), **needed(os.environ), **sessions},
+        )
+        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    if probe in _RANKED and found["ranks"] != ranks:
+        raise EnvironmentFault(f"mpirun started {found['ranks']} ranks, expected {ranks}")
+    return found
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    done = run_command(words, seconds=_SECONDS, environment=environment)
+    if done.code == EXIT_ENVIRONMENT and done.errors:
+        raise EnvironmentFault(done.errors.removeprefix("music-tf: "))
+    if not done.ok:
+        raise EnvironmentFault(f"{' '.join(words)[:200]}\nfailed, code {done.code}: {done.reason}")
+
+
+def _program(*words: str) -> list[str]:
+    """Returns `music-tf WORDS`: the script beside this interpreter, else the module."""
+    script = Path(sys.executable).parent / "music-tf"
+    start = [str(script)] if os.access(script, os.X_OK) else [sys.executable, "-m", "music_tf"]
+    return [*start, *words]
+
+
+def _help(sizes: Sizes) -> dict[str, float]:
+    """Times `music-tf --help` from start to end."""
+    del sizes
+    start = time.monotonic()
+    _run(_program("--help"))
+    return {"seconds": time.monotonic() - start}
+
+
+def _first_step(sizes: Sizes) -> dict[str, float]:
+    del sizes
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "clock"
+        start = time.monotonic()
+        _run([sys.executable, "-c", _FIRST_STEP, str(out)])
+        return {"seconds": float(out.read_text()) - start}
+
+
+def _memory(sizes: Sizes) -> dict[str, float]:
+    """Trains on two ranks and returns the peak resident memory of the larger one, in MB."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = _program(
+            *("launch", "-n", "2", "train", "ddpg_music", "--env-id", sizes.memory_env),
+            *("--epochs", "1", "--cycles", str(sizes.memory_cycles)),
+            *("--evaluation.episodes", "2", "--run-dir", f"{folder}/run"),
+        )
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)
+        _, status, used = os.wait4(process.pid, 0)  # with all that the launcher waited for
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise EnvironmentFault(f"{' '.join(words)}\nfailed with code {process.returncode}")
+    return {"mb": used.ru_maxrss / _KIB_PER_MB}
+
+
+def _theirs(learner: str) -> Callable[[Sizes], dict[str, Any]]:
+    """Returns what measures the updates of a learner of Stable-Baselines3."""
+
+    def take(sizes: Sizes) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "found.json"
+            words = [learner, str(out), "--threads", str(sizes.compared_threads), "--rate"]
+            words += map(str, (sizes.stored_episodes, sizes.rounds, sizes.updates))
+            try:
+                _run([sys.executable, str(HERE / "compare_baselines.py"), *words])
+            except EnvironmentFault as fault:
+                return {"left_out": str(fault).splitlines()[0]}
+            found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+            return found
+
+    return take
+
+
+_PROGRAMS: Mapping[str, Callable[[Sizes], dict[str, Any]]] = {
+    "help": _help,
+    "first_step": _first_step,
+    "memory": _memory,
+    "their_sac": _theirs("SAC"),
+    "their_ddpg": _theirs("DDPG"),
+}
+
+
+def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
+    """Returns what the numbers were measured with and on; taken before the first of them."""
+    return {
+        "command": command,
+        "commit": commit(HERE.parent),
+        "versions": {"python": platform.python_version()} | _versions(),
+        "machine": {
+            "cpu": processor(),
+            "cores": available_cores(),
+            "load_at_start": round(os.getloadavg()[0], 2),
+        },
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "repetitions": repetitions,
+        "quick": quick,
+        "sizes": dataclasses.asdict(sizes_of(quick)),
+        "ddpg_update_flop": ddpg_update_flop(),
+    }
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Returns a stored record.
+
+    Raises:
+        UsageError: There is none, or it is not one.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"--table: cannot read {path} ({error.strerror}); measure first with: make bench"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"--table: {path} is not JSON ({error})") from error
+    if not isinstance(stored, dict) or not isinstance(stored.get("header"), dict):
+        raise UsageError(f"--table: {path} was not written by this benchmark: it has no header")
+    return stored
+
+
+def rich_table(record: Mapping[str, Any]) -> Table:
+    """Returns the table for a terminal."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("key", "median", "min", "max", "unit", "better"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("meaning")
+    for name, key in KEYS.items():
+        if name in record:
+            table.add_row(name, *_numbers(record[name]), key.unit, key.better, key.meaning)
+        elif name in record["left_out"]:
+            table.add_row(name, "-", "-", "-", key.unit, key.better, record["left_out"][name])
+    return table
+
+
+def markdown(record: Mapping[str, Any]) -> str:
+    """Returns the table, and a line on where it was measured, for a documentation page."""
+    lines = ["| key | median | min | max | unit | better |", "|---|---|---|---|---|---|"]
+    for name, key in KEYS.items():
+        if name in record:
+            median, low, high = _numbers(record[name])
+            lines.append(f"| `{name}` | {median} | {low} | {high} | {key.unit} | {key.better} |")
+    about = record["header"]
+    machine, versions = about["machine"], about["versions"]
+    lines += [
+        "",
+        f"{'Tiny sizes (--quick), not a measurement. ' if about['quick'] else ''}"
+        f"{about['repetitions']} repetitions on {machine['cores']} cores of {machine['cpu']}, load "
+        f"{machine['load_at_start']} at the start, {about['date'][:10]}, commit "
+        f"{(about['commit'] or 'unknown')[:12]}, Python {versions['python']}, TensorFlow "
+        f"{versions['tensorflow']}, MuJoCo {versions['mujoco']}: `{about['command']}`",
+    ]
+    lines += [f"- `{name}` left out: {reason}" for name, reason in record["left_out"].items()]
+    lines += [f"- {warning}" for warning in [spread_warning(record)] if warning]
+    return "\n".join(lines) + "\n"
+
+
+def spread_warning(record: Mapping[str, Any]) -> str:
+    """Returns what to say of keys whose repetitions differ too much, empty where none does."""
+    wide = too_wide(record)
+    if not wide:
+        return ""
+    return (
+        f"do not quote {', '.join(wide)}: the repetitions lie more than {WIDEST_SPREAD:.0%} apart; "
+        "measure again while the machine does nothing else"
+    )
+
+
+def _numbers(found: Mapping[str, float]) -> list[str]:
+    return [f"{found[name]:.3g}" for name in ("median", "min", "max")]
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def main() -> int:
@@ -97,8 +633,8 @@ def _repetition(
         if not wanted:
             continue
         start = time.monotonic()
-        reason = processes.why_not(probe)
-        found = {"left_out": reason} if reason else processes.take(probe, quick)
+        reason = why_not(probe)
+        found = {"left_out": reason} if reason else take(probe, quick)
         if "left_out" in found:
             left_out.update(dict.fromkeys(wanted, str(found["left_out"])))
             continue

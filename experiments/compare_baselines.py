@@ -5,11 +5,15 @@ Its learner with its own defaults, except for what is compared like for like (hi
 for DDPG, which explores not at all by default. Success is that of 40 episodes without noise, at
 the same seeds each time, every 4000 steps; their time is not counted. The file has the columns of
 our `metrics.csv`, so that `music-tf plot` draws both.
+
+With `--rate EPISODES ROUNDS UPDATES` it measures updates a second instead, for `benchmark.py`.
 """
 
 import argparse
 import csv
+import importlib
 import importlib.metadata
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -18,41 +22,86 @@ from typing import Any, TextIO
 
 import gymnasium
 import numpy as np
-from benchmarks.arithmetic import DDPG_BATCH, DDPG_HIDDEN
-from benchmarks.baselines import load_theirs, without_tensorflow
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.envs.making import import_robotics
-from music_tf.errors import EXIT_DONE
+from music_tf.errors import EXIT_DONE, EnvironmentFault
 from music_tf.storage.results import header
 from music_tf.tools.study import code_version
 
 LEARNERS = ("DDPG", "SAC")
 EVALUATION_STEPS = 4000
 EVALUATION_EPISODES = 40
+EPISODE_STEPS = 50
 COLUMNS = ("epoch", "time/env_steps", "time/elapsed_s", "eval/success_rate")
 _PACKAGES = ("stable-baselines3", "torch", "mujoco", "gymnasium-robotics")
+_CRITICS = {"SAC": 2, "DDPG": 1}
 
 
-def build(library: Any, name: str, env_id: str, seed: int) -> Any:
+def load_library(threads: int) -> Any:
+    """Returns Stable-Baselines3, with so many threads of PyTorch.
+
+    Raises:
+        EnvironmentFault: One of them cannot be imported.
+    """
+    sys.modules["tensorflow"] = None  # type: ignore[assignment] # its logger would load it
+    try:
+        library = importlib.import_module("stable_baselines3")
+        importlib.import_module("torch").set_num_threads(threads)
+    except (ImportError, OSError) as error:
+        reason = str(error).splitlines()[0][:160]
+        raise EnvironmentFault(
+            f"stable-baselines3 cannot be imported ({reason})\n"
+            "cure: pip install stable-baselines3 torch"
+        ) from error
+    return library
+
+
+def build(library: Any, name: str, env_id: str, **settings: Any) -> Any:
     """Returns an untrained learner of Stable-Baselines3 with hindsight replay."""
-    environment = gymnasium.make(env_id)
-    extra: dict[str, Any] = {}
-    if name == "DDPG":
-        noise = without_tensorflow("stable_baselines3.common.noise")
-        actions = np.zeros(environment.action_space.shape or (1,))
-        extra["action_noise"] = noise.NormalActionNoise(actions, actions + 0.2)
+    shape: dict[str, Any] = {"net_arch": [256, 256, 256]}
+    if "critics" in settings:
+        shape["n_critics"] = settings.pop("critics")
     return getattr(library, name)(
         "MultiInputPolicy",
-        environment,
+        gymnasium.make(env_id),
         replay_buffer_class=library.HerReplayBuffer,
         replay_buffer_kwargs={"n_sampled_goal": 4, "goal_selection_strategy": "future"},
-        policy_kwargs={"net_arch": list(DDPG_HIDDEN)},
-        batch_size=DDPG_BATCH,
-        seed=seed,
+        policy_kwargs=shape,
+        batch_size=256,
         device="cpu",
-        **extra,
+        **settings,
     )
+
+
+def exploration(name: str, env_id: str) -> dict[str, Any]:
+    """Returns what a learner lacks to explore."""
+    if name != "DDPG":
+        return {}
+    noise = importlib.import_module("stable_baselines3.common.noise")
+    actions = np.zeros(gymnasium.make(env_id).action_space.shape or (1,))
+    return {"action_noise": noise.NormalActionNoise(actions, actions + 0.2)}
+
+
+def updates_per_s(library: Any, name: str, episodes: int, rounds: int, updates: int) -> float:
+    """Times `train` on FetchPush, with the critics and learning rate of ours."""
+    model = build(
+        library,
+        name,
+        "FetchPush-v4",
+        critics=_CRITICS[name],
+        learning_rate=1e-3,
+        buffer_size=50_000,
+        learning_starts=10**9,
+    )
+    model.learn(total_timesteps=episodes * EPISODE_STEPS)
+    seconds = 0.0
+    for number in range(rounds + 1):
+        start = time.perf_counter()
+        model.train(gradient_steps=updates, batch_size=256)
+        if number > 0:  # the first call warms up
+            seconds += time.perf_counter() - start
+    return rounds * updates / seconds
 
 
 def success_rate(model: Any, env_id: str) -> float:
@@ -90,29 +139,34 @@ def train(model: Any, env_id: str, minutes: float, out: TextIO) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Reads the command line, trains, and returns 0.
+    """Reads the command line, trains or measures, and returns 0.
 
     Raises:
         EnvironmentFault: Stable-Baselines3 or PyTorch is not installed.
     """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("learner", choices=LEARNERS)
-    parser.add_argument("out", type=Path, help="the CSV to write")
+    parser.add_argument("out", type=Path, help="the CSV to write, or the JSON of a rate")
     parser.add_argument("--env-id", default="FetchPush-v4")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=30.0, help="of training")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
+    parser.add_argument("--rate", type=int, nargs=3, metavar=("EPISODES", "ROUNDS", "UPDATES"))
     given = parser.parse_args(arguments)
-    library = load_theirs(given.threads)
+    library = load_library(given.threads)
     import_robotics()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    if given.rate:
+        rate = updates_per_s(library, given.learner, *given.rate)
+        given.out.write_text(json.dumps({"updates_per_s": rate}), encoding="utf-8")
+        return EXIT_DONE
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES]
-    made_with = ", ".join([code_version(), *versions])
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python experiments/compare_baselines.py", *words])
-    model = build(library, given.learner, given.env_id, given.seed)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
+    explores = exploration(given.learner, given.env_id)
+    model = build(library, given.learner, given.env_id, seed=given.seed, **explores)
     with given.out.open("w", encoding="utf-8", newline="") as out:
-        out.write(header(command, made_with))
+        out.write(header(command, ", ".join([code_version(), *versions])))
         train(model, given.env_id, given.minutes, out)
     return EXIT_DONE
 

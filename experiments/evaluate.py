@@ -1,7 +1,4 @@
-"""Evaluates a run: `python experiments/evaluate.py RUN`.
-
-Takes the same arguments as `music-tf evaluate`.
-"""
+"""Evaluates a run, as `music-tf evaluate` does."""
 
 import sys
 

@@ -1,7 +1,4 @@
-"""Films a run: `python experiments/play.py RUN`.
-
-Takes the same arguments as `music-tf play`.
-"""
+"""Films a run, as `music-tf play` does."""
 
 import sys
 

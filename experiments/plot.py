@@ -1,7 +1,4 @@
-"""Draws learning curves: `python experiments/plot.py RUN...`.
-
-Takes the same arguments as `music-tf plot`.
-"""
+"""Draws learning curves, as `music-tf plot` does."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""How a training cycle grows with the ranks: `python experiments/scale.py`.
+"""How a training cycle grows with the ranks: `python -m experiments.scale`.
 
 Measures a cycle of 1, 2 and 4 ranks with one worker each, in turns, and the all-reduce of their
 networks; on a machine with fewer cores the ranks share them. A model is fitted to 1 and 2 ranks:
@@ -23,18 +23,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.arithmetic import UPDATES_PER_CYCLE
-from benchmarks.processes import take
-from benchmarks.ranks import REDUCED
-from benchmarks.report import header
-
+from experiments.benchmark import FULL, NETWORKS, header, take
 from music_tf.process import available_cores
 
 MEASURED = (1, 2, 4)
 PREDICTED = (16, 64, 256)
 RANKS_PER_NODE = 16
 BANDWIDTH, LATENCY = 1.25e9, 30e-6
-BYTES = 4 * REDUCED[-1]
+BYTES = 4 * NETWORKS
 
 
 def measure(repetitions: int, quick: bool) -> dict[str, Any]:
@@ -49,8 +45,8 @@ def measure(repetitions: int, quick: bool) -> dict[str, Any]:
         measured[str(ranks)] = {
             "cycle_ms": statistics.median(found),
             "cycle_ms_each": found,
-            "reduce_ms": reductions[f"reduce_{REDUCED[-1]}_ms"],
-            "latency_ms": reductions[f"reduce_{REDUCED[0]}_ms"],
+            "reduce_ms": reductions["networks_ms"],
+            "latency_ms": reductions["latency_ms"],
         }
     return measured
 
@@ -71,7 +67,7 @@ def fit(measured: Mapping[str, Any], cores: int) -> Model:
     each = alone["cycle_ms_each"]
     spread = statistics.stdev(each) / alone["cycle_ms"] if len(each) > 1 else 0.0
     free = alone["cycle_ms"] * max(1.0, 2.0 / cores) * (1.0 + spread * slowest(2))
-    crowd = (pair["cycle_ms"] - UPDATES_PER_CYCLE * pair["reduce_ms"]) / free
+    crowd = (pair["cycle_ms"] - FULL.updates_per_cycle * pair["reduce_ms"]) / free
     return Model(alone["cycle_ms"], spread, crowd, pair["reduce_ms"])
 
 
@@ -95,7 +91,7 @@ def predict(model: Model, ranks: int, cores: int = RANKS_PER_NODE) -> dict[str, 
         volume = 2.0 * (nodes - 1) / nodes * BYTES / BANDWIDTH
         network = 1e3 * (volume + 2.0 * math.ceil(math.log2(nodes)) * LATENCY)
     within = model.pair_reduce_ms * math.log2(on_a_node)
-    reduce_ms = UPDATES_PER_CYCLE * (within + network)
+    reduce_ms = FULL.updates_per_cycle * (within + network)
     own = model.alone_ms * max(1.0, on_a_node / cores) * (model.crowd if ranks > 1 else 1.0)
     return {
         "cycle_ms": own * (1.0 + model.spread * slowest(ranks)) + reduce_ms,
@@ -111,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("experiments/results/scale.json"))
     given = parser.parse_args(arguments)
     words = sys.argv[1:] if arguments is None else arguments
-    command = " ".join(["python", "experiments/scale.py", *words])
+    command = " ".join(["python -m experiments.scale", *words])
     about = header(command, given.repetitions, given.quick)
     cores = available_cores()
     measured = measure(given.repetitions, given.quick)

@@ -540,6 +540,14 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "frozen_gain_control_differences": partial(
         difference_table, _FROZEN_GAIN, "music", columns=CONTROL
     ),
+    "unseen_seeds": partial(
+        control_table,
+        {
+            "unseen_seeds": "seed {seed}",
+            "mi_matters/music_FetchPush-v4_seed*.csv": "seed {seed}, chosen on",
+            "music_push": "seed {seed}, chosen on",
+        },
+    ),
     "skills_control": partial(measures_table, "skills", CONTROL),
     "skills_toys_found": partial(measures_table, "skills_toys", TOLD_APART, beside_random=False),
     "skills_found": partial(measures_table, "skills", TOLD_APART, beside_random=False),

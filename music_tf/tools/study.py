@@ -19,7 +19,6 @@ A run that has come to its end is measured by a process of its own (`evaluate --
 metrics are stored under comments that say how it came about.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import fcntl
@@ -42,7 +41,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.live import Live
@@ -77,12 +76,6 @@ STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
 TRAINER = (sys.executable, "-m", "music_tf")
 JUDGED = ("control", "skills")
 """What `evaluate --full` adds to the evaluation that ends a run."""
-_USAGE = """\
-Trains what is missing, goes on with what was cut off, on this day or another, and writes a CSV for
-each run that has ended. Ctrl-C and the end of --max-minutes let the runs save (exit code 75: the
-same command goes on); a second Ctrl-C ends them at once. A run that fails is reported and does not
-stop the others (exit code 3 at the end). Each run has one thread.
-"""
 _FOLLOWER = """
 import os, signal, sys
 from music_tf.process import die_with_parent
@@ -98,8 +91,8 @@ _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
-_POLL_SECONDS, _ASK_SECONDS, _REFRESH_SECONDS = 0.2, 1.0, 1.0
-_PLAIN_WIDTH, _SHOWN_LINES = 120, 10
+_POLL_SECONDS, _ASK_SECONDS = 0.2, 1.0
+_SHOWN_LINES = 10
 
 
 class _Declared:
@@ -691,49 +684,31 @@ def _last_lines(log: Path) -> list[str]:
     return [line.rstrip()[:200] for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]
 
 
-class Board:
-    """Shows a pool of runs while it works: a table on a terminal, else a line for each change."""
+@contextlib.contextmanager
+def board(pool: Pool, console: Console) -> Iterator[Callable[[], None]]:
+    """Shows a pool while it works: a table on a terminal, else a line for each change.
 
-    def __init__(self, pool: Pool, out: TextIO) -> None:
-        """Looks at where the output goes."""
-        self._pool = pool
-        self._shown = dict(pool.states)
-        self._live: Live | None = None
-        self._next = 0.0
-        if out.isatty():
-            self._console = Console(file=out)
-            self._live = Live(console=self._console, auto_refresh=False)
-        else:
-            self._console = Console(file=out, no_color=True, width=_PLAIN_WIDTH)
+    Yields:
+        What tells the changes since it was called last.
+    """
+    if console.is_terminal:
+        with Live(get_renderable=lambda: table(pool), console=console, refresh_per_second=1):
+            yield lambda: None
+        return
+    shown = dict(pool.states)
 
-    def __enter__(self) -> "Board":
-        """Begins to show."""
-        if self._live is not None:
-            self._live.start()
-        return self
+    def tell() -> None:
+        for run in pool.runs:
+            state = pool.states[run.name]
+            if state != shown[run.name]:
+                shown[run.name] = state
+                _say(console, f"{state}: {run.name}{_progress(run, state)}")
 
-    def __exit__(self, *_: object) -> None:
-        """Leaves the last state on the screen."""
-        if self._live is not None:
-            self._live.update(table(self._pool), refresh=True)
-            self._live.stop()
+    yield tell
 
-    def show(self) -> None:
-        """Shows what has changed; may be called as often as one likes."""
-        if self._live is not None:
-            if time.monotonic() >= self._next:
-                self._next = time.monotonic() + _REFRESH_SECONDS
-                self._live.update(table(self._pool), refresh=True)
-            return
-        for run in self._pool.runs:
-            state = self._pool.states[run.name]
-            if state != self._shown[run.name]:
-                self._shown[run.name] = state
-                self.say(f"{state}: {run.name}{_progress(run, state)}")
 
-    def say(self, line: str) -> None:
-        """Writes one line."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def table(pool: Pool) -> Table:
@@ -771,41 +746,43 @@ def _progress(run: Run, state: str) -> str:
     return f", epoch {latest['epoch']:.0f}/{run.epochs}, {minutes:.1f} min{value}"
 
 
-def main(arguments: Sequence[str], trainer: Sequence[str] = TRAINER) -> int:
-    """Runs a study, or shows what it would do, and returns the exit code.
+def train_missing(
+    file: Path, out: Path, jobs: int, minutes: float, trainer: Sequence[str] = TRAINER
+) -> int:
+    """Trains what a study lacks, and returns the exit code.
 
     Args:
-        arguments: What stands after `study`.
+        file: Defines the study.
+        out: Folder of the stored results.
+        jobs: Runs side by side.
+        minutes: After which the runs save and stop.
         trainer: The words of a command that takes a verb and its arguments.
 
     Raises:
-        UsageError: The command line or the study is wrong; nothing was started.
+        UsageError: The study is wrong; nothing was started.
         EnvironmentFault: The folder of the runs cannot be written.
     """
-    given = _parse(arguments)
-    if given is None:
-        return EXIT_DONE
-    name, study = given.file.stem, load_study(given.file)
-    runs = runs_of(name, study)
-    if given.list or given.dry_run:
-        return _show_plan(Pool(runs, given.out), given.dry_run)
-    with _alone(runs_root() / "studies" / name):
-        pool = Pool(runs, given.out, given.jobs, trainer)  # what another runner did counts
-        with Board(pool, sys.stdout) as board:
-            board.say(f"{study.question} {pool.summary()}")
-            requests = Requests(given.max_minutes)
-            pool.work(requests, board.show)
+    study = load_study(file)
+    runs = runs_of(file.stem, study)
+    console = Console(file=sys.stdout)
+    with _alone(runs_root() / "studies" / file.stem):
+        pool = Pool(runs, out, jobs, trainer)  # what another runner did counts
+        _say(console, f"{study.question} {pool.summary()}")
+        requests = Requests(minutes)
+        with board(pool, console) as show:
+            pool.work(requests, show)
     for run in runs:
         for line in pool.faults.get(run.name, ()):
-            board.say(f"{run.name}: {line}")
-    board.say(f"{name}: {pool.summary()}")
+            _say(console, f"{run.name}: {line}")
+    _say(console, f"{file.stem}: {pool.summary()}")
     if requests.to_end_at_once() or pool.count(STOPPED) or pool.count(WAITING):
         return EXIT_STOPPED
     return EXIT_ENVIRONMENT if pool.count(FAILED) or pool.count(BLOCKED) else EXIT_DONE
 
 
-def _show_plan(pool: Pool, commands: bool) -> int:
-    """Writes each run with its state, or the commands that are missing."""
+def show_plan(file: Path, out: Path, commands: bool) -> int:
+    """Writes each run of a study with its state, or the commands that are missing."""
+    pool = Pool(runs_of(file.stem, load_study(file)), out)
     for run in pool.runs:
         state = pool.states[run.name]
         if not commands:
@@ -829,52 +806,3 @@ def _alone(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise UsageError(f"{folder}: another runner is at work on this study") from error
         yield
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as the other verbs do."""
-
-    def error(self, message: str) -> NoReturn:
-        options = [option for action in self._actions for option in action.option_strings]
-        unknown = re.search(r"--[\w-]+$", message)
-        raise UsageError(message + (suggestion(unknown[0], options) if unknown else ""))
-
-
-def _parse(arguments: Sequence[str]) -> argparse.Namespace | None:
-    """Returns the options, or None where only help was wanted."""
-    parser = _Parser(
-        prog="music-tf study",
-        description=_USAGE,
-        epilog="example: music-tf study experiments/studies/mi_matters.py --max-minutes 100",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-    )
-    parser.add_argument("--help", "-h", action="store_true", help="show this and end")
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="defines STUDY")
-    parser.add_argument("--list", action="store_true", help="show the runs and their states")
-    parser.add_argument("--dry-run", action="store_true", help="show the commands, start nothing")
-    cores = available_cores()
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=cores,
-        help="runs side by side (default: the cores, %(default)s)",
-    )
-    parser.add_argument(
-        "--max-minutes", type=float, default=math.inf, help="save and stop after these"
-    )
-    out = Path("experiments/results")
-    parser.add_argument(
-        "--out", type=Path, default=out, help="folder of the stored results (default %(default)s)"
-    )
-    given = parser.parse_args(arguments)
-    if given.help:
-        sys.stdout.write(f"{parser.format_help().rstrip()}\n")
-        return None
-    if given.file is None:
-        raise UsageError("FILE: expected a study\nfor example: music-tf study FILE.py --list")
-    if given.jobs < 1:
-        raise UsageError(f"--jobs: expected a whole number of at least 1, got {given.jobs}")
-    if not given.max_minutes > 0.0:
-        raise UsageError(f"--max-minutes: expected a number above 0, got {given.max_minutes}")
-    return given

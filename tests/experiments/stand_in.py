@@ -20,7 +20,7 @@ VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "
 def study(arguments):
     """Returns the exit code of `music-tf study ARGUMENTS`, with this program for training."""
     from music_tf.cli.exits import guarded
-    from music_tf.tools.study import main
+    from music_tf.cli.study import main
 
     return guarded(lambda: main(arguments, trainer=[sys.executable, __file__]))
 
@@ -79,5 +79,9 @@ def evaluate(words):
 
 if __name__ == "__main__":
     code = {"study": study, "train": train, "evaluate": evaluate}[sys.argv[1]](sys.argv[2:])
+    if sys.argv[1] == "train":
+        place = pathlib.Path(sys.argv[sys.argv.index("--run-dir") + 1])
+        (place / "ending").write_text(str(code))
+        (place / "ending").rename(place / "ended")
     sys.stdout.flush()
     os._exit(code)  # as a real run does: an interpreter that shuts down forgets its handlers

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import subprocess
@@ -7,12 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments import benchmark
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "experiments"))
-
-import benchmark  # noqa: E402
-from benchmarks import arithmetic, keys, processes, report  # noqa: E402
-
 MEASURED = {
     "simulation": {
         "env_steps_per_s": 800.0,
@@ -75,19 +73,19 @@ def run(*words, seconds=280):
 def test_an_update_of_the_smallest_networks_is_22_multiply_adds():
     # actor 1-1-1: 2, critic 2-1-1: 3. Target 2 + 3; value loss 3, its weights 3, inputs of its
     # second layer 1; policy loss 2 + 3, back through the critic 1 + 1; actor's weights 2, inputs 1.
-    assert arithmetic.ddpg_update_flop(inputs=1, actions=1, hidden=[1], batch=1) == 2 * 22
+    assert benchmark.ddpg_update_flop(inputs=1, actions=1, hidden=[1], batch=1) == 2 * 22
 
 
 def test_an_update_at_the_compared_size_is_0_703_gflop():
     # Per row: actor 29*256 + 2*256*256 + 256*4 = 139520, critic 33*256 + 2*256*256 + 256 = 139776;
     # 3 actors + 132096 without its first layer + 4 critics + 2 * 131328 + 4*256 = 1373440.
-    assert arithmetic.ddpg_update_flop() == 2 * 256 * 1_373_440
+    assert benchmark.ddpg_update_flop() == 2 * 256 * 1_373_440
 
 
-@pytest.mark.parametrize("name", keys.KEYS)
+@pytest.mark.parametrize("name", benchmark.KEYS)
 def test_a_key_follows_from_what_was_measured(name):
-    needed = {need: MEASURED[need] for need in keys.KEYS[name].needs}
-    assert keys.KEYS[name].value(needed) == pytest.approx(WORTH[name], rel=1e-12)
+    needed = {need: MEASURED[need] for need in benchmark.KEYS[name].needs}
+    assert benchmark.KEYS[name].value(needed) == pytest.approx(WORTH[name], rel=1e-12)
 
 
 @pytest.fixture
@@ -99,17 +97,17 @@ def taken(monkeypatch):
         asked.append(probe)
         return {name: value * asked.count(probe) for name, value in MEASURED[probe].items()}
 
-    monkeypatch.setattr(processes, "take", take)
-    monkeypatch.setattr(processes, "why_not", lambda probe: "")
+    monkeypatch.setattr(benchmark, "take", take)
+    monkeypatch.setattr(benchmark, "why_not", lambda probe: "")
     return asked
 
 
 def test_numbers_of_a_busy_machine_are_not_to_be_quoted():
     quiet = {"median": 10.0, "min": 9.0, "max": 11.0}  # 20 % apart
     record = {"mi_update_ms_1t": quiet, "startup_help_s": {**quiet, "max": 11.1}}
-    assert keys.too_wide(record) == ["startup_help_s"]
-    assert "startup_help_s" in report.spread_warning(record)
-    assert report.spread_warning({"mi_update_ms_1t": quiet}) == ""
+    assert benchmark.too_wide(record) == ["startup_help_s"]
+    assert "startup_help_s" in benchmark.spread_warning(record)
+    assert benchmark.spread_warning({"mi_update_ms_1t": quiet}) == ""
 
 
 def test_repetitions_are_interleaved(taken):
@@ -126,7 +124,7 @@ def test_keys_that_share_a_measurement_take_it_once(taken):
 
 def test_a_key_that_cannot_be_had_is_left_out_with_its_reason(taken, monkeypatch):
     monkeypatch.setattr(
-        processes, "why_not", lambda probe: "no torch" if probe == "their_sac" else ""
+        benchmark, "why_not", lambda probe: "no torch" if probe == "their_sac" else ""
     )
     found = benchmark.measure(["update_vs_sb3_sac", "startup_help_s"], 2, quick=True)
     assert found["left_out"] == {"update_vs_sb3_sac": "no torch"}
@@ -135,18 +133,18 @@ def test_a_key_that_cannot_be_had_is_left_out_with_its_reason(taken, monkeypatch
 
 
 def test_without_mpirun_the_keys_of_two_ranks_say_so(monkeypatch):
-    monkeypatch.setattr(processes, "find_mpirun", lambda: None)
-    assert "mpirun" in processes.why_not("ranks")
-    assert "mpirun" in processes.why_not("memory")
-    assert processes.why_not("simulation") == ""
+    monkeypatch.setattr(benchmark, "find_mpirun", lambda: None)
+    assert "mpirun" in benchmark.why_not("ranks")
+    assert "mpirun" in benchmark.why_not("memory")
+    assert benchmark.why_not("simulation") == ""
 
 
 def test_the_table_holds_every_number_and_where_it_was_measured(taken):
-    about = report.header("python experiments/benchmark.py", 1, quick=False)
-    record = {"header": about} | benchmark.measure(list(keys.KEYS), 1, quick=False)
+    about = benchmark.header("python experiments/benchmark.py", 1, quick=False)
+    record = {"header": about} | benchmark.measure(list(benchmark.KEYS), 1, quick=False)
     del record["startup_help_s"]
     record["left_out"]["startup_help_s"] = "nobody asked"
-    text = report.markdown(record)
+    text = benchmark.markdown(record)
     assert "| `cycle_vs_limit_np2` | 2 | 2 | 2 | x | lower |" in text
     assert "| `startup_help_s`" not in text
     assert "- `startup_help_s` left out: nobody asked" in text
@@ -155,36 +153,36 @@ def test_the_table_holds_every_number_and_where_it_was_measured(taken):
 
 
 def test_physics_is_repeated_from_the_states_of_the_episode():
-    from benchmarks import simulation
+    from experiments import measure
 
-    envs = simulation.LockstepEnvs(simulation.ENV_ID, 1)
+    envs = measure.LockstepEnvs(measure.ENV_ID, 1)
     actions = np.random.default_rng(3).uniform(-1, 1, (5, 4)).astype(np.float32)
-    model, data, states = simulation.record(envs, 7, actions)
+    model, data, states = measure.record(envs, 7, actions)
     object_pose, clock = data.qpos[-7:].copy(), data.time
     envs.reset([0], [8])
     assert len(states) == len(actions)
-    assert simulation.step_physics(simulation.Recording(model, data, states)) > 0.0
+    assert measure.step_physics(measure.Recording(model, data, states)) > 0.0
     assert data.time == clock
     np.testing.assert_array_equal(data.qpos[-7:], object_pose)
 
 
 def test_updates_are_timed_on_the_path_of_several_ranks():
-    from benchmarks import learning
-    from benchmarks.sizes import QUICK
+    from experiments import measure
 
-    class Counting(learning.LoneRank):
+    class Counting(measure.LoneRank):
         calls = 0
 
         def sum_into(self, values, total):
             self.calls += 1
             super().sum_into(values, total)
 
-    config = learning.configuration("ddpg_music", QUICK, workers=2)
+    sizes = dataclasses.asdict(benchmark.QUICK)
+    config = measure.configuration("ddpg_music", sizes, workers=2)
     comm = Counting()
-    trainer = learning.filled_trainer(config, QUICK, comm)
+    trainer = measure.filled_trainer(config, sizes, comm)
     before = trainer.update.parameters.numpy()
-    assert learning.updates_per_s(trainer, QUICK) > 0.0
-    assert comm.calls == (QUICK.rounds + 1) * QUICK.updates
+    assert measure.updates_per_s(trainer, sizes) > 0.0
+    assert comm.calls == (sizes["rounds"] + 1) * sizes["updates"]
     assert not np.array_equal(trainer.update.parameters.numpy(), before)
 
 
@@ -231,7 +229,7 @@ def test_a_partial_run_leaves_the_stored_results_alone(taken, monkeypatch, capsy
     assert benchmark.main() == 0
     record = json.loads(benchmark.RESULTS.read_text())
     assert len(record["measured"]) == 5
-    assert set(keys.KEYS) <= set(record)
+    assert set(benchmark.KEYS) <= set(record)
 
 
 @pytest.mark.parametrize(
@@ -252,5 +250,5 @@ def test_a_mistake_is_explained(words, says):
 def test_help_explains_every_key():
     done = run("--help")
     assert done.returncode == 0
-    assert [name for name in keys.KEYS if name not in done.stdout] == []
+    assert [name for name in benchmark.KEYS if name not in done.stdout] == []
     assert "pip install stable-baselines3 torch" in done.stdout

@@ -1,11 +1,6 @@
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "experiments"))
-
-import scale
+from experiments import scale
 
 STEADY = scale.Model(alone_ms=1000.0, spread=0.0, crowd=1.0, pair_reduce_ms=0.25)
 

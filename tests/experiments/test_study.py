@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from music_tf.cli.exits import guarded
+from music_tf.cli.study import main
 from music_tf.envs.toys import EPISODE_STEPS
 from music_tf.storage.results import read_result
 from music_tf.tools import curves, study
@@ -215,6 +216,30 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(folder):
     assert read_result(stored(folder, "music", 4)).columns["epoch"].size == done + 1
 
 
+def test_a_list_tells_stopped_from_waiting(folder, capsys):
+    path = write(folder, TINY.format(seeds="(4,)"))
+    (place(folder, "music", 4) / "checkpoints/epoch_000001").mkdir(parents=True)
+    assert main([str(path), "--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "stopped",
+        "waiting",
+    ]
+
+
+def test_runs_save_where_their_runner_is_killed(folder):
+    write(folder, TINY.format(seeds="(4,)"))
+    process = start(folder, epochs=10**6)
+    run = place(folder, "music", 4)
+    wait_for((run / "checkpoints/epoch_000001").exists, process)
+    process.kill()
+    deadline = time.monotonic() + 60
+    while not (run / "ended").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (run / "ended").read_text() == "75"
+    finish(process)
+
+
 def test_the_end_of_the_time_allowed_saves_too(folder):
     write(folder, TINY.format(seeds="(4,)"))
     code, output = run_study(folder, "--max-minutes", "0.02", epochs=100)
@@ -315,7 +340,7 @@ def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(fold
             yield
 
     monkeypatch.setattr(study, "_alone", after_another)
-    assert study.main([str(path)], [sys.executable, stand_in.__file__]) == 0
+    assert main([str(path)], [sys.executable, stand_in.__file__]) == 0
     assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
 
 
@@ -327,11 +352,11 @@ def test_the_first_seeds_of_all_conditions_come_first(folder):
 
 def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
     path = write(folder, TINY.format(seeds="(4,)"))
-    assert study.main([str(path), "--dry-run"]) == 0
+    assert main([str(path), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{MUSIC} --threads 1 --run-dir {place(folder, 'music', 4)}"
     assert f"--init-from {place(folder, 'music', 4)} --parts actor" in lines[1]
-    assert study.main([str(path), "--list"]) == 0
+    assert main([str(path), "--list"]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("waiting  music_")
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
 
@@ -377,7 +402,7 @@ def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
 )
 def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change, expected):
     path = write(folder, TINY.format(seeds="(4,)").replace(*change))
-    assert guarded(lambda: study.main([str(path)])) == 2
+    assert guarded(lambda: main([str(path)])) == 2
     message = capsys.readouterr().err
     assert expected in message
     assert len(message.splitlines()) <= 10
@@ -390,7 +415,7 @@ def test_a_single_condition_needs_its_comma(folder, capsys):
     start = text.index("    conditions=(")
     one = '    conditions=(Condition(name="music", recipe="ddpg_music")),\n)\n'
     path.write_text(text[:start] + one)
-    assert guarded(lambda: study.main([str(path)])) == 2
+    assert guarded(lambda: main([str(path)])) == 2
     message = capsys.readouterr().err
     assert (
         "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got Condi"
@@ -400,7 +425,7 @@ def test_a_single_condition_needs_its_comma(folder, capsys):
 
 def test_a_study_that_does_not_exist_gets_the_nearest(folder, capsys):
     path = write(folder, TINY.format(seeds="(4,)"))
-    assert guarded(lambda: study.main([str(path.with_name("tini.py"))])) == 2
+    assert guarded(lambda: main([str(path.with_name("tini.py"))])) == 2
     assert f"did you mean {path}?" in capsys.readouterr().err
 
 
@@ -439,8 +464,8 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     text = text.replace('parts="actor"', f'parts="actor,normalizer", arguments="{small}"')
     path = write(folder, text)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    assert study.main([str(path), "--jobs", "2"]) == 0
-    assert study.main([str(path)]) == 0
+    assert main([str(path), "--jobs", "2"]) == 0
+    assert main([str(path)]) == 0
     music, her = (read_result(stored(folder, name, 4)) for name in ("music", "her"))
     steps = music.columns["time/env_steps"][-1]
     assert steps == 2 * 2 * EPISODE_STEPS  # workers and cycles
@@ -475,11 +500,6 @@ SHOWN = Study(
     ),
 )
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,eval/object_comotion_m\n"
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 @pytest.fixture
@@ -519,29 +539,24 @@ def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
 
 def test_off_a_terminal_only_changes_are_told(pool):
     out = io.StringIO()
-    with study.Board(pool, out) as shown:
-        shown.show()
+    with study.board(pool, Console(file=out)) as show:
+        show()
         music, her = pool.runs[:2]
         pool.states |= {music.name: DONE, her.name: RUNNING}
-        shown.show()
-        shown.show()
+        show()
+        show()
     assert out.getvalue().splitlines() == [
         f"done: {music.name}, epoch 3/8, 2.5 min, object_comotion_m 0.12",
         f"running: {her.name}",
     ]
 
 
-def test_on_a_terminal_the_last_state_stays_on_the_screen(pool, monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "150")
-    monkeypatch.setattr(study, "_REFRESH_SECONDS", 1e9)
-    out = Terminal()
-    with study.Board(pool, out) as shown:
-        shown.show()
+def test_on_a_terminal_the_last_state_stays_on_the_screen(pool):
+    out = io.StringIO()
+    with study.board(pool, Console(file=out, force_terminal=True, width=150)) as show:
+        show()
         pool.states[pool.runs[0].name] = DONE
         before = len(out.getvalue())
-        shown.show()  # too early: nothing is drawn
-        assert len(out.getvalue()) == before
     last = out.getvalue()[before:]
     assert "2 done, 3 waiting, 1 failed, 1 not run" in last
     assert "1/3" in last

@@ -1,1 +1,0 @@
-"""The measurements behind `experiments/benchmark.py`: each runs in a process of its own."""

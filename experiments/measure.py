@@ -1,0 +1,463 @@
+"""Takes one measurement of `benchmark.py`: `python experiments/measure.py NAME OUT.json SIZES`.
+
+Each runs in a process of its own, since TensorFlow fixes its threads once in a process.
+"""
+# ruff: noqa: E402 - TensorFlow reads the environment when it is imported
+
+import json
+import math
+import statistics
+import sys
+import time
+import timeit
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_tf.process import heartbeat, launched_rank, limit_threads, prepare_tensorflow, watchdog
+
+prepare_tensorflow()
+
+import gymnasium
+import mujoco
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import Config
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import import_robotics
+from music_tf.intrinsic.base import RewardTerm
+from music_tf.networks.parameters import Layout, compiled
+from music_tf.recipes import resolve
+from music_tf.training.build import build_terms, build_trainer
+from music_tf.training.trainer import Trainer
+from music_tf.training.update import DESYNC_INTERVAL, AdamState, adam_step
+from music_tf.types import Array, EnvSpec, Episodes, all_finite
+
+ENV_ID = "FetchPush-v4"
+SUBSTEPS = 20
+_REDUCTIONS = 200
+_PEAK_SECONDS = 0.3
+_CHECKS_PER_STEP = 8
+"""Of actions, the simulator's state, rewards, and what is observed, on an environment step."""
+_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+
+Sizes = Mapping[str, Any]
+"""How much work a measurement takes; `benchmark.py` explains each."""
+
+
+class Recording(NamedTuple):
+    """The simulator, and the states it was in before each step of an episode."""
+
+    model: Any
+    data: Any
+    states: list[npt.NDArray[np.float64]]
+
+
+def simulation(sizes: Sizes) -> dict[str, float]:
+    """Plays the same episodes of random actions with our environment, Gymnasium's, and mj_step.
+
+    Returns:
+        Rates in steps a second; those of environments with their resets.
+    """
+    import_robotics()
+    envs = LockstepEnvs(ENV_ID, 1)
+    environment = gymnasium.make(ENV_ID)
+    generator = np.random.default_rng(0)
+    shape = (envs.spec.max_episode_steps, envs.spec.action_dim)
+
+    def play_ours(seed: int, actions: Array) -> None:
+        envs.reset([0], [seed])
+        for action in actions:
+            envs.step(action[None], [0])
+
+    def play_theirs(seed: int, actions: Array) -> None:
+        environment.reset(seed=seed)
+        for action in actions:
+            environment.step(action)
+
+    seconds = np.zeros(3)
+    for seed in range(sizes["env_episodes"] + 1):
+        actions = generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+        recording = record(envs, seed, actions)
+        ours, theirs = _seconds(play_ours, seed, actions), _seconds(play_theirs, seed, actions)
+        if seed > 0:  # the first episode warms up
+            seconds += [ours, theirs, step_physics(recording)]
+    environment.close()
+    envs.close()
+    ours, theirs, physics = sizes["env_episodes"] * shape[0] / seconds
+    return {
+        "env_steps_per_s": float(ours),
+        "gymnasium_steps_per_s": float(theirs),
+        "mj_step_per_s": float(physics),
+    }
+
+
+def _seconds(action: Callable[..., Any], *arguments: Any) -> float:
+    start = time.perf_counter()
+    action(*arguments)
+    return time.perf_counter() - start
+
+
+def record(envs: LockstepEnvs, seed: int, actions: Array) -> Recording:
+    """Plays an episode in our environment and keeps what mj_step starts from at each step."""
+    states: list[npt.NDArray[np.float64]] = []
+    seen: list[Any] = []
+    original = mujoco.mj_step
+
+    def step(model: Any, data: Any, nstep: int = 1) -> None:
+        state = np.empty(mujoco.mj_stateSize(model, _STATE))
+        mujoco.mj_getState(model, data, state, _STATE)
+        states.append(state)
+        seen[:] = model, data
+        original(model, data, nstep=nstep)
+
+    envs.reset([0], [seed])
+    mujoco.mj_step = step
+    try:
+        for action in actions:
+            envs.step(action[None], [0])
+    finally:
+        mujoco.mj_step = original
+    return Recording(seen[0], seen[1], states)
+
+
+def step_physics(recording: Recording) -> float:
+    """Returns the seconds inside mj_step alone, over the recorded states."""
+    model, data, states = recording
+    seconds = 0.0
+    for state in states:
+        mujoco.mj_setState(model, data, state, _STATE)
+        seconds += _seconds(partial(mujoco.mj_step, nstep=SUBSTEPS), model, data)
+    return seconds
+
+
+class MatrixPeak:
+    """The highest rate of square float32 products seen so far, by TensorFlow or numpy."""
+
+    def __init__(self, sizes: Sequence[int], threads: int) -> None:
+        """Makes matrices of these sizes and multiplies each once, untimed.
+
+        TensorFlow multiplies a pair on each of its threads at once, numpy shares out one pair.
+        """
+        generator = np.random.default_rng(0)
+        self.flop_per_s = self.tensorflow_flop_per_s = 0.0
+        self._pairs = [generator.standard_normal((2, n, n), np.float32) for n in sizes]
+        self._threads = threads
+        self._tensors = [[tf.constant(pair) for _ in range(threads)] for pair in self._pairs]
+        self._product = compiled(lambda pairs: [tf.matmul(pair[0], pair[1]) for pair in pairs])
+        for pair in self._tensors:
+            self._product(pair)
+
+    def look(self) -> None:
+        """Multiplies each size for a moment in both libraries, and keeps the fastest of each."""
+        for pair, tensors in zip(self._pairs, self._tensors, strict=True):
+            flop = 2.0 * pair.shape[1] ** 3
+            numpy_product = partial(np.matmul, pair[0], pair[1], out=np.empty_like(pair[0]))
+            end = time.perf_counter() + _PEAK_SECONDS / len(self._pairs)
+            while time.perf_counter() < end:
+                by_tensorflow = self._threads * flop / _seconds(self._product, tensors)
+                by_numpy = flop / _seconds(numpy_product)
+                self.tensorflow_flop_per_s = max(self.tensorflow_flop_per_s, by_tensorflow)
+                self.flop_per_s = max(self.flop_per_s, by_tensorflow, by_numpy)
+
+
+class LoneRank(Communicator):
+    """One process that takes the path of several ranks: every reduction is called, alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 2
+
+
+def configuration(recipe: str, sizes: Sizes, **changes: object) -> Config:
+    """Returns a recipe on FetchPush with the network and batch sizes that we compare at."""
+    fixed = {
+        "workers": 1,
+        "rollouts": 2,
+        "updates": sizes["updates"],
+        "agent.hidden_sizes": tuple(sizes["hidden"]),
+        "replay.batch_size": sizes["batch"],
+        "music.trajectories": sizes["trajectories"],
+    }
+    nested = {name.replace("__", "."): value for name, value in changes.items()}
+    return with_fields(resolve(recipe, env_id=ENV_ID), {**fixed, **nested})
+
+
+def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
+    """Returns a trainer with random episodes in replay and in the normalisers."""
+    trainer = build_trainer(config, comm)
+    generator = np.random.default_rng(0)
+    spec, count = trainer.envs.spec, sizes["stored_episodes"]
+    stored = {
+        worker: random_episodes(spec, count, config.skills, generator)
+        for worker in trainer.replay.shards
+    }
+    trainer.replay.add(stored, cycle=0)
+    for normalizer, name in (
+        (trainer.inputs.observations, "observation"),
+        (trainer.inputs.goals, "achieved_goal"),
+    ):
+        rows = np.stack([getattr(episodes, name) for episodes in stored.values()])
+        normalizer.update(rows.reshape(len(stored), -1, rows.shape[-1]), config.workers)
+    return trainer
+
+
+def random_episodes(
+    spec: EnvSpec, count: int, skills: int, generator: np.random.Generator
+) -> Episodes:
+    """Returns episodes of full length with standard normal numbers in them."""
+    steps = spec.max_episode_steps
+
+    def normal(*shape: int) -> np.ndarray:
+        return generator.standard_normal((count, *shape), np.float32)
+
+    return Episodes(
+        observation=normal(steps + 1, spec.observation_dim),
+        achieved_goal=normal(steps + 1, spec.goal_dim),
+        desired_goal=normal(spec.goal_dim),
+        action=np.clip(normal(steps, spec.action_dim), -1.0, 1.0),
+        reward=normal(steps),
+        length=np.full(count, steps, np.int64),
+        terminated=np.zeros(count, np.bool_),
+        lost=np.zeros(count, np.bool_),
+        success=np.zeros(count, np.bool_),
+        skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],
+        seed=np.zeros(count, np.int64),
+        extras={},
+    )
+
+
+def learn(trainer: Trainer) -> None:
+    """Takes all updates of a cycle, from sampling to targets."""
+    trainer.update.run(trainer.feed(), trainer.schedules())
+
+
+def updates_per_s(trainer: Trainer, sizes: Sizes, peak: MatrixPeak | None = None) -> float:
+    """Times the learning half of training cycles."""
+    learn(trainer)  # compiles
+    seconds = 0.0
+    for _ in range(sizes["rounds"]):
+        if peak is not None:
+            peak.look()
+        trainer.counters.cycle += 1
+        seconds += _seconds(learn, trainer)
+    return float(sizes["rounds"] * sizes["updates"] / seconds)
+
+
+def update(sizes: Sizes, threads: int) -> dict[str, float]:
+    """Measures DDPG with hindsight against the matrix-multiply peak of the same process."""
+    limit_threads(threads)
+    peak = MatrixPeak(sizes["matrices"], threads)
+    config = configuration("ddpg_her", sizes, agent__critics=1, threads=threads)
+    rate = updates_per_s(filled_trainer(config, sizes, Communicator()), sizes, peak)
+    return {
+        "updates_per_s": rate,
+        "peak_flop_per_s": peak.flop_per_s,
+        "tensorflow_flop_per_s": peak.tensorflow_flop_per_s,
+    }
+
+
+def ours(sizes: Sizes, recipe: str) -> dict[str, float]:
+    """Measures a recipe with what Stable-Baselines3 does too: targets move at every update."""
+    limit_threads(sizes["compared_threads"])
+    config = configuration(recipe, sizes, agent__polyak_every="update")
+    trainer = filled_trainer(config, sizes, Communicator())
+    return {"updates_per_s": updates_per_s(trainer, sizes)}
+
+
+def music(sizes: Sizes) -> dict[str, float]:
+    """Measures an update of the statistics network, and one of policy and statistics network."""
+    limit_threads(1)
+    config = configuration("ddpg_music", sizes, workers=2, threads=1)
+    trainer = filled_trainer(config, sizes, LoneRank())
+    rate = updates_per_s(trainer, sizes)
+    take = updates_of(build_terms(config, trainer.envs)[0])
+    seconds = 0.0
+    for cycle in range(sizes["rounds"] + 1):
+        start = time.perf_counter()
+        feed = trainer.terms[0].feed(trainer.replay, sizes["updates"], cycle)
+        tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
+        for index in range(sizes["updates"]):
+            take(tensors, tf.constant(index))
+        if cycle > 0:  # the first one compiles
+            seconds += time.perf_counter() - start
+    alone = seconds / (sizes["rounds"] * sizes["updates"])
+    return {"mi_update_ms": 1e3 * alone, "pair_update_ms": 1e3 / rate}
+
+
+def updates_of(term: RewardTerm) -> Callable[[Mapping[str, Any], tf.Tensor], None]:
+    """Returns how a reward term learns without a policy: its loss, gradient and Adam."""
+    layout = Layout(list(term.networks))
+    initial = layout.initial()
+    parameters, moments, step = tf.Variable(initial), AdamState.zeros(initial), tf.Variable(0.0)
+    rates = tf.constant(layout.learning_rates())
+
+    def take(feed: Mapping[str, Any], index: tf.Tensor) -> None:
+        now = {name: values[index] for name, values in feed.items()}
+        flat = tf.convert_to_tensor(parameters)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(flat)
+            loss, _ = term.loss(layout.split(flat), now)
+        adam_step(parameters, tape.gradient(loss, flat), moments, step.assign_add(1.0), rates)
+
+    learned: Callable[[Mapping[str, Any], tf.Tensor], None] = compiled(take)
+    return learned
+
+
+def warm_trainer(comm: Communicator, sizes: Sizes) -> Trainer:
+    """Returns DDPG with hindsight, one worker a rank, after some cycles; ranks call it together."""
+    limit_threads(1)
+    alike = {"workers": comm.size, "threads": 1, "agent__critics": 1}
+    config = configuration("ddpg_her", sizes, updates=sizes["updates_per_cycle"], **alike)
+    trainer = build_trainer(config, comm)
+    for _ in range(sizes["warm_cycles"]):
+        trainer.run_cycle()
+    return trainer
+
+
+class TimedCommunicator(Communicator):
+    """Adds up the seconds inside and waiting for collectives, of which none calls another."""
+
+    spent_s = 0.0
+
+
+def _timed(name: str) -> Callable[..., Any]:
+    collective = getattr(Communicator, name)
+
+    def method(comm: TimedCommunicator, *values: Any) -> Any:
+        start = time.perf_counter()
+        found = collective(comm, *values)
+        comm.spent_s += time.perf_counter() - start
+        return found
+
+    return method
+
+
+for _name in (
+    *("sum_in_place", "sum_into", "max_in_place"),  # `any` takes a maximum
+    *("broadcast", "share", "collect", "barrier"),
+):
+    setattr(TimedCommunicator, _name, _timed(_name))
+
+
+def ranks(sizes: Sizes) -> dict[str, float]:
+    """Returns the seconds of a cycle, and the share of MPI on the rank where it is largest."""
+    comm = TimedCommunicator()
+    trainer = warm_trainer(comm, sizes)
+    comm.spent_s = 0.0
+    start = time.perf_counter()
+    for _ in range(sizes["cycles"]):
+        trainer.run_cycle()
+    elapsed = time.perf_counter() - start
+    found = comm.max_in_place(np.array([elapsed / sizes["cycles"], comm.spent_s / elapsed]))
+    return {"cycle_s": float(found[0]), "mpi_share": float(found[1]), "ranks": comm.size}
+
+
+class SwitchedCommunicator(Communicator):
+    """Asks the other ranks for their faults, or goes on without."""
+
+    guarded = True
+
+    def together(self, action: Callable[[], Any]) -> Any:
+        """Returns what an action returns."""
+        return super().together(action) if self.guarded else action()
+
+    def any(self, flag: bool) -> bool:
+        """Whether a flag is set, on this rank at least."""
+        return super().any(flag) if self.guarded else flag
+
+
+def guards(sizes: Sizes) -> dict[str, float]:
+    """Measures what guards cost: cycles with and without them by turns, in one run.
+
+    Ranks that ask each other and the watchdog are switched; finite numbers, heartbeats and the
+    comparison of parameters, which nothing switches off, are timed alone and taken off.
+
+    Returns:
+        Seconds of a cycle with and without guards, and their ratio: medians over pairs of
+        neighbouring cycles of the slowest rank.
+    """
+    comm = SwitchedCommunicator()
+    trainer = warm_trainer(comm, sizes)
+
+    def cycle(guarded: bool) -> float:
+        comm.guarded = guarded
+        with watchdog(300.0 if guarded else math.inf, "benchmark", None):
+            comm.barrier()
+            seconds = _seconds(trainer.run_cycle)
+        return float(comm.max_in_place(np.array([seconds]))[0])
+
+    pairs = []
+    for number in range(2 * sizes["cycles"]):
+        order = (True, False) if number % 2 else (False, True)
+        taken = {guarded: cycle(guarded) for guarded in order}
+        pairs.append((taken[True], taken[False]))
+    comm.guarded = True
+    always = comm.max_in_place(np.array([_always_on(trainer)]))
+    with_them, without = np.array(pairs).T - [[0.0], always]
+    return {
+        "guarded_s": float(np.median(with_them)),
+        "unguarded_s": float(np.median(without)),
+        "ratio": float(np.median(with_them / without)),
+        "ranks": comm.size,
+    }
+
+
+def _always_on(trainer: Trainer) -> float:
+    """Returns the seconds of a cycle that guards take which nothing switches off."""
+    config, spec = trainer.config, trainer.envs.spec
+    row = np.zeros((config.rollouts, spec.observation_dim))
+    repeated = 1000
+    check = timeit.timeit(lambda: all_finite(row), number=repeated) / repeated
+    beat = timeit.timeit(heartbeat, number=repeated) / repeated
+    equal = statistics.median(_seconds(trainer.update.check_equal) for _ in range(5))
+    total = statistics.median(
+        _seconds(lambda: tf.reduce_sum(trainer.update.parameters).numpy()) for _ in range(5)
+    )
+    steps, updates = spec.max_episode_steps, config.updates
+    own = steps * (_CHECKS_PER_STEP * check + beat) + updates * beat + total
+    return own + equal * updates / DESYNC_INTERVAL
+
+
+def reductions(sizes: Sizes) -> dict[str, float]:
+    """Returns the milliseconds of an all-reduce: of next to nothing, and of all networks."""
+    comm = Communicator()
+    found: dict[str, float] = {"ranks": comm.size}
+    for name, numbers in (("latency_ms", 2), ("networks_ms", sizes["networks"])):
+        own, total = np.ones(numbers, np.float32), np.empty(numbers, np.float32)
+        times = []
+        for _ in range(_REDUCTIONS):
+            comm.barrier()
+            times.append(_seconds(comm.sum_into, own, total))
+        median = comm.max_in_place(np.array([np.median(times)]))  # the slowest rank's
+        found[name] = 1e3 * float(median[0])
+    return found
+
+
+MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
+    "simulation": simulation,
+    "update_1t": partial(update, threads=1),
+    "update_2t": partial(update, threads=2),
+    "our_sac": partial(ours, recipe="sac_her"),
+    "our_ddpg": partial(ours, recipe="ddpg_her"),
+    "music": music,
+    "ranks": ranks,
+    "guards": guards,
+    "reductions": reductions,
+}
+
+
+def main(name: str, out: str, sizes: str) -> None:
+    """Writes what a measurement found as JSON."""
+    found = MEASUREMENTS[name](json.loads(sizes))
+    if launched_rank() == 0:
+        Path(out).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
