@@ -27,7 +27,7 @@ STAGES = [
     {"measures"},
     {"training"},
     {"runs.progress"},
-    {"tools.comparison", "tools.export", "tools.judging", "tools.paths", "tools.skills"},
+    {"tools.export", "tools.judging", "tools.paths"},
     {"runs"},
     {"tools"},
     {"cli"},

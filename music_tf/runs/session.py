@@ -7,31 +7,36 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from music_tf.process import limit_threads
 from music_tf.config.parse import TrainCommand
 from music_tf.config.settings import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
-from music_tf.process import available_cores, threads_per_rank
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault, Stopped, UsageError
-from music_tf.process import stop_requested
-from music_tf.training.agreement import check_alike
-from music_tf.storage.checkpoint import Checkpoints
-from music_tf.tools.comparison import EPISODES, by_metric, compare
-from music_tf.storage.start import Heritage
-from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
-from music_tf.storage.origin import start_line, taken_before
-from music_tf.tools.paths import paths_from_above
+from music_tf.process import (
+    available_cores,
+    limit_threads,
+    longer_timeout,
+    stop_requested,
+    threads_per_rank,
+    watchdog,
+)
 from music_tf.runs.processors import warn_of_differences
 from music_tf.runs.progress import Progress
+from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
+from music_tf.storage.origin import start_line, taken_before
 from music_tf.storage.restored import success_rate
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
-from music_tf.training.trainer import Trainer
+from music_tf.storage.start import Heritage
 from music_tf.storage.weights import save_weights
+from music_tf.tools.judging import EPISODES, by_metric, compare
+from music_tf.tools.paths import paths_from_above
+from music_tf.training.agreement import check_alike
+from music_tf.training.evaluation import Evaluation
+from music_tf.training.trainer import Trainer
 from music_tf.types import Episodes, Metrics
-from music_tf.process import longer_timeout, watchdog
 
 SLOWER = 0.5
 """Share of the step size that a run goes on with after its numbers went bad."""
@@ -341,7 +346,8 @@ class Session:
     def _summarize(self, wall_s: float) -> None:
         """Compares the agent with simple policies, sums the run up, and says what comes next."""
         self._progress.banner(["comparing with simple policies on the same episodes ..."])
-        policies = compare(self._trainer, self._comm)
+        evaluation = Evaluation(self._trainer.envs, self._config, self._comm)
+        policies = compare(evaluation, self._trainer.policy())
         path = self._directory.path
         row = self._row or read_metrics(path, self._trainer.counters.epoch)
         self._directory.write_summary(

@@ -9,10 +9,11 @@ from PIL import Image
 from music_tf.errors import UsageError
 from music_tf.rollout import Conditions, play
 from music_tf.runs.inspection import LoadedRun
+from music_tf.runs.learned import Learned
+from music_tf.tools.judging import Trace
 from music_tf.tools.offscreen import paint
 from music_tf.tools.painter import Picture, Take
 from music_tf.tools.rewards import reward_panel
-from music_tf.tools.traces import Trace, reward_traces
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import IntArray
 
@@ -63,7 +64,12 @@ def film(
         played.length,
         played.observation,
     )
-    traces = _by_episode(reward_traces(loaded.trainer, played), played.length)
+    traces = _by_episode(
+        Learned(loaded.config, loaded.envs, loaded.learned).traces(played)
+        if loaded.learned
+        else [],
+        played.length,
+    )
     for step, images in enumerate(paint(loaded.config.env_id, take, variables)):
         now = np.minimum(step, played.length)
         succeeds = played.success & (now == played.length)

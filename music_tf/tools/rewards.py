@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from music_tf.tools.drawing import PAPER, written
-from music_tf.tools.traces import Trace
+from music_tf.tools.judging import Trace
 from music_tf.types import Array
 
 _NAMES = {"music": "MI reward", "skill": "skill reward"}

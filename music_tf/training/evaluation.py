@@ -1,17 +1,51 @@
 """The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.registry import EnvironmentInfo
+from music_tf.measures.behaviour import summarize, support_lost_at
 from music_tf.randomness import reset_seeds, stream
-from music_tf.rollout import Conditions, Policy, play
-from music_tf.types import Episodes
+from music_tf.rollout import Conditions, Policy, padded, play
+from music_tf.types import Array, Episodes, Metrics
 
 _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
+
+
+class Evaluation(NamedTuple):
+    """Measures any policy on the evaluation episodes of a run; all ranks call it together."""
+
+    envs: LockstepEnvs
+    """Of this rank."""
+    config: Config
+    """Of the run."""
+    comm: Communicator
+
+    def play(self, policy: Policy, episodes: int, skill: int | None = None) -> Episodes:
+        """Plays without exploration, under the goals of training.
+
+        A policy that knew only zero goals does anything under others. Skills take turns, unless
+        the configuration or `skill` pins one of them.
+        """
+        config = self.config
+        pinned = config.pinned_skill if skill is None else skill
+        conditions = evaluation_conditions(
+            range(episodes), self.envs.spec.goal_dim, config.goals == "zero", config.skills, pinned
+        )
+        return evaluate(self.envs, policy, conditions, self.comm)
+
+    def behaviour(self, played: Episodes) -> Metrics:
+        """Returns the behaviour metrics of episodes, and their success where goals count."""
+        metrics = summarize(played.observation, played.length, self.envs.info)
+        if self.config.goals == "environment":
+            metrics["eval/success_rate"] = float(played.success.mean())
+        return metrics
 
 
 def evaluation_conditions(
@@ -92,3 +126,32 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
     spread = z * math.sqrt(rate * (1 - rate) / episodes + z * z / (4 * episodes**2))
     scale = 1 + z * z / episodes
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
+    """Cuts each episode after the step that takes the object off its support."""
+    first = support_lost_at(episodes.observation, episodes.length, info)
+    lost = (first >= 1) & (first <= episodes.length)
+    length = np.where(lost, first, episodes.length)
+    return padded(episodes._replace(length=length, lost=lost))
+
+
+def random_policy(generator: np.random.Generator, action_dim: int) -> Policy:
+    """Returns a policy of uniform actions, as a row to compare with."""
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        del goal, skill, noise
+        return generator.uniform(-1.0, 1.0, (len(observation), action_dim)).astype(np.float32)
+
+    return act
+
+
+def noisy_policy(policy: Policy, generator: np.random.Generator, deviation: float) -> Policy:
+    """Returns a policy whose actions are another's with Gaussian noise, within [-1, 1]."""
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        action = policy(observation, goal, skill, noise)
+        drawn = generator.standard_normal(action.shape, np.float32)
+        return np.clip(action + np.float32(deviation) * drawn, -1.0, 1.0)
+
+    return act

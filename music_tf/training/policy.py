@@ -1,9 +1,9 @@
-"""Policies that can be played: the learner's at fixed weights, and a random one."""
+"""The learner's policy at fixed weights."""
 
 import numpy as np
 
 from music_tf.agents.base import ActorWeights, Learner
-from music_tf.normalizer import NetworkInputs
+from music_tf.networks.acting import NetworkInputs
 from music_tf.rollout import Policy
 from music_tf.types import Array
 
@@ -35,26 +35,5 @@ def learned_policy(
         return np.concatenate(
             [learner.act(weights, given[part], noise[part] if sample else None) for part in parts]
         )
-
-    return act
-
-
-def random_policy(generator: np.random.Generator, action_dim: int) -> Policy:
-    """Returns a policy of uniform actions, as a row to compare with."""
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        del goal, skill, noise
-        return generator.uniform(-1.0, 1.0, (len(observation), action_dim)).astype(np.float32)
-
-    return act
-
-
-def noisy_policy(policy: Policy, generator: np.random.Generator, deviation: float) -> Policy:
-    """Returns a policy whose actions are another's with Gaussian noise, within [-1, 1]."""
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        action = policy(observation, goal, skill, noise)
-        drawn = generator.standard_normal(action.shape, np.float32)
-        return np.clip(action + np.float32(deviation) * drawn, -1.0, 1.0)
 
     return act

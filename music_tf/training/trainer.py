@@ -10,20 +10,22 @@ import tensorflow as tf
 
 from music_tf.config.settings import Config, SacConfig, Schedule
 from music_tf.distributed import Communicator
+from music_tf.envs.columns import split_of
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.intrinsic.music import Music
-from music_tf.measures.behaviour import summarize, support_lost_at, visited_cells
-from music_tf.normalizer import NetworkInputs, Normalizer
+from music_tf.measures.behaviour import visited_cells
+from music_tf.networks.acting import NetworkInputs
+from music_tf.normalizer import Normalizer
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.rollout import Conditions, GoalsAndSkills, Policy, padded, perturbation, play
+from music_tf.rollout import Conditions, GoalsAndSkills, Policy, perturbation, play
 from music_tf.storage.restored import check_rows, sizes_of, take_over
 from music_tf.storage.state_folder import Sizes
 from music_tf.training.agreement import check_same_state
-from music_tf.training.build import build_learner, build_terms, discount, split_of
+from music_tf.training.build import build_learner, build_terms, discount
 from music_tf.training.epoch_log import EpochLog, over_ranks
-from music_tf.training.evaluation import evaluate, evaluation_conditions
+from music_tf.training.evaluation import Evaluation, cut_where_lost
 from music_tf.training.policy import learned_policy
 from music_tf.training.update import Feed, Schedules, Update
 from music_tf.types import Array, Episodes, Metrics
@@ -153,19 +155,11 @@ class Trainer:
 
     def played(self, episodes: int, policy: Policy, skill: int | None = None) -> Episodes:
         """Returns what `evaluate` measures: episodes without exploration; all ranks together."""
-        config = self.config
-        pinned = config.pinned_skill if skill is None else skill
-        conditions = evaluation_conditions(
-            range(episodes), self.envs.spec.goal_dim, config.goals == "zero", config.skills, pinned
-        )
-        return evaluate(self.envs, policy, conditions, self._comm)
+        return Evaluation(self.envs, self.config, self._comm).play(policy, episodes, skill)
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""
-        metrics = summarize(played.observation, played.length, self.envs.info)
-        if self.config.goals == "environment":
-            metrics["eval/success_rate"] = float(played.success.mean())
-        return metrics
+        return Evaluation(self.envs, self.config, self._comm).behaviour(played)
 
     def heldout(self, played: Episodes) -> Metrics:
         """Returns what the networks of the active reward terms make of these episodes."""
@@ -173,7 +167,7 @@ class Trainer:
         if not learned:
             return {}
         if self.config.lost_object == "absorb":
-            played = _cut_where_lost(played, self.envs)  # what the networks are trained on
+            played = cut_where_lost(played, self.envs.info)  # what the networks are trained on
         weights = self.update.weights()
         found = [term.heldout(weights, played) for term in learned]
         return {name: value for metrics in found for name, value in metrics.items()}
@@ -344,7 +338,7 @@ class Trainer:
         episodes = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
         kept = episodes
         if config.lost_object == "absorb":
-            kept = _cut_where_lost(episodes, self.envs)
+            kept = cut_where_lost(episodes, self.envs.info)
         by_worker = {
             worker: _rows(kept, index * config.rollouts, config.rollouts)
             for index, worker in enumerate(self._workers)
@@ -451,14 +445,6 @@ def _rows(episodes: Episodes, start: int, count: int) -> Episodes:
     }
     extras = {name: values[start : start + count] for name, values in episodes.extras.items()}
     return Episodes(**picked, extras=extras)
-
-
-def _cut_where_lost(episodes: Episodes, envs: LockstepEnvs) -> Episodes:
-    """Cuts each episode after the step that takes the object off its support."""
-    first = support_lost_at(episodes.observation, episodes.length, envs.info)
-    lost = (first >= 1) & (first <= episodes.length)
-    length = np.where(lost, first, episodes.length)
-    return padded(episodes._replace(length=length, lost=lost))
 
 
 def _group(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from music_tf.tools.judging import Trace
 from music_tf.tools.rewards import reward_panel
-from music_tf.tools.traces import Trace
 
 WIDTH, STEPS = 246, 4  # less 6 on either side, that is 234 for 4 steps: about 58 each
 STEP_CENTRES = [6 + round(234 * (step + 0.5) / STEPS) for step in range(STEPS)]

@@ -1,3 +1,5 @@
+import dataclasses
+
 import imageio.v2 as imageio
 import numpy as np
 import pytest
@@ -69,7 +71,8 @@ def test_the_reward_is_drawn_below_each_picture(tmp_path):
 def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(tmp_path, monkeypatch):
     save_run(tmp_path)
     loaded = load_run(tmp_path, environments=2)
-    loaded.trainer.envs = Faulty(2, {1: 1})
+    envs = Faulty(2, {1: 1})
+    loaded = dataclasses.replace(loaded, evaluation=loaded.evaluation._replace(envs=envs))
     takes = []
 
     def painted(env_id, take, variables):
@@ -78,7 +81,7 @@ def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(tmp_path, mo
 
     monkeypatch.setattr(filming, "paint", painted)
     assert len(list(filming.film(loaded, [filming.Shot(0, 0), filming.Shot(1, 0)], {}))) == 31
-    (_, seeds, _), (_, (again,), _) = loaded.trainer.envs.resets
+    (_, seeds, _), (_, (again,), _) = envs.resets
     assert takes[0].seeds.tolist() == [seeds[0], again] == [seeds[0], seeds[1] + 1]
     assert takes[0].goals.size == 0  # seeds bring their own
 

@@ -11,7 +11,7 @@ from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.storage.metrics import METRICS
 from music_tf.training import trainer as trainer_module
-from music_tf.training.policy import random_policy
+from music_tf.training.evaluation import random_policy
 from tests.kit.small import (
     ALL,
     BASE,
@@ -420,3 +420,14 @@ def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
     task = dataclasses.replace(BASE.task, weight=((0.0, 0.0),))
     metrics = trainer_of(BASE, task=task).run_epoch(go_on)
     assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0
+
+
+def test_moments_of_another_environment_are_named():
+    trainer = trainer_of()
+    arrays = trainer.arrays()
+    arrays["normalizer/goal"] = np.ones(3)
+    with pytest.raises(ValueError, match=r"normalizer/goal: expected totals of shape \(7,\)"):
+        trainer.load_weights(arrays)
+    del arrays["normalizer/goal"]
+    with pytest.raises(ValueError, match="normalizer/goal: missing"):
+        trainer.load_weights(arrays)
