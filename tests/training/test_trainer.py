@@ -160,19 +160,12 @@ def test_evaluation_changes_nothing(trained):
     assert_same_state(trainer, other)
 
 
-def test_evaluation_can_pin_a_skill(trained, monkeypatch):
+def test_evaluation_can_pin_a_skill(trained):
     trainer, _, _ = trained["everything"]
     asked = []
-    original = trainer_module.evaluate
-
-    def evaluate(envs, policy, conditions, comm):
-        asked.append(conditions.skills.argmax(axis=1).tolist())
-        return original(envs, policy, conditions, comm)
-
-    monkeypatch.setattr(trainer_module, "evaluate", evaluate)
     for skill in (None, 2):
-        trainer.evaluate(4, skill=skill)
-    assert asked == [[0, 1, 2, 0], [2, 2, 2, 2]]
+        trainer.evaluate(4, skill=skill, on_played=lambda played: asked.append(played.skill))
+    assert [one.argmax(axis=1).tolist() for one in asked] == [[0, 1, 2, 0], [2, 2, 2, 2]]
 
 
 def test_a_pinned_skill_acts_in_training_and_evaluation():
