@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from music_tf.storage.provenance import provenance
 from music_tf.storage.results import read_metric
 from music_tf.storage.run_directory import EVALUATION_NAME
 from music_tf.storage.state_folder import Arrays
-from music_tf.tools.export import check_minari, export_minari, export_npz
+from music_tf.tools.export import check_minari, export
 from music_tf.tools.judging import by_metric, compare, judge, measure_skills, skill_rows
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
@@ -181,10 +181,18 @@ def evaluate_run(
             result |= {"control": control, "control_episodes": episodes}
         _show(progress, result)
         result = _judged_before(run, result["checkpoint"]) | result
-        _write(run / EVALUATION_NAME, result)
-        progress.banner([f"written: {run / EVALUATION_NAME}"])
+        path = run / EVALUATION_NAME
+        try:
+            replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+        progress.banner([f"written: {path}"])
         if npz is not None or minari is not None:
-            progress.banner(_export(loaded, episodes, npz, minari))
+            played = loaded.evaluation.play(loaded.policy, episodes)
+            names = ("recipe", "preset", "env_id", "seed")
+            about = {name: result[name] for name in names} | result["checkpoint"]
+            about["goals"] = loaded.config.goals
+            progress.banner(export(played, about, npz, minari))
     finally:
         loaded.envs.close()
 
@@ -194,7 +202,19 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     config = loaded.config
     policies = compare(loaded.evaluation, loaded.policy, episodes)
     first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), 0, False, config.skills)
-    skills = measure_skills(loaded.evaluation, loaded.policy, episodes, _heldout(loaded))
+
+    @functools.cache
+    def networks() -> Any:
+        prepare_tensorflow()
+        load_tensorflow()
+        from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow, when first asked
+
+        return Learned(config, loaded.envs, loaded.learned)
+
+    def heldout(played: Episodes) -> Metrics:
+        return networks().heldout(played, loaded.epoch) if loaded.learned else {}
+
+    skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
     made = provenance(loaded.evaluation.comm, {})
     return {
         "recipe": loaded.stored.recipe,
@@ -227,20 +247,6 @@ def describe(loaded: LoadedRun) -> str:
     )
 
 
-def _heldout(loaded: LoadedRun) -> Callable[[Episodes], Metrics]:
-    """Returns what the networks of the rewards make of episodes, loaded when first asked."""
-
-    @functools.cache
-    def networks() -> Any:
-        prepare_tensorflow()
-        load_tensorflow()
-        from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow
-
-        return Learned(loaded.config, loaded.envs, loaded.learned)
-
-    return lambda played: networks().heldout(played, loaded.epoch) if loaded.learned else {}
-
-
 def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
     """Returns the success rate and its interval, or None where no goals were trained on."""
     if _SUCCESS not in metrics:
@@ -258,7 +264,9 @@ def _show(progress: Progress, result: Mapping[str, Any]) -> None:
     title = f"{result['env_id']}, {result['episodes']} episodes"
     progress.final_table(by_metric(result["policies"]), title)
     if result["success"]:
-        progress.banner([f"success rate {_with_interval(result['success'])}"])
+        low, high = result["success"]["interval_95"]
+        rate = result["success"]["rate"]
+        progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
     if "control" in result:
         progress.final_table(by_metric(result["control"]), f"{title}: control")
     if result["skills"]:
@@ -276,38 +284,3 @@ def _judged_before(run: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(earlier, dict) or earlier.get("checkpoint") != checkpoint:
         return {}
     return {name: earlier[name] for name in ("control", "control_episodes") if name in earlier}
-
-
-def _write(path: Path, result: Mapping[str, Any]) -> None:
-    try:
-        replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
-    except OSError as error:
-        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def _export(loaded: LoadedRun, episodes: int, npz: Path | None, minari: str | None) -> list[str]:
-    """Writes the evaluation episodes of our policy, and returns lines that say where."""
-    config = loaded.config
-    played = loaded.evaluation.play(loaded.policy, episodes)
-    about = {
-        "recipe": loaded.stored.recipe,
-        "preset": loaded.stored.preset,
-        "env_id": config.env_id,
-        "seed": config.seed,
-        "epoch": loaded.epoch,
-        "env_steps": loaded.env_steps,
-        "goals": config.goals,
-    }
-    lines = []
-    if npz is not None:
-        export_npz(npz, played, about)
-        lines.append(f"written: {npz}")
-    if minari is not None:
-        export_minari(minari, played, about)
-        lines.append(f"written: Minari dataset {minari}")
-    return lines
-
-
-def _with_interval(success: Mapping[str, Any]) -> str:
-    low, high = success["interval_95"]
-    return f"{success['rate']:.3f} (95 % interval {low:.3f} to {high:.3f})"

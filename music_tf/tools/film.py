@@ -247,9 +247,9 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
         np.concatenate([one.skills for one in single]),
     )
     played = rollout.play(envs, loaded.policy, conditions, None)
+    paid = rewards_along(loaded, played)
     traces = [
-        [trace._replace(values=trace.values[episode, :steps]) for trace in found]
-        for found in [rewards_along(loaded, played)]
+        [trace._replace(values=trace.values[episode, :steps]) for trace in paid]
         for episode, steps in enumerate(played.length)
     ]
     active = list(range(len(shots)))
