@@ -29,6 +29,7 @@ MAKE_TARGETS = [
     "lint",
     "types",
     "check",
+    "same",
     "faults",
     "results",
     "bench",

@@ -22,7 +22,7 @@ from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import all_transitions
 from music_tf.tools.judging import Trace
 from music_tf.training.build import build_terms
-from music_tf.training.evaluation import cut_where_lost
+from music_tf.training.collect import cut_where_lost
 from music_tf.types import Episodes, Metrics
 
 
@@ -52,9 +52,7 @@ class Learned:
                 raise ValueError(f"{name}: no such weight in this run")
             self._weights = layout.split(tf.constant(layout.flatten(found)))
             for term in self._terms:
-                for name, scale in term.scales.items():
-                    if f"scales/{name}" in arrays:  # an older version measured it again
-                        scale.assign(arrays[f"scales/{name}"])
+                term.load(arrays)
         except ValueError as error:
             raise UsageError(f"the checkpoint does not fit config.json\n{error}") from error
 

@@ -21,6 +21,7 @@ from music_tf.process import (
     threads_per_rank,
     watchdog,
 )
+from music_tf.runs.agreement import check_alike
 from music_tf.runs.processors import warn_of_differences
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints
@@ -33,9 +34,8 @@ from music_tf.storage.start import Heritage
 from music_tf.storage.weights import save_weights
 from music_tf.tools.judging import EPISODES, by_metric, compare
 from music_tf.tools.paths import paths_from_above
-from music_tf.training.agreement import check_alike
+from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
-from music_tf.training.trainer import Trainer
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -126,7 +126,7 @@ class Session:
         self._progress = Progress(leading_metric(command.config), shown=comm.is_root)
         self._progress.banner(_banner(command, comm, directory.path, self._origin))
         warn_of_differences(comm)
-        self._trainer = Trainer(command.config, comm)
+        self._trainer = build_trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
@@ -228,11 +228,11 @@ class Session:
         trainer = self._trainer
         number = trainer.counters.epoch // self._config.checkpoint_every
         compact = (number > 0 and number % COMPACT_EVERY == 0) or self._checkpoints.crowded
-        rows = trainer.replay.everything() if compact else trainer.replay.unsaved()
+        rows = trainer.of_workers(everything=compact)
         with longer_timeout():
             saved = self._checkpoints.save(
                 trainer.counters.epoch,
-                trainer.arrays(),
+                trainer.shared(),
                 {_worker_name(worker): new for worker, new in rows.items()},
                 self._meta(self._best),
                 compact,
@@ -271,7 +271,9 @@ class Session:
             return False
         try:
             trainer.load(restored.arrays, restored.meta)
-            trainer.load_rows({worker: restored.shards[name] for worker, name in workers.items()})
+            trainer.load_workers(
+                {worker: restored.shards[name] for worker, name in workers.items()}
+            )
             self._best = success_rate(restored.meta.get("best_success_rate"))
         except ValueError as error:
             raise UsageError(

@@ -8,7 +8,7 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.storage.start import Heritage, inherit
-from music_tf.training.trainer import Trainer
+from music_tf.training.build import build_trainer
 
 
 def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage:
@@ -21,9 +21,9 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     """
     replay = dataclasses.replace(config.replay, capacity=1)
     small = dataclasses.replace(config, workers=1, rollouts=1, replay=replay)
-    trainer = Trainer(small, Communicator(alone=True))
+    trainer = build_trainer(small, Communicator(alone=True))
     try:
-        own = {n: array for n, array in trainer.arrays().items() if not n.startswith("adam_")}
+        own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
         heritage = inherit(own, source, parts, trainer.meta()["inputs"])
         try:
             trainer.start_from(heritage.arrays)

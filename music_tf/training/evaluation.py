@@ -1,4 +1,7 @@
-"""The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share."""
+"""The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share.
+
+Also what a policy is compared with: a random one, and itself under noise.
+"""
 
 import math
 from typing import NamedTuple
@@ -8,10 +11,9 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.envs.registry import EnvironmentInfo
-from music_tf.measures.behaviour import summarize, support_lost_at
+from music_tf.measures.behaviour import summarize
 from music_tf.randomness import reset_seeds, stream
-from music_tf.rollout import Conditions, Policy, padded, play
+from music_tf.rollout import Conditions, Policy, play
 from music_tf.types import Array, Episodes, Metrics
 
 _SEED = 20210308
@@ -126,14 +128,6 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
     spread = z * math.sqrt(rate * (1 - rate) / episodes + z * z / (4 * episodes**2))
     scale = 1 + z * z / episodes
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
-
-
-def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
-    """Cuts each episode after the step that takes the object off its support."""
-    first = support_lost_at(episodes.observation, episodes.length, info)
-    lost = (first >= 1) & (first <= episodes.length)
-    length = np.where(lost, first, episodes.length)
-    return padded(episodes._replace(length=length, lost=lost))
 
 
 def random_policy(generator: np.random.Generator, action_dim: int) -> Policy:

@@ -9,7 +9,7 @@ from music_tf.config.settings import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.update import AdamState, adam_step
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 
 SKILLS = 3

@@ -7,7 +7,7 @@ from music_tf.config.settings import MusicConfig, ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.update import AdamState, adam_step
 from music_tf.types import EnvSpec, Episodes, SplitSpec, Transition
 
 STEPS = 50

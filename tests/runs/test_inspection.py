@@ -29,7 +29,7 @@ def evaluation(run, episodes, **options):
 
 def test_a_run_acts_as_it_did_when_it_was_saved(tmp_path):
     trainer = save_run(tmp_path)
-    trainer.observations.update(np.full((1, 9, 8), 3.0, np.float32), 1)
+    trainer.inputs.observations.update(np.full((1, 9, 8), 3.0, np.float32), 1)
     save_checkpoint(tmp_path, trainer, 2)
     loaded = load_run(tmp_path)
     np.testing.assert_array_equal(acts(loaded.policy), acts(trainer.policy()))
@@ -92,8 +92,8 @@ def test_weights_that_do_not_fit_are_named(tmp_path, hidden_sizes, text):
 )
 def test_moments_that_no_run_has_are_named(tmp_path, totals, text):
     trainer = save_run(tmp_path)
-    arrays = trainer.arrays() | {"normalizer/goal": totals}
-    trainer.arrays = lambda: {name: array for name, array in arrays.items() if array is not None}
+    arrays = trainer.shared() | {"normalizer/goal": totals}
+    trainer.shared = lambda: {name: array for name, array in arrays.items() if array is not None}
     save_checkpoint(tmp_path, trainer, epoch=2)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
         load_run(tmp_path)

@@ -14,7 +14,7 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, trainer_of
 
 def learned(trainer):
     """The rewards of a trainer by themselves, at its weights."""
-    return Learned(trainer.config, trainer.envs, learned_arrays(trainer.arrays(), trainer.arrays()))
+    return Learned(trainer.config, trainer.envs, learned_arrays(trainer.shared(), trainer.shared()))
 
 
 def carries(observation, goal, skill, noise):
@@ -65,7 +65,7 @@ def test_every_learned_reward_has_a_trace_at_full_weight():
 
 
 def test_a_run_on_the_task_alone_has_no_networks_to_ask():
-    arrays = trainer_of(BASE).arrays()
+    arrays = trainer_of(BASE).shared()
     assert learned_arrays(arrays, arrays) == {}
 
 
@@ -99,4 +99,4 @@ def test_only_terms_that_still_count_are_measured():
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        Learned(MUSIC, trainer.envs, learned_arrays(trainer.arrays(), trainer.arrays()) | change)
+        Learned(MUSIC, trainer.envs, learned_arrays(trainer.shared(), trainer.shared()) | change)

@@ -23,6 +23,7 @@ from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.metrics import PATHS_TAG
 from music_tf.storage.weights import load_weights, save_weights
 from music_tf.tools.events import read_pictures
+from music_tf.training import trainer
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC, TIMES
 
@@ -213,13 +214,13 @@ def test_a_run_that_has_used_its_time_says_so(tmp_path, capsys):
 
 def with_success(monkeypatch, rates):
     """Replaces what evaluation finds by given success rates, epoch by epoch."""
-    original = session.Trainer.evaluate
+    original = trainer.Trainer.evaluate
 
     def evaluate(self, *arguments, **named):
         row = original(self, *arguments, **named)
         return row | {"eval/success_rate": rates[self.counters.epoch - 1]}
 
-    monkeypatch.setattr(session.Trainer, "evaluate", evaluate)
+    monkeypatch.setattr(trainer.Trainer, "evaluate", evaluate)
 
 
 def best_epoch(path):
@@ -387,8 +388,8 @@ def test_a_disk_that_stays_full_is_a_fault_at_a_stop_and_at_the_end(
 def test_a_checkpoint_of_another_making_is_refused_by_name(tmp_path, monkeypatch):
     path = tmp_path / "run"
     with monkeypatch.context() as patch:
-        meta = session.Trainer.meta
-        patch.setattr(session.Trainer, "meta", lambda self: meta(self) | {"updates": "many"})
+        meta = trainer.Trainer.meta
+        patch.setattr(trainer.Trainer, "meta", lambda self: meta(self) | {"updates": "many"})
         train(path, dataclasses.replace(HER_RUN, epochs=1))
     with pytest.raises(UsageError, match=r"(?s)does not fit config\.json\nmeta\.updates.*many"):
         train(path, resume=True)
@@ -434,12 +435,12 @@ def test_going_back_keeps_the_best_weights_of_an_epoch_that_is_undone(
     tmp_path, bad_numbers, monkeypatch
 ):
     found = iter([0.1, 0.5, 0.9, 0.6, 0.3])  # of epochs 1, 2 and 3, again 3, and 4
-    original = session.Trainer.evaluate
+    original = trainer.Trainer.evaluate
 
     def evaluate(self, *arguments, **named):
         return original(self, *arguments, **named) | {"eval/success_rate": next(found, 0.0)}
 
-    monkeypatch.setattr(session.Trainer, "evaluate", evaluate)
+    monkeypatch.setattr(trainer.Trainer, "evaluate", evaluate)
     bad_numbers(7)  # the first cycle of the fourth epoch; the second is saved, the third is not
     train(tmp_path / "run", dataclasses.replace(HER_RUN, epochs=4, checkpoint_every=2))
     assert best_epoch(tmp_path / "run") == (3, 0.9)
@@ -453,7 +454,7 @@ def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_pat
         if len(checked) == 2:
             raise NumbersFault("what ranks hold differs")
 
-    monkeypatch.setattr(session.Trainer, "check_equal", check_equal)
+    monkeypatch.setattr(trainer.Trainer, "check_equal", check_equal)
     train(tmp_path / "run")
     assert checked == [1, 2, 2, 3]
 

@@ -12,7 +12,7 @@ from music_tf.networks.acting import policy_of
 from music_tf.storage import weights
 from music_tf.storage.policy import load_policy
 from music_tf.storage.state_folder import discard
-from music_tf.training.policy import learned_policy
+from music_tf.training.collect import learned_policy
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 OBSERVATION = np.linspace(-1.0, 1.0, 8)
@@ -23,8 +23,8 @@ def saved(path, recipe="ddpg", **changes):
     """A run whose normalisers have seen something."""
     trainer = save_run(path, recipe, **changes)
     generator = np.random.default_rng(0)
-    trainer.observations.update(generator.normal(1, 2, (1, 9, 8)).astype(np.float32), 1)
-    trainer.goals.update(generator.normal(-1, 3, (1, 9, 3)).astype(np.float32), 1)
+    trainer.inputs.observations.update(generator.normal(1, 2, (1, 9, 8)).astype(np.float32), 1)
+    trainer.inputs.goals.update(generator.normal(-1, 3, (1, 9, 3)).astype(np.float32), 1)
     save_checkpoint(path, trainer, 2)
     return trainer
 
@@ -45,8 +45,8 @@ def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     expected = trainer.policy()(*given)
     policy = music_tf.load_policy(tmp_path)
     np.testing.assert_array_equal(policy_of(policy.snapshot)(*given), expected)
-    weights = trainer.update.actor_weights()
-    drawing = learned_policy(trainer._learner, weights, trainer._inputs(), sample=True, rows=2)
+    weights, learner = trainer.update.actor_weights(), trainer.update.learner
+    drawing = learned_policy(learner, weights, trainer.inputs.now, sample=True, rows=2)
     found = policy_of(policy.snapshot, sample=True, rows=2)(*given)
     np.testing.assert_array_equal(found, drawing(*given))
     np.testing.assert_array_equal(policy.act(observation, goal, skill), expected)

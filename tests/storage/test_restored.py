@@ -7,8 +7,7 @@ import pytest
 from music_tf.config.settings import ReplayConfig
 from music_tf.replay.buffer import Shard
 from music_tf.storage.restored import check_rows, sizes_of, success_rate, take_over
-from music_tf.training.epoch_log import EpochLog
-from music_tf.training.trainer import Counters, _Taken
+from music_tf.training.trainer import Counters, EpochLog, _Taken
 from tests.kit.episodes import SPEC, STEPS, make_episodes
 
 CAPACITY = 6
