@@ -32,7 +32,7 @@ from music_tf.storage.metrics import METRICS
 from music_tf.storage.results import FINAL, Numbers, StoredResult, group_and_seed, read_result
 from music_tf.storage.runs_root import folder_name
 from music_tf.tools.curves import draw_curves
-from music_tf.tools.grouping import load as load_curve
+from music_tf.tools.curves import load as load_curve
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"

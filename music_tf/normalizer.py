@@ -1,6 +1,6 @@
 """Running mean and deviation of vectors, shared by all workers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from music_tf.config.settings import NormalizerConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs, bounded
-from music_tf.types import Array, EnvSpec, Transition, all_finite
+from music_tf.types import Array, EnvSpec, all_finite
 
 
 class Normalizer:
@@ -87,18 +87,19 @@ class InputMoments:
         """How inputs are normalised at present."""
         return NetworkInputs(self.observations.moments, self.goals.moments, self._config)
 
-    def see(self, fresh: Sequence[Transition], workers: int) -> None:
-        """Counts transitions of each worker of this rank; every rank must call it together.
+    def see(self, observations: Array, goals: Array, workers: int) -> None:
+        """Counts what each worker of this rank saw; every rank must call it together.
 
         Args:
-            fresh: One for each worker, with as many rows.
+            observations: Shape [W, rows, O].
+            goals: Shape [W, rows, G].
             workers: Number of workers over all ranks.
 
         Raises:
             NumbersFault: A row of any rank holds NaN.
         """
-        self.observations.update(np.stack([batch.observation for batch in fresh]), workers)
-        self.goals.update(np.stack([batch.desired_goal for batch in fresh]), workers)
+        self.observations.update(observations, workers)
+        self.goals.update(goals, workers)
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns the totals by explicit names; `load` takes them."""

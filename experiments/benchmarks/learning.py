@@ -102,7 +102,6 @@ def random_episodes(
         lost=np.zeros(count, np.bool_),
         success=np.zeros(count, np.bool_),
         skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],
-        task=np.zeros(count, np.int64),
         seed=np.zeros(count, np.int64),
         extras={},
     )

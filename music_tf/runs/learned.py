@@ -86,12 +86,9 @@ def main(arguments: list[str]) -> int:
     try:
         with np.load(job, allow_pickle=False) as file:
             given = dict(file)
-        columns = {name: given[name] for name in Episodes._fields if name != "extras"}
         config = read_run(Path(run), env_id).config
         envs = LockstepEnvs(env_id, 1)
-        traces = Learned(config, envs, {n: a for n, a in given.items() if "/" in n}).traces(
-            Episodes(**columns, extras={})
-        )
+        traces = Learned(config, envs, given).traces(Episodes.from_named(given))
         envs.close()
     except MusicError as fault:
         sys.stdout.write(f"{fault}\n")

@@ -50,8 +50,8 @@ _PALETTE_FRAMES = 64
 _LAST_STATE_SECONDS = 0.6
 _SAME_STATE = 1e-4
 _REWARD_SECONDS = 600.0
-_REWARDS = {"music": ("MI reward", (0, 104, 171)), "skill": ("skill reward", (199, 92, 0))}
-_OTHER_COLOUR = (90, 60, 150)
+_COLOURS = ((0, 104, 171), (199, 92, 0), (90, 60, 150), (0, 115, 80), (170, 35, 75), (95, 80, 60))
+"""Of the rewards of a run by their order, and then from the front again."""
 _PALE = 0.22
 """Share of its colour that a reward keeps in the part of the episode that is still to come."""
 _FINER = 3
@@ -170,7 +170,7 @@ def strip(
     for row, shot in enumerate(shots):
         named = f"skill {shot.skill}   " if config.skills > 1 else ""
         for view in (states[at][row] for at in shown):
-            panels = [reward_panel(trace, view.step, steps, _STRIP_TILE) for trace in view.traces]
+            panels = reward_panels(view, steps, _STRIP_TILE)
             tiles.append(tile(view.image, _STRIP_TILE, f"{named}step {view.step}", panels=panels))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -284,10 +284,9 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
     if not loaded.learned:
         return []
     prepare_tensorflow()
-    given: dict[str, Any] = {n: v for n, v in played._asdict().items() if n != "extras"}
     with tempfile.TemporaryDirectory(prefix="music_tf-") as folder:
         job, found = Path(folder) / "job.npz", Path(folder) / "found.npz"
-        np.savez(job, **(given | loaded.learned))
+        np.savez(job, allow_pickle=False, **(played.named() | loaded.learned))
         words = [str(loaded.path), str(job), str(found), loaded.config.env_id]
         done = run_command(
             [sys.executable, "-P", "-m", "music_tf.runs.learned", *words],
@@ -374,17 +373,26 @@ def on_grid(tiles: Sequence[Image.Image], columns: int, grid: tuple[int, int]) -
     return [one for row in rows for one in row]
 
 
-def reward_panel(trace: Trace, step: int, steps: int, width: int) -> Image.Image:
-    """Returns a reward over the steps of one episode; what is still to come is pale.
+def reward_panels(view: View, steps: int, width: int) -> list[Image.Image]:
+    """Returns what stands between a picture and its caption: a panel for each learned reward."""
+    return [
+        reward_panel(trace, number, view.step, steps, width)
+        for number, trace in enumerate(view.traces)
+    ]
+
+
+def reward_panel(trace: Trace, number: int, step: int, steps: int, width: int) -> Image.Image:
+    """Draws what a reward pays over the steps of one episode; what is still to come is pale.
 
     Args:
         trace: Of this episode alone: values [length]. Where nothing bounds it, the curve fills
             the height.
+        number: Which of the run's rewards it is, from 0; it decides the colour.
         step: The state that is shown, from 0; rewards before it are paid.
         steps: How many the axis has room for.
         width: In pixels; the height follows.
     """
-    name, colour = _REWARDS.get(trace.name, (trace.name, _OTHER_COLOUR))
+    name, colour = f"{trace.name.replace('_', ' ')} reward", _COLOURS[number % len(_COLOURS)]
     paid = trace.values[:step]
     text = Image.new("RGB", (width, _NOTE_SIZE + 8), PAPER)
     ImageDraw.Draw(text).text(
@@ -482,7 +490,7 @@ def _frames(
                         width,
                         caption(shot, view, steps, loaded.config.skills),
                         GOOD if goals and view.success else INK,
-                        [reward_panel(trace, view.step, steps, width) for trace in view.traces],
+                        reward_panels(view, steps, width),
                     )
                     for shot, view in zip(shots, views, strict=True)
                 ]

@@ -1,6 +1,6 @@
 """Plays the episodes that a cycle learns from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -134,10 +134,4 @@ def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
 
 def _rows(episodes: Episodes, rows: slice) -> Episodes:
     """Returns some of the episodes."""
-
-    def of(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {name: array[rows] for name, array in values.items()}
-
-    fields = episodes._asdict()
-    extras = fields.pop("extras")
-    return Episodes(**of(fields), extras=of(extras))
+    return Episodes.from_named({name: values[rows] for name, values in episodes.named().items()})

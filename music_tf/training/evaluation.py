@@ -89,7 +89,7 @@ def evaluate(
     result = comm.together(lambda: _own_part(envs, policy, conditions, comm))
     layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
     whole = {name: result.get(name, np.zeros(shape, kind)) for name, shape, kind in layout}
-    return Episodes(**{name: _summed(values, comm) for name, values in whole.items()}, extras={})
+    return Episodes.from_named({name: _summed(values, comm) for name, values in whole.items()})
 
 
 def _own_part(
@@ -102,8 +102,7 @@ def _own_part(
         wanted = np.arange(start, start + width) % total
         goals = None if conditions.goals is None else conditions.goals[wanted]
         batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
-        played = play(envs, policy, batch, None)._asdict()
-        del played["extras"]
+        played = play(envs, policy, batch, None).named()
         kept = min(width, total - start)
         for name, values in played.items():
             rows = result.setdefault(name, np.zeros([total, *values.shape[1:]], values.dtype))

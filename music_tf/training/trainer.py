@@ -149,8 +149,7 @@ class Trainer:
         self.replay.add(kept, cycle, self._priorities(kept))
         for term in self.terms:
             term.observe(kept, cycle)
-        fresh = [self.replay.sample_fresh(own, worker, cycle) for worker, own in kept.items()]
-        self.inputs.see(fresh, self.config.workers)
+        self.inputs.see(*self.replay.sample_fresh(kept, cycle), self.config.workers)
         return played
 
     def feed(self) -> Feed:

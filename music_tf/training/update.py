@@ -557,6 +557,9 @@ def _heartbeat() -> tf.Tensor:
 def _named_arrays(feed: Feed) -> dict[str, np.ndarray]:
     """Returns all that the updates of a cycle were given, by name."""
     named = {f"transitions.{name}": array for name, array in feed.transitions._asdict().items()}
+    for group in ("extras", "next_extras"):
+        extras = named.pop(f"transitions.{group}")
+        named |= {f"transitions.{group}.{name}": array for name, array in extras.items()}
     named |= {"inputs": feed.inputs, "next_inputs": feed.next_inputs, **feed.noise}
     for term, arrays in feed.terms.items():
         named |= {f"{term}.{name}": array for name, array in arrays.items()}

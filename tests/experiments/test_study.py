@@ -16,7 +16,7 @@ from rich.console import Console
 from music_tf.cli.exits import guarded
 from music_tf.envs.toys import EPISODE_STEPS
 from music_tf.storage.results import read_result
-from music_tf.tools import grouping, study
+from music_tf.tools import curves, study
 from music_tf.tools.study import (
     BLOCKED,
     DONE,
@@ -457,7 +457,7 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
 def test_the_copy_of_a_condition_is_drawn_as_a_line_of_its_own(folder):
     write(folder, TINY.format(seeds="(4,)"))
     assert run_study(folder)[0] == 0
-    drawn = [grouping.load(stored(folder, name, 4)) for name in ("music", "her")]
+    drawn = [curves.load(stored(folder, name, 4)) for name in ("music", "her")]
     assert [run.group for run in drawn] == [
         "music_music_tf_PointPush-v0",
         "her_music_tf_PointPush-v0",

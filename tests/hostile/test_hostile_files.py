@@ -31,7 +31,7 @@ from music_tf.storage.metrics import MetricsWriter
 from music_tf.storage.policy import load_policy
 from music_tf.storage.run_lock import refuse_if_in_use
 from music_tf.storage.start import inherit
-from music_tf.tools import grouping
+from music_tf.tools import curves
 from music_tf.training.build import build_trainer
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
@@ -302,7 +302,7 @@ def take(run, trainer):
         return 0
 
     def plot():
-        grouping.load(run)
+        curves.load(run)
         return 0
 
     def act():

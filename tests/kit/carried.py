@@ -42,7 +42,6 @@ def carried_episodes(count, share, generator, length=STEPS):
         lost=flags,
         success=flags,
         skill=np.ones([count, 1], np.float32),
-        task=np.zeros(count, np.int64),
         seed=np.zeros(count, np.int64),
         extras={},
     )

@@ -53,7 +53,7 @@ def test_rows_that_a_run_saved_fit():
         (changed(1, reward=np.zeros((3, STEPS))), "reward: expected float32"),
         (changed(1, reward=np.full((3, STEPS), np.nan, np.float32)), "reward: expected finite"),
         (rows()[1:], "3 of 5 episodes are there"),
-        ([{k: v for k, v in rows()[0].items() if k != "task"}], "task is missing"),
+        ([{k: v for k, v in rows()[0].items() if k != "skill"}], "skill is missing"),
     ],
 )
 def test_rows_that_lie_elsewhere_or_are_no_numbers_are_refused(saved, says):
