@@ -6,7 +6,7 @@ from pathlib import Path
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE
-from music_tf.process import load_tensorflow, prepare_tensorflow
+from music_tf.process import prepare_tensorflow
 from music_tf.storage.runs_root import find_run
 
 
@@ -22,10 +22,9 @@ def main() -> int:
     given = parser.parse_args()
     run = find_run(given.run)
     prepare_tensorflow()
-    load_tensorflow()
-    from music_tf.tools.strip import film_strip  # noqa: PLC0415 - TensorFlow
+    from music_tf.tools.film import strip  # noqa: PLC0415 - numpy: after its threads are set
 
-    film_strip(run, given.out, given.episode, given.frames, given.skill, given.env_id)
+    strip(run, given.out, given.episode, given.frames, given.skill, given.env_id)
     sys.stdout.write(f"{given.out}\n")
     return EXIT_DONE
 

@@ -1,7 +1,6 @@
 """Running mean and deviation of vectors, shared by all workers."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,36 +8,8 @@ import numpy.typing as npt
 from music_tf.config.settings import NormalizerConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
+from music_tf.networks.acting import Moments, NetworkInputs, bounded
 from music_tf.types import Array, EnvSpec, all_finite
-
-
-class Moments(NamedTuple):
-    """What a network normalises its input with."""
-
-    mean: Array  # [D]
-    deviation: Array  # [D], at least epsilon
-
-
-class NetworkInputs(NamedTuple):
-    """How observations, conditions and goals become what actor and critics read."""
-
-    observation: Moments
-    goal: Moments
-    config: NormalizerConfig
-
-    def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
-        """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
-        parts = [
-            self._normalize(observation, self.observation),
-            skill,
-            self._normalize(goal, self.goal),
-        ]
-        return np.concatenate(parts, axis=-1)
-
-    def _normalize(self, values: Array, moments: Moments) -> Array:
-        scaled = (_bounded(values, self.config) - moments.mean) / moments.deviation
-        bounded: Array = np.clip(scaled, -self.config.clip, self.config.clip)
-        return bounded
 
 
 class Normalizer:
@@ -66,7 +37,7 @@ class Normalizer:
         Raises:
             NumbersFault: A row of any rank holds NaN; every rank raises. Infinities are clipped.
         """
-        clipped = _bounded(rows, self._config).astype(np.float64)
+        clipped = bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(
             [clipped.sum(axis=(0, 1)), np.square(clipped).sum(axis=(0, 1)), [rows[..., 0].size]]
         )
@@ -151,9 +122,3 @@ class InputMoments:
                 normalizer.state = shared[name]
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
-
-
-def _bounded(values: Array, config: NormalizerConfig) -> Array:
-    """Bounds raw values, before they are counted and before they are normalised."""
-    bounded: Array = np.clip(values, -config.input_clip, config.input_clip)
-    return bounded

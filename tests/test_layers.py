@@ -11,6 +11,8 @@ PACKAGE = ROOT / "music_tf"
 STAGES = [
     {"errors", "types", "randomness", "storage.files"},
     {"process"},
+    {"cli.mpirun"},
+    {"tools.doctor"},
     {"config"},
     {"recipes"},
     {"config.parse", "config.help", "config.stored"},  # they read recipes
@@ -27,7 +29,7 @@ STAGES = [
     {"measures"},
     {"training"},
     {"runs.progress"},
-    {"tools.comparison", "tools.export", "tools.judging", "tools.paths", "tools.skills"},
+    {"tools.export", "tools.judging", "tools.paths"},
     {"runs"},
     {"tools"},
     {"cli"},
@@ -37,7 +39,7 @@ STAGES = [
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 STANDARD_LIBRARY_ONLY = {
-    *("errors", "process", "config", "recipes", "storage.files"),
+    *("errors", "process", "config", "recipes", "storage.files", "tools.doctor"),
 }
 
 

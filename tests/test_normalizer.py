@@ -4,7 +4,8 @@ import pytest
 from music_tf.config.settings import NormalizerConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.normalizer import Moments, NetworkInputs, Normalizer
+from music_tf.networks.acting import Moments, NetworkInputs
+from music_tf.normalizer import Normalizer
 
 WIDE = NormalizerConfig(epsilon=1e-6, input_clip=1e6)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from music_tf.cli.options import asks_for_help, one_word, typed_env_id, whole_number
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
-from music_tf.process import load_tensorflow, prepare_tensorflow
+from music_tf.process import prepare_tensorflow
 from music_tf.storage.runs_root import find_run
 
 COUNTS = {"episodes": 1, "full": 0, "export": 1, "minari": 1, "env_id": 1, "allow_import": 0}
@@ -49,8 +49,7 @@ def main(arguments: list[str]) -> int:
     npz = _npz(words)
     minari = _minari(words)
     prepare_tensorflow()
-    load_tensorflow()
-    from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - TensorFlow
+    from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
 
     full = "full" in words.options
     evaluate_run(run, episodes, env_id, full=full, npz=npz, minari=minari)

@@ -7,7 +7,7 @@ from music_tf.cli.options import asks_for_help, one_word, typed_env_id, whole_nu
 from music_tf.config.names import suggestion
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
-from music_tf.process import load_tensorflow, prepare_tensorflow
+from music_tf.process import prepare_tensorflow
 from music_tf.storage.runs_root import find_run
 
 FORMATS = (".mp4", ".gif")
@@ -45,8 +45,7 @@ def main(arguments: list[str]) -> int:
     out = _out(words, run)
     env_id = typed_env_id(words, run)
     prepare_tensorflow()
-    load_tensorflow()
-    from music_tf.tools.video import play  # noqa: PLC0415 - TensorFlow
+    from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
 
     play(run, episodes, skill, out, env_id)
     return EXIT_DONE

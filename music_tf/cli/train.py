@@ -126,7 +126,7 @@ def _heritage(command: TrainCommand, ranks: int) -> "Heritage | None":
     if command.start is None:
         return None
     from music_tf.process import limit_threads  # noqa: PLC0415 - TensorFlow
-    from music_tf.runs.inspection import try_heritage  # noqa: PLC0415 - TensorFlow
+    from music_tf.runs.warm_start import try_heritage  # noqa: PLC0415 - TensorFlow
 
     limit_threads(threads_per_rank(command.config.threads, ranks))  # as for the run itself
     return try_heritage(command.config, find_source(command.start.path), command.start.parts)

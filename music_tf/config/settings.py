@@ -8,7 +8,7 @@ a global batch of W * B, on however many ranks they are shared out.
 import dataclasses
 import itertools
 import math
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from music_tf.errors import UsageError
 
@@ -56,6 +56,8 @@ def _bounds(name: str, value: tuple[float, float]) -> None:
 class AgentConfig:
     """DDPG, and what SAC shares with it."""
 
+    actor: ClassVar[str] = "deterministic"
+    """How its policy acts: one of `networks.acting.ACTORS`."""
     hidden_sizes: tuple[int, ...] = (256, 256, 256)
     """Units of each hidden layer of actor and critics, each in 1..8192."""
     actor_learning_rate: float = 1e-3
@@ -102,6 +104,7 @@ class SacConfig(AgentConfig):
     before it enters the target, and none in the actor's loss.
     """
 
+    actor: ClassVar[str] = "gaussian"
     entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
     """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
     that cannot steer the policy; `per_sample` what was meant; `next_state` the soft Bellman

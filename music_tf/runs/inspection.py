@@ -1,9 +1,13 @@
-"""Loads what a run has learned, and measures it, without MPI and without its replay."""
+"""Loads what a run has learned, and measures it, without a trainer, MPI or its replay.
+
+Everything acts with numpy; TensorFlow is loaded only where networks of rewards are asked.
+"""
 
 import dataclasses
+import functools
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +15,22 @@ from music_tf.config.settings import Config
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import EnvironmentFault, MusicError, UsageError
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.networks.acting import policy_of
+from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Progress
 from music_tf.storage.durable import replace_file
 from music_tf.storage.files import read_at_most
+from music_tf.storage.policy import SavedPolicy, saved_policy
 from music_tf.storage.provenance import provenance
-from music_tf.storage.restored import take_over
 from music_tf.storage.results import read_metric
 from music_tf.storage.run_directory import EVALUATION_NAME
-from music_tf.storage.start import Heritage, inherit
-from music_tf.storage.weights import load_weights
-from music_tf.tools.comparison import by_metric, compare
-from music_tf.tools.export import check_minari, export_minari, export_npz
-from music_tf.tools.judging import judge
-from music_tf.tools.skills import measure_skills, skill_rows
-from music_tf.training.build import build_trainer
-from music_tf.training.evaluation import evaluation_conditions, wilson_interval
-from music_tf.training.trainer import Counters, Trainer
-from music_tf.types import Metrics
+from music_tf.storage.state_folder import Arrays
+from music_tf.tools.export import check_minari, export
+from music_tf.tools.judging import by_metric, compare, judge, measure_skills, skill_rows
+from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
+from music_tf.types import Episodes, Metrics
 
 _MOST_ENVIRONMENTS = 32
 _SUCCESS = "eval/success_rate"
@@ -45,21 +46,27 @@ class LoadedRun:
     path: Path
     stored: StoredRun
     """What `config.json` says; the configuration is the run's own."""
-    trainer: Trainer
-    """Holds weights and moments, and a few environments in place of the run's."""
-    comm: Communicator
-    policy: Policy
-    """Deterministic, with the main networks."""
+    saved: SavedPolicy
+    """What acts, and how far training has come."""
+    learned: Arrays
+    """Weights and scales of the networks that belong to rewards, by name; empty without any."""
+    evaluation: Evaluation
+    """Plays its episodes, in a few environments."""
+
+    @property
+    def policy(self) -> Policy:
+        """Deterministic, with the main networks."""
+        return policy_of(self.saved.snapshot)
 
     @property
     def epoch(self) -> int:
         """Epochs of training so far."""
-        return self.trainer.counters.epoch
+        return self.saved.epoch
 
     @property
     def env_steps(self) -> int:
         """Environment steps of training so far."""
-        return self.trainer.counters.env_steps
+        return self.saved.env_steps
 
     @property
     def config(self) -> Config:
@@ -69,7 +76,7 @@ class LoadedRun:
     @property
     def envs(self) -> LockstepEnvs:
         """Environments to play in."""
-        return self.trainer.envs
+        return self.evaluation.envs
 
 
 def load_run(
@@ -97,20 +104,39 @@ def load_run(
         )
     if stored.notice:
         _LOGGER.warning("%s: %s", run, stored.notice)
+    saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
-    comm = Communicator(alone=True)
-    trainer = build_trainer(_smaller(config, count), comm)
-    try:
-        arrays, meta = load_weights(run / "checkpoints", trainer.sizes())
-        trainer.load_weights(arrays)
-        trainer.counters = take_over(Counters(), meta.get("counters"), "counters")
-    except MusicError:
-        trainer.envs.close()
-        raise
-    except ValueError as error:
-        trainer.envs.close()
-        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
-    return LoadedRun(run, stored, trainer, comm, trainer.policy())
+    envs = LockstepEnvs(config.env_id, count)
+    for part in ("observation", "goal", "action"):
+        expected, came = (getattr(one, f"{part}_dim") for one in (envs.spec, saved))
+        if expected != came:
+            envs.close()
+            raise UsageError(
+                f"{run}: the checkpoint does not fit config.json\n"
+                f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
+            )
+    evaluation = Evaluation(envs, config, Communicator(alone=True))
+    return LoadedRun(run, stored, saved, learned_arrays(found.arrays, found.names), evaluation)
+
+
+def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
+    """Returns weights and scales of the networks that belong to rewards: they have no targets.
+
+    Args:
+        arrays: Of a checkpoint, by name.
+        names: Of all arrays that the checkpoint holds.
+    """
+    of_learner = {name.partition("/")[2] for name in names if name.startswith("targets/")}
+    return {
+        name: array
+        for name, array in arrays.items()
+        if name.startswith("scales/")
+        or (
+            name.startswith("parameters/")
+            and name.count("/") > 1
+            and name.partition("/")[2] not in of_learner
+        )
+    }
 
 
 def evaluate_run(
@@ -151,14 +177,22 @@ def evaluate_run(
         result = measure(loaded, episodes)
         if full:
             cells = read_metric(run, "rollout/object_coverage", loaded.epoch)
-            control = judge(loaded.trainer, loaded.comm, episodes, cells)
+            control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
         _show(progress, result)
         result = _judged_before(run, result["checkpoint"]) | result
-        _write(run / EVALUATION_NAME, result)
-        progress.banner([f"written: {run / EVALUATION_NAME}"])
+        path = run / EVALUATION_NAME
+        try:
+            replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+        progress.banner([f"written: {path}"])
         if npz is not None or minari is not None:
-            progress.banner(_export(loaded, episodes, npz, minari))
+            played = loaded.evaluation.play(loaded.policy, episodes)
+            names = ("recipe", "preset", "env_id", "seed")
+            about = {name: result[name] for name in names} | result["checkpoint"]
+            about["goals"] = loaded.config.goals
+            progress.banner(export(played, about, npz, minari))
     finally:
         loaded.envs.close()
 
@@ -166,9 +200,22 @@ def evaluate_run(
 def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     """Returns what `evaluation.json` holds, the same for each call."""
     config = loaded.config
-    policies = compare(loaded.trainer, loaded.comm, episodes)
+    policies = compare(loaded.evaluation, loaded.policy, episodes)
     first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), 0, False, config.skills)
-    made = provenance(loaded.comm, {})
+
+    @functools.cache
+    def networks() -> Any:
+        prepare_tensorflow()
+        load_tensorflow()
+        from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow, when first asked
+
+        return Learned(config, loaded.envs, loaded.learned)
+
+    def heldout(played: Episodes) -> Metrics:
+        return networks().heldout(played, loaded.epoch) if loaded.learned else {}
+
+    skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
+    made = provenance(loaded.evaluation.comm, {})
     return {
         "recipe": loaded.stored.recipe,
         "preset": loaded.stored.preset,
@@ -185,10 +232,7 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         },
         "success": _success(policies["ours"], episodes),
         "policies": policies,
-        "skills": [
-            {**row, "success": _success(row["metrics"], episodes)}
-            for row in measure_skills(loaded.trainer, loaded.policy, episodes)
-        ],
+        "skills": [{**row, "success": _success(row["metrics"], episodes)} for row in skills],
         "versions": made["versions"],
         "commit": made["commit"],
     }
@@ -201,33 +245,6 @@ def describe(loaded: LoadedRun) -> str:
         f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}, seed {stored.config.seed}, "
         f"epoch {loaded.epoch}, {loaded.env_steps:,} steps"
     )
-
-
-def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage:
-    """Returns what a run of this configuration takes over, tried on a few environments.
-
-    Raises:
-        UsageError: Nothing is there, or it does not fit, or its numbers are not finite; the text
-            names the part.
-        EnvironmentFault: Whatever is there is damaged, or the environment cannot be created.
-    """
-    trainer = build_trainer(_smaller(config, 1), Communicator(alone=True))
-    try:
-        own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
-        heritage = inherit(own, source, parts, trainer.meta()["inputs"])
-        try:
-            trainer.start_from(heritage.arrays)
-        except ValueError as error:
-            raise UsageError(f"--init-from: {source}: {error}") from error
-    finally:
-        trainer.envs.close()
-    return heritage
-
-
-def _smaller(config: Config, environments: int) -> Config:
-    """Returns the configuration with fewer environments and no room for replay."""
-    replay = dataclasses.replace(config.replay, capacity=1)
-    return dataclasses.replace(config, workers=1, rollouts=environments, replay=replay)
 
 
 def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
@@ -247,7 +264,9 @@ def _show(progress: Progress, result: Mapping[str, Any]) -> None:
     title = f"{result['env_id']}, {result['episodes']} episodes"
     progress.final_table(by_metric(result["policies"]), title)
     if result["success"]:
-        progress.banner([f"success rate {_with_interval(result['success'])}"])
+        low, high = result["success"]["interval_95"]
+        rate = result["success"]["rate"]
+        progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
     if "control" in result:
         progress.final_table(by_metric(result["control"]), f"{title}: control")
     if result["skills"]:
@@ -265,38 +284,3 @@ def _judged_before(run: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(earlier, dict) or earlier.get("checkpoint") != checkpoint:
         return {}
     return {name: earlier[name] for name in ("control", "control_episodes") if name in earlier}
-
-
-def _write(path: Path, result: Mapping[str, Any]) -> None:
-    try:
-        replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
-    except OSError as error:
-        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def _export(loaded: LoadedRun, episodes: int, npz: Path | None, minari: str | None) -> list[str]:
-    """Writes the evaluation episodes of our policy, and returns lines that say where."""
-    config = loaded.config
-    played = loaded.trainer.played(episodes, loaded.policy)
-    about = {
-        "recipe": loaded.stored.recipe,
-        "preset": loaded.stored.preset,
-        "env_id": config.env_id,
-        "seed": config.seed,
-        "epoch": loaded.epoch,
-        "env_steps": loaded.env_steps,
-        "goals": config.goals,
-    }
-    lines = []
-    if npz is not None:
-        export_npz(npz, played, about)
-        lines.append(f"written: {npz}")
-    if minari is not None:
-        export_minari(minari, played, about)
-        lines.append(f"written: Minari dataset {minari}")
-    return lines
-
-
-def _with_interval(success: Mapping[str, Any]) -> str:
-    low, high = success["interval_95"]
-    return f"{success['rate']:.3f} (95 % interval {low:.3f} to {high:.3f})"

@@ -32,9 +32,10 @@ from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
 from music_tf.storage.start import Heritage
 from music_tf.storage.weights import save_weights
-from music_tf.tools.comparison import EPISODES, by_metric, compare
+from music_tf.tools.judging import EPISODES, by_metric, compare
 from music_tf.tools.paths import paths_from_above
 from music_tf.training.build import build_trainer
+from music_tf.training.evaluation import Evaluation
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -347,7 +348,8 @@ class Session:
     def _summarize(self, wall_s: float) -> None:
         """Compares the agent with simple policies, sums the run up, and says what comes next."""
         self._progress.banner(["comparing with simple policies on the same episodes ..."])
-        policies = compare(self._trainer, self._comm)
+        evaluation = Evaluation(self._trainer.envs, self._config, self._comm)
+        policies = compare(evaluation, self._trainer.policy())
         path = self._directory.path
         row = self._row or read_metrics(path, self._trainer.counters.epoch)
         self._directory.write_summary(

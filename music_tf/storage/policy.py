@@ -4,7 +4,6 @@ policy = music_tf.load_policy("runs/latest")
 action = policy.act(observation)
 """
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,60 +12,46 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.config.settings import Config, SacConfig
+from music_tf.config.settings import Config
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.networks.acting import (
-    deterministic_action,
-    deterministic_layers,
-    gaussian_action,
-    gaussian_layers,
-)
-from music_tf.normalizer import NetworkInputs, Normalizer
+from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
+from music_tf.normalizer import Normalizer
 from music_tf.storage.state_folder import Arrays
-from music_tf.storage.weights import newest_weights
-from music_tf.types import Array
+from music_tf.storage.weights import StoredWeights, newest_weights
+from music_tf.types import Array, all_finite
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or what a goal environment gives: a dictionary of them and goals."""
 
 _MATRIX = 2
-_NEEDED = ("parameters/actor/", "normalizer/")
+_LARGEST_COUNT = 2**62
 
 
 class SavedPolicy:
     """A run's deterministic policy at the weights of one checkpoint; `load_policy` makes one."""
 
-    def __init__(self, stored: StoredRun, arrays: Arrays, epoch: int) -> None:
-        """Takes weights and moments out of a checkpoint.
+    def __init__(self, stored: StoredRun, snapshot: Snapshot, counters: Mapping[str, int]) -> None:
+        """Takes what acts.
 
         Args:
             stored: What the run says about itself.
-            arrays: Of its checkpoint, by name.
-            epoch: Of the checkpoint.
-
-        Raises:
-            ValueError: An array is missing or does not fit; the text names it.
+            snapshot: Of its checkpoint.
+            counters: Epochs and environment steps of training up to there.
         """
         config = stored.config
+        self.snapshot = snapshot
         self.recipe = stored.recipe
         self.env_id = config.env_id
-        self.epoch = epoch
+        self.epoch = counters["epoch"]
+        self.env_steps = counters["env_steps"]
         self.skills = config.skills
         self._acting = config.acting_skills
         self._zero_goals = config.goals == "zero"
-        observations, goals = (
-            _normalizer(name, arrays, config) for name in ("observation", "goal")
-        )
-        self._inputs = NetworkInputs(observations.moments, goals.moments, config.normalizer)
-        self.observation_dim = len(observations.moments.mean)
-        self.goal_dim = len(goals.moments.mean)
-        self._weights = _actor_weights(
-            arrays, config, self.observation_dim + self.skills + self.goal_dim
-        )
-        self._gaussian = isinstance(config.agent, SacConfig)
-        self.action_dim = len(self._weights[-1])
+        self.observation_dim = len(snapshot.inputs.observation.mean)
+        self.goal_dim = len(snapshot.inputs.goal.mean)
+        self.action_dim = snapshot.action_dim
 
     def act(
         self,
@@ -98,11 +83,8 @@ class SavedPolicy:
             observation = observation["observation"]
         given = _numbers("observation", observation, self.observation_dim)
         rows = np.atleast_2d(given)
-        inputs = self._inputs(rows, self._goals(goal, given), self._skills(skill, given))
-        if self._gaussian:
-            actions = gaussian_action(self._weights, inputs, None)
-        else:
-            actions = deterministic_action(self._weights, inputs)
+        goals, skills = self._goals(goal, given), self._skills(skill, given)
+        actions = self.snapshot.act(rows, goals, skills, None)
         return actions if given.ndim == _MATRIX else actions[0]
 
     def _lacks(self, goal: npt.ArrayLike | None) -> bool:
@@ -159,47 +141,76 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
         UsageError: No run, no checkpoint yet, or a checkpoint that does not fit `config.json`.
         EnvironmentFault: Every checkpoint is damaged.
     """
-    directory = Path(run).resolve()
-    stored = read_run(directory, env_id)
-    found = newest_weights(directory / "checkpoints", wanted=_NEEDED)
+    stored = read_run(Path(run).resolve(), env_id)
+    return saved_policy(Path(run), stored, ("parameters/actor/", "normalizer/"))[0]
+
+
+def saved_policy(
+    run: Path, stored: StoredRun, wanted: tuple[str, ...]
+) -> tuple[SavedPolicy, StoredWeights]:
+    """Returns the policy of a run's newest intact checkpoint, and what was read of that.
+
+    Args:
+        run: The run directory.
+        stored: What its `config.json` says.
+        wanted: How the names of the arrays to read begin: actor and normalisers, and what else
+            the caller needs of the same checkpoint. Others may be damaged.
+
+    Raises:
+        UsageError: No checkpoint yet, or one that does not fit `config.json`.
+        EnvironmentFault: Every checkpoint is damaged.
+    """
+    found = newest_weights(run.resolve() / "checkpoints", wanted=wanted)
     try:
-        return SavedPolicy(stored, found.arrays, int(found.meta["counters"]["epoch"]))
-    except (ValueError, KeyError, TypeError) as error:
-        text = str(error) if isinstance(error, ValueError) else f"counters: {error!r}"
-        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{text}") from error
+        snapshot = _snapshot(found.arrays, stored.config)
+        counters = _counters(found.meta.get("counters"))
+    except ValueError as error:
+        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
+    return SavedPolicy(stored, snapshot, counters), found
 
 
-def _normalizer(name: str, arrays: Arrays, config: Config) -> Normalizer:
-    totals = _found(arrays, f"normalizer/{name}")
-    normalizer = Normalizer(len(totals) // 2, config.normalizer, Communicator(alone=True))
-    normalizer.state = totals
-    return normalizer
+def _counters(found: Any) -> dict[str, int]:
+    """Returns how far the run had come."""
+    names = ("epoch", "env_steps")
+    counts: dict[str, int] = {}
+    for name in names:
+        count = found.get(name) if isinstance(found, dict) else None
+        if type(count) is not int or not 0 <= count < _LARGEST_COUNT:
+            raise ValueError(f"counters: expected whole numbers {' and '.join(names)}")
+        counts[name] = count
+    return counts
 
 
-def _actor_weights(arrays: Arrays, config: Config, input_dim: int) -> list[Array]:
-    """Returns kernels and biases in turn, after checking the shapes that the run's sizes fix."""
-    hidden = config.agent.hidden_sizes
-    gaussian = isinstance(config.agent, SacConfig)
-    names = (gaussian_layers if gaussian else deterministic_layers)(len(hidden))
-    action_dim = len(_found(arrays, f"parameters/actor/{names[-1]}/bias"))
-    heads = [hidden[-1], action_dim, action_dim] if gaussian else [action_dim]
-    shapes = [*itertools.pairwise([input_dim, *hidden]), *((hidden[-1], size) for size in heads)]
-    expected = {
-        f"parameters/actor/{layer}/{part}": shape
-        for layer, kernel in zip(names, shapes, strict=True)
-        for part, shape in (("kernel", kernel), ("bias", kernel[1:]))
-    }
+def _snapshot(arrays: Arrays, config: Config) -> Snapshot:
+    """Returns what acts, after checking the shapes that the run's sizes fix."""
+    moments = []
+    for name in ("observation", "goal"):
+        totals = _found(arrays, f"normalizer/{name}")
+        normalizer = Normalizer(totals.size // 2, config.normalizer, Communicator(alone=True))
+        try:
+            normalizer.state = totals
+        except ValueError as error:
+            raise ValueError(f"normalizer/{name}: {error}") from error
+        moments.append(normalizer.moments)
+    inputs = NetworkInputs(moments[0], moments[1], config.normalizer)
+    agent = config.agent
+    input_dim = len(inputs.observation.mean) + config.skills + len(inputs.goal.mean)
+    last = list(actor_shapes(agent.actor, input_dim, agent.hidden_sizes, 0))[-1]
+    action_dim = _found(arrays, f"parameters/{last}").size
+    expected = actor_shapes(agent.actor, input_dim, agent.hidden_sizes, action_dim)
     for name in sorted(arrays):
-        if name.startswith("parameters/actor/") and name not in expected:
-            raise ValueError(f"{name.removeprefix('parameters/')}: no such weight in this run")
-    for name, shape in expected.items():
-        array = _found(arrays, name)
+        weight = name.removeprefix("parameters/")
+        if weight.startswith("actor/") and weight not in expected:
+            raise ValueError(f"{weight}: no such weight in this run")
+    for weight, shape in expected.items():
+        array = _found(arrays, f"parameters/{weight}")
         if array.shape != shape or array.dtype != np.float32:
             came = f"{array.dtype} {array.shape}"
-            raise ValueError(
-                f"{name.removeprefix('parameters/')}: expected float32 {shape}, found {came}"
-            )
-    return [arrays[name] for name in expected]
+            raise ValueError(f"{weight}: expected float32 {shape}, found {came}")
+        if not all_finite(array):
+            raise ValueError(f"{weight}: expected finite numbers")
+    weights = {weight: arrays[f"parameters/{weight}"] for weight in expected}
+    return Snapshot(agent.actor, weights, inputs)
 
 
 def _found(arrays: Arrays, name: str) -> npt.NDArray[Any]:

@@ -22,6 +22,20 @@ _COLUMNS = (
 )
 
 
+def export(
+    episodes: Episodes, about: Mapping[str, Any], npz: Path | None, minari: str | None
+) -> list[str]:
+    """Writes episodes as far as asked for, and returns lines that say where."""
+    lines = []
+    if npz is not None:
+        export_npz(npz, episodes, about)
+        lines.append(f"written: {npz}")
+    if minari is not None:
+        export_minari(minari, episodes, about)
+        lines.append(f"written: Minari dataset {minari}")
+    return lines
+
+
 def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None:
     """Writes episodes as plain arrays; `numpy.load` reads them with `allow_pickle=False`.
 
@@ -49,16 +63,10 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
         EnvironmentFault: The file cannot be written.
     """
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
-    skill = episodes.skill.argmax(axis=-1).astype(np.int64)
+    columns["skill"] = episodes.skill.argmax(axis=-1).astype(np.int64)
+    columns |= {"seed": episodes.seed, "about": np.array(json.dumps(dict(about)))}
     buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
-        allow_pickle=False,
-        **columns,
-        skill=skill,
-        seed=episodes.seed,
-        about=np.array(json.dumps(dict(about))),
-    )
+    np.savez_compressed(buffer, allow_pickle=False, **columns)
     try:
         replace_file(path, buffer.getvalue())
     except OSError as error:
@@ -98,7 +106,26 @@ def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any])
     low, high = action_bounds(about["env_id"], environment)
     scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
     episodes = episodes._replace(action=np.clip(scaled, low, high).astype(np.float32))
-    buffers = [_episode(minari, episodes, index) for index in range(len(episodes.length))]
+    buffers = []
+    for index, steps in enumerate(episodes.length.tolist()):
+        over = np.arange(1, steps + 1) == steps
+        terminated = over & bool(episodes.terminated[index])
+        states = {
+            name: getattr(episodes, name)[index, : steps + 1].astype(np.float64)
+            for name in ("observation", "achieved_goal")
+        }
+        goal = episodes.desired_goal[index].astype(np.float64)
+        buffers.append(
+            minari.data_collector.EpisodeBuffer(
+                id=index,
+                seed=int(episodes.seed[index]),
+                observations={**states, "desired_goal": np.tile(goal, (steps + 1, 1))},
+                actions=episodes.action[index, :steps],
+                rewards=[float(reward) for reward in episodes.reward[index, :steps]],
+                terminations=terminated.tolist(),
+                truncations=(over & ~terminated).tolist(),
+            )
+        )
     try:
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # on missing authors
             minari.create_dataset_from_buffers(
@@ -123,24 +150,3 @@ def _minari() -> Any:
             f"--minari: Minari with h5py cannot be imported ({error})\n"
             "cure: pip install 'minari[hdf5]'"
         ) from error
-
-
-def _episode(minari: Any, episodes: Episodes, index: int) -> Any:
-    """Returns an episode as Minari's buffer of it."""
-    steps = int(episodes.length[index])
-    over = np.arange(1, steps + 1) == steps
-    terminated = over & bool(episodes.terminated[index])
-    states = {
-        name: getattr(episodes, name)[index, : steps + 1].astype(np.float64)
-        for name in ("observation", "achieved_goal")
-    }
-    goal = episodes.desired_goal[index].astype(np.float64)
-    return minari.data_collector.EpisodeBuffer(
-        id=index,
-        seed=int(episodes.seed[index]),
-        observations={**states, "desired_goal": np.tile(goal, (steps + 1, 1))},
-        actions=episodes.action[index, :steps],
-        rewards=[float(reward) for reward in episodes.reward[index, :steps]],
-        terminations=terminated.tolist(),
-        truncations=(over & ~terminated).tolist(),
-    )

@@ -1,26 +1,34 @@
-"""Is it control? Measures beyond the metrics of every epoch, for ours and for a random policy."""
+"""Measures what a policy does beside simple ones: the final table, skills, and control.
 
-from collections.abc import Callable
+Takes an `Evaluation`, which plays the same episodes for every policy, and needs no networks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.distributed import Communicator
+from music_tf.envs.columns import split_of
+from music_tf.envs.scripted import StraightShove
 from music_tf.measures.behaviour import (
+    direction,
     end_position,
     first_contact,
+    shifts,
     support_cells,
     visited_cells,
 )
 from music_tf.measures.information import paired_information
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
+from music_tf.runs.progress import Row
 from music_tf.storage.metrics import CONTROL
-from music_tf.training.build import split_of
-from music_tf.training.evaluation import noisy_policy, random_policy
-from music_tf.training.trainer import Trainer
+from music_tf.training.evaluation import Evaluation, noisy_policy, random_policy
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
+EPISODES = 100
+"""How many the final table of a run is about."""
 NOISE = 0.05
 """Standard deviation of the noise on actions in [-1, 1], under which ends are compared."""
 REPEATS = 8
@@ -30,16 +38,107 @@ STARTS = 25
 _SEED = 20210309
 _STILL = 1e-12
 """Square metres; less than this is rounding."""
+_COLUMNS = {
+    "skill/accuracy_heldout": "accuracy",
+    "eval/success_rate": "success",
+    "eval/object_moved_rate": "moved",
+    "eval/object_displacement_m": "distance m",
+    "eval/object_comotion_m": "comotion m",
+    "eval/object_on_support_rate": "on support",
+    "eval/object_lift_rate": "lifted",
+}
+"""Metrics of the table of skills with the names of their columns, in their order."""
+_AXES = ("dx m", "dy m", "dz m")
+
+
+class Trace(NamedTuple):
+    """One reward along episodes, for pictures of them."""
+
+    name: str
+    values: Array  # [E, T]
+    lowest: float
+    """What it can be at worst, infinite where nothing bounds it."""
+    highest: float
+    """What it can be at best."""
+
+
+def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
+    """Evaluates three policies on the same episodes; every rank must call it together.
+
+    Returns:
+        Metrics by policy: `ours`, `random`, and `scripted shove` on Fetch tasks with an object.
+    """
+    spec, rank = evaluation.envs.spec, evaluation.comm.rank
+    policies: dict[str, Policy] = {
+        "ours": policy,
+        "random": random_policy(stream(0, "comparison/random", rank), spec.action_dim),
+    }
+    if spec.env_id.startswith("Fetch") and evaluation.envs.info.object is not None:
+        policies["scripted shove"] = _shove(spec.max_episode_steps)
+    return {
+        name: evaluation.behaviour(evaluation.play(one, episodes)) for name, one in policies.items()
+    }
+
+
+def by_metric(rows: Mapping[str, Metrics]) -> dict[str, dict[str, float | None]]:
+    """Turns metrics by policy into policies by metric."""
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    return {name: {policy: row.get(name) for policy, row in rows.items()} for name in names}
+
+
+def measure_skills(
+    evaluation: Evaluation,
+    policy: Policy,
+    episodes: int,
+    heldout: Callable[[Episodes], Metrics] = lambda played: {},
+) -> list[dict[str, Any]]:
+    """Measures each skill by itself on the same episodes; every rank must call it together.
+
+    Args:
+        evaluation: Plays the episodes.
+        policy: Acts.
+        episodes: How many, of each skill.
+        heldout: What learned rewards make of the episodes.
+
+    Returns:
+        Its number, its metrics, and `shift_m`, the mean way [x, y, z] from the object's first to
+        its last position (None without an object). Nothing where fewer than two skills act.
+    """
+    acting = evaluation.config.acting_skills
+    rows = []
+    for skill in acting if len(acting) > 1 else ():
+        played = evaluation.play(policy, episodes, skill)
+        ways = shifts(played.observation, played.length, evaluation.envs.info)
+        metrics = evaluation.behaviour(played) | heldout(played)
+        shift = None if ways is None else [float(way) for way in ways.mean(axis=0)]
+        rows.append({"skill": skill, "metrics": metrics, "shift_m": shift})
+    return rows
+
+
+def skill_rows(measured: Sequence[dict[str, Any]], random: Metrics) -> dict[str, Row]:
+    """Returns the rows of the table: what `measure_skills` found, and the random policy."""
+
+    def named(metrics: Metrics) -> dict[str, float | str | None]:
+        return {column: metrics[name] for name, column in _COLUMNS.items() if name in metrics}
+
+    rows: dict[str, Row] = {}
+    for found in measured:
+        row = named(found["metrics"])
+        if found["shift_m"] is not None:
+            row |= dict(zip(_AXES, found["shift_m"], strict=True))
+            row["mean direction"] = direction(*found["shift_m"][:2])
+        rows[f"skill {found['skill']}"] = row
+    return rows | {"random": named(random)}
 
 
 def judge(
-    trainer: Trainer, comm: Communicator, episodes: int, rollout_cells: float | None = None
+    evaluation: Evaluation, policy: Policy, episodes: int, rollout_cells: float | None = None
 ) -> dict[str, Metrics]:
     """Measures control by our policy and by the random one, on the same episodes.
 
     Args:
-        trainer: Holds the policy and the environments.
-        comm: The ranks; each must call this together.
+        evaluation: Plays the episodes; all ranks must call it together.
+        policy: Ours.
         episodes: How many to play without noise.
         rollout_cells: `rollout/object_coverage` of the run, where it is known.
 
@@ -47,15 +146,13 @@ def judge(
         Measures named in `CONTROL` by policy, `ours` and `random`: those that the environment, the
         number of episodes and the number of skills allow.
     """
-    dimension = trainer.envs.spec.action_dim
+    dimension, rank = evaluation.envs.spec.action_dim, evaluation.comm.rank
     policies: dict[str, Callable[[int], Policy]] = {
-        "ours": lambda draw: trainer.policy(),
-        "random": lambda draw: random_policy(
-            stream(0, "comparison/random", comm.rank, draw), dimension
-        ),
+        "ours": lambda draw: policy,
+        "random": lambda draw: random_policy(stream(0, "comparison/random", rank, draw), dimension),
     }
-    found = {name: _measures(trainer, make, episodes) for name, make in policies.items()}
-    support = trainer.envs.info.support
+    found = {name: _measures(evaluation, make, episodes) for name, make in policies.items()}
+    support = evaluation.envs.info.support
     if support is not None and rollout_cells is not None:
         found["ours"]["control/rollout_coverage"] = rollout_cells / support_cells(support)
     return {
@@ -103,11 +200,11 @@ def median_steps(steps: IntArray, length: IntArray) -> float | None:
     return median if np.isfinite(median) else None
 
 
-def _measures(trainer: Trainer, make: Callable[[int], Policy], episodes: int) -> Metrics:
+def _measures(evaluation: Evaluation, make: Callable[[int], Policy], episodes: int) -> Metrics:
     """Measures a policy; `make` gives it anew, with the same or other random draws."""
-    played = trainer.played(episodes, make(0))
-    measures = _information(trainer, played)
-    info = trainer.envs.info
+    played = evaluation.play(make(0), episodes)
+    measures = _information(evaluation, played)
+    info = evaluation.envs.info
     if info.support is not None:
         cells = visited_cells(played.observation, played.length, info)
         measures["control/coverage"] = len(cells) / support_cells(info.support)
@@ -122,27 +219,27 @@ def _measures(trainer: Trainer, make: Callable[[int], Policy], episodes: int) ->
     starts = min(STARTS, episodes)
     noise = [stream(_SEED, "judging/noise", 0, repeat) for repeat in range(REPEATS)]
     repeats = [
-        trainer.played(starts, noisy_policy(make(0), generator, NOISE)) for generator in noise
+        evaluation.play(noisy_policy(make(0), generator, NOISE), starts) for generator in noise
     ]
-    measures["control/end_spread_m"] = end_spread(_ends(trainer, repeats))
-    skills = trainer.config.acting_skills
+    measures["control/end_spread_m"] = end_spread(_ends(evaluation, repeats))
+    skills = evaluation.config.acting_skills
     if len(skills) > 1:
-        each = [trainer.played(starts, make(skill), skill) for skill in skills]
+        each = [evaluation.play(make(skill), starts, skill) for skill in skills]
         chance = (len(skills) - 1) / (len(skills) * starts - 1)
-        measures["control/skill_variance"] = variance_explained(_ends(trainer, each))
+        measures["control/skill_variance"] = variance_explained(_ends(evaluation, each))
         measures["control/skill_variance_chance"] = chance
     return measures
 
 
-def _ends(trainer: Trainer, played: list[Episodes]) -> Array:
+def _ends(evaluation: Evaluation, played: list[Episodes]) -> Array:
     """Returns the object's end positions, [plays, episodes, 3]."""
-    info = trainer.envs.info
+    info = evaluation.envs.info
     return np.stack([end_position(one.observation, one.length, info) for one in played])
 
 
-def _information(trainer: Trainer, played: Episodes) -> Metrics:
+def _information(evaluation: Evaluation, played: Episodes) -> Metrics:
     """Estimates I(dx; dy) where robot and surroundings are known and two episodes share steps."""
-    split = split_of(trainer.config, trainer.envs.spec)
+    split = split_of(evaluation.config, evaluation.envs.spec)
     if split is None or len(played.length) < 2:  # noqa: PLR2004
         return {}
     moved = np.diff(played.observation, axis=1)  # [E, T, O]
@@ -160,3 +257,19 @@ def _information(trainer: Trainer, played: Episodes) -> Metrics:
         "control/information_null_std": float(found.null.std()),
         "control/information_p": found.chance,
     }
+
+
+def _shove(steps: int) -> Policy:
+    """Returns the scripted shove, planned anew at the first step of each batch of episodes."""
+    shove = StraightShove()
+    taken = 0
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        nonlocal taken
+        del goal, skill, noise
+        if taken % steps == 0:
+            shove.reset()
+        taken += 1
+        return shove(observation)
+
+    return act

@@ -77,31 +77,22 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture:
     place = episodes.observation[:_MOST_PATHS, :, list(info.object[:2])]  # [E, T + 1, 2]
     skills = episodes.skill[:_MOST_PATHS].argmax(axis=-1)
     shown = np.unique(skills).tolist()
-    columns = _columns(len(shown))
+    rows = math.ceil(len(shown) / (_ROW if len(shown) <= _MANY else _LONG_ROW))
+    columns = math.ceil(len(shown) / rows)  # so that all rows are about as long
     width = WIDTH if columns == 1 else min(_LARGEST_PANEL, _LONGEST_ROW // columns)
-    view = _view(place, info.support, width)
+    support = info.support
+    low = np.array(support.low) if support else place.min(axis=(0, 1))
+    high = np.array(support.high) if support else place.max(axis=(0, 1))
+    across, up = high - low + 2 * _MARGIN
+    kept = np.clip(up, _RATIOS[0] * across, _RATIOS[1] * across)
+    beside = np.array([_MARGIN, _MARGIN + (kept - up) / 2.0])
+    view = _View(low - beside, high + beside, _FINE * width / across, support)
     titled = episodes.skill.shape[-1] > 1
     panels = [
         _panel(place[skills == skill], view, int(skill), f"skill {skill}" if titled else "")
         for skill in shown
     ]
     return np.asarray(_sheet(panels, columns, len(place)).reduce(_FINE))
-
-
-def _columns(panels: int) -> int:
-    """Returns how many panels stand side by side, so that all rows are about as long."""
-    rows = math.ceil(panels / (_ROW if panels <= _MANY else _LONG_ROW))
-    return math.ceil(panels / rows)
-
-
-def _view(place: Array, support: Support | None, width: int) -> _View:
-    """Returns what x and y are shown of all paths, across a number of pixels."""
-    low = np.array(support.low) if support else place.min(axis=(0, 1))
-    high = np.array(support.high) if support else place.max(axis=(0, 1))
-    across, up = high - low + 2 * _MARGIN
-    shown = np.clip(up, _RATIOS[0] * across, _RATIOS[1] * across)
-    beside = np.array([_MARGIN, _MARGIN + (shown - up) / 2.0])
-    return _View(low - beside, high + beside, _FINE * width / across, support)
 
 
 def _panel(place: Array, view: _View, skill: int, title: str) -> Image.Image:
@@ -141,19 +132,7 @@ def _sheet(panels: list[Image.Image], columns: int, paths: int) -> Image.Image:
         image.paste(panel, (column * width, row * height))
     draw = ImageDraw.Draw(image)
     draw.rectangle((0, below, *image.size), _PAPER)
-    _write_legend(draw, below + _FINE * _LEGEND_HEIGHT / 2, paths)
-    return image
-
-
-def _dot(draw: ImageDraw.ImageDraw, centre: Array, radius: float, colour: str | None) -> None:
-    x, y = centre.tolist()
-    reach = radius * _FINE
-    draw.ellipse((x - reach, y - reach, x + reach, y + reach), colour or _PAPER, _INK, _FINE)
-
-
-def _write_legend(draw: ImageDraw.ImageDraw, y: float, paths: int) -> None:
-    """Writes what the circles are."""
-    x = 10.0 * _FINE
+    x, y = 10.0 * _FINE, below + _FINE * _LEGEND_HEIGHT / 2
     for radius, colour, text in (
         (2.5, None, "start"),
         (3.5, _PALE, f"end of {paths} episodes; x to the right, y up"),
@@ -161,6 +140,13 @@ def _write_legend(draw: ImageDraw.ImageDraw, y: float, paths: int) -> None:
         _dot(draw, np.array([x, y]), radius, colour)
         draw.text((x + 8 * _FINE, y), text, _INK, _font(), "lm")
         x += 24 * _FINE + draw.textlength(text, _font())
+    return image
+
+
+def _dot(draw: ImageDraw.ImageDraw, centre: Array, radius: float, colour: str | None) -> None:
+    x, y = centre.tolist()
+    reach = radius * _FINE
+    draw.ellipse((x - reach, y - reach, x + reach, y + reach), colour or _PAPER, _INK, _FINE)
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from music_tf.agents.ddpg import Ddpg
 from music_tf.agents.sac import Sac
 from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
 from music_tf.distributed import Communicator
+from music_tf.envs.columns import check_components, split_of
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm
@@ -123,23 +124,6 @@ def return_bounds(
     return low / (1.0 - gamma), high / (1.0 - gamma)
 
 
-def split_of(config: Config, spec: EnvSpec) -> SplitSpec | None:
-    """Returns agent and surrounding components: as configured, else the environment's own."""
-    if not config.music.agent:
-        return spec.split
-    split = SplitSpec(agent=config.music.agent, surrounding=config.music.surrounding)
-    for name in ("agent", "surrounding"):
-        _check_components(f"music.{name}", getattr(split, name), spec)
-    return split
-
-
-def _check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:
-    if min(indices) < 0 or max(indices) >= spec.observation_dim:
-        raise UsageError(
-            f"{name}: expected components in 0..{spec.observation_dim - 1}, got {tuple(indices)}"
-        )
-
-
 def _needed_split(config: Config, envs: LockstepEnvs) -> SplitSpec:
     split = split_of(config, envs.spec)
     if split is None:
@@ -174,7 +158,7 @@ def _skill(config: Config, envs: LockstepEnvs) -> Skill:
 def _descriptor(config: Config, envs: LockstepEnvs) -> Sequence[int]:
     """Returns what the discriminator sees of an observation."""
     if config.skill.components:
-        _check_components("skill.components", config.skill.components, envs.spec)
+        check_components("skill.components", config.skill.components, envs.spec)
         return config.skill.components
     split = split_of(config, envs.spec)
     return split.surrounding if split else range(envs.spec.observation_dim)

@@ -1,22 +1,53 @@
 """The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share.
 
-Also the policies that are played: a learner's at fixed weights, a random one, and noise on either.
+Also what a policy is compared with: a random one, and itself under noise.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.agents.base import ActorWeights, Learner
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.normalizer import NetworkInputs
+from music_tf.measures.behaviour import summarize
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Policy, play
-from music_tf.types import Array, Episodes
+from music_tf.types import Array, Episodes, Metrics
 
 _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
+
+
+class Evaluation(NamedTuple):
+    """Measures any policy on the evaluation episodes of a run; all ranks call it together."""
+
+    envs: LockstepEnvs
+    """Of this rank."""
+    config: Config
+    """Of the run."""
+    comm: Communicator
+
+    def play(self, policy: Policy, episodes: int, skill: int | None = None) -> Episodes:
+        """Plays without exploration, under the goals of training.
+
+        A policy that knew only zero goals does anything under others. Skills take turns, unless
+        the configuration or `skill` pins one of them.
+        """
+        config = self.config
+        pinned = config.pinned_skill if skill is None else skill
+        conditions = evaluation_conditions(
+            range(episodes), self.envs.spec.goal_dim, config.goals == "zero", config.skills, pinned
+        )
+        return evaluate(self.envs, policy, conditions, self.comm)
+
+    def behaviour(self, played: Episodes) -> Metrics:
+        """Returns the behaviour metrics of episodes, and their success where goals count."""
+        metrics = summarize(played.observation, played.length, self.envs.info)
+        if self.config.goals == "environment":
+            metrics["eval/success_rate"] = float(played.success.mean())
+        return metrics
 
 
 def evaluation_conditions(
@@ -96,37 +127,6 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
     spread = z * math.sqrt(rate * (1 - rate) / episodes + z * z / (4 * episodes**2))
     scale = 1 + z * z / episodes
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
-
-
-def learned_policy(
-    learner: Learner,
-    weights: ActorWeights,
-    inputs: NetworkInputs,
-    sample: bool = False,
-    rows: int | None = None,
-) -> Policy:
-    """Returns a learner's policy at fixed weights and moments.
-
-    The last bit of a matrix product depends on how many rows it has, and contacts amplify it. With
-    a fixed number of `rows` at a time a worker acts alike on any number of ranks.
-
-    Args:
-        learner: Its `act` is what is played.
-        weights: Of its actor.
-        inputs: How observations are normalised.
-        sample: Draws from a stochastic policy instead of taking its mean.
-        rows: How many actions to compute at a time; None for all at once.
-    """
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        given = inputs(observation, goal, skill)
-        step = rows or len(given)
-        parts = (slice(start, start + step) for start in range(0, len(given), step))
-        return np.concatenate(
-            [learner.act(weights, given[part], noise[part] if sample else None) for part in parts]
-        )
-
-    return act
 
 
 def random_policy(generator: np.random.Generator, action_dim: int) -> Policy:

@@ -12,15 +12,15 @@ from music_tf.config.settings import Config, SacConfig, Schedule
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import RewardTerm, schedule_value
-from music_tf.measures.behaviour import summarize, visited_cells
+from music_tf.measures.behaviour import visited_cells
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
 from music_tf.storage.restored import check_rows, sizes_of, take_over
 from music_tf.storage.state_folder import Sizes
-from music_tf.training.collect import Collector, cut_where_lost
-from music_tf.training.evaluation import evaluate, evaluation_conditions, learned_policy
+from music_tf.training.collect import Collector, cut_where_lost, learned_policy
+from music_tf.training.evaluation import Evaluation
 from music_tf.training.update import Feed, Schedules, Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
 
@@ -222,19 +222,11 @@ class Trainer:
 
     def played(self, episodes: int, policy: Policy, skill: int | None = None) -> Episodes:
         """Returns what `evaluate` measures: episodes without exploration; all ranks together."""
-        config = self.config
-        pinned = config.pinned_skill if skill is None else skill
-        conditions = evaluation_conditions(
-            range(episodes), self.envs.spec.goal_dim, config.goals == "zero", config.skills, pinned
-        )
-        return evaluate(self.envs, policy, conditions, self.comm)
+        return Evaluation(self.envs, self.config, self.comm).play(policy, episodes, skill)
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""
-        metrics = summarize(played.observation, played.length, self.envs.info)
-        if self.config.goals == "environment":
-            metrics["eval/success_rate"] = float(played.success.mean())
-        return metrics
+        return Evaluation(self.envs, self.config, self.comm).behaviour(played)
 
     def heldout(self, played: Episodes) -> Metrics:
         """Returns what the networks of the active reward terms make of these episodes."""

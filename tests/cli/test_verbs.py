@@ -173,7 +173,7 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
 
 
 def test_play_passes_its_options_on(stored_run, monkeypatch):
-    calls = stand_in(monkeypatch, "music_tf.tools.video", "play")
+    calls = stand_in(monkeypatch, "music_tf.tools.film", "play")
     words = ["--episodes", "2", "--skill", "3", "--out", "a.gif", "--env-id", "mine:Task-v0"]
     assert run_verb(["play", str(stored_run)]) == 0
     assert run_verb(["play", str(stored_run), *words]) == 0

@@ -1,15 +1,5 @@
-import gymnasium
-import pytest
+"""Shares fixtures of the kit."""
 
-from tests.kit.odd import ODD, Odd
+from tests.kit.odd import odd
 
-
-@pytest.fixture
-def odd(monkeypatch):
-    """The class behind `Odd-v0`; set its attribute `fault` to make it misbehave."""
-    gymnasium.register(id=ODD, entry_point=Odd, max_episode_steps=8)
-    for name in ("built", "fault", "at_step", "low", "high"):
-        monkeypatch.setattr(Odd, name, getattr(Odd, name))
-    Odd.built = 0
-    yield Odd
-    del gymnasium.registry[ODD]
+__all__ = ["odd"]

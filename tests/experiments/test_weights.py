@@ -9,7 +9,7 @@ from music_tf import recipes
 from music_tf.config.parse import parse_train
 from music_tf.config.start import other_source
 from music_tf.errors import UsageError
-from music_tf.runs.inspection import try_heritage
+from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.origin import start_line
 from music_tf.storage.runs_root import find_source
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 
 ODD = "Odd-v0"
 
@@ -77,3 +78,14 @@ class Odd(gymnasium.Env[Any, Any]):
             "achieved_goal": self.position.copy(),
             "desired_goal": goal.copy(),
         }
+
+
+@pytest.fixture
+def odd(monkeypatch):
+    """The class behind `Odd-v0`; set its attribute `fault` to make it misbehave."""
+    gymnasium.register(id=ODD, entry_point=Odd, max_episode_steps=8)
+    for name in ("built", "fault", "at_step", "low", "high"):
+        monkeypatch.setattr(Odd, name, getattr(Odd, name))
+    Odd.built = 0
+    yield Odd
+    del gymnasium.registry[ODD]

@@ -17,7 +17,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
-from music_tf.runs.inspection import try_heritage
+from music_tf.runs.warm_start import try_heritage
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.metrics import PATHS_TAG
@@ -32,7 +32,7 @@ HER_RUN = dataclasses.replace(HER, workers=1, epochs=3, updates=2)
 @pytest.fixture(autouse=True)
 def few_episodes(monkeypatch):
     compare = session.compare
-    monkeypatch.setattr(session, "compare", lambda trainer, comm: compare(trainer, comm, 4))
+    monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
         compare = session.compare
-        patch.setattr(session, "compare", lambda trainer, comm: compare(trainer, comm, 4))
+        patch.setattr(session, "compare", lambda *given: compare(*given, 4))
         train(path)
     return path
 

@@ -8,10 +8,11 @@ import pytest
 
 import music_tf
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import load_run
+from music_tf.networks.acting import policy_of
 from music_tf.storage import weights
 from music_tf.storage.policy import load_policy
 from music_tf.storage.state_folder import discard
+from music_tf.training.collect import learned_policy
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 OBSERVATION = np.linspace(-1.0, 1.0, 8)
@@ -34,15 +35,20 @@ def files(path):
 
 @pytest.mark.parametrize("recipe", ["ddpg_her", "sac"])
 def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
-    saved(tmp_path, recipe, skills=3)
+    trainer = saved(tmp_path, recipe, skills=3)
     generator = np.random.default_rng(1)
     observation = generator.uniform(-1, 1, (5, 8)).astype(np.float32)
     goal = generator.uniform(-1, 1, (5, 3)).astype(np.float32)
     skill = np.array([0, 1, 2, 0, 1])
-    expected = load_run(tmp_path).policy(
-        observation, goal, np.eye(3, dtype=np.float32)[skill], np.zeros((5, 3), np.float32)
-    )
+    noise = generator.standard_normal((5, 3)).astype(np.float32)
+    given = observation, goal, np.eye(3, dtype=np.float32)[skill], noise
+    expected = trainer.policy()(*given)
     policy = music_tf.load_policy(tmp_path)
+    np.testing.assert_array_equal(policy_of(policy.snapshot)(*given), expected)
+    weights, learner = trainer.update.actor_weights(), trainer.update.learner
+    drawing = learned_policy(learner, weights, trainer.inputs.now, sample=True, rows=2)
+    found = policy_of(policy.snapshot, sample=True, rows=2)(*given)
+    np.testing.assert_array_equal(found, drawing(*given))
     np.testing.assert_array_equal(policy.act(observation, goal, skill), expected)
     assert expected.std(axis=0).min() > 0.01
     assert (policy.epoch, policy.skills, policy.env_id) == (2, 3, "music_tf/PointPush-v0")

@@ -8,7 +8,7 @@ from music_tf import recipes
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import SacConfig
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import try_heritage
+from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.start import export_weights, inherit
 from music_tf.storage.weights import load_weights, save_weights
 from tests.kit.saved_run import save_checkpoint, save_run, small_config

@@ -21,7 +21,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def played(run):
     loaded = load_run(run)
-    return loaded.trainer.played(6, loaded.policy)
+    return loaded.evaluation.play(loaded.policy, 6)
 
 
 def test_an_archive_holds_what_was_played(run, played, tmp_path):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import Support
 from music_tf.measures import behaviour
-from music_tf.measures.behaviour import first_contact, support_cells
+from music_tf.measures.behaviour import direction, first_contact, support_cells
 from music_tf.rollout import padded
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.storage.metrics import MetricsWriter
@@ -15,11 +16,13 @@ from music_tf.tools.judging import (
     CONTROL,
     end_spread,
     judge,
+    measure_skills,
     median_steps,
+    skill_rows,
     variance_explained,
 )
-from music_tf.training.evaluation import noisy_policy
-from tests.kit.saved_run import save_run
+from music_tf.training.evaluation import Evaluation, noisy_policy
+from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
 
 
@@ -107,15 +110,20 @@ def carry(observation, goal, skill, noise):
     return np.clip(moves, -1, 1).astype(np.float32)
 
 
-def carrying(path, monkeypatch, **changes):
-    trainer = save_run(path, "ddpg_music", **changes)
-    monkeypatch.setattr(trainer, "policy", lambda: carry)
+def evaluation(env_id="music_tf/PointPush-v0", **changes):
+    return Evaluation(
+        LockstepEnvs(env_id, 4), small_config("ddpg_music", env_id, **changes), Communicator()
+    )
+
+
+@pytest.fixture
+def wide_disc(monkeypatch):
     monkeypatch.setattr(behaviour, "NEAR", 0.2)  # the disc is wider than the blocks of Fetch
-    return trainer
 
 
-def test_control_of_ours_stands_beside_that_of_the_random_policy(tmp_path, monkeypatch):
-    found = judge(carrying(tmp_path, monkeypatch), Communicator(), 12, 320.0)
+@pytest.mark.usefixtures("wide_disc")
+def test_control_of_ours_stands_beside_that_of_the_random_policy():
+    found = judge(evaluation(), carry, 12, 320.0)
     ours, random = found["ours"], found["random"]
     assert list(ours) == [name for name in CONTROL if "skill" not in name]
     assert ours["control/rollout_coverage"] == pytest.approx(320 / 1600)
@@ -128,39 +136,38 @@ def test_control_of_ours_stands_beside_that_of_the_random_policy(tmp_path, monke
     assert ours["control/information_p"] == pytest.approx(1 / 21)
 
 
-def test_two_judgements_are_the_same(tmp_path, monkeypatch):
-    trainer = carrying(tmp_path, monkeypatch)
-    assert judge(trainer, Communicator(), 5) == judge(trainer, Communicator(), 5)
+def test_two_judgements_are_the_same():
+    once = evaluation()
+    assert judge(once, carry, 5) == judge(once, carry, 5)
 
 
-def test_skills_that_lead_elsewhere_explain_more_than_chance(tmp_path, monkeypatch):
-    found = judge(carrying(tmp_path, monkeypatch, skills=2), Communicator(), 25)
+def test_skills_that_lead_elsewhere_explain_more_than_chance():
+    found = judge(evaluation(skills=2), carry, 25)
     ours, random = found["ours"], found["random"]
     assert ours["control/skill_variance_chance"] == pytest.approx(1 / 49)
     assert ours["control/skill_variance"] > 0.15
     assert random["control/skill_variance"] < 0.1
 
 
-def test_without_an_object_there_is_nothing_to_judge(tmp_path):
-    trainer = save_run(tmp_path, env_id="music_tf/PointReach-v0")
-    assert judge(trainer, Communicator(), 3) == {"ours": {}, "random": {}}
+def test_without_an_object_there_is_nothing_to_judge():
+    found = judge(evaluation("music_tf/PointReach-v0"), lambda *given: 0 * given[3], 3)
+    assert found == {"ours": {}, "random": {}}
 
 
-def test_a_single_episode_is_judged_by_what_needs_no_other(tmp_path, monkeypatch):
-    found = judge(carrying(tmp_path, monkeypatch), Communicator(), 1)["ours"]
+def test_a_single_episode_is_judged_by_what_needs_no_other():
+    found = judge(evaluation(), carry, 1)["ours"]
     assert "control/end_spread_m" in found
     assert not [name for name in found if "information" in name]
 
 
-def test_episodes_that_end_at_once_have_no_information(tmp_path, monkeypatch):
-    trainer = carrying(tmp_path, monkeypatch)
-    played = trainer.played
+def test_episodes_that_end_at_once_have_no_information(monkeypatch):
+    play = Evaluation.play
 
     def cut(*given):
-        return padded(played(*given)._replace(length=np.array([1, 1, 1])))
+        return padded(play(*given)._replace(length=np.array([1, 1, 1])))
 
-    monkeypatch.setattr(trainer, "played", cut)
-    found = judge(trainer, Communicator(), 3)["ours"]
+    monkeypatch.setattr(Evaluation, "play", cut)
+    found = judge(evaluation(), carry, 3)["ours"]
     assert "control/end_spread_m" in found
     assert not [name for name in found if "information" in name]
 
@@ -210,5 +217,80 @@ def test_a_metric_is_read_where_it_is(tmp_path):
 def test_judging_a_loaded_run_changes_nothing_in_it(tmp_path):
     save_run(tmp_path)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
-    judge((loaded := load_run(tmp_path)).trainer, loaded.comm, 2)
+    loaded = load_run(tmp_path)
+    judge(loaded.evaluation, loaded.policy, 2)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
+
+
+def pushes(observation, goal, skill, noise):
+    """Skill 0 stays; skills 1 and 2 run against the disc, the latter more slowly."""
+    del goal, noise
+    away = observation[:, 3:5] - observation[:, :2]
+    speed = np.float32([0.0, 1.0, 0.5])[skill.argmax(axis=1), None]
+    moves = speed * away / np.linalg.norm(away, axis=1, keepdims=True)
+    return np.concatenate([moves, np.full_like(speed, -1.0)], axis=1)
+
+
+def test_each_skill_is_measured_by_what_it_does_to_the_object():
+    where = evaluation(skills=3)
+    still, fast, slow = measure_skills(
+        where, pushes, 6, lambda played: {"skill/accuracy_heldout": float(played.skill[0, 1])}
+    )
+    assert [row["skill"] for row in (still, fast, slow)] == [0, 1, 2]
+    assert still["metrics"]["eval/object_displacement_m"] == 0.0
+    assert still["shift_m"] == [0.0, 0.0, 0.0]
+    assert fast["metrics"]["eval/object_moved_rate"] == 1.0
+    displacements = [row["metrics"]["eval/object_displacement_m"] for row in (fast, slow)]
+    assert displacements[0] > displacements[1] > 0.1
+    played = where.play(pushes, 6, 1)
+    places = [
+        path[[0, steps], 3:6] for path, steps in zip(played.observation, played.length, strict=True)
+    ]
+    expected_shift = np.mean([end - start for start, end in places], axis=0)
+    np.testing.assert_allclose(fast["shift_m"], expected_shift, atol=1e-6)
+    assert np.abs(expected_shift).max() > 0.05
+    assert fast["metrics"] == where.behaviour(played) | {"skill/accuracy_heldout": 1.0}
+    assert still["metrics"]["skill/accuracy_heldout"] == 0.0
+
+
+@pytest.mark.parametrize("config", [{}, {"skills": 3, "pinned_skill": 1}])
+def test_a_run_in_which_one_skill_acts_has_no_table(config):
+    assert measure_skills(evaluation(**config), pushes, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "text"),
+    [
+        (0.3, 0.0, "→ 0°"),
+        (0.3, 0.3, "↗ 45°"),
+        (-0.1, 0.0, "← 180°"),
+        (0.0, -0.2, "↓ 270°"),
+        (0.2, -0.001, "→ 0°"),
+        (0.03, -0.03, "-"),
+    ],
+)
+def test_a_direction_is_an_arrow_seen_from_above(x, y, text):
+    assert direction(x, y) == text
+
+
+def test_the_table_names_skills_and_ends_with_the_random_policy():
+    measured = [
+        {
+            "skill": 4,
+            "metrics": {"eval/object_moved_rate": 0.5, "skill/accuracy_heldout": 0.9},
+            "shift_m": [0.0, 0.2, 0.1],
+        },
+        {"skill": 5, "metrics": {"eval/success_rate": 1.0}, "shift_m": None},
+    ]
+    rows = skill_rows(measured, {"eval/object_moved_rate": 0.25, "eval/object_coverage": 9.0})
+    assert list(rows) == ["skill 4", "skill 5", "random"]
+    assert rows["skill 4"] == {
+        "accuracy": 0.9,
+        "moved": 0.5,
+        "dx m": 0.0,
+        "dy m": 0.2,
+        "dz m": 0.1,
+        "mean direction": "↑ 90°",
+    }
+    assert rows["skill 5"] == {"success": 1.0}
+    assert rows["random"] == {"moved": 0.25}

@@ -66,3 +66,75 @@ def test_without_a_support_the_paths_fill_the_view():
 def test_without_an_object_there_is_nothing_to_draw():
     with pytest.raises(ValueError, match="no object"):
         paths_from_above(episodes([[[0.0, 0.0], [1.0, 1.0]]]), EnvironmentInfo(family="toy"))
+
+
+# 1 m is shown across the 168 pixels of a panel, from x = -0.1 on, and y from 0.7 downwards;
+# above it stands a title of 18, and 2 lie between panels.
+WIDTH, HEIGHT, TITLE, GAP, LEGEND = 168, 134, 18, 2, 44
+
+
+def picture_of(skills, count=None):
+    """Paths from x = 0.1 to 0.7 of skills in turn, at y = 0.2 and of odd ones at 0.4."""
+    height = [0.2 + 0.2 * (number % skills % 2) for number in range(count or skills)]
+    return paths_from_above(episodes([[[0.1, y], [0.7, y]] for y in height], skills), INFO)
+
+
+def corner(skill, columns):
+    """Row and column of a panel's first pixel below its title."""
+    row, column = divmod(skill, columns)
+    return row * (TITLE + HEIGHT + GAP) + TITLE, column * (WIDTH + GAP)
+
+
+@pytest.mark.parametrize(
+    ("skills", "columns", "rows"),
+    [(2, 2, 1), (5, 5, 1), (7, 4, 2), (11, 4, 3), (16, 4, 4)],
+)
+def test_each_skill_has_a_panel_with_its_own_path_alone(skills, columns, rows):
+    picture = picture_of(skills)
+    height = rows * (TITLE + HEIGHT + GAP) - GAP + LEGEND
+    assert picture.shape == (height, columns * (WIDTH + GAP) - GAP, 3)
+    for skill in range(skills):
+        top, left = corner(skill, columns)
+        colour = COLOURS[skill % len(COLOURS)]
+        at, elsewhere = (50, 84) if skill % 2 else (84, 50)
+        assert crosses(picture, top + at, left + 67, colour)  # x = 0.3
+        assert not crosses(picture, top + elsewhere, left + 67, colour)
+        panel = np.int64(picture[top : top + HEIGHT, left : left + WIDTH])
+        for other in set(COLOURS) - {colour}:
+            assert (np.abs(panel - ImageColor.getrgb(other)).max(axis=-1) > 12).all()
+
+
+def test_every_panel_shows_the_same_part_of_the_plane():
+    # The second object goes far to the right, which moves the paths of neither panel.
+    places = [[[0.1, 0.3], [0.7, 0.3]], [[0.1, 0.3], [9.0, 0.3]]]
+    picture = paths_from_above(episodes(places, 2), INFO)
+    panels = [picture[TITLE : TITLE + HEIGHT, left : left + WIDTH] for left in (0, WIDTH + GAP)]
+    supports = [np.all(np.abs(np.int64(p) - (244, 241, 234)) <= 2, axis=-1) for p in panels]
+    # Rows away from the path, and the whole outline: x from 0 to 0.8, y from 0.6 to 0.
+    assert supports[0][30, 20:150].all()
+    assert not supports[0][30, :15].any()
+    np.testing.assert_array_equal(supports[0][:60], supports[1][:60])
+
+
+def test_a_title_stands_above_each_panel_and_there_are_none_for_one_skill():
+    titles = picture_of(5)[:TITLE]
+    for skill in range(5):
+        assert (titles[:, skill * (WIDTH + GAP) :][:, :WIDTH] < 100).any()
+    titles = picture_of(12)
+    top, left = corner(11, 4)
+    assert (titles[top - TITLE : top, left : left + WIDTH] < 100).any()  # the legend had ended at 9
+    assert (picture_of(1, count=3)[:TITLE] == 255).all()
+
+
+def test_a_pinned_skill_has_the_whole_picture_under_its_number():
+    played = episodes([[[0.1, 0.3], [0.7, 0.3]]] * 2, 3)
+    played = played._replace(skill=np.eye(3, dtype=np.float32)[[2, 2]])
+    picture = paths_from_above(played, INFO)
+    assert picture.shape == (TITLE + 336 + LEGEND, 420, 3)
+    assert (picture[:TITLE] < 100).any()
+    assert crosses(picture, TITLE + 168, 168, COLOURS[2])
+
+
+def test_many_skills_have_smaller_panels_in_longer_rows():
+    assert picture_of(21).shape[1] == 7 * (WIDTH * 5 // 7 + GAP) - GAP  # three rows of 7
+    assert picture_of(4096, count=300).shape[1] == 10 * (84 + GAP) - GAP  # those of 100 episodes

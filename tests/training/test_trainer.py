@@ -11,7 +11,6 @@ from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.storage.metrics import METRICS
 from music_tf.training import collect
-from music_tf.training import trainer as trainer_module
 from music_tf.training.evaluation import random_policy
 from tests.kit.small import (
     ALL,
@@ -161,19 +160,12 @@ def test_evaluation_changes_nothing(trained):
     assert_same_state(trainer, other)
 
 
-def test_evaluation_can_pin_a_skill(trained, monkeypatch):
+def test_evaluation_can_pin_a_skill(trained):
     trainer, _, _ = trained["everything"]
     asked = []
-    original = trainer_module.evaluate
-
-    def evaluate(envs, policy, conditions, comm):
-        asked.append(conditions.skills.argmax(axis=1).tolist())
-        return original(envs, policy, conditions, comm)
-
-    monkeypatch.setattr(trainer_module, "evaluate", evaluate)
     for skill in (None, 2):
-        trainer.evaluate(4, skill=skill)
-    assert asked == [[0, 1, 2, 0], [2, 2, 2, 2]]
+        trainer.evaluate(4, skill=skill, on_played=lambda played: asked.append(played.skill))
+    assert [one.argmax(axis=1).tolist() for one in asked] == [[0, 1, 2, 0], [2, 2, 2, 2]]
 
 
 def test_a_pinned_skill_acts_in_training_and_evaluation():
@@ -421,3 +413,14 @@ def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
     task = dataclasses.replace(BASE.task, weight=((0.0, 0.0),))
     metrics = trainer_of(BASE, task=task).run_epoch(go_on)
     assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0
+
+
+def test_moments_of_another_environment_are_named():
+    trainer = trainer_of()
+    arrays = trainer.arrays()
+    arrays["normalizer/goal"] = np.ones(3)
+    with pytest.raises(ValueError, match=r"normalizer/goal: expected totals of shape \(7,\)"):
+        trainer.load_weights(arrays)
+    del arrays["normalizer/goal"]
+    with pytest.raises(ValueError, match="normalizer/goal: missing"):
+        trainer.load_weights(arrays)

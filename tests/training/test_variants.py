@@ -8,7 +8,7 @@ import pytest
 from music_tf import recipes
 from music_tf.config.parse import parse_train
 from music_tf.runs import session
-from music_tf.runs.inspection import try_heritage
+from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.runs_root import find_source
 from music_tf.storage.weights import load_weights
 from tests.kit.sessions import run_session
@@ -39,7 +39,7 @@ def train(path, recipe, *words):
 @pytest.fixture(autouse=True)
 def few_episodes(monkeypatch):
     compare = session.compare
-    monkeypatch.setattr(session, "compare", lambda trainer, comm: compare(trainer, comm, 4))
+    monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def sources(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sources")
     found = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "compare", lambda trainer, comm: {})
+        patch.setattr(session, "compare", lambda *given: {})
         for recipe in {recipes.source(name).recipe for name in STARTED}:
             found[recipe] = (folder / recipe, train(folder / recipe, recipe))
     return found

@@ -1,12 +1,20 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from music_tf.config.settings import MusicConfig, SkillConfig
+from music_tf.errors import UsageError
 from music_tf.replay.buffer import all_transitions
-from music_tf.tools.traces import reward_traces
+from music_tf.runs.inspection import learned_arrays
+from music_tf.runs.learned import Learned
 from tests.kit.small import BASE, EVERYTHING, MUSIC, trainer_of
+
+
+def learned(trainer):
+    """The rewards of a trainer by themselves, at its weights."""
+    return Learned(trainer.config, trainer.envs, learned_arrays(trainer.shared(), trainer.shared()))
 
 
 def carries(observation, goal, skill, noise):
@@ -28,7 +36,7 @@ def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negat
     config = dataclasses.replace(MUSIC, music=MusicConfig(trajectories=8, gain=20.0))
     trainer = trainer_of(config)
     played = trainer.played(3, carries)
-    (trace,) = reward_traces(trainer, played)
+    (trace,) = learned(trainer).traces(played)
     assert (trace.name, trace.lowest, trace.highest) == ("music", -1.0, 0.0)
     assert trace.values.shape == played.reward.shape
     (term,) = trainer.terms
@@ -40,7 +48,7 @@ def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negat
 
 def test_who_rests_is_paid_the_least():
     trainer = trainer_of(MUSIC)
-    (trace,) = reward_traces(trainer, trainer.played(2, rests))
+    (trace,) = learned(trainer).traces(trainer.played(2, rests))
     np.testing.assert_allclose(trace.values, -1.0, atol=1e-3)
 
 
@@ -50,12 +58,45 @@ def test_every_learned_reward_has_a_trace_at_full_weight():
     )
     full, weighted = trainer_of(EVERYTHING), trainer_of(half)
     played = full.played(3, rests)
-    traces = reward_traces(full, played)
+    traces = learned(full).traces(played)
     assert [trace.name for trace in traces] == ["music", "skill"]  # the task's is not learned
     assert -1.0 <= traces[1].values.min() < traces[1].values.max() <= 0.0
-    np.testing.assert_array_equal(reward_traces(weighted, played)[1].values, traces[1].values)
+    np.testing.assert_array_equal(learned(weighted).traces(played)[1].values, traces[1].values)
 
 
-def test_a_run_on_the_task_alone_has_none():
-    trainer = trainer_of(BASE)
-    assert reward_traces(trainer, trainer.played(1, rests)) == []
+def test_a_run_on_the_task_alone_has_no_networks_to_ask():
+    arrays = trainer_of(BASE).shared()
+    assert learned_arrays(arrays, arrays) == {}
+
+
+@pytest.mark.parametrize("lost_object", ["continue", "absorb"])
+def test_heldout_measures_are_those_of_training(lost_object):
+    trainer = trainer_of(EVERYTHING, lost_object=lost_object)
+    played = trainer.played(4, carries)
+    found = learned(trainer).heldout(played, trainer.counters.epoch)
+    assert found == trainer.heldout(played)
+    assert {"music/bound_heldout", "skill/accuracy_heldout"} <= set(found)
+
+
+def test_only_terms_that_still_count_are_measured():
+    retired = SkillConfig(hidden_sizes=(8,), weight=((0.0, 1.0), (2.0, 0.0)))
+    trainer = trainer_of(EVERYTHING, skill=retired)
+    played = trainer.played(2, rests)
+    assert "skill/accuracy_heldout" in learned(trainer).heldout(played, 1)
+    assert set(learned(trainer).heldout(played, 3)) == {"music/bound_heldout"}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"parameters/ghost/kernel": np.zeros(2)}, "ghost/kernel: no such weight in this run"),
+        (
+            {"parameters/statistics/score/bias": np.zeros(2)},
+            "statistics/score/bias: expected",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(change, text):
+    trainer = trainer_of(MUSIC)
+    with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
+        Learned(MUSIC, trainer.envs, learned_arrays(trainer.shared(), trainer.shared()) | change)

@@ -1,0 +1,29 @@
+"""Which columns of an observation are the robot's, and which its surroundings'."""
+
+from collections.abc import Sequence
+
+from music_tf.config.settings import Config
+from music_tf.errors import UsageError
+from music_tf.types import EnvSpec, SplitSpec
+
+
+def split_of(config: Config, spec: EnvSpec) -> SplitSpec | None:
+    """Returns agent and surrounding components: as configured, else the environment's own."""
+    if not config.music.agent:
+        return spec.split
+    split = SplitSpec(agent=config.music.agent, surrounding=config.music.surrounding)
+    for name in ("agent", "surrounding"):
+        check_components(f"music.{name}", getattr(split, name), spec)
+    return split
+
+
+def check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:
+    """Refuses columns that an observation does not have.
+
+    Raises:
+        UsageError: An index is out of range; `name` says whose.
+    """
+    if min(indices) < 0 or max(indices) >= spec.observation_dim:
+        raise UsageError(
+            f"{name}: expected components in 0..{spec.observation_dim - 1}, got {tuple(indices)}"
+        )

@@ -1,0 +1,105 @@
+"""What only the networks of a run's rewards can say; loads TensorFlow, so import it when asked.
+
+Terms and their weights without learner, replay or optimiser. As a program, for a process that
+must not load TensorFlow: `python -m music_tf.runs.learned RUN JOB.npz FOUND.npz ENV_ID` reads
+weights and episodes and writes what each reward pays along them.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from music_tf.config.settings import Config
+from music_tf.config.stored import read_run
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EXIT_DONE, MusicError, UsageError
+from music_tf.networks.parameters import Layout
+from music_tf.replay.buffer import all_transitions
+from music_tf.tools.judging import Trace
+from music_tf.training.build import build_terms
+from music_tf.training.collect import cut_where_lost
+from music_tf.types import Episodes, Metrics
+
+
+class Learned:
+    """The reward terms of a run at the weights of one checkpoint."""
+
+    def __init__(
+        self, config: Config, envs: LockstepEnvs, arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> None:
+        """Builds terms and takes over their weights.
+
+        Args:
+            config: Of the run.
+            envs: Of its environment.
+            arrays: Of its checkpoint: `parameters/NETWORK/...` and `scales/NETWORK` of its terms.
+
+        Raises:
+            UsageError: They do not fit the configuration; the text names the first that does not.
+        """
+        self._config, self._info = config, envs.info
+        self._terms = build_terms(config, envs)
+        layout = Layout(network for term in self._terms for network in term.networks)
+        prefix = "parameters/"
+        found = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+        try:
+            for name in sorted(set(found) - set(layout.names)):
+                raise ValueError(f"{name}: no such weight in this run")
+            self._weights = layout.split(tf.constant(layout.flatten(found)))
+            for term in self._terms:
+                term.load(arrays)
+        except ValueError as error:
+            raise UsageError(f"the checkpoint does not fit config.json\n{error}") from error
+
+    def heldout(self, played: Episodes, epoch: int) -> Metrics:
+        """Returns what the terms that still count at an epoch, or all, make of these episodes."""
+        terms = [term for term in self._terms if not term.mixing.retired(epoch)] or self._terms
+        if self._config.lost_object == "absorb":
+            played = cut_where_lost(played, self._info)  # what the networks are trained on
+        found = [term.heldout(self._weights, played) for term in terms if term.networks]
+        return {name: value for metrics in found for name, value in metrics.items()}
+
+    def traces(self, played: Episodes) -> list[Trace]:
+        """Returns what each learned reward pays for each step; padding beyond an episode too.
+
+        Scaled, clipped and shifted as in training, but at full weight, and with swapped negatives
+        where training leaves them to a coin.
+        """
+        steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(played))
+        traces = []
+        for term in self._terms:
+            if term.networks:
+                raw = term.reward(self._weights, steps, term.steady_feed(len(played.length)))
+                paid = term.mixing(raw, tf.constant(1.0)).numpy()
+                traces.append(Trace(term.name, paid, *term.mixing.range))
+        return traces
+
+
+def main(arguments: list[str]) -> int:
+    """Writes traces of the episodes of a job file and returns an exit code; prints a fault."""
+    run, job, out, env_id = arguments
+    try:
+        with np.load(job, allow_pickle=False) as file:
+            given = dict(file)
+        config = read_run(Path(run), env_id).config
+        envs = LockstepEnvs(env_id, 1)
+        traces = Learned(config, envs, given).traces(Episodes.from_named(given))
+        envs.close()
+    except MusicError as fault:
+        sys.stdout.write(f"{fault}\n")
+        return fault.exit_code
+    found: dict[str, Any] = {}
+    for trace in traces:
+        found[trace.name] = trace.values
+        found[f"{trace.name}/range"] = np.array([trace.lowest, trace.highest])
+    np.savez(out, **found)
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

