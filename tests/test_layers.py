@@ -29,7 +29,7 @@ STAGES = [
     {"measures"},
     {"training"},
     {"runs.progress"},
-    {"tools.export", "tools.judging", "tools.paths"},
+    {"tools.export", "runs.judging", "tools.paths"},
     {"runs"},
     {"tools"},
     {"cli"},

@@ -50,9 +50,10 @@ def main(arguments: list[str]) -> int:
     minari = _minari(words)
     prepare_tensorflow()
     from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+    from music_tf.tools.export import exporter  # noqa: PLC0415 - numpy, MuJoCo
 
     full = "full" in words.options
-    evaluate_run(run, episodes, env_id, full=full, npz=npz, minari=minari)
+    evaluate_run(run, episodes, env_id, full=full, export=exporter(npz, minari))
     return EXIT_DONE
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import policy_of
 from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
+from music_tf.runs.judging import by_metric, compare, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
 from music_tf.storage.durable import replace_file
 from music_tf.storage.files import read_at_most
@@ -27,8 +28,6 @@ from music_tf.storage.provenance import provenance
 from music_tf.storage.results import read_metric
 from music_tf.storage.run_directory import EVALUATION_NAME
 from music_tf.storage.state_folder import Arrays
-from music_tf.tools.export import check_minari, export
-from music_tf.tools.judging import by_metric, compare, judge, measure_skills, skill_rows
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
@@ -145,8 +144,7 @@ def evaluate_run(
     typed_env_id: str | None = None,
     *,
     full: bool = False,
-    npz: Path | None = None,
-    minari: str | None = None,
+    export: Callable[[Episodes, Mapping[str, Any]], list[str]] | None = None,
 ) -> None:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
 
@@ -159,17 +157,14 @@ def evaluate_run(
         typed_env_id: As for `load_run`.
         full: Whether to judge control beyond the metrics of every epoch, under `control`; what
             was found of the same checkpoint before is kept otherwise.
-        npz: A file for the episodes of our policy, as `export_npz` writes it.
-        minari: The id of a new Minari dataset for them.
+        export: Called with the episodes of our policy, and what is known of them; returns lines
+            that say where it wrote them.
 
     Raises:
-        UsageError: The run cannot be loaded, or the dataset exists.
-        EnvironmentFault: A checkpoint or the environment is broken, nothing can be written, or
-            Minari or h5py is not installed.
+        UsageError: The run cannot be loaded.
+        EnvironmentFault: A checkpoint or the environment is broken, or nothing can be written.
         NumbersFault: The policy gives actions that are not finite.
     """
-    if minari is not None:
-        check_minari(minari)
     loaded = load_run(run, typed_env_id)
     progress = Progress()
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
@@ -187,12 +182,12 @@ def evaluate_run(
         except OSError as error:
             raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
         progress.banner([f"written: {path}"])
-        if npz is not None or minari is not None:
+        if export is not None:
             played = loaded.evaluation.play(loaded.policy, episodes)
             names = ("recipe", "preset", "env_id", "seed")
             about = {name: result[name] for name in names} | result["checkpoint"]
             about["goals"] = loaded.config.goals
-            progress.banner(export(played, about, npz, minari))
+            progress.banner(export(played, about))
     finally:
         loaded.envs.close()
 

@@ -20,7 +20,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_DONE, MusicError, UsageError
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import all_transitions
-from music_tf.tools.judging import Trace
+from music_tf.runs.judging import Trace
 from music_tf.training.build import build_terms
 from music_tf.training.collect import cut_where_lost
 from music_tf.types import Episodes, Metrics

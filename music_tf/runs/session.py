@@ -22,6 +22,7 @@ from music_tf.process import (
     watchdog,
 )
 from music_tf.runs.agreement import check_alike
+from music_tf.runs.judging import EPISODES, by_metric, compare
 from music_tf.runs.processors import warn_of_differences
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints
@@ -32,7 +33,6 @@ from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
 from music_tf.storage.start import Heritage
 from music_tf.storage.weights import save_weights
-from music_tf.tools.judging import EPISODES, by_metric, compare
 from music_tf.tools.paths import paths_from_above
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation

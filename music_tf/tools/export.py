@@ -4,7 +4,7 @@ import importlib
 import io
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +22,29 @@ _COLUMNS = (
 )
 
 
-def export(
-    episodes: Episodes, about: Mapping[str, Any], npz: Path | None, minari: str | None
-) -> list[str]:
-    """Writes episodes as far as asked for, and returns lines that say where."""
-    lines = []
-    if npz is not None:
-        export_npz(npz, episodes, about)
-        lines.append(f"written: {npz}")
+def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] | None:
+    """Returns what writes episodes as far as asked for and says where; None where nothing is.
+
+    Raises:
+        UsageError: The Minari dataset exists.
+        EnvironmentFault: Minari or h5py is not installed.
+    """
     if minari is not None:
-        export_minari(minari, episodes, about)
-        lines.append(f"written: Minari dataset {minari}")
-    return lines
+        check_minari(minari)
+    if npz is None and minari is None:
+        return None
+
+    def export(episodes: Episodes, about: Mapping[str, Any]) -> list[str]:
+        lines = []
+        if npz is not None:
+            export_npz(npz, episodes, about)
+            lines.append(f"written: {npz}")
+        if minari is not None:
+            export_minari(minari, episodes, about)
+            lines.append(f"written: Minari dataset {minari}")
+        return lines
+
+    return export
 
 
 def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None:

@@ -30,8 +30,8 @@ from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process import prepare_tensorflow, run_command
 from music_tf.rollout import Conditions
 from music_tf.runs.inspection import LoadedRun, describe, load_run
+from music_tf.runs.judging import Trace
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
-from music_tf.tools.judging import Trace
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import Episodes
 

@@ -4,7 +4,8 @@ Also what a policy is compared with: a random one, and itself under noise.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,11 +14,14 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.measures.behaviour import summarize
 from music_tf.randomness import reset_seeds, stream
-from music_tf.rollout import Conditions, Policy, play
-from music_tf.types import Array, Episodes, Metrics
+from music_tf.rollout import Conditions, Perturbation, Policy, play
+from music_tf.types import Array, EnvSpec, Episodes, Metrics
 
 _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
+
+Added: TypeAlias = Callable[[int], Array]
+"""What is added to the actions of an episode before they are clipped, [T, A], by its index."""
 
 
 class Evaluation(NamedTuple):
@@ -29,7 +33,13 @@ class Evaluation(NamedTuple):
     """Of the run."""
     comm: Communicator
 
-    def play(self, policy: Policy, episodes: int, skill: int | None = None) -> Episodes:
+    def play(
+        self,
+        policy: Policy,
+        episodes: int,
+        skill: int | None = None,
+        added: Added | None = None,
+    ) -> Episodes:
         """Plays without exploration, under the goals of training.
 
         A policy that knew only zero goals does anything under others. Skills take turns, unless
@@ -40,7 +50,7 @@ class Evaluation(NamedTuple):
         conditions = evaluation_conditions(
             range(episodes), self.envs.spec.goal_dim, config.goals == "zero", config.skills, pinned
         )
-        return evaluate(self.envs, policy, conditions, self.comm)
+        return evaluate(self.envs, policy, conditions, self.comm, added)
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""
@@ -69,7 +79,11 @@ def evaluation_conditions(
 
 
 def evaluate(
-    envs: LockstepEnvs, policy: Policy, conditions: Conditions, comm: Communicator
+    envs: LockstepEnvs,
+    policy: Policy,
+    conditions: Conditions,
+    comm: Communicator,
+    added: Added | None = None,
 ) -> Episodes:
     """Plays episodes, shared out over ranks in batches, and returns all of them on every rank.
 
@@ -78,6 +92,7 @@ def evaluate(
         policy: Played without exploration.
         conditions: Of all episodes.
         comm: The ranks; each must call this together.
+        added: What is added to the actions of each episode, by its index; None for nothing.
 
     Returns:
         The episodes in the order of the conditions; the same whatever the number of ranks, up
@@ -86,14 +101,18 @@ def evaluate(
     Raises:
         NumbersFault: On every rank, where the policy returned an action that is not finite on any.
     """
-    result = comm.together(lambda: _own_part(envs, policy, conditions, comm))
+    result = comm.together(lambda: _own_part(envs, policy, conditions, comm, added))
     layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
     whole = {name: result.get(name, np.zeros(shape, kind)) for name, shape, kind in layout}
     return Episodes.from_named({name: _summed(values, comm) for name, values in whole.items()})
 
 
 def _own_part(
-    envs: LockstepEnvs, policy: Policy, conditions: Conditions, comm: Communicator
+    envs: LockstepEnvs,
+    policy: Policy,
+    conditions: Conditions,
+    comm: Communicator,
+    added: Added | None,
 ) -> dict[str, np.ndarray]:
     """Plays this rank's share, among the rows of all episodes; the others are zeros."""
     total, width = len(conditions.seeds), len(envs)
@@ -102,7 +121,12 @@ def _own_part(
         wanted = np.arange(start, start + width) % total
         goals = None if conditions.goals is None else conditions.goals[wanted]
         batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
-        played = play(envs, policy, batch, None).named()
+        explore = None
+        if added is not None:
+            actions = np.stack([added(int(index)) for index in wanted], axis=1)  # [T, E, A]
+            nothing = np.zeros_like(actions)
+            explore = Perturbation(actions, np.zeros(actions.shape[:2], bool), nothing, nothing)
+        played = play(envs, policy, batch, explore).named()
         kept = min(width, total - start)
         for name, values in played.items():
             rows = result.setdefault(name, np.zeros([total, *values.shape[1:]], values.dtype))
@@ -129,22 +153,42 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def random_policy(generator: np.random.Generator, action_dim: int) -> Policy:
-    """Returns a policy of uniform actions, as a row to compare with."""
+def random_actions(spec: EnvSpec, draw: int = 0) -> Added:
+    """Returns the uniform actions of a random policy, the same on any number of ranks.
 
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        del goal, skill, noise
-        return generator.uniform(-1.0, 1.0, (len(observation), action_dim)).astype(np.float32)
+    Args:
+        spec: Of the environment.
+        draw: Different numbers give other actions in the same episodes.
+    """
+    shape = (spec.max_episode_steps, spec.action_dim)
 
-    return act
+    def added(index: int) -> Array:
+        generator = stream(0, "comparison/random", draw, index)
+        return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+
+    return added
 
 
-def noisy_policy(policy: Policy, generator: np.random.Generator, deviation: float) -> Policy:
-    """Returns a policy whose actions are another's with Gaussian noise, within [-1, 1]."""
+def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = None) -> Added:
+    """Returns Gaussian noise for the actions of each episode.
 
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        action = policy(observation, goal, skill, noise)
-        drawn = generator.standard_normal(action.shape, np.float32)
-        return np.clip(action + np.float32(deviation) * drawn, -1.0, 1.0)
+    Args:
+        spec: Of the environment.
+        deviation: Of each component.
+        draw: Different numbers give other noise.
+        beside: What else is added.
+    """
+    shape = (spec.max_episode_steps, spec.action_dim)
 
-    return act
+    def added(index: int) -> Array:
+        generator = stream(_SEED, "judging/noise", draw, index)
+        drawn = np.float32(deviation) * generator.standard_normal(shape, np.float32)
+        return drawn if beside is None else drawn + beside(index)
+
+    return added
+
+
+def still(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+    """The policy that does nothing, for actions that are random alone."""
+    del observation, goal, skill
+    return np.zeros_like(noise)

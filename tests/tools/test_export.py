@@ -8,6 +8,7 @@ import pytest
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.tools import export
+from music_tf.tools.export import exporter
 from tests.kit.saved_run import save_run
 
 
@@ -25,7 +26,7 @@ def played(run):
 
 
 def test_an_archive_holds_what_was_played(run, played, tmp_path):
-    evaluate_run(run, 6, npz=tmp_path / "episodes.npz")
+    evaluate_run(run, 6, export=exporter(tmp_path / "episodes.npz", None))
     with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
         found = dict(archive)
     steps = played.action.shape[1]
@@ -55,7 +56,7 @@ def test_an_archive_holds_what_was_played(run, played, tmp_path):
 
 
 def test_a_seed_and_the_actions_give_the_same_episode_again(run, tmp_path):
-    evaluate_run(run, 3, npz=tmp_path / "episodes.npz")
+    evaluate_run(run, 3, export=exporter(tmp_path / "episodes.npz", None))
     with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
         found = dict(archive)
     envs = load_run(run).envs
@@ -77,7 +78,7 @@ def test_the_seed_is_that_of_the_try_that_was_not_spoiled(played, tmp_path):
 def test_an_archive_that_cannot_be_written_is_a_fault(run, tmp_path):
     (tmp_path / "taken.npz").mkdir()
     with pytest.raises(EnvironmentFault, match=r"taken\.npz: cannot be written"):
-        evaluate_run(run, 1, npz=tmp_path / "taken.npz")
+        evaluate_run(run, 1, export=exporter(tmp_path / "taken.npz", None))
 
 
 @pytest.fixture
@@ -101,13 +102,13 @@ def test_without_minari_the_cure_is_named_before_anything_is_played(
     monkeypatch.setitem(sys.modules, missing, None)
     cure = rf"import of {missing} halted.*\ncure: pip install 'minari\[hdf5\]'"
     with pytest.raises(EnvironmentFault, match=cure):
-        evaluate_run(tmp_path / "no run is looked for", minari="push/music-v0")
+        evaluate_run(tmp_path / "no run is looked for", 1, export=exporter(None, "push/music-v0"))
 
 
 def test_a_dataset_that_cannot_be_written_costs_no_evaluation(tmp_path, stand_in):
     save_run(tmp_path)
     with pytest.raises(EnvironmentFault, match=r"push/music-v0 cannot be written \(a dataset with"):
-        evaluate_run(tmp_path, 1, minari="push/music-v0")
+        evaluate_run(tmp_path, 1, export=exporter(None, "push/music-v0"))
     assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 1
 
 
@@ -118,7 +119,7 @@ def minari(tmp_path, monkeypatch):
 
 
 def test_a_minari_dataset_holds_what_was_played(run, played, minari):
-    evaluate_run(run, 6, minari="push/music-v0")
+    evaluate_run(run, 6, export=exporter(None, "push/music-v0"))
     dataset = minari.load_dataset("push/music-v0")
     assert dataset.total_episodes == 6
     for index, episode in enumerate(dataset.iterate_episodes()):
@@ -151,6 +152,6 @@ def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
 
 
 def test_a_minari_dataset_is_not_overwritten(run, minari):
-    evaluate_run(run, 1, minari="push/music-v0")
+    evaluate_run(run, 1, export=exporter(None, "push/music-v0"))
     with pytest.raises(UsageError, match="push/music-v0 exists already"):
-        evaluate_run(run, 1, minari="push/music-v0")
+        evaluate_run(run, 1, export=exporter(None, "push/music-v0"))

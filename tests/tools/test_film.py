@@ -13,6 +13,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import Probe
 from music_tf.runs.inspection import load_run
+from music_tf.runs.judging import Trace
 from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
 from music_tf.tools.film import (
@@ -29,7 +30,6 @@ from music_tf.tools.film import (
     tile,
     write_film,
 )
-from music_tf.tools.judging import Trace
 from tests.kit.saved_run import save_run, small_config, write_config
 from tests.test_rollout import Faulty
 

@@ -10,9 +10,7 @@ from music_tf.measures import behaviour
 from music_tf.measures.behaviour import direction, first_contact, support_cells
 from music_tf.rollout import padded
 from music_tf.runs.inspection import evaluate_run, load_run
-from music_tf.storage.metrics import MetricsWriter
-from music_tf.storage.results import read_metric
-from music_tf.tools.judging import (
+from music_tf.runs.judging import (
     CONTROL,
     end_spread,
     judge,
@@ -21,7 +19,9 @@ from music_tf.tools.judging import (
     skill_rows,
     variance_explained,
 )
-from music_tf.training.evaluation import Evaluation, noisy_policy
+from music_tf.storage.metrics import MetricsWriter
+from music_tf.storage.results import read_metric
+from music_tf.training.evaluation import Evaluation, noise, random_actions, still
 from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
 
@@ -89,14 +89,29 @@ def test_skills_dealt_out_at_random_explain_as_much_as_chance_says():
     assert mean == pytest.approx((3 - 1) / (3 * 5 - 1), abs=0.01)
 
 
-def test_noise_is_added_within_bounds():
-    generator = np.random.default_rng(0)
-    noisy = noisy_policy(lambda *given: np.full((500, 3), 0.9, np.float32), generator, 0.05)
-    action = noisy(None, None, None, None)
-    assert action.max() == 1.0
-    assert np.median(action) == pytest.approx(0.9, abs=0.01)
-    assert action[action < 0.9].std() == pytest.approx(0.05 * np.sqrt(1 - 2 / np.pi), abs=0.005)
-    assert (action != noisy(None, None, None, None)).any()
+def test_noise_is_that_of_an_episode_on_top_of_what_else_is_added():
+    spec = LockstepEnvs("music_tf/PointPush-v0", 1).spec
+    first, again, other = (noise(spec, 0.05, draw)(7) for draw in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert first.shape == (spec.max_episode_steps, spec.action_dim)
+    assert first.std() == pytest.approx(0.05, rel=0.3)
+    both = noise(spec, 0.05, 0, lambda index: np.full_like(first, index))(7)
+    np.testing.assert_allclose(both, first + 7.0, rtol=1e-6)
+
+
+def test_random_actions_of_an_episode_are_the_same_on_any_number_of_environments():
+    config = small_config("ddpg", env_id="music_tf/PointPush-v0")
+    played = []
+    for count in (1, 3):
+        envs = LockstepEnvs(config.env_id, count)
+        evaluation = Evaluation(envs, config, Communicator())
+        played.append(evaluation.play(still, 4, added=random_actions(envs.spec)))
+    np.testing.assert_array_equal(played[0].action, played[1].action)
+    actions = played[0].action
+    assert (actions[0] != actions[1]).all()
+    assert (-1.0 < actions.min() < -0.9) and (0.9 < actions.max() < 1.0)
+    assert abs(actions.mean()) < 0.15
 
 
 def carry(observation, goal, skill, noise):

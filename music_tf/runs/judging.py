@@ -24,7 +24,7 @@ from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
 from music_tf.storage.metrics import CONTROL
-from music_tf.training.evaluation import Evaluation, noisy_policy, random_policy
+from music_tf.training.evaluation import Added, Evaluation, noise, random_actions, still
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
 EPISODES = 100
@@ -68,16 +68,14 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
     Returns:
         Metrics by policy: `ours`, `random`, and `scripted shove` on Fetch tasks with an object.
     """
-    spec, rank = evaluation.envs.spec, evaluation.comm.rank
-    policies: dict[str, Policy] = {
-        "ours": policy,
-        "random": random_policy(stream(0, "comparison/random", rank), spec.action_dim),
+    spec = evaluation.envs.spec
+    played = {
+        "ours": evaluation.play(policy, episodes),
+        "random": evaluation.play(still, episodes, added=random_actions(spec)),
     }
     if spec.env_id.startswith("Fetch") and evaluation.envs.info.object is not None:
-        policies["scripted shove"] = _shove(spec.max_episode_steps)
-    return {
-        name: evaluation.behaviour(evaluation.play(one, episodes)) for name, one in policies.items()
-    }
+        played["scripted shove"] = evaluation.play(_shove(spec.max_episode_steps), episodes)
+    return {name: evaluation.behaviour(one) for name, one in played.items()}
 
 
 def by_metric(rows: Mapping[str, Metrics]) -> dict[str, dict[str, float | None]]:
@@ -146,12 +144,11 @@ def judge(
         Measures named in `CONTROL` by policy, `ours` and `random`: those that the environment, the
         number of episodes and the number of skills allow.
     """
-    dimension, rank = evaluation.envs.spec.action_dim, evaluation.comm.rank
-    policies: dict[str, Callable[[int], Policy]] = {
-        "ours": lambda draw: policy,
-        "random": lambda draw: random_policy(stream(0, "comparison/random", rank, draw), dimension),
+    spec = evaluation.envs.spec
+    found = {
+        "ours": _measures(evaluation, policy, episodes, lambda draw: None),
+        "random": _measures(evaluation, still, episodes, lambda draw: random_actions(spec, draw)),
     }
-    found = {name: _measures(evaluation, make, episodes) for name, make in policies.items()}
     support = evaluation.envs.info.support
     if support is not None and rollout_cells is not None:
         found["ours"]["control/rollout_coverage"] = rollout_cells / support_cells(support)
@@ -200,9 +197,14 @@ def median_steps(steps: IntArray, length: IntArray) -> float | None:
     return median if np.isfinite(median) else None
 
 
-def _measures(evaluation: Evaluation, make: Callable[[int], Policy], episodes: int) -> Metrics:
-    """Measures a policy; `make` gives it anew, with the same or other random draws."""
-    played = evaluation.play(make(0), episodes)
+def _measures(
+    evaluation: Evaluation,
+    policy: Policy,
+    episodes: int,
+    added: Callable[[int], Added | None],
+) -> Metrics:
+    """Measures a policy, with what one of several draws adds to its actions."""
+    played = evaluation.play(policy, episodes, added=added(0))
     measures = _information(evaluation, played)
     info = evaluation.envs.info
     if info.support is not None:
@@ -217,14 +219,15 @@ def _measures(evaluation: Evaluation, make: Callable[[int], Policy], episodes: i
         if median is not None:
             measures["control/steps_to_contact"] = median
     starts = min(STARTS, episodes)
-    noise = [stream(_SEED, "judging/noise", 0, repeat) for repeat in range(REPEATS)]
+    spec = evaluation.envs.spec
     repeats = [
-        evaluation.play(noisy_policy(make(0), generator, NOISE), starts) for generator in noise
+        evaluation.play(policy, starts, added=noise(spec, NOISE, repeat, added(0)))
+        for repeat in range(REPEATS)
     ]
     measures["control/end_spread_m"] = end_spread(_ends(evaluation, repeats))
     skills = evaluation.config.acting_skills
     if len(skills) > 1:
-        each = [evaluation.play(make(skill), starts, skill) for skill in skills]
+        each = [evaluation.play(policy, starts, skill, added(skill)) for skill in skills]
         chance = (len(skills) - 1) / (len(skills) * starts - 1)
         measures["control/skill_variance"] = variance_explained(_ends(evaluation, each))
         measures["control/skill_variance_chance"] = chance
