@@ -110,7 +110,8 @@ def test_random_actions_of_an_episode_are_the_same_on_any_number_of_environments
     np.testing.assert_array_equal(played[0].action, played[1].action)
     actions = played[0].action
     assert (actions[0] != actions[1]).all()
-    assert (-1.0 < actions.min() < -0.9) and (0.9 < actions.max() < 1.0)
+    assert -1.0 < actions.min() < -0.9
+    assert 0.9 < actions.max() < 1.0
     assert abs(actions.mean()) < 0.15
 
 
