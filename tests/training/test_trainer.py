@@ -417,7 +417,7 @@ def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
 
 def test_moments_of_another_environment_are_named():
     trainer = trainer_of()
-    arrays = trainer.arrays()
+    arrays = trainer.shared()
     arrays["normalizer/goal"] = np.ones(3)
     with pytest.raises(ValueError, match=r"normalizer/goal: expected totals of shape \(7,\)"):
         trainer.load_weights(arrays)
