@@ -1,4 +1,4 @@
-"""Copies parts of a run into a folder of `.npy` files: `export_weights.py RUN FOLDER --parts A,B`.
+"""Copies parts of a run into a folder of weights: `export_weights.py RUN FOLDER --parts A,B`.
 
 The folder is what `music-tf train RECIPE --init-from FOLDER` starts from. Its `meta.json` says from
 which recipe, environment and seed it comes, how long that was trained, and the checkpoint's digest.

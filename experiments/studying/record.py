@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from music_tf.config.stored import CONFIG_NAME, stored_start
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.process import available_cores, run_command
-from music_tf.storage.durable import replace_file
+from music_tf.storage.files import replace_file
 from music_tf.storage.metrics import CSV_NAME
-from music_tf.storage.origin import taken_before
 from music_tf.storage.provenance import processor
 from music_tf.storage.results import BEFORE, FINAL, StoredResult, header, read_result
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
+from music_tf.storage.start import taken_before
 from studying.plan import Run
 
 JUDGED = ("control", "skills")

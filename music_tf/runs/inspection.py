@@ -15,19 +15,19 @@ from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.storage.files import read_at_most
 from music_tf.rollout import Policy
 from music_tf.tools.comparison import by_metric, compare
-from music_tf.storage.durable import replace_file
+from music_tf.storage.files import replace_file
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.tools.export import check_minari, export_minari, export_npz
 from music_tf.storage.start import Heritage, inherit
 from music_tf.tools.judging import judge
 from music_tf.runs.progress import Progress
 from music_tf.storage.provenance import provenance
-from music_tf.storage.restored import take_over
+from music_tf.storage.gate import take_over
 from music_tf.storage.results import read_metric
 from music_tf.storage.run_directory import EVALUATION_NAME
 from music_tf.tools.skills import measure_skills, skill_rows
-from music_tf.training.trainer import Counters, Trainer
-from music_tf.storage.weights import load_weights
+from music_tf.training.trainer import ACTING, Counters, Trainer
+from music_tf.storage.checkpoint import load_weights
 from music_tf.types import Metrics
 
 _MOST_ENVIRONMENTS = 32
@@ -100,7 +100,7 @@ def load_run(
     comm = Communicator(alone=True)
     trainer = Trainer(_smaller(config, count), comm)
     try:
-        arrays, meta = load_weights(run / "checkpoints", trainer.sizes())
+        arrays, meta = load_weights(run / "checkpoints", trainer.expected().shared, ACTING)
         trainer.load_weights(arrays)
         trainer.counters = take_over(Counters(), meta.get("counters"), "counters")
     except MusicError:

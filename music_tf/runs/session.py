@@ -21,15 +21,15 @@ from music_tf.storage.checkpoint import Checkpoints
 from music_tf.tools.comparison import EPISODES, by_metric, compare
 from music_tf.storage.start import Heritage
 from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
-from music_tf.storage.origin import start_line, taken_before
+from music_tf.storage.start import start_line, taken_before
 from music_tf.tools.paths import paths_from_above
 from music_tf.runs.processors import warn_of_differences
 from music_tf.runs.progress import Progress
-from music_tf.storage.restored import success_rate
+from music_tf.storage.gate import success_rate
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
 from music_tf.training.trainer import Trainer
-from music_tf.storage.weights import save_weights
+from music_tf.storage.checkpoint import save_weights
 from music_tf.types import Episodes, Metrics
 from music_tf.process import longer_timeout, watchdog
 
@@ -261,7 +261,7 @@ class Session:
         """
         trainer = self._trainer
         workers = {worker: _worker_name(worker) for worker in trainer.replay.shards}
-        restored = self._checkpoints.restore(sorted(workers.values()), trainer.sizes())
+        restored = self._checkpoints.restore(sorted(workers.values()), trainer.expected())
         if restored is None:
             return False
         try:

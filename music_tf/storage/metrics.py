@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import EnvironmentFault
-from music_tf.storage.durable import replace_file
-from music_tf.storage.files import read_at_most
+from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.logs import Seldom
 
 CSV_NAME = "metrics.csv"

@@ -24,8 +24,8 @@ from music_tf.networks.acting import (
     gaussian_layers,
 )
 from music_tf.normalizer import NetworkInputs, Normalizer
-from music_tf.storage.state_folder import Arrays
-from music_tf.storage.weights import newest_weights
+from music_tf.storage.checkpoint import newest_weights
+from music_tf.storage.gate import Arrays
 from music_tf.types import Array
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]

@@ -13,13 +13,12 @@ import numpy as np
 from music_tf.config.stored import CONFIG_NAME, MAY_CHANGE_ON_RESUME, flatten
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.durable import remove_drafts, replace_file
-from music_tf.storage.files import read_at_most
+from music_tf.storage.checkpoint import labels
+from music_tf.storage.files import read_at_most, remove_drafts, replace_file
 from music_tf.storage.logs import Seldom, attach_log, detach_log
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.provenance import provenance
 from music_tf.storage.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
-from music_tf.storage.state_folder import newest_epoch
 
 SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
@@ -211,7 +210,8 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
 def _refuse_fewer_epochs(path: Path, asked: Any) -> None:
     """Refuses a number of epochs that was meant to be added to those that are done."""
     folder = path / "checkpoints"
-    done = newest_epoch(entry.name for entry in folder.iterdir()) if folder.is_dir() else 0
+    found = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    done = int(found[-1].split("_")[1]) if found else 0
     if isinstance(asked, int) and asked < done:
         raise UsageError(
             f"--epochs: expected at least the {done} that the run in {path} has, got {asked}\n"

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.errors import UsageError
-from music_tf.storage.durable import replace_file
-from music_tf.storage.files import read_at_most
+from music_tf.storage.files import read_at_most, replace_file
 
 LOCK_NAME = "lock.json"
 _LARGEST_LOCK = 10_000

@@ -5,11 +5,14 @@ import os
 import time
 from pathlib import Path
 
+from music_tf.config.names import suggestion
 from music_tf.config.parse import TrainCommand
 from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import EnvironmentFault, UsageError
 
 LATEST = "latest"
+READY_MADE = Path(__file__).resolve().parents[1] / "weights"
+"""Weights that come with the package, a folder each."""
 _MOST_TRIES = 1000
 
 
@@ -97,21 +100,27 @@ def find_run(text: str) -> Path:
 
 
 def find_source(text: str) -> Path:
-    """Returns where the weights of a run, or of a folder of weights, lie that the user means.
+    """Returns where the weights lie that the user means: of a run, of a folder, or ready-made.
+
+    Where a path and the name of ready-made weights are the same word, the path wins.
 
     Raises:
         UsageError: There are none.
     """
-    from music_tf.storage.manifest import MANIFEST  # noqa: PLC0415 - numpy
+    from music_tf.storage.checkpoint import MANIFEST  # noqa: PLC0415 - numpy
 
     if os.path.isfile(Path(text) / MANIFEST):
         return Path(text)
     try:
         return find_run(text) / "checkpoints"
     except UsageError as error:
+        ready = sorted(folder.name for folder in READY_MADE.iterdir() if folder.is_dir())
+        if text in ready:
+            return READY_MADE / text
         raise UsageError(
-            f"--init-from: expected a run directory with a {CONFIG_NAME} or a folder of weights "
-            f"with a {MANIFEST}, got {text[:200]!r}"
+            f"--init-from: expected a run directory with a {CONFIG_NAME}, a folder of weights "
+            f"with a {MANIFEST}, or one of {', '.join(ready)}, got {text[:200]!r}"
+            + suggestion(text, ready)
         ) from error
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from music_tf.config.fields import fields_of, show_value
 from music_tf.config.names import suggestion
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.durable import replace_file
+from music_tf.storage.files import replace_file
 from music_tf.storage.metrics import METRICS
-from music_tf.storage.origin import start_line
+from music_tf.storage.start import start_line
 from music_tf.tools.curves import LEADING, LEAST_FOR_BAND, curves_svg
 from music_tf.tools.grouping import Run, read_each
 from music_tf.tools.lines import REPEATED, by_settings, how_many, in_groups, without_repeats

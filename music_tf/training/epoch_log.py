@@ -20,6 +20,10 @@ class EpochLog:
     env_steps: int = 0
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        if len({tuple(cycle) for cycle in self.totals if cycle}) > 1:
+            raise ValueError("log.totals: expected the same metrics in each cycle")
+
     def averages(self) -> Metrics:
         """Returns the means of what was learned over the cycles, extremes apart."""
         totals = [cycle for cycle in self.totals if cycle]

@@ -17,9 +17,9 @@ from music_tf.measures.behaviour import summarize, support_lost_at, visited_cell
 from music_tf.normalizer import NetworkInputs, Normalizer
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.replay.saved import check_rows, full_rows
 from music_tf.rollout import Conditions, GoalsAndSkills, Policy, padded, perturbation, play
-from music_tf.storage.restored import check_rows, sizes_of, take_over
-from music_tf.storage.state_folder import Sizes
+from music_tf.storage.gate import ExpectedState, expected_of, take_over
 from music_tf.training.agreement import check_same_state
 from music_tf.training.build import build_learner, build_terms, discount, split_of
 from music_tf.training.epoch_log import EpochLog, over_ranks
@@ -28,6 +28,8 @@ from music_tf.training.policy import learned_policy
 from music_tf.training.update import Feed, Schedules, Update
 from music_tf.types import Array, Episodes, Metrics
 
+ACTING = ("parameters/", "scales/", "normalizer/")
+"""How names of arrays begin that acting and judging need."""
 _NO_ENTROPY: Schedule = ((0.0, 0.0),)
 
 
@@ -51,6 +53,10 @@ class _Taken:
 
     updates: int = 0
     step_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.step_scale <= 1.0:
+            raise ValueError(f"step_scale: expected a number in (0, 1], got {self.step_scale}")
 
 
 class Trainer:
@@ -184,8 +190,7 @@ class Trainer:
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns what acting and judging need, by explicit names: `load_weights` takes it."""
-        wanted = ("parameters/", "scales/", "normalizer/")
-        return {name: array for name, array in self.arrays().items() if name.startswith(wanted)}
+        return {name: array for name, array in self.arrays().items() if name.startswith(ACTING)}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the state that all ranks share, by explicit names."""
@@ -232,10 +237,10 @@ class Trainer:
             "inputs": {name: seen for term in self._terms for name, seen in term.inputs.items()},
         }
 
-    def sizes(self) -> Sizes:
-        """Returns the most bytes that files of a checkpoint of this run can have."""
+    def expected(self) -> ExpectedState:
+        """Returns names, types and shapes of what a checkpoint of this run holds."""
         shard = next(iter(self.replay.shards.values()))
-        return sizes_of(self.arrays(), shard, self.config.cycles)
+        return ExpectedState(expected_of(self.arrays()), expected_of(full_rows(shard)))
 
     def load(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Takes over what `arrays` and `meta` of an earlier trainer returned.

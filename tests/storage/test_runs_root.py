@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -139,3 +140,15 @@ def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
     for nothing in ("", str(tmp_path), "nowhere"):
         with pytest.raises(UsageError, match=r"--init-from: expected a run directory"):
             find_source(nothing)
+
+
+def test_weights_that_come_with_the_package_go_by_their_name_unless_a_path_does(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert find_source("push").joinpath("manifest.json").is_file()
+    with pytest.raises(UsageError, match=r"one of pick, push, push_sac, got 'pusch'\ndid you mean"):
+        find_source("pusch")
+    (tmp_path / "push").mkdir()
+    (tmp_path / "push/manifest.json").touch()
+    assert find_source("push") == Path("push")
