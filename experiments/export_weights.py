@@ -12,7 +12,7 @@ from music_tf.cli.exits import guarded, leave
 from music_tf.config.start import PARTS, parse_parts
 from music_tf.config.stored import read_run, stored_env_id
 from music_tf.errors import EXIT_DONE
-from music_tf.storage.runs_root import find_run
+from music_tf.storage.run_directory import find_run
 
 
 def main() -> int:

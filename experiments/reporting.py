@@ -10,7 +10,7 @@ from cells import SUCCESS, TITLES, difference, each_seed, markdown, minutes, num
 
 from music_tf.errors import UsageError
 from music_tf.storage.results import FINAL, Numbers, StoredResult, group_and_seed, read_result
-from music_tf.storage.runs_root import folder_name
+from music_tf.storage.run_directory import folder_name
 
 MOVES = {"eval/object_moved_rate": 0.8}
 CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}

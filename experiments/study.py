@@ -36,7 +36,7 @@ from music_tf.errors import (
     UsageError,
 )
 from music_tf.process import available_cores
-from music_tf.storage.runs_root import runs_root
+from music_tf.storage.run_directory import runs_root
 
 TRAINER = (sys.executable, "-m", "music_tf")
 

@@ -17,7 +17,7 @@ from benchmarks.keys import KEYS, WIDEST_SPREAD, too_wide
 from benchmarks.processes import sizes_of
 from music_tf.errors import UsageError
 from music_tf.process import available_cores
-from music_tf.storage.provenance import commit, processor
+from music_tf.storage.run_directory import commit, processor
 
 _PACKAGES = (
     "tensorflow",

@@ -25,7 +25,7 @@ from music_tf.config.environments import check_env_id
 from music_tf.config.names import suggestion
 from music_tf.config.parse import parse_train
 from music_tf.errors import MusicError, UsageError
-from music_tf.storage.runs_root import folder_name, runs_root
+from music_tf.storage.run_directory import folder_name, runs_root
 from studying.fields import (
     COMMAND_LINE,
     EPOCHS,

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, MusicError
 from music_tf.process import death_follower
 from music_tf.storage.checkpoint import labels
+from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.run_directory import SUMMARY_NAME
-from music_tf.storage.run_lock import refuse_if_in_use
 from studying import record
 from studying.plan import Run
 

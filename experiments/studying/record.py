@@ -11,9 +11,8 @@ from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.process import available_cores, run_command
 from music_tf.storage.files import replace_file
 from music_tf.storage.metrics import CSV_NAME
-from music_tf.storage.provenance import processor
 from music_tf.storage.results import BEFORE, FINAL, StoredResult, header, read_result
-from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
+from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME, processor
 from music_tf.storage.start import taken_before
 from studying.plan import Run
 

@@ -21,7 +21,7 @@ from music_tf.tools.export import check_minari, export_minari, export_npz
 from music_tf.storage.start import Heritage, inherit
 from music_tf.tools.judging import judge
 from music_tf.runs.progress import Progress
-from music_tf.storage.provenance import provenance
+from music_tf.storage.run_directory import provenance
 from music_tf.storage.gate import take_over
 from music_tf.storage.results import read_metric
 from music_tf.storage.run_directory import EVALUATION_NAME

@@ -138,7 +138,7 @@ class Session:
             MetricsWriter(
                 directory.path,
                 resume_after=epoch if command.resume else None,
-                complain=directory.complain,
+                warn=directory.disk_warning,
             )
             if comm.is_root
             else None
@@ -178,7 +178,7 @@ class Session:
         info = self._trainer.envs.info
         if self._writer is not None and info.object is not None:
             steps = self._trainer.counters.env_steps
-            self._writer.write_image(PATHS_TAG, paths_from_above(episodes, info), steps)
+            self._writer.write_image(PATHS_TAG, paths_from_above(episodes, info), steps, "paths")
 
     def _finish_epoch(self, row: Metrics) -> None:
         epoch = self._trainer.counters.epoch
@@ -322,7 +322,7 @@ class Session:
         if self._writer is not None:
             after = trainer.counters.epoch
             self._writer = MetricsWriter(
-                self._directory.path, resume_after=after, complain=self._directory.complain
+                self._directory.path, resume_after=after, warn=self._directory.disk_warning
             )
             _LOGGER.warning(
                 "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "

@@ -18,9 +18,9 @@ from music_tf.config.stored import (
 )
 from music_tf.errors import UsageError
 from music_tf.storage.checkpoint import labels
+from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, METRICS, PATHS_TAG
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
-from music_tf.storage.run_lock import refuse_if_in_use
 from music_tf.storage.start import taken_before
 from music_tf.tools.events import read_pictures
 from music_tf.tools.grouping import Run, as_run, columns_of

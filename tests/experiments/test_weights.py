@@ -11,7 +11,7 @@ from music_tf.config.parse import parse_train
 from music_tf.config.start import other_source
 from music_tf.errors import UsageError
 from music_tf.runs.inspection import try_heritage
-from music_tf.storage.runs_root import find_source
+from music_tf.storage.run_directory import find_source
 from music_tf.storage.start import start_line
 
 WEIGHTS = Path(music_tf.__file__).parent / "weights"

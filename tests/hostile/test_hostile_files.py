@@ -27,9 +27,9 @@ from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import MetricsWriter
 from music_tf.storage.policy import load_policy
-from music_tf.storage.run_lock import refuse_if_in_use
 from music_tf.storage.start import inherit
 from music_tf.tools import grouping
 from music_tf.training.trainer import Trainer

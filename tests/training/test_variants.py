@@ -10,7 +10,7 @@ from music_tf.config.parse import parse_train
 from music_tf.runs import session
 from music_tf.runs.inspection import try_heritage
 from music_tf.storage.checkpoint import load_weights
-from music_tf.storage.runs_root import find_source
+from music_tf.storage.run_directory import find_source
 from tests.kit.sessions import run_session
 from tests.kit.small import trainer_of
 
