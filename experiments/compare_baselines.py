@@ -20,12 +20,12 @@ import gymnasium
 import numpy as np
 from benchmarks.arithmetic import DDPG_BATCH, DDPG_HIDDEN
 from benchmarks.baselines import load_theirs, without_tensorflow
-from studying.record import code_version
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.envs.making import import_robotics
 from music_tf.errors import EXIT_DONE
 from music_tf.storage.results import header
+from music_tf.tools.study import code_version
 
 LEARNERS = ("DDPG", "SAC")
 EVALUATION_STEPS = 4000

@@ -12,36 +12,27 @@ again where what they show has changed. `--check` only says what differs (exit c
 import argparse
 import hashlib
 import json
+import math
 import re
+import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judged import (
-    CONTROL,
-    TOLD_APART,
-    judged_differences,
-    judged_table,
-    recognition_table,
-    skills_table,
-)
-from reporting import (
-    control_table,
-    difference_table,
-    progress_table,
-    steps_table,
-    study_table,
-    task_table,
-)
+import numpy as np
+from scipy import stats
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
+from music_tf.measures.behaviour import direction
 from music_tf.storage.metrics import METRICS
+from music_tf.storage.results import FINAL, Numbers, StoredResult, group_and_seed, read_result
+from music_tf.storage.run_directory import folder_name
 from music_tf.tools.curves import draw_curves
-from music_tf.tools.grouping import load as load_curve
+from music_tf.tools.curves import load as load_curve
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -49,7 +40,437 @@ IMAGES = ROOT / "docs" / "images"
 ORIGINS = IMAGES / "made_from.json"
 """What each picture was drawn from, and its own content, as digests."""
 
+SUCCESS, MOVED = "eval/success_rate", "eval/object_moved_rate"
+ACCURACY = "skill/accuracy_heldout"
+TITLES = {
+    SUCCESS: "success",
+    MOVED: "moved",
+    "eval/object_on_support_rate": "on support",
+    "eval/object_comotion_m": "co-motion (m)",
+    "eval/object_lift_rate": "lifted",
+    "eval/object_displacement_m": "displacement (m)",
+    "eval/object_coverage": "cells",
+    "reward/music_mean": "mean reward",
+}
+"""Of columns of `metrics.csv`."""
+CONTROL = {
+    "control/coverage": "coverage",
+    "control/rollout_coverage": "in training",
+    "control/contact_rate": "contact",
+    "control/steps_to_contact": "steps to contact",
+    "control/end_spread_m": "spread of ends (m)",
+    "control/information": "I(dx; dy) (nats)",
+    "control/information_null": "by chance",
+}
+"""Of what `evaluate --full` measures at the end of each run of a study."""
+TOLD_APART = {
+    ACCURACY: "recognised",
+    MOVED: "object moved",
+    "control/skill_variance": "variance of ends by skill",
+    "control/skill_variance_chance": "by chance",
+}
+_BEHAVIOUR = tuple(name for name in TITLES if name.startswith("eval/object_"))
+_OF_A_SKILL = _BEHAVIOUR[:4]
+_MOVES = {MOVED: 0.8}
+_HAS_CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
+_LEVELS = (0.5, 0.9)
+_POLICIES = {"random": "random policy"}
+_STEADY = 5
+_TINY = 0.01
+_ENVIRONMENT = re.compile(r"_(?:music_tf_|(?=Fetch))(\w+)-v\d+$")
+"""The end of the name of a condition on a toy or a Fetch task."""
+
+Source = str | Sequence[str]
+"""A study, or patterns of the files of several under `experiments/results`."""
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table in markdown."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+
+
+def number(value: float | None = None) -> str:
+    """Returns a rate or length with two digits, three where it is small, a count with none."""
+    if value is None or math.isnan(value):
+        return ""
+    if value >= 10.0:  # noqa: PLR2004 - no rate or length is, every count of cells is
+        return f"{value:.0f}"
+    return f"{value:.3f}" if 0.0 < value < _TINY else f"{value:.2f}"
+
+
+def minutes(value: float | None = None) -> str:
+    """Returns minutes with one digit."""
+    return "" if value is None else f"{value:.1f}"
+
+
+def each_seed(values: Sequence[float | None], show: Callable[[float | None], str] = number) -> str:
+    """Returns the mean of the seeds that have a value, and each seed where there are several.
+
+    A seed without a value is a dash in its place, so that the mean of some is not taken for that
+    of all; the cell is blank where none has one.
+    """
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    if not known or len(values) == 1:
+        return show(*known)
+    each = ", ".join(show(value) or "-" for value in values)
+    return f"{show(statistics.fmean(known))} ({each})"
+
+
+def difference(values: Sequence[float | None], others: Sequence[float | None]) -> str:
+    """Returns the difference of two means and the half width of its 95 % interval.
+
+    The interval is Student's t with one variance for both; a seed on each side has none. Blank
+    where a seed has no value.
+    """
+    ours, theirs = (np.array(list(side), np.float64) for side in (values, others))
+    middle = ours.mean() - theirs.mean() if ours.size and theirs.size else np.nan
+    if np.isnan(middle):
+        return ""
+    freedom = ours.size + theirs.size - 2
+    if freedom == 0:
+        return f"{middle:+.2f}"
+    variance = (ours.size * ours.var() + theirs.size * theirs.var()) / freedom
+    error = math.sqrt(variance * (1.0 / ours.size + 1.0 / theirs.size))
+    return f"{middle:+.2f} ± {stats.t.ppf(0.975, freedom) * error:.2f}"
+
+
+def runs_of(source: Source, results: Path) -> dict[str, list[StoredResult]]:
+    """Returns stored results by condition and environment, each by seed.
+
+    Raises:
+        UsageError: There are none.
+    """
+    patterns = [f"{source}/*seed*.csv"] if isinstance(source, str) else source
+    groups: dict[str, list[StoredResult]] = {}
+    for pattern in patterns:
+        files = [(*group_and_seed(path), path) for path in results.glob(pattern)]
+        if not files:
+            raise UsageError(f"{results / pattern}: holds no stored result")
+        for group, _, path in sorted(files, key=lambda file: (file[0], file[1] or 0)):
+            groups.setdefault(group, []).append(read_result(path))
+    return groups
+
+
+def label_of(group: str) -> str:
+    """Returns the words for a condition on an environment."""
+    return _ENVIRONMENT.sub(r" on \1", group)
+
+
+def environment_of(result: StoredResult) -> str:
+    """Returns the environment that a command names."""
+    found = re.search(r"--env-id (\S+)", result.command)
+    return found.group(1) if found else ""
+
+
+def seed_of(result: StoredResult) -> str:
+    """Returns the seed that a command names."""
+    found = re.search(r"--seed (\d+)", result.command)
+    return found.group(1) if found else "0"
+
+
+def place_of(result: StoredResult) -> str:
+    """Returns on how much of a machine a command ran."""
+    found = re.search(r"launch -n (\d+)", result.command)
+    return "one core" if found is None else {"2": "two ranks"}.get(found[1], f"{found[1]} ranks")
+
+
+def final_of(result: StoredResult, policy: str = "ours") -> Mapping[str, float]:
+    """Returns the last 100 episodes of a policy; empty where there were none."""
+    found: Mapping[str, float] = result.details.get(FINAL, {}).get(policy, {})
+    return found
+
+
+def evaluated(result: StoredResult, metric: str) -> Numbers:
+    """Returns the values of a metric, epochs without an evaluation left out."""
+    values = result.columns.get(metric, np.array([]))
+    return values[np.isfinite(values)]
+
+
+def measures_of(run: StoredResult, policy: str = "ours") -> Mapping[str, float]:
+    """Returns what was found at the end of a run: control, the last 100 episodes, recognition."""
+    control: Mapping[str, float] = run.details.get("control", {}).get(policy, {})
+    shares = evaluated(run, ACCURACY)
+    last = {ACCURACY: float(shares[-1])} if shares.size and policy == "ours" else {}
+    return {**control, **final_of(run, policy), **last}
+
+
+def first_time(
+    columns: Mapping[str, Numbers], conditions: Mapping[str, float]
+) -> tuple[int | None, float | None]:
+    """Returns the row where the conditions were first met, and how often they were after.
+
+    An epoch where one of the metrics is blank was not evaluated and counts neither way.
+
+    Args:
+        columns: Metrics by name, a value an epoch.
+        conditions: The least value of each metric.
+
+    Returns:
+        The row, None if they never were, and the share of later evaluations that meet them, None
+        where there is none.
+    """
+    blank = np.full(len(columns["time/elapsed_s"]), np.nan)
+    values = np.array([columns.get(name, blank) for name in conditions])  # [conditions, epochs]
+    limits = np.array(list(conditions.values()))[:, None]
+    rows = np.flatnonzero(np.all(np.isfinite(values), axis=0))
+    met = np.all(values[:, rows] >= limits, axis=0)
+    if not met.any():
+        return None, None
+    first = int(np.argmax(met))
+    later = met[first + 1 :]
+    return int(rows[first]), float(later.mean()) if later.size else None
+
+
+def reached(result: StoredResult, level: float) -> str:
+    """Returns after what a run first came to a level of success; blank where it had no task."""
+    if not evaluated(result, SUCCESS).size:
+        return ""
+    row, _ = first_time(result.columns, {SUCCESS: level})
+    if row is None:
+        return "never"
+    taken = result.in_all("time/elapsed_s")[row] / 60.0
+    return f"{minutes(taken)} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
+
+
+def after(result: StoredResult, metric: str, steps: int) -> float | None:
+    """Returns a metric after a number of environment steps in all; None without an evaluation."""
+    at = np.flatnonzero(result.in_all("time/env_steps") == steps)
+    known = at.size and evaluated(result, metric).size
+    return float(result.columns[metric][at[0]]) if known else None
+
+
+def control_table(sources: Mapping[str, str], results: Path) -> str:
+    """Returns when seeds of unsupervised runs came to control, and their last 100 episodes.
+
+    Args:
+        sources: Labels of rows, with `{seed}` in them, by study or pattern of files. What else
+            there is beside a run, such as a random policy, comes from the first run of the first.
+        results: Where the files lie.
+    """
+    runs = [
+        (label, run)
+        for source, label in sources.items()
+        for group in runs_of([source] if "*" in source else source, results).values()
+        for run in group
+    ]
+    first = runs[0][1]
+    rows = []
+    for label, run in runs:
+        taken = run.columns["time/elapsed_s"] / 60.0
+        moves, _ = first_time(run.columns, _MOVES)
+        control, held = first_time(run.columns, _HAS_CONTROL)
+        cores = f", {place_of(run)}" if place_of(run) != place_of(first) else ""
+        rows.append(
+            [
+                label.format(seed=seed_of(run)) + cores,
+                *("never" if row is None else f"{taken[row]:.1f} min" for row in (moves, control)),
+                "" if held is None else f"{held:.0%}",
+                minutes(taken[-1]),
+                *_behaviour(run, "ours"),
+            ]
+        )
+    for policy in first.details.get(FINAL, {}):
+        if policy != "ours":
+            rows.append([_POLICIES.get(policy, policy), *[""] * 4, *_behaviour(first, policy)])
+    header = ["", "moves it (80 %)", "control", "held", "minutes in all"]
+    return markdown([*header, *(TITLES[name] for name in _BEHAVIOUR)], rows)
+
+
+def _behaviour(run: StoredResult, policy: str) -> list[str]:
+    return [number(final_of(run, policy).get(name)) for name in _BEHAVIOUR]
+
+
+def task_table(levels: Mapping[str, float], results: Path) -> str:
+    """Returns when each seed first reached a level of success, and how it ended.
+
+    Args:
+        levels: By study.
+        results: Where the studies lie.
+    """
+    header = ["task", "seed", "on", "level", "first reached after", "best"]
+    header += ["mean of the last five", "100 episodes at the end", "minutes in all"]
+    rows = []
+    for study, level in levels.items():
+        for run in (run for group in runs_of(study, results).values() for run in group):
+            success = evaluated(run, SUCCESS)
+            rows.append(
+                [
+                    environment_of(run).rpartition("-v")[0],
+                    seed_of(run),
+                    place_of(run),
+                    f"{level:g}",
+                    reached(run, level),
+                    number(success.max()) if success.size else "",
+                    number(success[-_STEADY:].mean()) if success.size else "",
+                    number(final_of(run).get(SUCCESS)),
+                    minutes(run.in_all("time/elapsed_s")[-1] / 60.0),
+                ]
+            )
+    return markdown(header, rows)
+
+
+def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -> str:
+    """Returns the success of single runs after numbers of environment steps.
+
+    Args:
+        files: The label of each, by its path without `.csv`.
+        steps: At which an evaluation ended; blank where a run had none.
+        results: Where the files lie.
+    """
+    rows = []
+    for name, label in files.items():
+        result = read_result(results / f"{name}.csv")
+        found = [after(result, SUCCESS, count) for count in steps]
+        rows.append([label, seed_of(result), *map(number, found)])
+    return markdown(["run", "seed", *_titles_after(steps, TITLES[SUCCESS])], rows)
+
+
+def progress_table(
+    source: Source, steps: Sequence[int], results: Path, metric: str = SUCCESS
+) -> str:
+    """Returns a metric of each condition after numbers of steps: the mean, and every seed.
+
+    Conditions that have no such metric are left out.
+
+    Args:
+        source: The runs.
+        steps: At which an evaluation ended, those of the run that it started from included; blank
+            where a run had none.
+        results: Where the files lie.
+        metric: A column of `metrics.csv`.
+    """
+    rows = []
+    for group, runs in runs_of(source, results).items():
+        if any(evaluated(run, metric).size for run in runs):
+            cells = [each_seed([after(run, metric, count) for run in runs]) for count in steps]
+            rows.append([label_of(group), str(len(runs)), *cells])
+    return markdown(["", "seeds", *_titles_after(steps, TITLES.get(metric, metric))], rows)
+
+
+def _titles_after(steps: Sequence[int], title: str) -> list[str]:
+    first, *others = [f"{count // 1000}" for count in steps]
+    return [f"{title} after {first}", *others[:-1], f"{others[-1]} thousand steps"]
+
+
+def study_table(source: Source, results: Path) -> str:
+    """Returns the last 100 episodes of each condition: the mean, and every seed.
+
+    Where there is a task, also when the conditions reached `_LEVELS` of success; what the runs took
+    that they started from is counted.
+    """
+    groups = runs_of(source, results)
+    shown = _titles_in(groups)
+    levels = _LEVELS if SUCCESS in shown else ()
+    header = ["condition", "seeds", "thousand steps in all", "minutes in all"]
+    header += [f"success {level:g} after" for level in levels]
+    rows: list[list[str]] = []
+    others: dict[str, Mapping[str, float]] = {}
+    for group, runs in groups.items():
+        steps = [run.in_all("time/env_steps")[-1] / 1e3 for run in runs]
+        taken = [run.in_all("time/elapsed_s")[-1] / 60.0 for run in runs]
+        row = [label_of(group), str(len(runs)), f"{statistics.fmean(steps):.0f}"]
+        row.append(each_seed(taken, minutes))
+        for level in levels:
+            found = [reached(run, level) for run in runs]
+            row.append(found[0] if len(set(found)) == 1 else "; ".join(found))
+        row += [each_seed([final_of(run).get(metric) for run in runs]) for metric in shown]
+        rows.append(row)
+        task = environment_of(runs[0]).removesuffix("-v4")
+        for policy, final in runs[0].details.get(FINAL, {}).items():
+            if policy != "ours":
+                others.setdefault(f"{_POLICIES.get(policy, policy)} on {task}", final)
+    for label, final in others.items():
+        blank = [""] * (len(header) - 1)
+        rows.append([label, *blank, *(number(final.get(metric)) for metric in shown)])
+    return markdown([*header, *shown.values()], rows)
+
+
+def _titles_in(groups: Mapping[str, Sequence[StoredResult]]) -> dict[str, str]:
+    """Returns the metrics that the last 100 episodes of any run have."""
+    present = {metric for runs in groups.values() for run in runs for metric in final_of(run)}
+    return {metric: title for metric, title in TITLES.items() if metric in present}
+
+
+def measures_table(
+    source: Source, columns: Mapping[str, str], results: Path, beside_random: bool = True
+) -> str:
+    """Returns measures of each condition: the mean, and every seed.
+
+    Args:
+        source: The runs.
+        columns: Titles by measure.
+        results: Where the files lie.
+        beside_random: Whether a random policy stands below them.
+    """
+    groups = runs_of(source, results)
+    rows = {label_of(group): [measures_of(run) for run in runs] for group, runs in groups.items()}
+    tasks = {environment_of(runs[0]): runs[0] for runs in reversed(groups.values())}
+    if beside_random:
+        for env_id, run in sorted(tasks.items()):
+            label = f"random policy on {env_id.removesuffix('-v4')}"
+            rows[label] = [measures_of(run, "random")]
+    cells = [
+        [label, *(each_seed([one.get(metric) for one in found]) for metric in columns)]
+        for label, found in rows.items()
+    ]
+    return markdown(["", *columns.values()], cells)
+
+
+def difference_table(
+    source: Source, base: str, results: Path, columns: Mapping[str, str] | None = None
+) -> str:
+    """Returns how far conditions lie from one of them, on the same environment.
+
+    Each cell is a difference of means over seeds and the half width of its 95 % interval; where the
+    second is larger, the difference is not resolved.
+
+    Args:
+        source: The runs.
+        base: The condition that the others are compared with.
+        results: Where the files lie.
+        columns: Titles by measure; unset: those of the last 100 episodes.
+    """
+    groups = runs_of(source, results)
+    columns = columns or _titles_in(groups)
+    measured = {group: [measures_of(run) for run in runs] for group, runs in groups.items()}
+    rows = []
+    for group, ours in measured.items():
+        theirs = measured.get(f"{base}_{folder_name(environment_of(groups[group][0]))}", ours)
+        if theirs is not ours:
+            cells = [
+                difference(*([one.get(metric) for one in side] for side in (ours, theirs)))
+                for metric in columns
+            ]
+            rows.append([f"{label_of(group)}, minus `{base}`", *cells])
+    return markdown(["", *columns.values()], rows)
+
+
+def skills_table(source: Source, results: Path) -> str:
+    """Returns what each skill of each run does, and how often it is recognised."""
+    rows = []
+    for group, runs in runs_of(source, results).items():
+        for run, found in ((one, skill) for one in runs for skill in one.details.get("skills", [])):
+            way = found["shift_m"]
+            metrics = (ACCURACY, *_OF_A_SKILL)
+            rows.append(
+                [
+                    label_of(group),
+                    seed_of(run),
+                    str(found["skill"]),
+                    *(number(found["metrics"].get(metric)) for metric in metrics),
+                    ", ".join(f"{part:+.2f}" for part in way) if way else "",
+                    direction(*way[:2]) if way else "",
+                ]
+            )
+    titles = [TOLD_APART[ACCURACY], *(TITLES[metric] for metric in _OF_A_SKILL)]
+    return markdown(["", "seed", "skill", *titles, "mean way (m)", "from above"], rows)
+
+
 _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
+
+_MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
+_FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_push": partial(
@@ -102,13 +523,28 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         metric="reward/music_mean",
     ),
     "mi_matters_differences": partial(difference_table, "mi_matters", "music"),
-    "mi_matters_control": partial(judged_table, "mi_matters", CONTROL),
-    "mi_matters_control_differences": partial(judged_differences, "mi_matters", "music", CONTROL),
-    "skills_control": partial(judged_table, "skills", CONTROL),
-    "skills_toys_found": partial(recognition_table, "skills_toys"),
-    "skills_found": partial(recognition_table, "skills"),
-    "skills_found_differences": partial(judged_differences, "skills", "diayn", TOLD_APART),
-    "skills_control_differences": partial(judged_differences, "skills", "diayn", CONTROL),
+    "mi_matters_control": partial(measures_table, "mi_matters", CONTROL),
+    "mi_matters_control_differences": partial(
+        difference_table, "mi_matters", "music", columns=CONTROL
+    ),
+    "frozen_gain": partial(study_table, _FROZEN_GAIN),
+    "frozen_gain_steps": partial(
+        progress_table, _FROZEN_GAIN, _MUSIC_STEPS, metric="eval/object_comotion_m"
+    ),
+    "unseen_seeds_steps": partial(
+        progress_table, "unseen_seeds", _MUSIC_STEPS, metric="eval/object_comotion_m"
+    ),
+    "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
+    "frozen_gain_differences": partial(difference_table, _FROZEN_GAIN, "music"),
+    "frozen_gain_control": partial(measures_table, _FROZEN_GAIN, CONTROL),
+    "frozen_gain_control_differences": partial(
+        difference_table, _FROZEN_GAIN, "music", columns=CONTROL
+    ),
+    "skills_control": partial(measures_table, "skills", CONTROL),
+    "skills_toys_found": partial(measures_table, "skills_toys", TOLD_APART, beside_random=False),
+    "skills_found": partial(measures_table, "skills", TOLD_APART, beside_random=False),
+    "skills_found_differences": partial(difference_table, "skills", "diayn", columns=TOLD_APART),
+    "skills_control_differences": partial(difference_table, "skills", "diayn", columns=CONTROL),
     "skills_each": partial(skills_table, "skills"),
     "task_value_steps": partial(
         progress_table, "task_value", (72_000, 104_000, 144_000, 208_000, 272_000)
@@ -153,7 +589,7 @@ PICTURES = {
     },
     **{
         f"mi_matters_{task}.png": Picture(
-            [f"mi_matters/*_{env_id}_seed*.csv"],
+            [f"{name}/*_{env_id}_seed*.csv" for name in ("mi_matters", "frozen_gain")],
             ["eval/object_comotion_m", "eval/object_on_support_rate"],
             "steps",
             each=False,

@@ -1,4 +1,4 @@
-"""The only module that talks to MPI; with one process it is the identity and MPI is not loaded."""
+"""Lets ranks compute as one: the only module that talks to MPI, which one process never loads."""
 
 import contextlib
 import os
@@ -18,13 +18,15 @@ Result = TypeVar("Result")
 
 _FAREWELL_SECONDS = 60.0
 _OTHERS_LEAVE_SECONDS = 1.0
-"""Even on a busy machine they are gone by then: whoever is still there, mpirun would tell of."""
+"""How long the root waits before it ends with a fault: mpirun would report ranks still alive, and
+on a busy machine they need this long to leave."""
 
 
 class Communicator:
-    """Collective operations over all ranks; every rank calls each of them in the same order.
+    """Keeps ranks equal and exchanges what they know; every rank makes the same calls in order.
 
-    `take_timing` says how long reductions took; broadcasts and exchanges of objects are not timed.
+    With one process every operation returns what it was given. `take_timing` tells how long
+    reductions took; broadcasts and exchanges of objects are not timed.
     """
 
     def __init__(self, alone: bool = False) -> None:
@@ -61,7 +63,7 @@ class Communicator:
 
     @property
     def library(self) -> str | None:
-        """First line of what the MPI library says of itself; None where MPI is not loaded."""
+        """Name and version of the MPI library, to compare over ranks; None where none is loaded."""
         if self._comm is None:
             return None
         from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
@@ -69,7 +71,7 @@ class Communicator:
         return str(MPI.Get_library_version().splitlines()[0])
 
     def exit_codes(self, code: int, seconds: float = _FAREWELL_SECONDS) -> list[int] | None:
-        """Returns every rank's exit code; None if some do not call this within some seconds."""
+        """Lets ranks leave with one verdict: every rank's exit code, None after a timeout."""
         if self._comm is None:
             return [code]
         codes = np.zeros(self.size, np.int32)
@@ -82,7 +84,7 @@ class Communicator:
         return codes.tolist()
 
     def local_workers(self, workers: int) -> range:
-        """Returns the workers that live on this rank, an equal share for each.
+        """Shares out the workers evenly, and returns those that live on this rank.
 
         Raises:
             UsageError: The ranks do not divide the workers.
@@ -125,15 +127,17 @@ class Communicator:
         return values
 
     def share(self, value: Any) -> Any:
-        """Returns the root's JSON-like `value` on every rank; for start-up, never per update."""
+        """Broadcasts the root's JSON-like `value`; for start-up, never per update."""
         return value if self._comm is None else self._comm.bcast(value, root=0)
 
     def collect(self, value: Any) -> list[Any]:
-        """Returns every rank's JSON-like `value`, by rank, on every rank; never per update."""
+        """Gathers every rank's JSON-like `value` everywhere, by rank; never per update."""
         return [value] if self._comm is None else list(self._comm.allgather(value))
 
     def together(self, action: Callable[[], Result]) -> Result:
-        """Returns what an action of this rank alone returns, once all ranks are done with theirs.
+        """Tries an action on all ranks, so that one that fails does not leave the others waiting.
+
+        Each rank gets the result of its own action.
 
         Raises:
             NumbersFault: On every rank, if the action raised it on any.
@@ -155,7 +159,7 @@ class Communicator:
             self._comm.Barrier()
 
     def take_timing(self) -> tuple[float, float]:
-        """Returns (mean, longest) milliseconds of a reduction since the last call, then resets."""
+        """Measures waiting: (mean, longest) milliseconds of a reduction since the last call."""
         mean = 1e3 * self._seconds / max(1, self._calls)
         longest = 1e3 * self._longest
         self._seconds, self._calls, self._longest = 0.0, 0, 0.0

@@ -1,5 +1,6 @@
 """Running mean and deviation of vectors, shared by all workers."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy.typing as npt
 from music_tf.config.settings import NormalizerConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.types import Array, all_finite
+from music_tf.types import Array, EnvSpec, all_finite
 
 
 class Moments(NamedTuple):
@@ -100,6 +101,56 @@ class Normalizer:
         mean = sums / count
         variance = np.maximum(self._config.epsilon**2, squares / count - np.square(mean))
         self.moments = Moments(mean.astype(np.float32), np.sqrt(variance).astype(np.float32))
+
+
+class InputMoments:
+    """The running moments of observations and goals, which all workers share."""
+
+    def __init__(self, spec: EnvSpec, config: NormalizerConfig, comm: Communicator) -> None:
+        self._config = config
+        self.observations = Normalizer(spec.observation_dim, config, comm)
+        self.goals = Normalizer(spec.goal_dim, config, comm)
+
+    @property
+    def now(self) -> NetworkInputs:
+        """How inputs are normalised at present."""
+        return NetworkInputs(self.observations.moments, self.goals.moments, self._config)
+
+    def see(self, observations: Array, goals: Array, workers: int) -> None:
+        """Counts what each worker of this rank saw; every rank must call it together.
+
+        Args:
+            observations: Shape [W, rows, O].
+            goals: Shape [W, rows, G].
+            workers: Number of workers over all ranks.
+
+        Raises:
+            NumbersFault: A row of any rank holds NaN.
+        """
+        self.observations.update(observations, workers)
+        self.goals.update(goals, workers)
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns the totals by explicit names; `load` takes them."""
+        return {
+            "normalizer/observation": self.observations.state,
+            "normalizer/goal": self.goals.state,
+        }
+
+    def load(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `shared` of an earlier run returned.
+
+        Raises:
+            ValueError: A name is missing or does not fit; the text names it.
+        """
+        owners = (("normalizer/observation", self.observations), ("normalizer/goal", self.goals))
+        for name, normalizer in owners:
+            if name not in shared:
+                raise ValueError(f"{name}: missing")
+            try:
+                normalizer.state = shared[name]
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
 
 
 def _bounded(values: Array, config: NormalizerConfig) -> Array:

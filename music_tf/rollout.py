@@ -6,11 +6,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from music_tf.config.settings import ExplorationConfig
-from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import EnvironmentFault
 from music_tf.process import heartbeat
 from music_tf.randomness import reset_seeds
-from music_tf.types import Array, BoolArray, Episodes, IntArray
+from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
 MAX_ATTEMPTS = 4
 """A first try and three retries, for an episode that its environment spoils."""
@@ -104,14 +104,14 @@ def play(
         EnvironmentFault: An environment spoiled the same episode four times.
         NumbersFault: The policy returned an action that is not finite.
     """
-    record = _Record(envs, conditions)
+    played = _blank(envs.spec, conditions)
     pending = list(range(len(conditions.seeds)))
     for _ in range(MAX_ATTEMPTS):
-        faults = _attempt(envs, policy, conditions, explore, record, pending)
+        faults = _attempt(envs, policy, conditions, explore, played, pending)
         conditions = conditions._replace(seeds=(conditions.seeds + 1) % 2**31)
         pending = sorted(faults)
         if not pending:
-            return record.episodes()
+            return padded(played)
     index = pending[0]
     raise EnvironmentFault(
         f"{MAX_ATTEMPTS} tries at one episode failed, the last with\n{faults[index]}"
@@ -128,44 +128,34 @@ def padded(episodes: Episodes) -> Episodes:
         achieved_goal=np.take_along_axis(episodes.achieved_goal, last, axis=1),
         action=np.where(over[..., None], np.float32(0.0), episodes.action),
         reward=np.where(over, np.float32(0.0), episodes.reward),
+        extras={
+            name: np.take_along_axis(values, last, axis=1)
+            for name, values in episodes.extras.items()
+        },
     )
 
 
-class _Record:
-    """Preallocated arrays of the episodes in play."""
+def _blank(spec: EnvSpec, conditions: Conditions) -> Episodes:
+    """Returns arrays for the episodes in play, to be filled in place."""
+    count, steps = len(conditions.seeds), spec.max_episode_steps
 
-    def __init__(self, envs: LockstepEnvs, conditions: Conditions) -> None:
-        spec, count = envs.spec, len(conditions.seeds)
-        steps = spec.max_episode_steps
-        self.observation = np.zeros([count, steps + 1, spec.observation_dim], np.float32)
-        self.achieved_goal = np.zeros([count, steps + 1, spec.goal_dim], np.float32)
-        self.desired_goal = np.zeros([count, spec.goal_dim], np.float32)
-        self.action = np.zeros([count, steps, spec.action_dim], np.float32)
-        self.reward = np.zeros([count, steps], np.float32)
-        self.length = np.zeros([count], np.int64)
-        self.terminated = np.zeros([count], np.bool_)
-        self.success = np.zeros([count], np.bool_)
-        self.seed = np.zeros([count], np.int64)
-        self._skill = conditions.skills
+    def zeros(*shape: int) -> Array:
+        return np.zeros([count, *shape], np.float32)
 
-    def episodes(self) -> Episodes:
-        """Returns the finished episodes, padded."""
-        played = Episodes(
-            observation=self.observation,
-            achieved_goal=self.achieved_goal,
-            desired_goal=self.desired_goal,
-            action=self.action,
-            reward=self.reward,
-            length=self.length,
-            terminated=self.terminated,
-            lost=np.zeros_like(self.terminated),
-            success=self.success,
-            skill=self._skill,
-            task=np.zeros_like(self.length),
-            seed=self.seed,
-            extras={},
-        )
-        return padded(played)
+    return Episodes(
+        observation=zeros(steps + 1, spec.observation_dim),
+        achieved_goal=zeros(steps + 1, spec.goal_dim),
+        desired_goal=zeros(spec.goal_dim),
+        action=zeros(steps, spec.action_dim),
+        reward=zeros(steps),
+        length=np.zeros([count], np.int64),
+        terminated=np.zeros([count], np.bool_),
+        lost=np.zeros([count], np.bool_),
+        success=np.zeros([count], np.bool_),
+        skill=conditions.skills,
+        seed=np.zeros([count], np.int64),
+        extras={name: zeros(steps + 1, size) for name, size in spec.extras.items()},
+    )
 
 
 def _attempt(
@@ -173,33 +163,31 @@ def _attempt(
     policy: Policy,
     conditions: Conditions,
     explore: Perturbation | None,
-    record: _Record,
+    played: Episodes,
     indices: list[int],
 ) -> dict[int, str]:
     """Plays the episodes `indices` and returns the faults of those that were spoiled."""
     goals = None if conditions.goals is None else conditions.goals[indices]
-    record.seed[indices] = conditions.seeds[indices]
-    first = envs.reset(indices, record.seed[indices].tolist(), goals)
-    record.observation[indices, 0] = first.observation
-    record.achieved_goal[indices, 0] = first.achieved_goal
-    record.desired_goal[indices] = first.desired_goal
+    played.seed[indices] = conditions.seeds[indices]
+    first = envs.reset(indices, played.seed[indices].tolist(), goals)
+    played.desired_goal[indices] = first.desired_goal
+    _note_state(played, indices, 0, first)
     faults: dict[int, str] = {}
     active = list(indices)
-    no_noise = np.zeros_like(record.action[:, 0])
-    for step in range(record.action.shape[1]):
+    no_noise = np.zeros_like(played.action[:, 0])
+    for step in range(played.action.shape[1]):
         noise = no_noise if explore is None else explore.policy[step]
-        action = policy(record.observation[:, step], record.desired_goal, conditions.skills, noise)
+        action = policy(played.observation[:, step], played.desired_goal, conditions.skills, noise)
         if explore is not None:
             action = explore(action, step)
         taken = envs.step(action[active], active)
         heartbeat()
-        record.action[active, step] = action[active]
-        record.observation[active, step + 1] = taken.observation
-        record.achieved_goal[active, step + 1] = taken.achieved_goal
-        record.reward[active, step] = taken.reward
-        record.length[active] = step + 1
-        record.terminated[active] = taken.terminated
-        record.success[active] = taken.success
+        played.action[active, step] = action[active]
+        _note_state(played, active, step + 1, taken)
+        played.reward[active, step] = taken.reward
+        played.length[active] = step + 1
+        played.terminated[active] = taken.terminated
+        played.success[active] = taken.success
         faults |= {
             index: fault
             for index, fault in zip(active, taken.faults, strict=True)
@@ -211,3 +199,13 @@ def _attempt(
             if not active:
                 break
     return faults
+
+
+def _note_state(
+    played: Episodes, indices: list[int], step: int, found: Observations | Steps
+) -> None:
+    """Writes what was observed of the state that a step begins with."""
+    played.observation[indices, step] = found.observation
+    played.achieved_goal[indices, step] = found.achieved_goal
+    for name, values in found.extras.items():
+        played.extras[name][indices, step] = values

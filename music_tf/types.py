@@ -41,7 +41,10 @@ class EnvSpec:
     split: SplitSpec | None = None
     """None where the environment has no surroundings to control."""
     extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """Named columns beside the observation, with their sizes."""
+    """Named columns beside the observation, with their sizes: entries of an environment's `info`.
+
+    One named `discount`, of size 1, multiplies the discount of the step that brought it.
+    """
 
 
 class Episodes(NamedTuple):
@@ -60,9 +63,22 @@ class Episodes(NamedTuple):
     lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
     success: BoolArray  # [E], at the last step
     skill: Array  # [E, K], one-hot
-    task: IntArray  # [E], which of several tasks; zero where there is one
     seed: IntArray  # [E], of the reset that began it; replay does not keep it
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
+
+    def named(self) -> dict[str, np.ndarray]:
+        """Returns all arrays by name, those of extras as `extras/NAME`."""
+        arrays = self._asdict()
+        extras = arrays.pop("extras")
+        return arrays | {f"extras/{name}": values for name, values in extras.items()}
+
+    @classmethod
+    def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
+        """Returns the episodes whose `named` these arrays are."""
+        own = {name: arrays[name] for name in cls._fields if name != "extras"}
+        prefix = "extras/"
+        names = [name for name in arrays if name.startswith(prefix)]
+        return cls(**own, extras={name.removeprefix(prefix): arrays[name] for name in names})
 
 
 class Transition(NamedTuple):
@@ -73,17 +89,16 @@ class Transition(NamedTuple):
     """
 
     observation: Any  # [..., O]
-    achieved_goal: Any  # [..., G]
     desired_goal: Any  # [..., G]
     action: Any  # [..., A], each component in [-1, 1]
     reward: Any  # [...], the task reward under `desired_goal`
     discount: Any  # [...], in [0, 1)
     lost: Any  # [...], true where the object is lost for good and nothing follows
     next_observation: Any  # [..., O]
-    next_achieved_goal: Any  # [..., G]
     skill: Any  # [..., K]
-    time: Any  # [...], index t of the step within its episode
-    episode: Any  # [...], slot of the episode in its replay shard
+    episode_return: Any  # [...], sum of the environment's own rewards over the episode
+    extras: Any  # name -> [..., D], of the state before the action
+    next_extras: Any  # name -> [..., D], of the state after it
 
 
 def finite(values: npt.ArrayLike) -> BoolArray:

@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 AFTER = (DOCS / "after_training.md").read_text(encoding="utf-8")
 ACTING, ARCHIVE, MINARI = re.findall(r"^```python\n(.*?)^```", AFTER, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"^music-tf (evaluate .*)$", AFTER, re.MULTILINE)
+PAGES = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 
 
 @pytest.fixture
@@ -101,3 +102,26 @@ def test_every_equation_names_a_function(page):
     places = [row for row in rows if ".py" in row]
     assert len(places) > 4
     assert [row for row in places if re.search(r"`[\w/]+\.py`", row)] == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_a_page_begins_with_what_its_reader_can_do_after_it(page):
+    title, blank, first, *_ = page.read_text(encoding="utf-8").splitlines()
+    assert (title[:2], blank) == ("# ", "")
+    assert first.startswith("After this page you ")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_page_and_a_heading(page):
+    links = re.findall(r"\]\(([^):]*)\)", page.read_text(encoding="utf-8"))
+    targets = [(link, (page.parent / link.partition("#")[0])) for link in links]
+    missing = [link for link, path in targets if not link.startswith("#") and not path.exists()]
+    assert missing == []
+    anchored = [(link, path if path.is_file() else page) for link, path in targets if "#" in link]
+    assert [link for link, path in anchored if link.partition("#")[2] not in _anchors(path)] == []
+
+
+def _anchors(page):
+    """The names under which a page's headings are linked."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

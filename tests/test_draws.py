@@ -8,16 +8,15 @@ import hashlib
 import numpy as np
 import pytest
 
-from music_tf.config.schema import ExplorationConfig, MusicConfig, ReplayConfig
+from music_tf.config.settings import ExplorationConfig, MusicConfig, ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.randomness import reset_seeds, stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.replay.priorities import draw_probabilities
-from music_tf.replay.relabel import choose_goals
+from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.rollout import GoalsAndSkills, perturbation
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import SplitSpec
-from tests.replay.episodes import SPEC, goal_reward, make_episodes
+from tests.kit.episodes import SPEC, goal_reward, make_episodes, places
 
 SEED = 11
 
@@ -98,17 +97,27 @@ def relabelled(strategy):
 
 
 def batch(**config):
-    drawn = replay(**config).sample_transitions(3, 8)
+    store = replay(**config)
+    drawn = store.sample_transitions(3, 8)
+    numbers, time = places(drawn)
+    slots = np.empty_like(numbers)
+    for worker, stored in enumerate(contents(store)):
+        slots[:, worker] = np.argmax(-stored == numbers[:, worker, :, None], axis=-1)
     return [
-        *(drawn.episode, drawn.time, drawn.desired_goal, drawn.reward, drawn.discount, drawn.lost),
-        *(drawn.observation, drawn.next_achieved_goal, drawn.action, drawn.skill),
+        *(slots, time, drawn.desired_goal, drawn.reward, drawn.discount, drawn.lost),
+        *(drawn.observation, drawn.next_observation[..., :2], drawn.action, drawn.skill),
     ]
+
+
+def of_skills():
+    drawn = replay().sample_transitions(2, 8, "skill/transitions")
+    return [drawn.observation, drawn.observation[..., :2], drawn.desired_goal]
 
 
 def fresh():
     episodes = make_episodes(0, 4, [2, 5, 1, 4])
-    drawn = replay().sample_fresh(episodes, 3, 8)
-    return [drawn.episode, drawn.time, drawn.desired_goal]
+    (observations,), (goals,) = replay().sample_fresh({3: episodes}, 8)
+    return [*np.divmod(np.round(observations[:, 0]).astype(int), 100), goals]
 
 
 def negatives(**config):
@@ -134,10 +143,7 @@ CASES = {
         lambda: [draw_probabilities(np.array([0.5, 2.0, 0.5, 1.0]))],
         "6bbcc6b28fe28afc",
     ),
-    "transitions of skills": (
-        lambda: list(replay().sample_transitions(2, 8, "skill/transitions")[:3]),
-        "0344c01a495e693b",
-    ),
+    "transitions of skills": (of_skills, "0344c01a495e693b"),
     "fresh transitions": (fresh, "d2c50b1cc6b5e635"),
     "trajectories": (lambda: list(replay().sample_trajectories(3, 7, 8)), "6ccf2dbc55f8596f"),
     "shared negatives": (lambda: negatives(trajectory_negatives="shared"), "84893b2e6a72128d"),

@@ -83,7 +83,8 @@ def test_every_package_is_shipped_and_typed(metadata):
     shipped = (metadata / "SOURCES.txt").read_text().splitlines()
     sources = {str(path.relative_to(ROOT)) for path in (ROOT / "music_tf").rglob("*.py")}
     assert sources - set(shipped) == set()
-    assert {"music_tf/py.typed", "music_tf/tools/report.css"} <= set(shipped)
+    page = {"music_tf/tools/report.css", "music_tf/tools/report.html.j2"}
+    assert {"music_tf/py.typed", *page} <= set(shipped)
     assert {f"music_tf/weights/push/{name}" for name in WEIGHTS} <= set(shipped)
 
 

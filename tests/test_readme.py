@@ -1,45 +1,91 @@
 """The README's example and commands are tried, so that they stay true."""
 
+import importlib
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from PIL import Image
+from scipy import stats
 
 from music_tf import recipes
 from music_tf.cli import VERBS
+from music_tf.config import settings
 from music_tf.config.parse import parse_train
-from music_tf.intrinsic.base import Mixing, RewardTerm
+from music_tf.storage.results import read_result
 from music_tf.types import Transition
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-LINES = [
-    shlex.split(line, comments=True)
+COMMANDS = [
+    line
     for language, text in BLOCKS
     if not language
     for line in text.splitlines()
-    if line.startswith(("music-tf", "mpirun", "make"))
+    if line.startswith(("music-tf", "make"))
 ]
+COMMANDS += re.findall(r"`((?:music-tf|make) [^`]+)`", README)
+COMMANDS += [
+    line
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    for line in re.findall(
+        r"^    ((?:mpirun|music-tf train) .*[^\\\n])$", page.read_text(), re.MULTILINE
+    )
+]
+LINES = [shlex.split(command, comments=True) for command in dict.fromkeys(COMMANDS)]
+EXAMPLE = pytest.mark.skipif(
+    not hasattr(settings, "TermConfig"), reason="terms do not declare their settings yet"
+)
+FILM = ROOT / "docs" / "images" / "push.gif"
+MOTION, SUCCESS = "eval/object_comotion_m", "eval/success_rate"
+RESULTS = {
+    ("FetchPush", "`ddpg_music`"): ("music_push", MOTION, range(5)),
+    ("the same, other seeds", "`ddpg_music`"): (
+        "unseen_seeds/music_FetchPush-v4_",
+        MOTION,
+        range(100, 103),
+    ),
+    ("FetchPickAndPlace", "`ddpg_music`"): ("music_pick", MOTION, range(5)),
+    ("FetchReach", "`ddpg_her_fast`"): ("her_fast_reach", SUCCESS, range(5)),
+    ("FetchPush", "`ddpg_her_fast`"): ("her_fast_push", SUCCESS, range(5)),
+    ("FetchPickAndPlace", "`ddpg_her_fast`"): ("her_fast_pick", SUCCESS, range(2)),
+    ("FetchSlide", "`ddpg_her_fast`"): ("her_fast_slide", SUCCESS, range(1)),
+}
+"""The folder, or the beginning of the names, behind each row of the README's table."""
 
 
-def test_the_example_of_a_reward_pays_for_height():
-    (source,) = [text for language, text in BLOCKS if language == "python"]
-    names = {"Mixing": Mixing, "RewardTerm": RewardTerm}
-    exec(source, names)  # the example, as a reader would paste it
-    term = names["Height"]()
-    before = np.zeros([1, 4, 25], np.float32)
-    after = before.copy()
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """A folder with the example's two files, each under the name that its first line says."""
+    for _, text in [block for block in BLOCKS if block[0] == "python"]:
+        name = re.match(r"# (\w+\.py):", text)[1]
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@EXAMPLE
+def test_the_example_of_a_reward_pays_for_height(written):
+    assert sorted(path.name for path in written.glob("*.py")) == ["height.py", "my_height.py"]
+    settings = importlib.import_module("my_height").HeightConfig(top=0.1)
+    term = importlib.import_module("height").Height(settings, None)
+    after = np.zeros([1, 4, 25], np.float32)
     after[0, :, 5] = [0.40, 0.42, 0.47, 0.60]  # below the table, on it, and 5 and 18 cm above
-    empty = Transition(*[None] * len(Transition._fields))
-    batch = empty._replace(observation=before, next_observation=after)
-    reward = term.mixing(term.reward({}, batch, term.feed(None, 1, 0)), tf.constant(1.0))
-    np.testing.assert_allclose(reward, [[0.0, 0.0, 0.5, 1.0]], atol=1e-5)
-    loss, metrics = term.loss({}, {})
-    assert (float(loss), metrics) == (0.0, {})
+    batch = Transition(*[None] * len(Transition._fields))._replace(next_observation=after)
+    np.testing.assert_allclose(term.reward({}, batch, {}), [[-0.2, 0.0, 0.5, 1.8]], atol=1e-5)
+
+
+@EXAMPLE
+@pytest.mark.usefixtures("written")
+def test_the_example_of_a_recipe_is_trained_by_its_command():
+    (command,) = re.findall(r"^`music-tf train (my_height:.*?)`", README, re.MULTILINE)
+    assert parse_train(shlex.split(command)).config.rewards["height"].top == 0.2
 
 
 @pytest.mark.parametrize("words", LINES, ids=" ".join)
@@ -53,16 +99,46 @@ def test_a_command_of_the_readme_is_one_that_exists(words):
     if words[1] == "launch":
         words = ["music-tf", *words[4:]]
     assert words[1] in VERBS
-    needs_more = "--resume" in words or "my_package" in " ".join(words)  # a run, a user's module
+    needs_more = "--resume" in words or "my_" in " ".join(words)  # a run, a user's module
     if words[1] == "train" and not needs_more:
         assert parse_train([word for word in words[2:] if word != "N"]).recipe == words[2]
 
 
-def test_every_recipe_is_in_the_readme():
-    assert [name for name in recipes.names() if f"`{name}`" not in README] == []
+def test_every_recipe_is_in_the_page_that_the_readme_names():
+    assert "(docs/recipes.md)" in README
+    page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
+    listed = " ".join(re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE))
+    assert [name for name in recipes.names() if f"`{name}`" not in listed] == []
 
 
-def test_every_page_and_picture_that_the_readme_shows_is_there():
-    links = re.findall(r"\]\(([^)#:]+)\)", README)
-    assert [link for link in links if not (ROOT / link).exists()] == []
-    assert len(README.splitlines()) < 200
+@pytest.mark.parametrize("row", RESULTS, ids=" ".join)
+def test_a_row_of_results_shows_the_stored_ones(row):
+    name, metric, seeds = RESULTS[row]
+    folder = ROOT / "experiments" / "results"
+    beginning = f"{name}seed" if "/" in name else f"{name}/seed"
+    finals = [
+        read_result(folder / f"{beginning}{seed}.csv").details["final_100_episodes"]
+        for seed in seeds
+    ]
+    found = [final["ours"][metric] for final in finals]
+    shown, listed = (
+        " and ".join(map(str, each)) for each in ([f"{value:.2f}" for value in found], seeds)
+    )
+    if len(found) > 2:  # two seeds have no interval worth the name
+        half = stats.t.ppf(0.975, len(found) - 1) * stats.sem(found)
+        shown, listed = f"{np.mean(found):.2f} ± {half:.2f}", f"{seeds[0]} to {seeds[-1]}"
+    (line,) = [line for line in README.splitlines() if line.startswith(f"| {row[0]} | {row[1]} |")]
+    assert line.split(" | ")[3:] == [shown, listed, f"{finals[0]['random'][metric]:.2f} |"]
+
+
+def test_it_can_be_read_in_five_minutes():
+    assert len(README.splitlines()) <= 120
+
+
+def test_the_film_is_small_moves_and_travels_with_the_repository():
+    assert f"]({FILM.relative_to(ROOT)})" in README
+    assert FILM.stat().st_size <= 2_000_000
+    with Image.open(FILM) as film:
+        assert film.n_frames > 20
+    ignored = subprocess.run(["git", "check-ignore", "-q", str(FILM)], cwd=ROOT, check=False)
+    assert ignored.returncode != 0

@@ -16,6 +16,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
 from music_tf.process import limit_threads, watchdog
 from music_tf.training import update
+from music_tf.training.build import build_trainer
 from music_tf.training.trainer import Trainer
 
 
@@ -31,9 +32,9 @@ def measure(sizes: Sizes) -> dict[str, float]:
     """
     limit_threads(1)
     comm = Communicator()
-    trainer = Trainer(cycle_configuration(sizes, comm.size), comm)
+    trainer = build_trainer(cycle_configuration(sizes, comm.size), comm)
     for _ in range(sizes.warm_cycles):
-        trainer._run_cycle()
+        trainer.run_cycle()
     pairs = []
     for number in range(2 * sizes.cycles):
         first, second = (_guarded, _unguarded) if number % 2 else (_unguarded, _guarded)
@@ -55,7 +56,7 @@ def _timed(trainer: Trainer, way: Way, comm: Communicator) -> float:
     with way():
         comm.barrier()
         start = time.perf_counter()
-        trainer._run_cycle()
+        trainer.run_cycle()
         seconds = time.perf_counter() - start
     return _largest(comm, seconds)
 

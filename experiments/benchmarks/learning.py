@@ -22,9 +22,9 @@ from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.process import limit_threads
 from music_tf.recipes import resolve
-from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.build import build_terms
+from music_tf.training.build import build_terms, build_trainer
 from music_tf.training.trainer import Trainer
+from music_tf.training.update import AdamState, adam_step
 from music_tf.types import EnvSpec, Episodes
 
 
@@ -65,7 +65,7 @@ def cycle_configuration(sizes: Sizes, ranks: int, **changes: object) -> Config:
 
 def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
     """Returns a trainer with random episodes in replay and in the normalisers."""
-    trainer = Trainer(config, comm)
+    trainer = build_trainer(config, comm)
     generator = np.random.default_rng(0)
     workers = list(trainer.replay.shards)
     stored = {
@@ -75,8 +75,10 @@ def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
     trainer.replay.add(stored, cycle=0)
     rows = np.stack([stored[worker].observation for worker in workers])
     goals = np.stack([stored[worker].achieved_goal for worker in workers])
-    trainer.observations.update(rows.reshape(len(workers), -1, rows.shape[-1]), config.workers)
-    trainer.goals.update(goals.reshape(len(workers), -1, goals.shape[-1]), config.workers)
+    trainer.inputs.observations.update(
+        rows.reshape(len(workers), -1, rows.shape[-1]), config.workers
+    )
+    trainer.inputs.goals.update(goals.reshape(len(workers), -1, goals.shape[-1]), config.workers)
     return trainer
 
 
@@ -100,7 +102,6 @@ def random_episodes(
         lost=np.zeros(count, np.bool_),
         success=np.zeros(count, np.bool_),
         skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],
-        task=np.zeros(count, np.int64),
         seed=np.zeros(count, np.int64),
         extras={},
     )
@@ -141,14 +142,14 @@ def measure_music(sizes: Sizes) -> dict[str, float]:
 
 def updates_per_s(trainer: Trainer, sizes: Sizes, peak: MatrixPeak | None = None) -> float:
     """Times the learning half of training cycles, from sampling to targets."""
-    trainer._learn()  # compiles
+    trainer.update.run(trainer.feed(), trainer.schedules())  # compiles
     seconds = 0.0
     for _ in range(sizes.rounds):
         if peak is not None:
             peak.look()
         trainer.counters.cycle += 1
         start = time.perf_counter()
-        trainer._learn()
+        trainer.update.run(trainer.feed(), trainer.schedules())
         seconds += time.perf_counter() - start
     return sizes.rounds * sizes.updates / seconds
 
@@ -189,4 +190,11 @@ class _TermLearner:
             loss, _ = self.term.loss(self._layout.split(flat), now)
         step = self._step.assign_add(1.0)
         gradient = tape.gradient(loss, flat)
-        adam_step(self._parameters, gradient, self._moments, step, self._rates)
+        adam_step(
+            self._parameters,
+            slice(0, self._layout.size),
+            gradient,
+            self._moments,
+            step,
+            self._rates,
+        )

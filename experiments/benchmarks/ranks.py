@@ -12,7 +12,7 @@ from benchmarks.learning import cycle_configuration
 from benchmarks.sizes import Sizes
 from music_tf.distributed import Communicator
 from music_tf.process import limit_threads
-from music_tf.training.trainer import Trainer
+from music_tf.training.build import build_trainer
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -103,7 +103,7 @@ def measure(sizes: Sizes) -> dict[str, float]:
     comm = TimedCommunicator()
     cycles = sizes.warm_cycles + sizes.cycles
     config = cycle_configuration(sizes, comm.size, cycles=cycles, evaluation__every=10**6)
-    trainer = Trainer(config, comm)
+    trainer = build_trainer(config, comm)
     marks: list[tuple[float, float]] = []
 
     def note(done: int) -> bool:

@@ -4,7 +4,7 @@ For the record: without hindsight a sparse task is near chance by construction. 
 those of the release, the preset `paper`; only the sizes are smaller, so that a run takes minutes.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 MUSIC, ALL = 10, 20
 PUSH = "FetchPush-v4"

@@ -6,7 +6,7 @@ without a bound on targets. Two conditions add something: the same data and batc
 place of four, and a pair of critics. A seed takes about 35 minutes of two cores.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 FAST = "ddpg_her_fast"
 

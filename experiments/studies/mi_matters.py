@@ -5,7 +5,7 @@ a network left at its random start, and a hand-made one for moving together. Abo
 two cores.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does the learned mutual information matter?",

@@ -6,7 +6,7 @@ and gets twice its gain. On normalised inputs the scale of the bound is not know
 that three gains are tried; what a smaller gain does by itself, raw inputs with a third of it show.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 GAIN = 1000
 

@@ -4,7 +4,7 @@
 `sac_diayn`.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 ENV_ID = "FetchPickAndPlace-v4"
 ALL = 40

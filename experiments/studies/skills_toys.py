@@ -4,7 +4,7 @@
 same way, and by where the disc is. Then the disc once more after MUSIC. A minute a run on one core.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 REACH, PUSH = "music_tf/PointReach-v0", "music_tf/PointPush-v0"
 SMALL = "--agent.hidden-sizes 64 64"

@@ -6,7 +6,7 @@ condition and of what it starts from add up to those of `ddpg_her`. The critic o
 rewards in [0, 1], that of the task costs in [-1, 0]: one condition leaves it behind, on FetchPush.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
 MUSIC = {PUSH: 5, PICK: 15}

@@ -5,7 +5,7 @@ faithful_tasks.py for what to expect of that. The network of PickAndPlace learne
 5000: it is tried under that too, beside the 1000 that `laptop` has on Push.
 """
 
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
 MUSIC = {PUSH: 5, PICK: 15}

@@ -1,7 +1,8 @@
 """What a learner is, and what it is given."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +34,24 @@ class Losses(NamedTuple):
     metrics: Mapping[str, tf.Tensor]  # each [W]
 
 
-class Learner(Protocol):
+class Phase(NamedTuple):
+    """A step within an update: the losses that it lowers, what it moves, and how often.
+
+    A phase has its own gradient, sees the weights that the phases before it have moved, and takes
+    its own Adam step. One that is not due leaves weights, moments and step count alone.
+    """
+
+    losses: Callable[..., Losses]
+    """As `Learner.losses`."""
+    networks: tuple[str, ...]
+    """Names of networks that lie side by side."""
+    every: int = 1
+    """Due at every n-th update."""
+    times: int = 1
+    """Steps that it takes when it is due."""
+
+
+class Learner(abc.ABC):
     """Networks and the losses that train them; holds no weights itself.
 
     Losses of one network must not reach another's weights: what is summed into `total` is
@@ -41,13 +59,21 @@ class Learner(Protocol):
     """
 
     @property
+    def phases(self) -> Sequence[Phase]:
+        """What an update consists of: by default one step of everything."""
+        return [Phase(self.losses, tuple(network.name for network in self.networks))]
+
+    @property
+    @abc.abstractmethod
     def networks(self) -> Sequence[Network | Scalar]:
         """Everything trained: the actor first, then what else has targets, then the rest."""
 
     @property
+    @abc.abstractmethod
     def target_networks(self) -> Sequence[Network]:
         """Those that have a slowly moving copy."""
 
+    @abc.abstractmethod
     def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
         """Returns actions [E, A] for normalised inputs [E, I], in numpy.
 
@@ -57,11 +83,13 @@ class Learner(Protocol):
             noise: Standard normal [E, A] to draw from a stochastic policy, or None for its mean.
         """
 
+    @abc.abstractmethod
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
         """Draws the noise for all updates of a cycle, [U, W, B, ...], a generator a worker."""
 
+    @abc.abstractmethod
     def losses(
         self,
         weights: Weights,

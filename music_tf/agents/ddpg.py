@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import ActorWeights, Batch, Losses, Weights
+from music_tf.agents.base import ActorWeights, Batch, Learner, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
 from music_tf.config.settings import DdpgConfig
 from music_tf.losses.policy import deterministic_policy_loss
@@ -16,7 +16,7 @@ from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
 
-class Ddpg:
+class Ddpg(Learner):
     """DDPG as in OpenAI Baselines' HER: the target actor proposes next actions.
 
     Deviations from the paper: no noise process (exploration is Gaussian and uniform), a penalty

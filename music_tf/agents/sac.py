@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import ActorWeights, Batch, Losses, Weights
+from music_tf.agents.base import ActorWeights, Batch, Learner, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
 from music_tf.config.settings import SacConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
@@ -23,7 +23,7 @@ from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
 
-class Sac:
+class Sac(Learner):
     """SAC (Haarnoja et al., 2018, arXiv:1801.01290) with every choice of the release an option.
 
     As released: one critic, next actions sampled from the *target* actor, a clipped entropy

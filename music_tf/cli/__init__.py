@@ -17,6 +17,7 @@ VERBS = {
     "play": "makes a video of what a run has learned",
     "plot": "draws learning curves of runs",
     "report": "writes one page about one or many runs",
+    "study": "trains the missing runs of a comparison, several side by side",
     "recipes": "lists the recipes, one name a line off a terminal",
     "launch": "runs a verb on several MPI ranks: launch -n 2 train ...",
     "check-env": "checks an environment, yours for example",

@@ -49,12 +49,14 @@ def main(arguments: list[str]) -> int:
     from music_tf.tools.curves import (  # noqa: PLC0415 - numpy
         AXES,
         FORMATS,
+        REPEATED,
+        by_settings,
         choose_metrics,
         draw_curves,
         left_out,
+        load_begun,
+        without_repeats,
     )
-    from music_tf.tools.grouping import load_begun  # noqa: PLC0415 - the same
-    from music_tf.tools.lines import REPEATED, by_settings, without_repeats  # noqa: PLC0415
 
     axis = _one_of(words, "axis", "steps", tuple(AXES))
     out = Path(words.options.get("out", ("curves.png",))[0])

@@ -1,7 +1,8 @@
 """Several copies of one goal environment, stepped together in one process."""
 
 import contextlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from music_tf.types import Array, BoolArray, all_finite, finite
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
+_FETCH = "gymnasium_robotics.envs.fetch."
 
 
 class Observations(NamedTuple):
@@ -26,6 +28,7 @@ class Observations(NamedTuple):
     observation: Array  # [E, O]
     achieved_goal: Array  # [E, G]
     desired_goal: Array  # [E, G]
+    extras: Mapping[str, Array]  # name -> [E, D]
 
 
 class Steps(NamedTuple):
@@ -34,6 +37,7 @@ class Steps(NamedTuple):
     observation: Array  # [E, O]
     achieved_goal: Array  # [E, G]
     desired_goal: Array  # [E, G]
+    extras: Mapping[str, Array]  # name -> [E, D]
     reward: Array  # [E]
     terminated: BoolArray  # [E], the task ended
     truncated: BoolArray  # [E], the time is over, or the environment is broken
@@ -56,18 +60,19 @@ class LockstepEnvs:
     def __init__(self, env_id: str, count: int) -> None:
         self.info = lookup(env_id)
         self._env_id = env_id
-        first = _make_member(env_id)
+        first = self._make_member()
         self._low, self._high = action_bounds(env_id, first.environment)
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
-        self.spec = describe(env_id, first.environment, self.info.split)
+        self.spec = describe(env_id, first.environment, self.info.split, self.info.extras)
         self._members: list[Member | None] = [first]
-        self._members += [_make_member(env_id) for _ in range(count - 1)]
+        self._members += [self._make_member() for _ in range(count - 1)]
         self._faults: list[str | None] = [None] * count
         self._elapsed = np.zeros(count, np.int64)
-        ends = np.cumsum([self.spec.observation_dim, self.spec.goal_dim, self.spec.goal_dim])
-        self._ends = [int(end) for end in ends[:-1]]
+        goal, extras = self.spec.goal_dim, self.spec.extras
+        ends = np.cumsum([self.spec.observation_dim, goal, goal, *extras.values()]).tolist()
+        self._parts = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
         self._table = np.zeros((count, ends[-1]))
-        self._rows = [Row(*np.split(row, self._ends)) for row in self._table]
+        self._rows = [Row(*self._split(row)) for row in self._table]
         self._viewer: Any = None
 
     def __len__(self) -> int:
@@ -90,7 +95,7 @@ class LockstepEnvs:
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
             goal = None if goals is None else goals[position].astype(np.float64)
             self._reset_one(index, int(seed), goal)
-        return Observations(*self._split(self._table[indices]))
+        return Observations(*self._split(self._table[indices].astype(np.float32)))
 
     def step(self, actions: Array, indices: Sequence[int]) -> Steps:
         """Applies one action in [-1, 1]^A to each of the environments `indices`.
@@ -115,7 +120,7 @@ class LockstepEnvs:
             faults = [self._faults[index] for index in indices]
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return Steps(
-            *self._split(after),
+            *self._split(after.astype(np.float32)),
             reward=np.array(reward, np.float32),
             terminated=np.array(terminated, np.bool_),
             truncated=np.array(truncated, np.bool_),
@@ -179,11 +184,21 @@ class LockstepEnvs:
         if self._viewer is not None:
             self._viewer.close()
 
+    def _make_member(self) -> Member:
+        environment = make_environment(self._env_id)
+        of_fetch = type(environment.unwrapped).__module__.startswith(_FETCH)
+        if of_fetch and not self.info.extras:  # the fast path makes no `info`
+            from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
+
+            if is_fetch(environment):
+                return FetchMember(environment)
+        return PlainMember(environment)
+
     def _some_member(self) -> Member:
         for member in self._members:
             if member is not None:
                 return member
-        fresh = self._members[0] = _make_member(self._env_id)
+        fresh = self._members[0] = self._make_member()
         return fresh
 
     def _reset_one(self, index: int, seed: int, goal: Floats | None) -> None:
@@ -213,7 +228,7 @@ class LockstepEnvs:
         if old is not None:
             with contextlib.suppress(Exception):  # it is broken, and what it throws does not matter
                 old.environment.close()
-        self._members[index] = _make_member(self._env_id)
+        self._members[index] = self._make_member()
         self._faults[index] = None
 
     def _step_one(self, index: int, action: npt.NDArray[np.float32]) -> Outcome:
@@ -250,18 +265,19 @@ class LockstepEnvs:
                 outcomes[position] = Outcome(0.0, False, True, False)
 
     def _bad_numbers(self, index: int) -> str:
-        for key, values in zip(GOAL_KEYS, self._rows[index], strict=True):
+        row = self._rows[index]
+        extras = {f"info[{name!r}]": values for name, values in row.extras.items()}
+        for key, values in (*zip(GOAL_KEYS, row[:3], strict=True), *extras.items()):
             usable = finite(values)
             if not usable.all():
                 first = int(np.argmin(usable))
                 return f"{key}[{first}]: expected a finite number, got {values[first]}"
         return ""
 
-    def _split(self, rows: Floats) -> tuple[Array, Array, Array]:
-        """Returns observations, achieved and desired goals of rows of the table."""
-        single = rows.astype(np.float32)
-        achieved, desired = self._ends
-        return single[:, :achieved], single[:, achieved:desired], single[:, desired:]
+    def _split(self, rows: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Returns observations, achieved and desired goals, and extras of rows of the table."""
+        observation, achieved, desired, *extras = [rows[..., part] for part in self._parts]
+        return observation, achieved, desired, dict(zip(self.spec.extras, extras, strict=True))
 
     def _scale(self, actions: Array, rows: int) -> Array:
         """Clips actions to [-1, 1] and maps them to the bounds of the environment."""
@@ -280,13 +296,3 @@ class LockstepEnvs:
             return clipped
         scaled = self._low + 0.5 * (clipped + 1.0) * (self._high - self._low)
         return np.clip(scaled, self._low, self._high)
-
-
-def _make_member(env_id: str) -> Member:
-    environment = make_environment(env_id)
-    if type(environment.unwrapped).__module__.startswith("gymnasium_robotics.envs.fetch."):
-        from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
-
-        if is_fetch(environment):
-            return FetchMember(environment)
-    return PlainMember(environment)

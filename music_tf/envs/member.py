@@ -1,5 +1,7 @@
 """One environment of a lockstep batch: writes what it observes into rows that it is given."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import gymnasium
@@ -19,6 +21,7 @@ class Row(NamedTuple):
     observation: Floats  # [O]
     achieved_goal: Floats  # [G]
     desired_goal: Floats  # [G]
+    extras: Mapping[str, Floats] = MappingProxyType({})  # name -> [D]
 
 
 class Outcome(NamedTuple):
@@ -47,7 +50,11 @@ class Member(Protocol):
 
 
 class PlainMember:
-    """Steps any Gymnasium goal environment through its public interface."""
+    """Steps any Gymnasium goal environment through its public interface.
+
+    Extras are entries of `info`. What only steps bring, such as a second reward, is missing at a
+    reset and counts as zero there.
+    """
 
     def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
         self.environment = environment
@@ -56,8 +63,10 @@ class PlainMember:
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
         """Starts the episode of this seed, whatever the environment did before."""
         simulator.clear_state(self._unwrapped)
-        observation, _ = self.environment.reset(seed=seed)
+        observation, info = self.environment.reset(seed=seed)
         write_row(observation, row)
+        for name, target in row.extras.items():
+            _write_extra(name, info.get(name, np.zeros_like(target)), target)
         if goal is not None:
             set_goal(self._unwrapped, goal)
             row.desired_goal[:] = goal
@@ -67,6 +76,8 @@ class PlainMember:
         with np.errstate(all="ignore"):  # what comes of it is checked
             observation, reward, terminated, truncated, info = self.environment.step(action)
         write_row(observation, row)
+        for name, target in row.extras.items():
+            _write_extra(name, info.get(name), target)
         success = bool(info.get("is_success", info.get("success", False)))
         return Outcome(float(reward), bool(terminated), bool(truncated), success)
 
@@ -77,12 +88,21 @@ def write_row(observation: Any, row: Row) -> None:
     Raises:
         BadObservation: A key is missing or a shape is not the declared one.
     """
-    for key, target in zip(GOAL_KEYS, row, strict=True):
-        value = observation.get(key)
-        if np.shape(value) != target.shape:
-            came = "nothing" if value is None else f"shape {np.shape(value)}"
-            raise BadObservation(f"{key}: expected shape {target.shape}, got {came}")
-        target[:] = value
+    for key, target in zip(GOAL_KEYS, row[:3], strict=True):
+        _write(key, observation.get(key), target)
+
+
+def _write_extra(name: str, value: Any, target: Floats) -> None:
+    """Copies an entry of `info`; one of size 1 may be a single number."""
+    alone = target.shape == (1,) and value is not None
+    _write(f"info[{name!r}]", np.reshape(value, -1) if alone else value, target)
+
+
+def _write(name: str, value: Any, target: Floats) -> None:
+    if np.shape(value) != target.shape:
+        came = "nothing" if value is None else f"shape {np.shape(value)}"
+        raise BadObservation(f"{name}: expected shape {target.shape}, got {came}")
+    target[:] = value
 
 
 def set_goal(unwrapped: Any, goal: Floats) -> None:

@@ -7,6 +7,7 @@ object and a default split; of these the split alone can also be given when trai
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 
 from music_tf.types import SplitSpec
 
@@ -47,6 +48,8 @@ class EnvironmentInfo:
     """Lowest and highest task reward of a step; infinite where nothing is known."""
     batched_reward: bool = True
     """False where `compute_reward` is wrong on many goals at once and is called one by one."""
+    extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Entries of `info` that are kept beside each state, with their sizes."""
     why_no_split: str = ""
     """Why there is no split, as one sentence for the user."""
 

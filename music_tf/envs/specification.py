@@ -1,5 +1,7 @@
 """Reads from an environment what a learner must know of it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import gymnasium
@@ -25,8 +27,13 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
     return low.astype(np.float32), high.astype(np.float32)
 
 
-def describe(env_id: str, environment: gymnasium.Env[Any, Any], split: SplitSpec | None) -> EnvSpec:
-    """Sizes and layout of an environment, with the given split.
+def describe(
+    env_id: str,
+    environment: gymnasium.Env[Any, Any],
+    split: SplitSpec | None,
+    extras: Mapping[str, int] = MappingProxyType({}),
+) -> EnvSpec:
+    """Sizes and layout of an environment, with the given split and extras.
 
     Raises:
         UsageError: Unknown episode length, arrays of several axes, or indices out of range.
@@ -48,6 +55,7 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], split: SplitSpec
         action_dim=int(environment.action_space.shape[0]),
         max_episode_steps=steps,
         split=split,
+        extras=extras,
     )
     _check_split(spec)
     return spec

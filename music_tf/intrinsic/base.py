@@ -68,11 +68,11 @@ class Mixing(NamedTuple):
 
 
 class RewardTerm(abc.ABC):
-    """A reward computed from transitions, with whatever it has to learn for that.
+    """A reward computed from transitions, with whatever it has to learn or to keep for that.
 
     A term holds no weights: it gets those of its networks with every call, and the gradient of
     its loss is taken, reduced and applied together with everybody else's. One that learns nothing
-    has a name, a mixing and a reward.
+    has a name, a mixing and a reward; all else is optional.
     """
 
     name: str
@@ -81,6 +81,12 @@ class RewardTerm(abc.ABC):
     """How it enters the sum."""
     networks: Sequence[Network] = ()
     """What it learns; empty for a term that is only computed."""
+    every: int = 1
+    """Its networks learn at every n-th update."""
+    times: int = 1
+    """Steps that its networks take at such an update, each on a feed of its own."""
+    columns: Sequence[int] = ()
+    """Components of the observation that replay keeps by themselves, for whole trajectories."""
     inputs: Mapping[str, Any] = MappingProxyType({})
     """What each network looks at, as JSON values: two that differ here do not understand each
     other's weights."""
@@ -97,8 +103,12 @@ class RewardTerm(abc.ABC):
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns the raw reward of each transition, shape [W, B], without gradient."""
 
+    def gate(self, batch: Transition) -> tf.Tensor | None:
+        """Returns a factor on its weight for each transition, [W, B]; None where all count."""
+        return None
+
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples and draws what all updates of a cycle need, each [U, W, ...]."""
+        """Samples and draws what all updates of a cycle need, each [U * times, W, ...]."""
         return {}
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
@@ -112,6 +122,44 @@ class RewardTerm(abc.ABC):
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns what the term's networks make of episodes that they never learned from."""
         return {}
+
+    def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
+        """Returns values to show as histograms of an evaluation, by tag."""
+        return {}
+
+    def pictures(self, weights: Weights, episodes: Episodes) -> Mapping[str, np.ndarray]:
+        """Returns pictures of an evaluation, each [height, width, 3] of bytes, by tag."""
+        return {}
+
+    def priorities(self, weights: Weights, episodes: Episodes, worker: int, cycle: int) -> Array:
+        """Returns how much fresh episodes of a worker count when replay draws, [E].
+
+        Raises:
+            NotImplementedError: This term knows no priorities.
+        """
+        raise NotImplementedError(f"{self.name} knows no priorities")
+
+    def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
+        """Sees the fresh episodes of each worker of this rank, to keep what it needs of them."""
+        del episodes, cycle
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns what it keeps beside its weights, the same on all ranks, by explicit names."""
+        return {f"scales/{name}": scale.numpy() for name, scale in self.scales.items()}
+
+    def of_worker(self, worker: int) -> dict[str, np.ndarray]:
+        """Returns what it keeps for a worker of this rank, by explicit names."""
+        return {}
+
+    def load(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `shared` of an earlier run returned."""
+        for name, scale in self.scales.items():
+            if f"scales/{name}" in shared:
+                scale.assign(shared[f"scales/{name}"])
+
+    def load_worker(self, worker: int, kept: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `of_worker` of an earlier run returned for this worker."""
+        del worker, kept
 
 
 def scale_variables(network: str, scale: tuple[Array, Array] | None) -> dict[str, tf.Variable]:

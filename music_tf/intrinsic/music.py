@@ -58,7 +58,7 @@ class Music(RewardTerm):
         }
         self._seed = seed
         self._agent_dim = len(split.agent)
-        self._columns = [*split.agent, *split.surrounding]
+        self.columns = [*split.agent, *split.surrounding]
         self.mixing = Mixing(gain, config.clip, config.shift, config.weight)
         model = statistics_network(
             self._agent_dim,
@@ -124,7 +124,7 @@ class Music(RewardTerm):
         self, weights: Weights, before: tf.Tensor, after: tf.Tensor, swapped: tf.Tensor
     ) -> tf.Tensor:
         """Returns the pair bound m of two states [W, B, O] each, shape [W, B]."""
-        states = [tf.gather(observation, self._columns, axis=-1) for observation in (before, after)]
+        states = [tf.gather(observation, self.columns, axis=-1) for observation in (before, after)]
         agent = tf.stack([state[..., : self._agent_dim] for state in states])
         surrounding = tf.stack([state[..., self._agent_dim :] for state in states])
         scores = self._score(  # [agent state 2, surrounding state 2, W, B]
@@ -148,7 +148,7 @@ class Music(RewardTerm):
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns the mean bound over whole trajectories, in nats."""
         observation, length = episodes.observation, episodes.length
-        columns = observation[None, :, :, self._columns]
+        columns = observation[None, :, :, self.columns]
         order = self._permutations(0, 0, length[None], observation.shape[1])
         surrounding = columns[..., self._agent_dim :]
         valid = np.arange(observation.shape[1]) <= length[:, None]

@@ -92,7 +92,7 @@ class Skill(RewardTerm):
         """Returns how well the discriminator names the skills of whole episodes."""
         steps = all_transitions(episodes)
         logits = self._logits(weights, self._observed(steps)[..., self._columns])
-        counted = np.arange(steps.time.shape[1]) < episodes.length[:, None]
+        counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
         values = {
             "skill/log_likelihood_heldout": skill_log_likelihood(logits, steps.skill),
             "skill/accuracy_heldout": skill_hits(logits, steps.skill),

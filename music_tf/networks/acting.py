@@ -1,4 +1,4 @@
-"""Actors in plain numpy: a few rows cost far less than a compiled call, and need no TensorFlow."""
+"""Acts in plain numpy: a few rows cost far less than a compiled call, and need no TensorFlow."""
 
 from collections.abc import Sequence
 

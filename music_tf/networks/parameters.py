@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """A Keras model as a function of weights handed in, with names for these weights."""
+    """Gives a Keras model weights from outside, so that all of them can lie in one flat vector."""
 
     name: str
     model: keras.Model
@@ -65,7 +65,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True)
 class Scalar:
-    """A single trained number, such as the logarithm of a temperature."""
+    """Lets a single number be trained like a network, such as the logarithm of a temperature."""
 
     name: str
     value: float
@@ -75,27 +75,27 @@ class Scalar:
 
     @property
     def weight_names(self) -> list[str]:
-        """Its own name alone."""
+        """The scalar has one weight, under its own name."""
         return [self.name]
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """One scalar."""
+        """The weight is a scalar."""
         return [()]
 
     @property
     def initial(self) -> Array:
-        """Shape [1]."""
+        """The value at the start, as a flat vector [1]."""
         return np.array([self.value], np.float32)
 
     @property
     def size(self) -> int:
-        """One."""
+        """Number of weights."""
         return 1
 
 
 class Layout:
-    """Where each weight of several networks lies in the flat vector."""
+    """Finds each weight of several networks in the flat vector."""
 
     def __init__(self, networks: Iterable[Network | Scalar]) -> None:
         self.networks = tuple(networks)
@@ -115,6 +115,19 @@ class Layout:
         return np.concatenate(
             [np.full(network.size, network.learning_rate, np.float32) for network in self.networks]
         )
+
+    def span(self, names: Sequence[str]) -> slice:
+        """Returns the part of the flat vector that holds these networks.
+
+        Raises:
+            ValueError: They do not lie side by side, or one of them is unknown.
+        """
+        wanted = [network for network in self.networks if network.name in names]
+        first = self.networks.index(wanted[0]) if wanted else 0
+        if len(wanted) != len(names) or list(self.networks[first:][: len(wanted)]) != wanted:
+            raise ValueError(f"expected networks that lie side by side, got {list(names)}")
+        start = sum(network.size for network in self.networks[:first])
+        return slice(start, start + sum(network.size for network in wanted))
 
     def split(self, flat: tf.Tensor) -> dict[str, list[tf.Tensor]]:
         """Returns the weights of each network by its name, in their own shapes."""

@@ -1,14 +1,14 @@
-"""The episode store of one rank: a shard for each of its workers."""
+"""The experience of one rank: a store of episodes for each of its workers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.randomness import stream
-from music_tf.replay.priorities import draw_probabilities
-from music_tf.replay.relabel import choose_goals
-from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
+from music_tf.replay.hindsight import choose_goals, draw_probabilities
+from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray, Transition
 
 GoalReward = Callable[[Array, Array], Array]
 """Rewards [N] of achieved goals [N, G] under desired goals [N, G]."""
@@ -16,8 +16,24 @@ LEARNING = "replay/transitions"
 """Purpose of the batches that actor and critics learn from, the only ones drawn by priority."""
 
 
+class Drawn(NamedTuple):
+    """Packed rows of drawn steps, each of the shape [...] that was asked for."""
+
+    state: np.ndarray  # before the action
+    next_state: np.ndarray  # after it
+    step: np.ndarray
+    episode: np.ndarray
+    desired_goal: Array  # [..., G], the episode's or another in hindsight
+    last: BoolArray  # the last step of its episode
+    episode_return: Array  # of all its episode
+
+
 class Shard:
-    """Episodes of one worker in preallocated arrays; memory is touched only where it is used."""
+    """Episodes of one worker; memory is touched only where it is used.
+
+    What is drawn together lies together: a packed row for each state, for each step and for each
+    episode. Fetching a row costs about as much as fetching one number of it.
+    """
 
     def __init__(
         self, spec: EnvSpec, skills: int, config: ReplayConfig, columns: Sequence[int] = ()
@@ -27,35 +43,38 @@ class Shard:
         Args:
             spec: Sizes of the environment.
             skills: Size K of the skill vector.
-            config: Capacity and overwrite rule.
+            config: Capacity, overwrite rule and relabelling.
             columns: Components of the observation that are also kept by themselves, for batches
                 of whole trajectories that need no more.
         """
         steps = spec.max_episode_steps
-        self._config = config
-        self.capacity = max(1, config.capacity // steps)
+        count = self.capacity = max(1, config.capacity // steps)
         self.size = 0
         self._cursor = 0
+        self._config = config
         self._columns = np.array(columns, dtype=np.int64)
-        states, count = steps + 1, self.capacity
+        state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim}
+        extras = {f"extras/{name}": size for name, size in spec.extras.items()}
+        episode = {"desired_goal": spec.goal_dim, "skill": skills}
+        numbers = ["priority"] if config.priority != "uniform" else []
+        self._states = np.empty([count, steps + 1], _row(**state, **extras))
+        self._steps = np.empty([count, steps], _row("reward", action=spec.action_dim))
+        self._episodes = np.empty(
+            [count],
+            [
+                ("length", np.int64),
+                *_row(*numbers, **episode),
+                *((name, np.bool_) for name in ("terminated", "lost", "success")),
+            ],
+        )
         self.arrays: dict[str, np.ndarray] = {
-            "observation": np.empty([count, states, spec.observation_dim], np.float32),
-            "achieved_goal": np.empty([count, states, spec.goal_dim], np.float32),
-            "desired_goal": np.empty([count, spec.goal_dim], np.float32),
-            "action": np.empty([count, steps, spec.action_dim], np.float32),
-            "reward": np.empty([count, steps], np.float32),
-            "length": np.empty([count], np.int64),
-            "terminated": np.empty([count], np.bool_),
-            "lost": np.empty([count], np.bool_),
-            "success": np.empty([count], np.bool_),
-            "skill": np.empty([count, skills], np.float32),
-            "task": np.empty([count], np.int64),
+            name: block[name]
+            for block in (self._states, self._steps, self._episodes)
+            for name in block.dtype.names or ()
         }
-        for name, size in spec.extras.items():
-            self.arrays[f"extras/{name}"] = np.empty([count, states, size], np.float32)
-        if config.priority != "uniform":
-            self.arrays["priority"] = np.empty([count], np.float32)
-        self.trajectories = np.empty([count, states, len(columns)], np.float32)
+        """Views of the packed rows by name; together all that has to be saved."""
+        self.trajectories = np.empty([count, steps + 1, len(columns)], np.float32)
+        self._returns = np.empty([count], np.float32)
 
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
@@ -70,28 +89,67 @@ class Shard:
             generator: Chooses what is overwritten.
             priority: Of each episode, [E], where episodes are drawn by priority.
         """
-        rows = _named(episodes)
+        rows = episodes.named()
         if priority is not None:
             rows["priority"] = priority
         slots = self._slots(len(episodes.length), generator)
-        self.put(slots, rows)
+        self._put(slots, rows)
         return slots
 
-    def put(self, slots: IntArray, rows: Mapping[str, np.ndarray]) -> None:
-        """Writes rows into given slots, as `add` and a restored checkpoint do."""
-        for name, values in rows.items():
-            self.arrays[name][slots] = values
-        self.trajectories[slots] = rows["observation"][:, :, self._columns]
+    def draw(
+        self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
+    ) -> Drawn:
+        """Draws steps with replacement: an episode, then a step of it, then perhaps a new goal.
+
+        Args:
+            shape: How many.
+            generator: Source of randomness.
+            by_priority: Draws episodes by the rank of their priority, if they have one.
+        """
+        if by_priority and "priority" in self.arrays:
+            chances = draw_probabilities(self.arrays["priority"][: self.size])
+            slot = generator.choice(self.size, size=shape, p=chances)
+        else:
+            slot = generator.integers(self.size, size=shape)
+        episode = self._episodes.take(slot)
+        length = episode["length"]
+        time = (generator.random(shape) * length).astype(np.int64)
+        relabelled, chosen = choose_goals(time, length, self._config, generator)
+        states, first = self._states.ravel(), slot * self._states.shape[1]
+        goal = episode["desired_goal"].copy()
+        goal[relabelled] = states["achieved_goal"][(first + chosen)[relabelled]]
+        return Drawn(
+            state=states.take(first + time),
+            next_state=states.take(first + time + 1),
+            step=self._steps.ravel().take(slot * self._steps.shape[1] + time),
+            episode=episode,
+            desired_goal=goal,
+            last=time == length - 1,
+            episode_return=self._returns[slot],
+        )
+
+    def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Draws states with relabelled goals from episodes that need not be stored.
+
+        Returns:
+            As many as full episodes have steps: observations, shape [E * T, O], and goals,
+            shape [E * T, G].
+        """
+        count = episodes.reward.size
+        episode = generator.integers(len(episodes.length), size=count)
+        length = episodes.length[episode]
+        time = (generator.random(count) * length).astype(np.int64)
+        relabelled, chosen = choose_goals(time, length, self._config, generator)
+        goal = episodes.desired_goal[episode]
+        goal[relabelled] = episodes.achieved_goal[episode, chosen][relabelled]
+        return episodes.observation[episode, time], goal
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Starts from an empty store and repeats the additions that `saved` holds, in order."""
         self.size = self._cursor = 0
         for rows in saved:
-            fields = dict(rows)
-            slots = fields.pop("slots")
-            self.size = int(fields.pop("size"))
-            self._cursor = int(fields.pop("cursor"))
-            self.put(slots, fields)
+            self.size, self._cursor = int(rows["size"]), int(rows["cursor"])
+            self._put(rows["slots"], rows)
 
     def rows(self, slots: IntArray) -> dict[str, np.ndarray]:
         """Returns copies of the episodes in `slots` with all that `restore` needs."""
@@ -101,6 +159,13 @@ class Shard:
             "size": np.array(self.size),
             "cursor": np.array(self._cursor),
         }
+
+    def _put(self, slots: IntArray, rows: Mapping[str, np.ndarray]) -> None:
+        """Writes rows into given slots, and what follows from them."""
+        for name, array in self.arrays.items():
+            array[slots] = rows[name]
+        self.trajectories[slots] = rows["observation"][:, :, self._columns]
+        self._returns[slots] = rows["reward"].sum(axis=1)
 
     def _slots(self, count: int, generator: np.random.Generator) -> IntArray:
         fresh = min(count, self.capacity - self.size)
@@ -129,7 +194,7 @@ class ReplayBuffer:
 
         Args:
             shards: By worker index over all ranks.
-            config: Batch size and relabelling.
+            config: Batch size.
             goal_reward: Recomputes the task reward under any goal; without, task rewards are zeros.
             discount: Gamma per environment step; it enters here and nowhere else.
             seed: Of the run.
@@ -156,28 +221,30 @@ class ReplayBuffer:
     def sample_transitions(self, updates: int, cycle: int, purpose: str = LEARNING) -> Transition:
         """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...].
 
-        Episodes are drawn with replacement, uniformly or, for `LEARNING`, by the rank of their
-        priority if they have one, then times uniformly within the episode. Every task reward is
-        recomputed under the goal that the transition ends up with.
+        Episodes are drawn uniformly or, for `LEARNING`, by the rank of their priority if they have
+        one. Every task reward is recomputed under the goal that the transition ends up with.
         """
         shape = (updates, self._config.batch_size)
-        batches = []
-        for worker, shard in self.shards.items():
-            generator = stream(self._seed, purpose, worker, cycle)
-            if purpose == LEARNING and "priority" in shard.arrays:
-                chances = draw_probabilities(shard.arrays["priority"][: shard.size])
-                episode = generator.choice(shard.size, size=shape, p=chances)
-            else:
-                episode = generator.integers(shard.size, size=shape)
-            batches.append(self._sample(shard.arrays, episode, generator))
-        return Transition(*(np.stack(fields, axis=1) for fields in zip(*batches, strict=True)))
+        batches = [
+            self._transition(
+                shard.draw(shape, stream(self._seed, purpose, worker, cycle), purpose == LEARNING)
+            )
+            for worker, shard in self.shards.items()
+        ]
+        return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))
 
-    def sample_fresh(self, episodes: Episodes, worker: int, cycle: int) -> Transition:
-        """Draws as many transitions from fresh episodes as full ones have steps, [E * T, ...]."""
-        count = episodes.action.shape[0] * episodes.action.shape[1]
-        generator = stream(self._seed, "replay/fresh", worker, cycle)
-        episode = generator.integers(len(episodes.length), size=count)
-        return self._sample(_named(episodes), episode, generator)
+    def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
+        """Draws from each worker's fresh episodes what the normalisers see of them.
+
+        Returns:
+            Observations, shape [W, E * T, O], and relabelled goals, shape [W, E * T, G].
+        """
+        drawn = [
+            self.shards[worker].fresh(own, stream(self._seed, "replay/fresh", worker, cycle))
+            for worker, own in episodes.items()
+        ]
+        observations, goals = zip(*drawn, strict=True)
+        return np.stack(observations), np.stack(goals)
 
     def sample_trajectories(self, updates: int, count: int, cycle: int) -> tuple[Array, IntArray]:
         """Draws whole trajectories of the kept columns with their lengths.
@@ -185,13 +252,17 @@ class ReplayBuffer:
         Returns:
             Columns, shape [U, W, M, T + 1, D], and lengths in steps, shape [U, W, M].
         """
-        columns, lengths = [], []
-        for worker, shard in self.shards.items():
+        shards = list(self.shards.values())
+        sizes = shards[0].trajectories.shape[1:]
+        columns = np.empty([updates, len(shards), count, *sizes], np.float32)
+        lengths = np.empty([updates, len(shards), count], np.int64)
+        for index, (worker, shard) in enumerate(self.shards.items()):
             generator = stream(self._seed, "replay/trajectories", worker, cycle)
-            episode = generator.integers(shard.size, size=(updates, count))
-            columns.append(shard.trajectories[episode])
-            lengths.append(shard.arrays["length"][episode])
-        return np.stack(columns, axis=1), np.stack(lengths, axis=1)
+            slots = generator.integers(shard.size, size=(updates, count))
+            lengths[:, index] = shard.arrays["length"][slots]
+            for update, own in enumerate(slots):  # into their place: half the time of a copy more
+                shard.trajectories.take(own, axis=0, out=columns[update, index], mode="clip")
+        return columns, lengths
 
     def unsaved(self) -> dict[int, dict[str, np.ndarray]]:
         """Returns what was stored since `mark_saved`, by worker; empty where there is nothing."""
@@ -212,49 +283,36 @@ class ReplayBuffer:
         """Notes that what `unsaved` or `everything` returned is safe."""
         self._unsaved = {worker: [] for worker in self.shards}
 
-    def _sample(
-        self,
-        arrays: Mapping[str, np.ndarray],
-        episode: IntArray,
-        generator: np.random.Generator,
-    ) -> Transition:
-        """Draws a step of each given episode, [...]."""
-        shape = episode.shape
-        states = arrays["observation"].shape[1]
-        length = arrays["length"][episode]
-        time = (generator.random(shape) * length).astype(np.int64)
-        relabelled, chosen = choose_goals(time, length, self._config, generator)
-        row = episode * states + time
-        observation = _flat(arrays["observation"])
-        achieved = _flat(arrays["achieved_goal"])
-        desired = np.where(
-            relabelled[..., None],
-            achieved[episode * states + chosen],
-            arrays["desired_goal"][episode],
-        )
-        next_achieved = achieved[row + 1]
+    def _transition(self, drawn: Drawn) -> Transition:
+        """Returns drawn rows with what they pay and how the future counts, [...].
+
+        The goal that counts is the one achieved after the action, `next_state`: that is what the
+        action led to. The one before it is the outcome of an earlier action.
+        """
+        shape, goals = drawn.last.shape, (-1, drawn.desired_goal.shape[-1])
         reward = np.zeros(shape, np.float32)
         if self._goal_reward is not None:
-            goals = (-1, desired.shape[-1])
-            reward[:] = self._goal_reward(
-                next_achieved.reshape(goals), desired.reshape(goals)
-            ).reshape(shape)
-        last = time == length - 1
-        lost = arrays["lost"][episode] & last
-        over = (arrays["terminated"][episode] & last) | lost
+            achieved = np.ascontiguousarray(drawn.next_state["achieved_goal"]).reshape(goals)
+            paid = self._goal_reward(achieved, drawn.desired_goal.reshape(goals))
+            reward[:] = paid.reshape(shape)
+        lost = drawn.episode["lost"] & drawn.last
+        over = (drawn.episode["terminated"] & drawn.last) | lost
+        discount = np.where(over, 0.0, self._discount).astype(np.float32)
+        next_extras = _extras(drawn.next_state)
+        if "discount" in next_extras:
+            discount *= next_extras["discount"][..., 0]
         return Transition(
-            observation=observation[row],
-            achieved_goal=achieved[row],
-            desired_goal=desired,
-            action=_flat(arrays["action"])[episode * (states - 1) + time],
+            observation=drawn.state["observation"],
+            desired_goal=drawn.desired_goal,
+            action=drawn.step["action"],
             reward=reward,
-            discount=np.where(over, 0.0, self._discount).astype(np.float32),
+            discount=discount,
             lost=lost,
-            next_observation=observation[row + 1],
-            next_achieved_goal=next_achieved,
-            skill=arrays["skill"][episode],
-            time=time,
-            episode=episode,
+            next_observation=drawn.next_state["observation"],
+            skill=drawn.episode["skill"],
+            episode_return=drawn.episode_return,
+            extras=_extras(drawn.state),
+            next_extras=next_extras,
         )
 
 
@@ -264,38 +322,41 @@ def all_transitions(episodes: Episodes) -> Transition:
     Rewards and goals are the episodes' own, and nothing is discounted.
     """
     count, steps = episodes.reward.shape
-    wide = (count, steps)
-    time = np.broadcast_to(np.arange(steps), wide)
-    last = time == episodes.length[:, None] - 1
+
+    def repeated(values: np.ndarray) -> np.ndarray:
+        """What holds for an episode, at each of its steps."""
+        return np.repeat(values[:, None], steps, axis=1)
+
     return Transition(
         observation=episodes.observation[:, :-1],
-        achieved_goal=episodes.achieved_goal[:, :-1],
-        desired_goal=_repeated(episodes.desired_goal, steps),
+        desired_goal=repeated(episodes.desired_goal),
         action=episodes.action,
         reward=episodes.reward,
-        discount=np.ones(wide, np.float32),
-        lost=episodes.lost[:, None] & last,
+        discount=np.ones([count, steps], np.float32),
+        lost=episodes.lost[:, None] & (np.arange(steps) == episodes.length[:, None] - 1),
         next_observation=episodes.observation[:, 1:],
-        next_achieved_goal=episodes.achieved_goal[:, 1:],
-        skill=_repeated(episodes.skill, steps),
-        time=time,
-        episode=np.broadcast_to(np.arange(count)[:, None], wide),
+        skill=repeated(episodes.skill),
+        episode_return=repeated(episodes.reward.sum(axis=1)),
+        extras={name: values[:, :-1] for name, values in episodes.extras.items()},
+        next_extras={name: values[:, 1:] for name, values in episodes.extras.items()},
     )
 
 
-def _repeated(values: np.ndarray, steps: int) -> np.ndarray:
-    """Returns what holds for an episode at each of its steps, [E, T, D]."""
-    return np.repeat(values[:, None], steps, axis=1)
+def _row(*numbers: str, **vectors: int) -> list[Any]:
+    """Returns the layout of a packed row: vectors of these sizes, then single numbers."""
+    packed = [(name, np.float32, (size,)) for name, size in vectors.items()]
+    return [*packed, *((name, np.float32) for name in numbers)]
 
 
-def _flat(values: np.ndarray) -> np.ndarray:
-    """Joins the episode and time axes, without a copy."""
-    return values.reshape(-1, values.shape[-1])
+def _extras(state: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the extras in rows of states, by their own names."""
+    prefix = "extras/"
+    names = [name for name in state.dtype.names or () if name.startswith(prefix)]
+    return {name.removeprefix(prefix): state[name] for name in names}
 
 
-def _named(episodes: Episodes) -> dict[str, np.ndarray]:
-    """Returns what is kept of episodes."""
-    fields = episodes._asdict()
-    del fields["seed"]
-    extras = fields.pop("extras")
-    return fields | {f"extras/{name}": values for name, values in extras.items()}
+def _over_workers(parts: Sequence[Any]) -> Any:
+    """Stacks what each worker drew, [U, W, ...]; extras by name."""
+    if isinstance(parts[0], dict):
+        return {name: _over_workers([part[name] for part in parts]) for name in parts[0]}
+    return np.stack(parts, axis=1)

@@ -12,22 +12,21 @@ from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
-from music_tf.storage.files import read_at_most
 from music_tf.rollout import Policy
-from music_tf.tools.comparison import by_metric, compare
-from music_tf.storage.files import replace_file
-from music_tf.training.evaluation import evaluation_conditions, wilson_interval
-from music_tf.tools.export import check_minari, export_minari, export_npz
-from music_tf.storage.start import Heritage, inherit
-from music_tf.tools.judging import judge
 from music_tf.runs.progress import Progress
-from music_tf.storage.run_directory import provenance
+from music_tf.storage.checkpoint import load_weights
+from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.gate import take_over
 from music_tf.storage.results import read_metric
-from music_tf.storage.run_directory import EVALUATION_NAME
+from music_tf.storage.run_directory import EVALUATION_NAME, provenance
+from music_tf.storage.start import Heritage, inherit
+from music_tf.tools.comparison import by_metric, compare
+from music_tf.tools.export import check_minari, export_minari, export_npz
+from music_tf.tools.judging import judge
 from music_tf.tools.skills import measure_skills, skill_rows
+from music_tf.training.build import build_trainer
+from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.training.trainer import ACTING, Counters, Trainer
-from music_tf.storage.checkpoint import load_weights
 from music_tf.types import Metrics
 
 _MOST_ENVIRONMENTS = 32
@@ -98,7 +97,7 @@ def load_run(
         _LOGGER.warning("%s: %s", run, stored.notice)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     comm = Communicator(alone=True)
-    trainer = Trainer(_smaller(config, count), comm)
+    trainer = build_trainer(_smaller(config, count), comm)
     try:
         arrays, meta = load_weights(run / "checkpoints", trainer.expected().shared, ACTING)
         trainer.load_weights(arrays)
@@ -210,9 +209,9 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
             names the part.
         EnvironmentFault: Whatever is there is damaged, or the environment cannot be created.
     """
-    trainer = Trainer(_smaller(config, 1), Communicator(alone=True))
+    trainer = build_trainer(_smaller(config, 1), Communicator(alone=True))
     try:
-        own = {n: array for n, array in trainer.arrays().items() if not n.startswith("adam_")}
+        own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
         heritage = inherit(own, source, parts, trainer.meta()["inputs"])
         try:
             trainer.start_from(heritage.arrays)

@@ -7,31 +7,33 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from music_tf.process import limit_threads
 from music_tf.config.parse import TrainCommand
 from music_tf.config.settings import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
-from music_tf.process import available_cores, threads_per_rank
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault, Stopped, UsageError
-from music_tf.process import stop_requested
-from music_tf.training.agreement import check_alike
-from music_tf.storage.checkpoint import Checkpoints
-from music_tf.tools.comparison import EPISODES, by_metric, compare
-from music_tf.storage.start import Heritage
-from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
-from music_tf.storage.start import start_line, taken_before
-from music_tf.tools.paths import paths_from_above
+from music_tf.process import (
+    available_cores,
+    limit_threads,
+    longer_timeout,
+    stop_requested,
+    threads_per_rank,
+    watchdog,
+)
+from music_tf.runs.agreement import check_alike
 from music_tf.runs.processors import warn_of_differences
 from music_tf.runs.progress import Progress
+from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
+from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
-from music_tf.training.trainer import Trainer
-from music_tf.storage.checkpoint import save_weights
+from music_tf.storage.start import Heritage, start_line, taken_before
+from music_tf.tools.comparison import EPISODES, by_metric, compare
+from music_tf.tools.paths import paths_from_above
+from music_tf.training.build import build_trainer
 from music_tf.types import Episodes, Metrics
-from music_tf.process import longer_timeout, watchdog
 
 SLOWER = 0.5
 """Share of the step size that a run goes on with after its numbers went bad."""
@@ -121,7 +123,7 @@ class Session:
         self._progress = Progress(leading_metric(command.config), shown=comm.is_root)
         self._progress.banner(_banner(command, comm, directory.path, self._origin))
         warn_of_differences(comm)
-        self._trainer = Trainer(command.config, comm)
+        self._trainer = build_trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
@@ -223,11 +225,11 @@ class Session:
         trainer = self._trainer
         number = trainer.counters.epoch // self._config.checkpoint_every
         compact = (number > 0 and number % COMPACT_EVERY == 0) or self._checkpoints.crowded
-        rows = trainer.replay.everything() if compact else trainer.replay.unsaved()
+        rows = trainer.of_workers(everything=compact)
         with longer_timeout():
             saved = self._checkpoints.save(
                 trainer.counters.epoch,
-                trainer.arrays(),
+                trainer.shared(),
                 {_worker_name(worker): new for worker, new in rows.items()},
                 self._meta(self._best),
                 compact,
@@ -266,7 +268,9 @@ class Session:
             return False
         try:
             trainer.load(restored.arrays, restored.meta)
-            trainer.load_rows({worker: restored.shards[name] for worker, name in workers.items()})
+            trainer.load_workers(
+                {worker: restored.shards[name] for worker, name in workers.items()}
+            )
             self._best = success_rate(restored.meta.get("best_success_rate"))
         except ValueError as error:
             raise UsageError(

@@ -39,6 +39,8 @@ from music_tf.storage.files import open_regular
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Expected: TypeAlias = Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
 """Type and shape of arrays by name."""
+FREE = -1
+"""A length that is not known beforehand."""
 Own = TypeVar("Own")
 
 _LARGEST_DOCUMENT = 2**24
@@ -95,9 +97,19 @@ class Entry(NamedTuple):
     sha256: str
 
 
-def expected_of(arrays: Mapping[str, npt.NDArray[Any]]) -> Expected:
-    """Describes the arrays of freshly built objects, for comparison with stored ones."""
-    return {name: (array.dtype, array.shape) for name, array in arrays.items()}
+def expected_of(
+    arrays: Mapping[str, npt.NDArray[Any]], free: bool = False
+) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Describes the arrays of freshly built objects, for comparison with stored ones.
+
+    Args:
+        arrays: By name.
+        free: They may be of any length, such as a buffer that grows.
+    """
+    return {
+        name: (array.dtype, (FREE, *array.shape[1:]) if free and array.ndim else array.shape)
+        for name, array in arrays.items()
+    }
 
 
 def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
@@ -117,7 +129,8 @@ def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
         found_dtype, found_shape = found[name]
         fits = found_shape == shape
         if rows and shape and found_shape:
-            fits = found_shape[1:] == shape[1:] and found_shape[0] <= shape[0]
+            enough = shape[0] == FREE or found_shape[0] <= shape[0]
+            fits = found_shape[1:] == shape[1:] and enough
         if not fits or found_dtype != dtype:
             most = " at most" if rows and shape else ""
             raise MisfitError(name, f"{dtype} {shape}{most}", f"{found_dtype} {found_shape}")
@@ -308,7 +321,7 @@ def read_arrays(
         ValueError: An array is not finite; or, as `MisfitError`, not one of those expected.
     """
     most = _LARGEST_STATE
-    if expected is not None:
+    if expected is not None and not any(FREE in shape for _, shape in expected.values()):
         sizes = (math.prod(shape) * dtype.itemsize for dtype, shape in expected.values())
         most = 2 * sum(sizes) + _MARGIN
     arrays: Arrays = {}

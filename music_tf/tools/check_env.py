@@ -231,7 +231,7 @@ def _check_reset(env_id: str) -> Check:
 def _trajectory(envs: LockstepEnvs, seed: int) -> Array:
     random = np.random.default_rng(seed)
     first = envs.reset([0], [seed])
-    states = [np.concatenate([part[0] for part in first])]
+    states = [np.concatenate([part[0] for part in first[:3]])]
     for _ in range(min(_STEPS, envs.spec.max_episode_steps)):
         action = random.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
         steps = envs.step(action, [0])

@@ -6,7 +6,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.scripted import StraightShove
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
-from music_tf.training.policy import random_policy
+from music_tf.training.evaluation import random_policy
 from music_tf.training.trainer import Trainer
 from music_tf.types import Array, Metrics
 

@@ -7,20 +7,26 @@ more; every seed is drawn thinly behind.
 
 import io
 import math
+import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from music_tf.config.names import suggestion
+from music_tf.config.fields import fields_of, show_value
+from music_tf.config.names import FEW, few, suggestion
+from music_tf.config.stored import MAY_CHANGE_ON_RESUME, StoredRun, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.metrics import METRICS
-from music_tf.storage.results import Numbers
-from music_tf.tools.grouping import Run
-from music_tf.tools.lines import how_many, in_groups, own_labels
+from music_tf.storage.metrics import CSV_NAME, METRICS
+from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
+from music_tf.storage.start import digest_of, parts_of, taken_before
 from music_tf.tools.paths import COLOURS
+
+Read = TypeVar("Read")
 
 FORMATS = (".png", ".svg", ".pdf")
 AXES = {
@@ -29,11 +35,14 @@ AXES = {
 }
 LEADING = ("eval/success_rate", "eval/object_comotion_m", "train/mean_q")
 """What is drawn where no metric is asked for: the first that a run has."""
-_POINTS = 200
-_RESAMPLES = 2000
-_PERCENTILES = (2.5, 97.5)
+REPEATED = "another run of the same seed is drawn"
+"""Why a run has no line that `without_repeats` left out."""
 LEAST_FOR_BAND = 3
 """Runs of a line from which on it has a band: of two it would only repeat them."""
+_PRESET, _TAKES_OVER = "preset", "takes over"
+_POINTS = 200
+_TRIMMED = 0.25
+"""Share of the runs that the interquartile mean leaves out at each end."""
 _BAND_ORDER, _SEED_ORDER = 1.6, 1.8
 """In front of the grid, behind all lines with a label."""
 _PLAIN_EXPONENTS = (-3, 5)
@@ -41,13 +50,39 @@ _PLAIN_EXPONENTS = (-3, 5)
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _LEGEND_LETTERS = 60
 """In a line of the legend, which would else be wider than its panel."""
-_MOST_INSIDE = 4
-"""Lines of text in a legend inside of the axes; a longer one stands below them."""
 _FIGURE_INCHES = (6.2, 4.0)
-"""Width and height of a picture for each panel, without a legend below."""
+"""Width and height of a picture for each panel, without the legend below."""
 _PANEL_INCHES = (3.8, 2.2)
 _PANEL_PLACE = (0.16, 0.23, 0.81, 0.68)
 """Left, bottom, width and height of the axes in a panel for a page, as shares of it."""
+
+
+class Run(NamedTuple):
+    """What is drawn of a run."""
+
+    name: str
+    """Its own label."""
+    group: str
+    """Runs of one group differ in their seed only and share a line."""
+    columns: Mapping[str, Numbers]
+    """Metrics by name, a value an epoch; nan where there is none."""
+    settings: Mapping[str, str] = MappingProxyType({})
+    """What runs that share a line agree in; of a copied CSV file the name of its folder."""
+    folder: str = ""
+    """Where it lies, which tells it from others of its name."""
+    seed: int | None = None
+    """None where it is not known."""
+    source: str = ""
+    """Digest of the checkpoint that it started from; empty where it began with random weights."""
+
+    @property
+    def epochs(self) -> int:
+        """How many it has."""
+        return max((values.size for values in self.columns.values()), default=0)
+
+    def has(self, metric: str) -> bool:
+        """Tells whether there is a number of a metric in any epoch."""
+        return bool(np.isfinite(self.columns.get(metric, np.zeros(0))).any())
 
 
 class Curve(NamedTuple):
@@ -57,10 +92,245 @@ class Curve(NamedTuple):
     up: Numbers
 
 
+class Summary(NamedTuple):
+    """The middle of several curves, over the range that all of them cover."""
+
+    across: Numbers
+    middle: Numbers
+    low: Numbers
+    """The middle itself where there are too few runs for a band."""
+    high: Numbers
+
+
+def load(path: Path) -> Run:
+    """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
+
+    Steps and minutes count the runs that it started from.
+
+    Raises:
+        NoEpochError: It holds no epoch yet.
+        UsageError: It is neither.
+    """
+    if os.path.isdir(path):
+        stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
+        if not (path / CSV_NAME).exists():
+            raise NoEpochError(f"{path}: holds no epoch of a run yet")
+        return as_run(path, stored, columns_of(path, stored))
+    result = read_result(path)
+    study = {"of": path.resolve().parent.name}
+    group, seed = group_and_seed(path)
+    return Run(path.stem, group, result.counted_in_all(), study, str(path.parent), seed)
+
+
+def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
+    """Returns the metrics of a run directory; steps and minutes begin with what was taken before.
+
+    Raises:
+        NoEpochError: It holds no epoch yet.
+        UsageError: Its `metrics.csv` is damaged, or the record of its start.
+    """
+    before = taken_before(stored.init_from, path)
+    return read_result(path / CSV_NAME)._replace(details={BEFORE: before}).counted_in_all()
+
+
+def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run:
+    """Describes a run directory for plots.
+
+    Runs share a line that agree in all settings but the seed and what may change on resume, and
+    in what they took over from another run.
+    """
+    group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
+    settings = {
+        _PRESET: stored.preset,
+        _TAKES_OVER: ",".join(parts_of(stored.init_from)) or "nothing",
+        **{
+            field.name: show_value(field.value)
+            for field in fields_of(stored.config)
+            if field.name not in ("seed", *MAY_CHANGE_ON_RESUME)
+        },
+    }
+    seed, source = stored.config.seed, digest_of(stored.init_from)
+    name = f"{group}, {path.name}"
+    return Run(name, group, columns, settings, str(path.parent), seed, source)
+
+
+def read_each(
+    paths: Iterable[Path], read: Callable[[Path], Read]
+) -> tuple[list[Read], dict[str, UsageError]]:
+    """Returns what can be read of some runs, and by path why others cannot.
+
+    Raises:
+        UsageError: None can be read; the text is about the first of them.
+    """
+    found: list[Read] = []
+    faults: dict[str, UsageError] = {}
+    for path in paths:
+        try:
+            found.append(read(path))
+        except UsageError as fault:
+            faults[str(path)] = fault
+    if not found:
+        raise next(iter(faults.values()))
+    return found, faults
+
+
+def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str], list[str]]:
+    """Reads the runs that have an epoch.
+
+    Returns:
+        The runs, the paths of those without an epoch, and the paths of those that are damaged.
+
+    Raises:
+        UsageError: There is no run with an epoch; the text is about the first of them.
+    """
+    runs, faults = read_each(paths, load)
+    early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]
+    return runs, early, [path for path in faults if path not in early]
+
+
+def by_settings(runs: Sequence[Run]) -> list[Run]:
+    """Returns the runs grouped so that only runs of equal settings share a line.
+
+    A group is named by what tells it from others of its recipe and environment: a preset of its
+    own, then the settings that it shares with the fewest of them. A preset alone makes no line.
+    """
+
+    def key(run: Run) -> Hashable:
+        return run.group, frozenset(pair for pair in run.settings.items() if pair[0] != _PRESET)
+
+    labels: dict[Hashable, str] = {}
+    for group in {run.group for run in runs}:
+        kinds = {key(run): run for run in reversed(runs) if run.group == group}
+        parts = [_differing(kind, list(kinds.values())) for kind in kinds.values()]
+        for most in range(FEW, max(FEW, *map(len, parts)) + 1):
+            named = [", ".join([group, few(part, most)]) if part else group for part in parts]
+            if len(set(named)) == len(named):
+                break
+        labels |= dict(zip(kinds, named, strict=True))
+    return [run._replace(group=labels[key(run)]) for run in runs]
+
+
+def without_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Returns the runs with each seed of a line once, and the labels of those left out.
+
+    Of several runs of a line with one seed and one start that counts which has most epochs, the
+    first of equals: together they would pass for several seeds.
+    """
+    longest: dict[Hashable, Run] = {}
+    for number, run in enumerate(runs):
+        key: Hashable = number if run.seed is None else (run.group, run.source, run.seed)
+        if key not in longest or run.epochs > longest[key].epochs:
+            longest[key] = run
+    kept = {id(run) for run in longest.values()}
+    labelled = zip(own_labels(runs), runs, strict=True)
+    repeats = [label for label, run in labelled if id(run) not in kept]
+    return [run for run in runs if id(run) in kept], repeats
+
+
+def own_labels(runs: Sequence[Run]) -> list[str]:
+    """Returns a label for each run, with its folder where several have its name."""
+    namesakes = Counter(run.name for run in runs)
+    return [run.name if namesakes[run.name] == 1 else f"{run.name} ({run.folder})" for run in runs]
+
+
+def in_groups(runs: Sequence[Run], each: bool = False) -> dict[str, list[Run]]:
+    """Returns the runs that share a line, by its label; with `each` every run by itself."""
+    groups: dict[str, list[Run]] = {}
+    for own, run in zip(own_labels(runs), runs, strict=True):
+        groups.setdefault(own if each else run.group, []).append(run)
+    return groups
+
+
+def with_count(label: str, runs: Sequence[Run]) -> str:
+    """Returns the label of a line with the number of its runs where there are several.
+
+    They are called seeds where each is known to have its own.
+    """
+    seeds = {run.seed for run in runs}
+    kind = "seeds" if None not in seeds and len(seeds) == len(runs) else "runs"
+    return label if len(runs) == 1 else f"{label} ({len(runs)} {kind})"
+
+
+def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> list[str]:
+    """Returns the metrics to draw, after checking that some run has each of them over the axis.
+
+    Raises:
+        UsageError: One is missing everywhere; the text names the nearest that is there, or the
+            axis over which there is one.
+    """
+
+    def is_over(axis: str, metric: str) -> bool:
+        return any(curve_of(run, metric, axis).up.size for run in runs)
+
+    names = dict.fromkeys(name for run in runs for name in run.columns)
+    present = [name for name in names if any(run.has(name) for run in runs)]
+    for name in metrics:
+        if name not in present:
+            raise UsageError(
+                f"--metric: none of the runs has {name[:80]!r}{suggestion(name, present)}"
+            )
+    wanted = list(metrics) or [name for name in LEADING if name in present]
+    if not wanted:
+        raise UsageError("RUN: these runs hold no evaluation yet; name a column with --metric")
+    drawable = [name for name in wanted if is_over(axis, name)]
+    chosen = list(metrics) or (drawable or wanted)[:1]
+    for name in chosen:
+        if name not in drawable:
+            others = [f"\nchoose --axis {other}" for other in AXES if is_over(other, name)]
+            raise UsageError(
+                f"--axis {axis}: none of the runs has {AXES[axis][0]} where it has {name}"
+                + "".join(others[:1])
+            )
+    return chosen
+
+
+def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
+    """Returns the labels of runs that have no line, by what they lack."""
+    found: dict[str, list[str]] = {}
+    for label, run in zip(own_labels(runs), runs, strict=True):
+        if not any(curve_of(run, metric, axis).up.size for metric in metrics):
+            measured = any(run.has(metric) for metric in metrics)
+            lacks = AXES[axis][0] if measured else " or ".join(metrics)
+            found.setdefault(f"no {lacks}", []).append(label)
+    return found
+
+
+def curve_of(run: Run, metric: str, axis: str) -> Curve:
+    """Returns a metric of a run where it has one."""
+    column, unit, _ = AXES[axis]
+    empty = np.full(0, math.nan)
+    across, up = run.columns.get(column, empty), run.columns.get(metric, empty)
+    if across.shape != up.shape:
+        return Curve(empty, empty)
+    known = np.isfinite(across) & np.isfinite(up)
+    return Curve(unit * across[known], up[known])
+
+
+def summary_of(curves: Sequence[Curve]) -> Summary:
+    """Returns the interquartile mean of curves and its 95 % interval over resampled runs."""
+    from scipy import stats  # noqa: PLC0415 - heavy
+
+    first = max(curve.across[0] for curve in curves)
+    last = max(first, min(curve.across[-1] for curve in curves))
+    across = np.linspace(first, last, _POINTS)
+    values = np.stack([np.interp(across, curve.across, curve.up) for curve in curves])  # [R, P]
+    middle = stats.trim_mean(values, _TRIMMED, axis=0)
+    if len(curves) < LEAST_FOR_BAND:
+        return Summary(across, middle, middle, middle)
+    resampled = stats.bootstrap(
+        (values,),
+        lambda sample, axis: stats.trim_mean(sample, _TRIMMED, axis=axis),
+        n_resamples=2000,
+        method="percentile",
+        rng=0,
+    )
+    return Summary(across, middle, *resampled.confidence_interval)
+
+
 def draw_curves(
     runs: Sequence[Run], metrics: Sequence[str], axis: str, out: Path, each: bool = False
 ) -> None:
-    """Writes a picture with a panel a metric.
+    """Writes a picture with a panel a metric, and a legend below where it covers no curve.
 
     Args:
         runs: At least one.
@@ -73,29 +343,31 @@ def draw_curves(
         UsageError: No run has one of the metrics, or none over this axis.
         EnvironmentFault: The file cannot be written.
     """
-    import matplotlib as mpl  # noqa: PLC0415 - a second to load, after all checks
-
     chosen = choose_metrics(runs, metrics, axis)
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415 - a second to load, after all checks
 
     groups = in_groups(runs, each)
     width, height = _FIGURE_INCHES
-    figure, panels = plt.subplots(
-        1, len(chosen), figsize=(width * len(chosen), height), squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(width * len(chosen), height), layout="constrained")
+    panels = figure.subplots(1, len(chosen), squeeze=False)[0]
     lines: dict[str, Any] = {}
-    for panel, metric in zip(panels[0], chosen, strict=True):
+    for panel, metric in zip(panels, chosen, strict=True):
         lines = _draw_panel(panel, groups, metric, axis) | lines
         panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
-    _place_legend(panels[0][0], [lines[label] for label in groups if label in lines])
+    shown = [lines[label] for label in groups if label in lines]
+    labels = [textwrap.fill(line.get_label(), _LEGEND_LETTERS) for line in shown]
+    named = [label.replace("$", r"\$") for label in labels]  # a file's text is no mathematics
+    place = {"fontsize": "small", "frameon": False, "loc": "outside lower center"}
+    column = figure.legend(shown, named, **place)
+    columns = max(1, int(figure.bbox.width / column.get_window_extent().width))
+    column.remove()
+    legend = figure.legend(shown, named, ncols=columns, **place)
+    figure.set_figheight(height + legend.get_window_extent().height / figure.dpi)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out, dpi=120)
     except OSError as error:
         raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
-    finally:
-        plt.close(figure)
 
 
 def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str, axis: str = "steps") -> str:
@@ -121,109 +393,20 @@ def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str, axis: str = "st
     return text[text.index("<svg") :].replace("#000000", "currentColor")
 
 
-def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
-    """Returns the labels of runs that have no line, by what they lack."""
-    found: dict[str, list[str]] = {}
-    for label, run in zip(own_labels(runs), runs, strict=True):
-        if any(curve_of(run, metric, axis).up.size for metric in metrics):
-            continue
-        measured = any(_has(run, metric) for metric in metrics)
-        lacks = AXES[axis][0] if measured else " or ".join(metrics)
-        found.setdefault(f"no {lacks}", []).append(label)
-    return found
-
-
-def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> list[str]:
-    """Returns the metrics to draw, after checking that some run has each of them over the axis.
-
-    Raises:
-        UsageError: One is missing everywhere; the text names the nearest that is there, or the
-            axis over which there is one.
-    """
-    names = dict.fromkeys(name for run in runs for name in run.columns)
-    present = [name for name in names if any(_has(run, name) for run in runs)]
-    for name in metrics:
-        if name not in present:
-            raise UsageError(
-                f"--metric: none of the runs has {name[:80]!r}{suggestion(name, present)}"
-            )
-    wanted = list(metrics) or [name for name in LEADING if name in present]
-    if not wanted:
-        raise UsageError("RUN: these runs hold no evaluation yet; name a column with --metric")
-    drawable = [name for name in wanted if _is_over(axis, runs, name)]
-    chosen = list(metrics) or drawable[:1] or wanted[:1]
-    for name in chosen:
-        if name not in drawable:
-            raise _not_over(axis, runs, name)
-    return chosen
-
-
-def curve_of(run: Run, metric: str, axis: str) -> Curve:
-    """Returns a metric of a run where it has one."""
-    column, unit, _ = AXES[axis]
-    empty = np.full(0, math.nan)
-    across, up = run.columns.get(column, empty), run.columns.get(metric, empty)
-    if across.shape != up.shape:
-        return Curve(empty, empty)
-    known = np.isfinite(across) & np.isfinite(up)
-    return Curve(unit * across[known], up[known])
-
-
-def on_common_range(curves: Sequence[Curve]) -> tuple[Numbers, Numbers]:
-    """Returns points of the range that all curves cover, [P], and the curves there, [R, P]."""
-    first = max(curve.across[0] for curve in curves)
-    last = max(first, min(curve.across[-1] for curve in curves))
-    across = np.linspace(first, last, _POINTS)
-    return across, np.stack([np.interp(across, curve.across, curve.up) for curve in curves])
-
-
-def bootstrap_interval(values: Numbers) -> tuple[Numbers, Numbers]:
-    """Returns the ends of the 95 % interval of the interquartile mean over values [R, P]."""
-    generator = np.random.default_rng(0)
-    picks = generator.integers(len(values), size=(_RESAMPLES, len(values)))
-    middles = interquartile_mean(np.moveaxis(values[picks], 1, 0))
-    low, high = np.percentile(middles, _PERCENTILES, axis=0)
-    return low, high
-
-
-def interquartile_mean(values: Numbers) -> Numbers:
-    """Returns the mean of the middle half along the first axis: a quarter is cut at each end.
-
-    Of fewer than four values none is cut.
-    """
-    cut = len(values) // 4
-    mean: Numbers = np.sort(values, axis=0)[cut : len(values) - cut].mean(axis=0)
-    return mean
-
-
-def _has(run: Run, name: str) -> bool:
-    return bool(np.isfinite(run.columns.get(name, np.zeros(0))).any())
-
-
-def _is_over(axis: str, runs: Sequence[Run], metric: str) -> bool:
-    return any(curve_of(run, metric, axis).up.size for run in runs)
-
-
-def _not_over(axis: str, runs: Sequence[Run], metric: str) -> UsageError:
-    """Returns the fault of a metric that has no point over an axis, with one over which it has."""
-    others = [other for other in AXES if _is_over(other, runs, metric)]
-    choice = f"\nchoose --axis {others[0]}" if others else ""
-    column = AXES[axis][0]
-    return UsageError(f"--axis {axis}: none of the runs has {column} where it has {metric}{choice}")
-
-
 def _draw_panel(
     panel: Any, groups: Mapping[str, Sequence[Run]], metric: str, axis: str
 ) -> dict[str, Any]:
     """Draws a metric of all groups, without a title, and returns the line of each that has it."""
     lines = {}
     for number, (label, members) in enumerate(groups.items()):
-        curves = [curve_of(run, metric, axis) for run in members]
-        having = [run for run, curve in zip(members, curves, strict=True) if curve.up.size]
-        if having:
-            curves = [curve for curve in curves if curve.up.size]
-            said = label if len(having) == 1 else f"{label} ({how_many(having)})"
-            lines[label] = _draw_group(panel, curves, said, COLOURS[number % len(COLOURS)])
+        having = [run for run in members if curve_of(run, metric, axis).up.size]
+        curves = [curve_of(run, metric, axis) for run in having]
+        drawn = {"color": COLOURS[number % len(COLOURS)], "label": with_count(label, having)}
+        if len(curves) == 1:
+            marker = "o" if curves[0].up.size == 1 else ""
+            (lines[label],) = panel.plot(*curves[0], marker=marker, **drawn)
+        elif curves:
+            lines[label] = _draw_summary(panel, curves, drawn)
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)
     panel.set_xlim(left=0.0)
@@ -232,52 +415,25 @@ def _draw_panel(
     return lines
 
 
-def _draw_group(panel: Any, curves: Sequence[Curve], label: str, colour: str) -> Any:
-    """Draws curves, with their mean where there are several, and returns the labelled line."""
-    if len(curves) == 1:
-        marker = "o" if curves[0].up.size == 1 else ""
-        (line,) = panel.plot(*curves[0], color=colour, label=label, marker=marker)
-        return line
+def _draw_summary(panel: Any, curves: Sequence[Curve], drawn: Mapping[str, str]) -> Any:
+    """Draws several curves thinly under their middle and its band, and returns its line."""
+    colour = drawn["color"]
     for curve in curves:
         panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=_SEED_ORDER)
-    across, values = on_common_range(curves)
-    (line,) = panel.plot(across, interquartile_mean(values), color=colour, label=label)
+    across, middle, low, high = summary_of(curves)
     if len(curves) >= LEAST_FOR_BAND:
         band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": _BAND_ORDER}
-        panel.fill_between(across, *bootstrap_interval(values), **band)
+        panel.fill_between(across, low, high, **band)
+    (line,) = panel.plot(across, middle, **drawn)
     return line
 
 
-def _place_legend(panel: Any, lines: Sequence[Any]) -> None:
-    """Puts a legend where the panel has room for it, or else below all panels."""
-    labels = [_plain(textwrap.fill(line.get_label(), _LEGEND_LETTERS)) for line in lines]
-    if sum(label.count("\n") + 1 for label in labels) <= _MOST_INSIDE:
-        legend = panel.legend(lines, labels, fontsize="small")
-        if not _covers(legend, panel):
-            return
-        legend.remove()
-    figure = panel.figure
-    column = figure.legend(lines, labels, fontsize="small", loc="outside lower center")
-    columns = max(1, int(figure.bbox.width / column.get_window_extent().width))
-    column.remove()
-    below = figure.legend(
-        lines, labels, fontsize="small", loc="outside lower center", ncols=columns
-    )
-    figure.set_figheight(_FIGURE_INCHES[1] + below.get_window_extent().height / figure.dpi)
-
-
-def _covers(legend: Any, panel: Any) -> bool:
-    """Tells whether a legend inside of a panel lies on something that is drawn there."""
-    panel.figure.draw_without_rendering()  # finds its place
-    box = legend.get_window_extent()
-    lines = [(line.get_path(), False) for line in panel.lines]
-    bands = [(path, True) for band in panel.collections for path in band.get_paths()]
-    return any(
-        path.transformed(panel.transData).intersects_bbox(box, filled)
-        for path, filled in [*lines, *bands]
-    )
-
-
-def _plain(text: str) -> str:
-    """Returns a text of which nothing is read as mathematics: it may come from a file."""
-    return text.replace("$", r"\$")
+def _differing(kind: Run, kinds: Sequence[Run]) -> list[str]:
+    """Returns the settings in which a run differs from any of others, the most telling first."""
+    sharing = {
+        name: sum(other.settings.get(name) == value for other in kinds)
+        for name, value in kind.settings.items()
+    }
+    names = [name for name in sharing if sharing[name] < len(kinds)]
+    names.sort(key=lambda name: (name != _PRESET, sharing[name]))
+    return [f"{name} {kind.settings[name]}" for name in names]

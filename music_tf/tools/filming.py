@@ -72,7 +72,10 @@ def film(
 
 def panels(view: View, steps: int, width: int) -> list[Image.Image]:
     """Returns what stands between a picture and its caption: a panel for each learned reward."""
-    return [reward_panel(trace, view.step, steps, width) for trace in view.traces]
+    return [
+        reward_panel(trace, number, view.step, steps, width)
+        for number, trace in enumerate(view.traces)
+    ]
 
 
 def check_skill(skill: int | None, skills: int) -> None:

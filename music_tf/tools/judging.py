@@ -17,7 +17,7 @@ from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.storage.metrics import CONTROL
 from music_tf.training.build import split_of
-from music_tf.training.policy import noisy_policy, random_policy
+from music_tf.training.evaluation import noisy_policy, random_policy
 from music_tf.training.trainer import Trainer
 from music_tf.types import Array, Episodes, IntArray, Metrics
 

@@ -9,9 +9,8 @@ from music_tf.tools.drawing import PAPER, written
 from music_tf.tools.traces import Trace
 from music_tf.types import Array
 
-_NAMES = {"music": "MI reward", "skill": "skill reward"}
-_COLOURS = {"music": (0, 104, 171), "skill": (199, 92, 0)}
-_OTHER_COLOUR = (90, 60, 150)
+COLOURS = ((0, 104, 171), (199, 92, 0), (90, 60, 150), (0, 115, 80), (170, 35, 75), (95, 80, 60))
+"""Of the rewards of a run by their order, and then from the front again."""
 _AXIS, _CURSOR = (150, 150, 150), (40, 40, 40)
 _PALE = 0.22
 """Share of its colour that a reward keeps in the part of the episode that is still to come."""
@@ -21,19 +20,20 @@ _SIDE, _ABOVE, _BELOW = 6, 4, 3
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-def reward_panel(trace: Trace, step: int, steps: int, width: int) -> Image.Image:
-    """Returns a reward over the steps of one episode; what is still to come is pale.
+def reward_panel(trace: Trace, number: int, step: int, steps: int, width: int) -> Image.Image:
+    """Draws what a reward pays over the steps of one episode; what is still to come is pale.
 
     Args:
         trace: Of this episode alone: values [length].
+        number: Which of the run's rewards it is, from 0; it decides the colour.
         step: The state that is shown, from 0; rewards before it are paid.
         steps: How many the axis has room for.
         width: In pixels; the height follows.
     """
-    colour = _COLOURS.get(trace.name, _OTHER_COLOUR)
+    colour = COLOURS[number % len(COLOURS)]
     paid = trace.values[:step]
     value = f" {paid[-1]:z.2f}" if len(paid) else ""
-    line = written(f"{_NAMES.get(trace.name, trace.name)}{value}", width, _SIDE, colour)
+    line = written(f"{trace.name.replace('_', ' ')} reward{value}", width, _SIDE, colour)
     curve = _curve(trace, step, steps, (width, max(16, width // 9)), colour)
     panel = Image.new("RGB", (width, line.height + curve.height), PAPER)
     panel.paste(line, (0, 0))
@@ -63,7 +63,7 @@ def _curve(
 
 
 def _heights(trace: Trace) -> Array:
-    """Returns the rewards as shares of their range, which is that of the curve if unbounded."""
+    """Scales rewards to shares of their range; one without bounds has the range of its curve."""
     low = trace.lowest if math.isfinite(trace.lowest) else float(trace.values.min())
     high = trace.highest if math.isfinite(trace.highest) else float(trace.values.max())
     shares = (trace.values - low) / max(high - low, _TINY)

@@ -1,4 +1,4 @@
-"""Builds the parts of a run from its configuration: learner, reward terms, bounds."""
+"""Builds a run from its configuration: every part is made here, and handed to those that use it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from music_tf.agents.base import Learner
 from music_tf.agents.ddpg import Ddpg
 from music_tf.agents.sac import Sac
 from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
+from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm
@@ -16,10 +17,44 @@ from music_tf.intrinsic.joint_motion import JointMotion
 from music_tf.intrinsic.music import Music
 from music_tf.intrinsic.skill import Skill
 from music_tf.intrinsic.task import TaskReward
+from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.training.collect import Collector
+from music_tf.training.trainer import Trainer
+from music_tf.training.update import Update
 from music_tf.types import Array, EnvSpec, SplitSpec
 
 _SCALING_EPISODES = 20
+
+
+def build_trainer(config: Config, comm: Communicator) -> Trainer:
+    """Builds environments, rewards, learner, replay and the loop that joins them.
+
+    Args:
+        config: Of the run.
+        comm: The ranks, which share the workers.
+
+    Raises:
+        UsageError: Settings that do not fit the environment or the ranks.
+        EnvironmentFault: The environment cannot be created.
+    """
+    workers = comm.local_workers(config.workers)
+    envs = LockstepEnvs(config.env_id, len(workers) * config.rollouts)
+    spec, gamma = envs.spec, discount(config, envs.spec)
+    terms = build_terms(config, envs)
+    learner = build_learner(config, spec, terms)
+    columns = [column for term in terms for column in term.columns]
+    shards = {worker: Shard(spec, config.skills, config.replay, columns) for worker in workers}
+    goal_reward = envs.goal_reward if "task" in config.rewards else None
+    return Trainer(
+        config=config,
+        comm=comm,
+        collector=Collector(config, envs, workers, learner, comm),
+        replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed),
+        inputs=InputMoments(spec, config.normalizer, comm),
+        update=Update(learner, terms, config.agent, gamma, comm, config.workers),
+    )
 
 
 def discount(config: Config, spec: EnvSpec) -> float:

@@ -1,14 +1,19 @@
-"""The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share."""
+"""The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share.
+
+Also the policies that are played: a learner's at fixed weights, a random one, and noise on either.
+"""
 
 import math
 
 import numpy as np
 
+from music_tf.agents.base import ActorWeights, Learner
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.normalizer import NetworkInputs
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Policy, play
-from music_tf.types import Episodes
+from music_tf.types import Array, Episodes
 
 _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
@@ -53,7 +58,7 @@ def evaluate(
     result = comm.together(lambda: _own_part(envs, policy, conditions, comm))
     layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
     whole = {name: result.get(name, np.zeros(shape, kind)) for name, shape, kind in layout}
-    return Episodes(**{name: _summed(values, comm) for name, values in whole.items()}, extras={})
+    return Episodes.from_named({name: _summed(values, comm) for name, values in whole.items()})
 
 
 def _own_part(
@@ -66,8 +71,7 @@ def _own_part(
         wanted = np.arange(start, start + width) % total
         goals = None if conditions.goals is None else conditions.goals[wanted]
         batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
-        played = play(envs, policy, batch, None)._asdict()
-        del played["extras"]
+        played = play(envs, policy, batch, None).named()
         kept = min(width, total - start)
         for name, values in played.items():
             rows = result.setdefault(name, np.zeros([total, *values.shape[1:]], values.dtype))
@@ -92,3 +96,55 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
     spread = z * math.sqrt(rate * (1 - rate) / episodes + z * z / (4 * episodes**2))
     scale = 1 + z * z / episodes
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def learned_policy(
+    learner: Learner,
+    weights: ActorWeights,
+    inputs: NetworkInputs,
+    sample: bool = False,
+    rows: int | None = None,
+) -> Policy:
+    """Returns a learner's policy at fixed weights and moments.
+
+    The last bit of a matrix product depends on how many rows it has, and contacts amplify it. With
+    a fixed number of `rows` at a time a worker acts alike on any number of ranks.
+
+    Args:
+        learner: Its `act` is what is played.
+        weights: Of its actor.
+        inputs: How observations are normalised.
+        sample: Draws from a stochastic policy instead of taking its mean.
+        rows: How many actions to compute at a time; None for all at once.
+    """
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        given = inputs(observation, goal, skill)
+        step = rows or len(given)
+        parts = (slice(start, start + step) for start in range(0, len(given), step))
+        return np.concatenate(
+            [learner.act(weights, given[part], noise[part] if sample else None) for part in parts]
+        )
+
+    return act
+
+
+def random_policy(generator: np.random.Generator, action_dim: int) -> Policy:
+    """Returns a policy of uniform actions, as a row to compare with."""
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        del goal, skill, noise
+        return generator.uniform(-1.0, 1.0, (len(observation), action_dim)).astype(np.float32)
+
+    return act
+
+
+def noisy_policy(policy: Policy, generator: np.random.Generator, deviation: float) -> Policy:
+    """Returns a policy whose actions are another's with Gaussian noise, within [-1, 1]."""
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        action = policy(observation, goal, skill, noise)
+        drawn = generator.standard_normal(action.shape, np.float32)
+        return np.clip(action + np.float32(deviation) * drawn, -1.0, 1.0)
+
+    return act

@@ -1,27 +1,28 @@
-"""One update of everything that learns: rewards, losses, one reduction, one Adam step."""
+"""One update of everything that learns: rewards, losses, and in each phase one Adam step."""
 
 import contextlib
+import functools
+import hashlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Learner
+from music_tf.agents.base import Batch, Learner, Phase
 from music_tf.config.settings import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.process import heartbeat, longer_timeout
-from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.agreement import check_same_state
 from music_tf.types import Array, Metrics, Transition
 
 DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
-NOTE_INTERVAL = 10
-"""Updates between two signs of life of a rank by itself; a sign leaves the compiled loop."""
+HEARTBEAT_INTERVAL = 10
+"""Updates between two heartbeats of a rank by itself; a heartbeat leaves the compiled loop."""
+_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 
 class Feed(NamedTuple):
@@ -30,7 +31,7 @@ class Feed(NamedTuple):
     transitions: Transition
     inputs: Array  # [U, W, B, I], normalised, of the states before the actions
     next_inputs: Array  # [U, W, B, I]
-    terms: Mapping[str, Mapping[str, np.ndarray]]
+    terms: Mapping[str, Mapping[str, np.ndarray]]  # [U * times of the term, W, ...]
     noise: Mapping[str, Array]
 
 
@@ -41,14 +42,34 @@ class Schedules(NamedTuple):
     entropy: tf.Tensor
 
 
-_Loop: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
+class AdamState(NamedTuple):
+    """Moments of the gradient, and room for a step."""
+
+    first: tf.Variable  # [P]
+    second: tf.Variable  # [P]
+    change: tf.Variable  # [P], holds nothing between steps
+
+    @classmethod
+    def zeros(cls, like: Array) -> "AdamState":
+        """Returns the state before the first step of parameters of this shape."""
+        return cls(*(tf.Variable(tf.zeros_like(like)) for _ in cls._fields))
+
+
+class _Phase(NamedTuple):
+    """A phase of the learner or of terms, with the part of the flat vector that it moves."""
+
+    own: slice
+    learner: Phase | None
+    terms: tuple[RewardTerm, ...]
+    every: int
+    times: int
 
 
 class Update:
     """Parameters, targets and moments of a run, and the compiled step that changes them.
 
-    All updates of a cycle are one compiled loop, in which several ranks meet once per update: to
-    add up the flat gradient.
+    All updates of a cycle are one compiled loop. Each update takes the phases in turn; in each,
+    several ranks meet once, to add up the gradient of what the phase moves.
     """
 
     def __init__(
@@ -67,11 +88,14 @@ class Update:
             terms: Rewards, in the order in which they are summed.
             config: Polyak averaging and the reduction of gradients.
             discount: Gamma, for what a lost object pays for ever after.
-            comm: The ranks.
+            comm: The ranks that learn.
             workers: Number of workers over all ranks.
+
+        Raises:
+            ValueError: The networks of a phase do not lie side by side.
         """
-        self._learner = learner
-        self._terms = terms
+        self.learner = learner
+        self.terms = list(terms)
         self._config = config
         self._horizon = discount / (1.0 - discount)
         self._comm = comm
@@ -80,14 +104,17 @@ class Update:
             [*learner.networks, *(network for term in terms for network in term.networks)]
         )
         self.targets_layout = Layout(learner.target_networks)
+        self._phases = _phases(learner, self.terms, self.layout)
         initial = comm.broadcast(self.layout.initial())
         self.parameters = tf.Variable(initial)
         self.targets = tf.Variable(initial[: self.targets_layout.size])
-        self.moments = AdamState.zeros(initial)
+        self.moments = [AdamState.zeros(initial[phase.own]) for phase in self._phases]
+        """Of each phase."""
         self.step = tf.Variable(0, dtype=tf.int64)
+        self._phase_steps = [tf.Variable(0, dtype=tf.int64) for _ in self._phases]
         self._learning_rate = tf.Variable(self.layout.learning_rates())
         self.step_scale = 1.0
-        self._names: dict[frozenset[str], list[str]] = {}
+        self._names: dict[frozenset[str], list[tuple[str, int]]] = {}
         self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
 
@@ -99,7 +126,8 @@ class Update:
         Returns:
             Means over updates and local workers by metric name, summed shares of all workers:
             adding the results of all ranks gives the means over everything. Names ending in
-            `_min` and `_max` are extremes over what this rank saw.
+            `_min` and `_max` are extremes over what this rank saw. What belongs to a phase that
+            was never due is left out.
 
         Raises:
             NumbersFault: A reward, loss, gradient or weight of any rank is not finite, or ranks
@@ -107,18 +135,23 @@ class Update:
         """
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         updates = len(feed.transitions.reward)
-        compiles = frozenset(feed.terms) not in self._names
-        with longer_timeout() if compiles else contextlib.nullcontext():
-            sums, lows, highs = self._run_updates(tensors, schedules)
+        before = int(self.step.numpy())
+        fed = frozenset(feed.terms)
+        with longer_timeout() if fed not in self._names else contextlib.nullcontext():
+            rows, lows, highs = map(np.asarray, self._run_updates(tensors, schedules))
         if self._config.polyak_every == "cycle":
             self._move_targets()
-        done = int(self.step.numpy())
-        if done // DESYNC_INTERVAL > (done - updates) // DESYNC_INTERVAL:
+        done = before + updates
+        if done // DESYNC_INTERVAL > before // DESYNC_INTERVAL:
             self.check_equal()
-        names = self._names[frozenset(feed.terms)]
-        values = dict(zip(names, np.asarray(sums) / updates, strict=True))
+        sums = np.add.accumulate(rows)[-1]  # one after the other, on any processor
+        values = {
+            name: value / times
+            for (name, every), value in zip(self._names[fed], sums, strict=True)
+            if (times := done // every - before // every)
+        }
         self._check_finite(values, feed)
-        for name, low, high in zip(feed.terms, np.asarray(lows), np.asarray(highs), strict=True):
+        for name, low, high in zip(feed.terms, lows.min(axis=0), highs.max(axis=0), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
 
@@ -134,7 +167,10 @@ class Update:
     def _check_finite(self, values: Mapping[str, float], feed: Feed) -> None:
         """Raises on all ranks alike where any of them met a number that is not finite."""
         bad = [name for name, value in values.items() if not np.isfinite(value)]
-        bad = bad or self._bad_weights()
+        if not bad and not np.isfinite(tf.reduce_sum(self.parameters).numpy()):
+            # a ReLU of NaN is 0 on some processors, so that no metric shows it
+            arrays = self.layout.name_arrays(self.parameters.numpy())
+            bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
         if not self._comm.any(bool(bad)):
             return
         found = self._comm.collect(bad)
@@ -147,13 +183,6 @@ class Update:
             _named_arrays(feed),
         )
 
-    def _bad_weights(self) -> list[str]:
-        """Returns the weights that are not finite: a ReLU of NaN is 0 on some processors."""
-        if np.isfinite(tf.reduce_sum(self.parameters).numpy()):
-            return []
-        arrays = self.layout.name_arrays(self.parameters.numpy())
-        return [name for name, array in arrays.items() if not np.isfinite(array).all()]
-
     def scale_steps(self, scale: float) -> None:
         """Makes every Adam step this share of what the configuration says."""
         self.step_scale = scale
@@ -165,69 +194,185 @@ class Update:
 
     def actor_weights(self) -> list[Array]:
         """Returns a copy of the actor's weights as they are now, for acting."""
-        actor = self._learner.networks[0]
+        actor = self.learner.networks[0]
         flat = self.parameters[: actor.size].numpy()
         return Layout([actor]).split_arrays(flat)[actor.name]
 
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns parameters, moments and targets by explicit names; `load` takes them."""
+        vectors = {
+            "parameters": (self.layout, self.parameters.numpy()),
+            "adam_first": (self.layout, np.concatenate([m.first.numpy() for m in self.moments])),
+            "adam_second": (self.layout, np.concatenate([m.second.numpy() for m in self.moments])),
+            "targets": (self.targets_layout, self.targets.numpy()),
+        }
+        return {
+            f"{kind}/{name}": array
+            for kind, (layout, vector) in vectors.items()
+            for name, array in layout.name_arrays(vector).items()
+        }
+
+    def counts(self) -> dict[str, object]:
+        """Returns how many steps were taken, and how large they are, as JSON values."""
+        steps = [int(step.numpy()) for step in self._phase_steps]
+        taken = {"updates": int(self.step.numpy()), "step_scale": self.step_scale}
+        return taken | ({"phase_steps": steps} if len(steps) > 1 else {})
+
+    def load(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `shared` of an earlier run returned.
+
+        Raises:
+            ValueError: A name is missing or does not fit; the text names it.
+        """
+        first = self.layout.flatten(group(shared, "adam_first"))
+        second = self.layout.flatten(group(shared, "adam_second"))
+        self.load_weights(shared)
+        self.load_targets(shared)
+        for phase, moments in zip(self._phases, self.moments, strict=True):
+            moments.first.assign(first[phase.own])
+            moments.second.assign(second[phase.own])
+
+    def load_counts(self, updates: int, step_scale: float, phase_steps: Sequence[int] = ()) -> None:
+        """Takes over what `counts` of an earlier run returned."""
+        self.step.assign(updates)
+        for step, taken in zip(self._phase_steps, phase_steps or [updates], strict=True):
+            step.assign(taken)
+        self.scale_steps(step_scale)
+
+    def load_weights(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over the weights of all networks; targets and moments stay as they are.
+
+        Raises:
+            ValueError: A name is missing, unknown, or does not fit; the text names it.
+        """
+        parameters = group(shared, "parameters")
+        for name in sorted(set(parameters) - set(self.layout.names)):
+            raise ValueError(f"{name}: no such weight in this run")
+        self.parameters.assign(self.layout.flatten(parameters))
+
+    def load_targets(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over the targets.
+
+        Raises:
+            ValueError: A name is missing or does not fit; the text names it.
+        """
+        self.targets.assign(self.targets_layout.flatten(group(shared, "targets")))
+
     def _updates(self, feed: Feed, schedules: Schedules) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Takes all updates; returns summed metric shares and each term's extremes."""
+        """Takes all updates; returns metric shares [U, metrics], and extremes [U, terms] twice."""
         updates = feed.transitions.reward.shape[0]
 
-        def body(index: tf.Tensor, sums: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> _Loop:
-            gradient, values, lowest, highest = self._gradient(feed, index, schedules)
-            norm = self._apply(self._summed_over_ranks(gradient, index))
-            sums += tf.concat([values, [norm / self._comm.size]], axis=0)
-            return index + 1, sums, tf.minimum(low, lowest), tf.maximum(high, highest)
+        def body(index: tf.Tensor, *logs: tf.TensorArray) -> tuple[tf.Tensor, ...]:
+            rows = self._update(feed, index, schedules)
+            return index + 1, *(log.write(index, row) for log, row in zip(logs, rows, strict=True))
 
-        count = len(feed.terms)
-        self._gradient(feed, tf.constant(0), schedules)  # names the metrics; pruned
-        start = (
-            tf.constant(0),
-            tf.zeros([len(self._names[frozenset(feed.terms)])]),
-            tf.fill([count], np.float32(np.inf)),
-            tf.fill([count], np.float32(-np.inf)),
-        )
-        _, sums, low, high = tf.while_loop(
+        start = (tf.constant(0), *(tf.TensorArray(tf.float32, updates) for _ in range(3)))
+        _, *logs = tf.while_loop(
             lambda index, *_: index < updates, body, start, parallel_iterations=1
         )
-        return sums, low, high
+        values, lows, highs = (log.stack() for log in logs)
+        return values, lows, highs
+
+    def _update(
+        self, feed: Feed, index: tf.Tensor, schedules: Schedules
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Takes one update, phase after phase; returns its row of each log."""
+        step = self.step.assign_add(1)
+        names: list[tuple[str, int]] = []
+        rows: list[tf.Tensor] = []
+        gradients: list[tf.Tensor] = []
+        paid: dict[str, tf.Tensor] = {}
+
+        def take(number: int) -> tuple[tf.Tensor, tf.Tensor]:
+            phase = self._phases[number]
+            for turn in range(phase.times):
+                now = self._at(feed, index, turn)
+                gradient, metrics, rewards = self._gradient(phase, now, schedules)
+                gradient = self._summed_over_ranks(gradient, index)
+                self._apply(number, gradient)
+            if number == 0:
+                paid.update(rewards)
+                for name, reward in rewards.items():
+                    metrics[f"reward/{name}_mean"] = tf.reduce_mean(reward, axis=-1)
+                    metrics[f"reward/{name}_square"] = tf.reduce_mean(tf.square(reward), axis=-1)
+            names.extend((name, phase.every) for name in metrics)
+            shares = [tf.reduce_sum(value) for value in metrics.values()]
+            return tf.stack(shares) / self._workers, gradient
+
+        for number, phase in enumerate(self._phases):
+            if phase.every == 1:
+                values, gradient = take(number)
+            else:
+                known, size = len(names), self.moments[number].first.shape
+                values, gradient = tf.cond(
+                    tf.equal(step % phase.every, 0),
+                    functools.partial(take, number),
+                    lambda known=known, size=size: (tf.zeros([len(names) - known]), tf.zeros(size)),
+                )
+            rows.append(values)
+            gradients.append(gradient)
+        if self._config.polyak_every == "update":
+            self._polyak()
+        self._names[frozenset(feed.terms)] = [*names, ("train/grad_norm", 1)]
+        norm = tf.norm(gradients[0] if len(gradients) == 1 else tf.concat(gradients, axis=0))
+        return (
+            tf.concat([*rows, [norm / self._comm.size]], axis=0),
+            tf.stack([tf.reduce_min(reward) for reward in paid.values()]),
+            tf.stack([tf.reduce_max(reward) for reward in paid.values()]),
+        )
+
+    def _at(self, feed: Feed, index: tf.Tensor, turn: int) -> Feed:
+        """Returns what one turn of one update is given."""
+
+        def row(number: tf.Tensor, values: Any) -> Any:
+            return tf.nest.map_structure(lambda array: array[number], values)
+
+        return Feed(
+            row(index, feed.transitions),
+            row(index, feed.inputs),
+            row(index, feed.next_inputs),
+            {
+                term.name: row(index * term.times + turn, feed.terms[term.name])
+                for term in self._fed(feed)
+            },
+            row(index, feed.noise),
+        )
 
     def _gradient(
-        self, feed: Feed, index: tf.Tensor, schedules: Schedules
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the flat gradient [P], metric shares, and each term's extremes, of one update."""
-        now: Feed = tf.nest.map_structure(lambda values: values[index], feed)
+        self, phase: _Phase, now: Feed, schedules: Schedules
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+        """Returns the flat gradient of a phase, its metrics [W], and what each term pays."""
         flat = tf.convert_to_tensor(self.parameters)
         targets = self.targets_layout.split(tf.convert_to_tensor(self.targets))
+        whole = phase.own == slice(0, self.layout.size)
+        own = flat if whole else flat[phase.own]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(flat)
-            weights = self.layout.split(flat)
-            rewards = self._rewards(weights, now, schedules)
-            total_reward = tf.add_n([*rewards.values(), self._aftermath(now, schedules)])
-            batch = Batch(
-                inputs=now.inputs,
-                next_inputs=now.next_inputs,
-                action=now.transitions.action,
-                reward=total_reward,
-                discount=now.transitions.discount,
-            )
-            losses = self._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
-            total, metrics = tf.reduce_sum(losses.total), dict(losses.metrics)
-            for term in self._fed(now):
-                loss, learned = term.loss(weights, now.terms[term.name])
-                total += tf.reduce_sum(loss)
-                metrics |= learned
-        gradient = tape.gradient(total, flat)
+            tape.watch(own)
+            parts = [flat[: phase.own.start], own, flat[phase.own.stop :]]
+            weights = self.layout.split(own if whole else tf.concat(parts, axis=0))
+            paid = self._rewards(weights, now, schedules)
+            total = tf.constant(0.0)
+            metrics: dict[str, tf.Tensor] = {}
+            if phase.learner is not None:
+                batch = Batch(
+                    inputs=now.inputs,
+                    next_inputs=now.next_inputs,
+                    action=now.transitions.action,
+                    reward=tf.add_n([*paid.values(), self._aftermath(now, schedules)]),
+                    discount=now.transitions.discount,
+                )
+                losses = phase.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
+                total, metrics = tf.reduce_sum(losses.total), dict(losses.metrics)
+            for term in phase.terms:
+                if term.name in now.terms:
+                    loss, learned = term.loss(weights, now.terms[term.name])
+                    total += tf.reduce_sum(loss)
+                    metrics |= learned
+        gradient = tape.gradient(total, own)
+        gradient = tf.zeros_like(own) if gradient is None else gradient
         if self._config.gradient_reduce == "mean":
             gradient /= self._workers
-        for name, reward in rewards.items():
-            metrics[f"reward/{name}_mean"] = tf.reduce_mean(reward, axis=-1)
-            metrics[f"reward/{name}_square"] = tf.reduce_mean(tf.square(reward), axis=-1)
-        self._names[frozenset(feed.terms)] = [*metrics, "train/grad_norm"]
-        shares = tf.stack([tf.reduce_sum(value) for value in metrics.values()]) / self._workers
-        lows = tf.stack([tf.reduce_min(reward) for reward in rewards.values()])
-        highs = tf.stack([tf.reduce_max(reward) for reward in rewards.values()])
-        return gradient, shares, lows, highs
+        return gradient, metrics, paid
 
     def _rewards(
         self, weights: Mapping[str, list[tf.Tensor]], now: Feed, schedules: Schedules
@@ -236,14 +381,14 @@ class Update:
         return {
             term.name: term.mixing(
                 term.reward(weights, now.transitions, now.terms[term.name]),
-                schedules.terms[term.name],
+                _weight(term, now, schedules),
             )
             for term in self._fed(now)
         }
 
     def _fed(self, feed: Feed) -> list[RewardTerm]:
         """Returns the terms that take part, in the order in which they are summed."""
-        return [term for term in self._terms if term.name in feed.terms]
+        return [term for term in self.terms if term.name in feed.terms]
 
     def _aftermath(self, now: Feed, schedules: Schedules) -> tf.Tensor:
         r"""Returns what follows a lost object, [W, B]: each term's lowest reward, for ever.
@@ -252,13 +397,13 @@ class Update:
 
         A term of negative weight is lowest where it is paid most.
         """
-        lowest = [term.mixing.lowest(schedules.terms[term.name]) for term in self._fed(now)]
+        lowest = [term.mixing.lowest(_weight(term, now, schedules)) for term in self._fed(now)]
         return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
 
     def _summed_over_ranks(self, gradient: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-        """Adds up the flat gradient of all ranks and notes progress, within the compiled loop."""
+        """Adds up the flat gradient of all ranks, with a heartbeat, within the compiled loop."""
         if self._comm.size == 1:
-            tf.cond(index % NOTE_INTERVAL == 0, _note_progress, lambda: True)
+            tf.cond(index % HEARTBEAT_INTERVAL == 0, _heartbeat, lambda: True)
             return gradient
 
         def reduce(own: Array) -> Array:
@@ -269,19 +414,19 @@ class Update:
 
         return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)
 
-    def _apply(self, gradient: tf.Tensor) -> tf.Tensor:
-        """Takes one Adam step and returns the norm of the reduced gradient."""
-        step = self.step.assign_add(1)
+    def _apply(self, number: int, gradient: tf.Tensor) -> None:
+        """Takes one Adam step on what a phase moves; all else stays as it is, moments too."""
+        phase = self._phases[number]
+        step = tf.cast(self._phase_steps[number].assign_add(1), tf.float32)
+        whole = len(self._phases) == 1
         adam_step(
             self.parameters,
             gradient,
-            self.moments,
-            tf.cast(step, tf.float32),
+            self.moments[number],
+            step,
             self._learning_rate,
+            None if whole else phase.own,
         )
-        if self._config.polyak_every == "update":
-            self._polyak()
-        return tf.norm(gradient)
 
     def _polyak(self) -> None:
         """Moves the targets: theta' <- theta' + (1 - p)(theta - theta')."""
@@ -289,19 +434,132 @@ class Update:
         self.targets.assign_add((1.0 - self._config.polyak) * (online - self.targets))
 
 
-def _note_progress() -> tf.Tensor:
-    """Tells the watchdog from within a compiled loop that it gets on."""
+def adam_step(
+    parameters: tf.Variable,
+    gradient: tf.Tensor,
+    state: AdamState,
+    step: tf.Tensor,
+    learning_rate: tf.Tensor,
+    own: slice | None = None,
+) -> None:
+    r"""Takes one step of Adam (Kingma and Ba, 2015, arXiv:1412.6980) on a part of a vector.
 
-    def note() -> np.bool_:
+    .. math:: \theta \leftarrow \theta
+        - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
+
+    The "epsilon hat" form of the paper's section 2, as in Keras and OpenAI Baselines, with
+    epsilon 1e-8. A parameter that never got a gradient stays bit-identical. TensorFlow's fused
+    operation knows one learning rate only, so it makes the step for a rate of 1.
+
+    Args:
+        parameters: theta, shape [P].
+        gradient: Shape [Q].
+        state: m and v, each [Q].
+        step: t, counted from 1, float32 scalar.
+        learning_rate: eta, shape [P].
+        own: The part that moves, of size Q; None for all of it.
+    """
+    state.change.assign(tf.zeros_like(gradient))
+    tf.raw_ops.ResourceApplyAdam(
+        var=state.change.handle,
+        m=state.first.handle,
+        v=state.second.handle,
+        beta1_power=_BETA_1**step,
+        beta2_power=_BETA_2**step,
+        lr=1.0,
+        beta1=_BETA_1,
+        beta2=_BETA_2,
+        epsilon=_EPSILON,
+        grad=gradient,
+    )
+    if own is None:
+        parameters.assign_add(learning_rate * state.change)
+    else:
+        parameters[own].assign(parameters[own] + learning_rate[own] * state.change)
+
+
+def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Communicator) -> None:
+    """Compares arrays bit by bit over ranks, by digests; every rank must call it together.
+
+    Args:
+        arrays: What all ranks should hold alike, by name.
+        updates: Taken so far, for the text.
+        comm: The ranks.
+
+    Raises:
+        NumbersFault: They differ; the text names the first differing array and the ranks.
+    """
+    if comm.size == 1:
+        return
+    digests = {
+        name: hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
+        for name, array in arrays.items()
+    }
+    found = comm.collect(digests)
+    for name in arrays:
+        ranks = [rank for rank, its in enumerate(found) if its[name] != found[0][name]]
+        if ranks:
+            raise NumbersFault(
+                f"what ranks hold differs after {updates} updates: "
+                f"{name} on ranks {ranks} is not what rank 0 holds"
+            )
+
+
+def group(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    """Returns the arrays of one group, without its name in front of theirs."""
+    prefix = f"{name}/"
+    return {
+        key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)
+    }
+
+
+def _phases(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[_Phase]:
+    """Lays the phases over the flat vector.
+
+    Terms without a rhythm of their own join a learner that has one phase, and come after it
+    otherwise.
+    """
+
+    def phase(learned: Phase | None, its_terms: Sequence[RewardTerm]) -> _Phase:
+        names = [network.name for term in its_terms for network in term.networks]
+        rhythm = learned or its_terms[0]
+        own = layout.span([*(learned.networks if learned else ()), *names])
+        return _Phase(own, learned, tuple(its_terms), rhythm.every, rhythm.times)
+
+    learning = [term for term in terms if term.networks]
+    plain = [term for term in learning if (term.every, term.times) == (1, 1)]
+    own = [[term] for term in learning if term not in plain]
+    if len(learner.phases) > 1:
+        plain, own = [], [[term] for term in learning]
+    phases = [phase(learned, plain) for learned in learner.phases]
+    if phases[0].every != 1:
+        raise ValueError("the first phase of a learner is due at every update")
+    return [*phases, *(phase(None, its_terms) for its_terms in own)]
+
+
+def _weight(term: RewardTerm, now: Feed, schedules: Schedules) -> tf.Tensor:
+    """Returns the weight of a term: that of its schedule, and of its gate where it has one."""
+    gate = term.gate(now.transitions)
+    weight = schedules.terms[term.name]
+    return weight if gate is None else weight * gate
+
+
+def _heartbeat() -> tf.Tensor:
+    """Tells the watchdog from within a compiled loop that this process works."""
+
+    def beat() -> np.bool_:
         heartbeat()
         return np.True_
 
-    return tf.numpy_function(note, [], tf.bool)
+    return tf.numpy_function(beat, [], tf.bool)
 
 
 def _named_arrays(feed: Feed) -> dict[str, np.ndarray]:
     """Returns all that the updates of a cycle were given, by name."""
     named = {f"transitions.{name}": array for name, array in feed.transitions._asdict().items()}
+    for group in ("extras", "next_extras"):
+        extras = named.pop(f"transitions.{group}")
+        named |= {f"transitions.{group}.{name}": array for name, array in extras.items()}
     named |= {"inputs": feed.inputs, "next_inputs": feed.next_inputs, **feed.noise}
     for term, arrays in feed.terms.items():
         named |= {f"{term}.{name}": array for name, array in arrays.items()}

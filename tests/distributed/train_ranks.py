@@ -37,9 +37,9 @@ def train(comm):
     Its episodes are played by the initial weights, so that they are the same on any number of
     ranks; later ones would feel the rounding of sums, and contacts amplify it.
     """
-    from music_tf.training.trainer import Trainer
+    from music_tf.training.build import build_trainer
 
-    trainer = Trainer(CONFIG, comm)
+    trainer = build_trainer(CONFIG, comm)
     seen = []
 
     def on_cycle(done):
@@ -52,9 +52,9 @@ def train(comm):
 
 def reach(comm):
     """A trainer after four cycles of 10 updates where nothing is touched: no chaos there."""
-    from music_tf.training.trainer import Trainer
+    from music_tf.training.build import build_trainer
 
-    trainer = Trainer(REACH, comm)
+    trainer = build_trainer(REACH, comm)
     trainer.run_epoch(go_on)
     return trainer
 
@@ -85,7 +85,7 @@ def perturbed(trainer, comm):
 
 def disturbed(trainer, comm):
     """What the comparison says of arrays that the last rank moved by one ulp, by their names."""
-    arrays = {name: np.copy(array) for name, array in trainer.arrays().items()}
+    arrays = {name: np.copy(array) for name, array in trainer.shared().items()}
     meta, texts = json.loads(json.dumps(trainer.meta())), {}
     one_of_each = {name.split("/")[0]: name for name in arrays}
     for name in (*one_of_each.values(), "normalizer/observation"):
@@ -103,9 +103,9 @@ def disturbed(trainer, comm):
 
 def initial_with_other_seeds(comm):
     """Initial weights and targets where each rank has another seed."""
-    from music_tf.training.trainer import Trainer
+    from music_tf.training.build import build_trainer
 
-    trainer = Trainer(dataclasses.replace(CONFIG, seed=100 + comm.rank), comm)
+    trainer = build_trainer(dataclasses.replace(CONFIG, seed=100 + comm.rank), comm)
     return np.concatenate([trainer.update.parameters.numpy(), trainer.update.targets.numpy()])
 
 
@@ -117,9 +117,9 @@ def main(folder):
     trainer.check_equal()
     touchless = reach(comm)
     arrays = {
-        **{f"reach/{name}": array for name, array in touchless.arrays().items()},
+        **{f"reach/{name}": array for name, array in touchless.shared().items()},
         **named_replay("reaching", replay_state(touchless)),
-        **trainer.arrays(),
+        **trainer.shared(),
         **named_replay("touching", replay_state(trainer)),
         "initial": initial_with_other_seeds(comm),
     }

@@ -40,7 +40,7 @@ def test_all_numbers_equal_those_of_gymnasium_make_to_the_last_bit(env_id):
             expected["desired_goal"] = goal
         member.reset(episode, goal, row)
         for step in range(STEPS + 1):
-            for key, values in zip(GOAL_KEYS, row, strict=True):
+            for key, values in zip(GOAL_KEYS, row[:3], strict=True):
                 np.testing.assert_array_equal(values, expected[key], err_msg=f"{key} {step}")
             if step == STEPS:
                 break

@@ -18,12 +18,9 @@ VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "
 
 
 def study(arguments):
-    """Returns the exit code of `study.py ARGUMENTS` with this program in place of training."""
-    root = pathlib.Path(__file__).parents[2]
-    sys.path.insert(0, str(root / "experiments"))
-    from study import main
-
+    """Returns the exit code of `music-tf study ARGUMENTS`, with this program for training."""
     from music_tf.cli.exits import guarded
+    from music_tf.tools.study import main
 
     return guarded(lambda: main(arguments, trainer=[sys.executable, __file__]))
 

@@ -1,4 +1,5 @@
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -10,23 +11,31 @@ import time
 
 import numpy as np
 import pytest
+from rich.console import Console
+
+from music_tf.cli.exits import guarded
+from music_tf.envs.toys import EPISODE_STEPS
+from music_tf.storage.results import read_result
+from music_tf.tools import curves, study
+from music_tf.tools.study import (
+    BLOCKED,
+    DONE,
+    FAILED,
+    RUNNING,
+    Condition,
+    Pool,
+    Study,
+    Task,
+    load_study,
+    runs_of,
+)
+from tests.experiments import stand_in
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "experiments"))
-import stand_in  # noqa: E402
-import study  # noqa: E402
-from studying import record  # noqa: E402
-from studying.plan import load_study, runs_of  # noqa: E402
-
-from music_tf.cli.exits import guarded  # noqa: E402
-from music_tf.envs.toys import EPISODE_STEPS  # noqa: E402
-from music_tf.storage.results import read_result  # noqa: E402
-from music_tf.tools import grouping  # noqa: E402
-
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 ENV = "music_tf/PointPush-v0"
 TINY = """
-from studying.plan import Condition, Study, Task
+from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does it run?",
@@ -338,25 +347,31 @@ def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
         (('name="her"', 'name="music"'), "music stands there twice"),
         (('name="music", ', 'name="music", start_from="her", '), "leads back"),
         (("STUDY = ", "STUDIO = "), "to define STUDY"),
-        (("from studying.plan", "from studying.plane"), "ModuleNotFoundError"),
+        (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
         (("(4,)", "(4, 4)"), "each once"),
         (("(4,)", "(-1,)"), "seed: expected"),
         (("epochs=2", "epochs=0"), "epochs: expected a number in [1, 1000000000], got 0"),
         (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
         (("epochs=2", "epochs=2.5"), "epochs: expected a whole number or None, got 2.5"),
         (("epochs=2", "minutes='6'"), f"Task {ENV}: minutes: expected a number or None, got '6'"),
-        (("(4,)", "5"), "got 5\ndid you mean range(5)?"),
+        (("(4,)", "5"), "expected whole numbers, as in range(5) or (0, 1, 2), got 5"),
         (("(4,)", "(True,)"), "seeds: expected whole numbers, as in range(5)"),
         (("(4,)", "'45'"), "got '45'"),
         ((f'"{ENV}"', "None"), "Task: env_id: expected a text, got None"),
-        (("epochs=2),)", "epochs=2))"), "did you mean (Task(...),) with the comma?"),
+        (
+            ("epochs=2),)", "epochs=2))"),
+            "expected a tuple or list, as in (Task(...),) with its comma, got Task",
+        ),
         (('"Does it run?"', "3"), "Study: question: expected a text, got 3"),
         (('parts="actor"', "parts=None"), "Condition her: parts: expected a text, got None"),
-        (('parts="actor"', "epochs=25"), "got 25\ndid you mean {'FetchPush-v4': 25}?"),
+        (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
         (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
-        (('parts="actor"', f"tasks='{ENV}'"), "did you mean ('FetchPush-v4',) with the comma?"),
+        (('parts="actor"', f"tasks='{ENV}'"), "as in ('FetchPush-v4',) with its comma"),
         (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
-        (('parts="actor"', "arguments=['--x', '1']"), "did you mean '--x 1'?"),
+        (
+            ('parts="actor"', "arguments=['--x', '1']"),
+            "Condition her: arguments: expected a text, got ['--x'",
+        ),
         (('recipe="ddpg_her"', "recipe=3"), "Condition her: recipe: expected a text, got 3"),
     ],
 )
@@ -377,7 +392,10 @@ def test_a_single_condition_needs_its_comma(folder, capsys):
     path.write_text(text[:start] + one)
     assert guarded(lambda: study.main([str(path)])) == 2
     message = capsys.readouterr().err
-    assert "conditions: expected a tuple or list, as in (Condition(...),), got Condi" in message
+    assert (
+        "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got Condi"
+        in message
+    )
 
 
 def test_a_study_that_does_not_exist_gets_the_nearest(folder, capsys):
@@ -392,14 +410,14 @@ def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
     (tmp_path / "music_tf/code.py").write_text("1")
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], check=True, timeout=60)
-    monkeypatch.setattr(record, "_ROOT", tmp_path)
-    clean = record.code_version()
+    monkeypatch.setattr(study, "_CHECKOUT", tmp_path)
+    clean = study.code_version()
     assert len(clean) == len("commit ") + 40
     (tmp_path / "experiments/results").mkdir(parents=True)
     (tmp_path / "experiments/results/new.csv").write_text("a result changes no code")
-    assert record.code_version() == clean
+    assert study.code_version() == clean
     (tmp_path / "music_tf/code.py").write_text("2")
-    assert record.code_version() == f"{clean} with uncommitted changes"
+    assert study.code_version() == f"{clean} with uncommitted changes"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments/studies").glob("*.py")), ids=str)
@@ -439,9 +457,98 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
 def test_the_copy_of_a_condition_is_drawn_as_a_line_of_its_own(folder):
     write(folder, TINY.format(seeds="(4,)"))
     assert run_study(folder)[0] == 0
-    drawn = [grouping.load(stored(folder, name, 4)) for name in ("music", "her")]
+    drawn = [curves.load(stored(folder, name, 4)) for name in ("music", "her")]
     assert [run.group for run in drawn] == [
         "music_music_tf_PointPush-v0",
         "her_music_tf_PointPush-v0",
     ]
     assert drawn[1].columns["time/env_steps"].tolist() == [300.0, 400.0]  # with those of music
+
+
+REACH = "music_tf/PointReach-v0"
+SHOWN = Study(
+    question="Which?",
+    tasks=(Task(env_id=ENV, seeds=(4, 7, 9), epochs=8), Task(env_id=REACH, seeds=(4,), epochs=8)),
+    conditions=(
+        Condition(name="music", recipe="ddpg_music", tasks=(ENV,)),
+        Condition(name="her", recipe="ddpg_her"),
+    ),
+)
+HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,eval/object_comotion_m\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def pool(folder):
+    """A study of four runs of `her` and three of `music`, of which one is at its third epoch."""
+    pool = Pool(runs_of("tiny", SHOWN), folder / "results")
+    going, second, third = (run for run in pool.runs if run.condition == "music")
+    pool.states |= {going.name: RUNNING, second.name: FAILED, third.name: BLOCKED}
+    going.directory.mkdir(parents=True)
+    rows = "1,100,60,,0.5\n2,200,120,,0.25\n3,300,150,,0.125\n"
+    (going.directory / "metrics.csv").write_text(HEADER + rows)
+    (her,) = (run for run in pool.runs if run.env_id == REACH)
+    pool.states[her.name] = DONE
+    return pool
+
+
+def drawn(table):
+    """Returns title and cells of a table, as they are shown."""
+    out = io.StringIO()
+    Console(file=out, width=200).print(table)
+    title, *lines = out.getvalue().splitlines()
+    cells = [[cell.strip() for cell in line.strip("┃│").split("│")] for line in lines]
+    return title.strip(), [row for row in cells if len(row) == 4]
+
+
+def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
+    title, rows = drawn(study.table(pool))
+    assert title == "tiny: 1 running, 3 waiting, 1 done, 1 failed, 1 not run"
+    assert rows == [
+        ["music", ENV, "0/3", "4 running, epoch 3/8, 2.5 min, object_comotion_m 0.12"],
+        ["", "", "", "7 failed"],
+        ["", "", "", "9 not run"],
+        ["her", ENV, "0/3", ""],
+        ["her", REACH, "1/1", ""],
+    ]
+
+
+def test_off_a_terminal_only_changes_are_told(pool):
+    out = io.StringIO()
+    with study.Board(pool, out) as shown:
+        shown.show()
+        music, her = pool.runs[:2]
+        pool.states |= {music.name: DONE, her.name: RUNNING}
+        shown.show()
+        shown.show()
+    assert out.getvalue().splitlines() == [
+        f"done: {music.name}, epoch 3/8, 2.5 min, object_comotion_m 0.12",
+        f"running: {her.name}",
+    ]
+
+
+def test_on_a_terminal_the_last_state_stays_on_the_screen(pool, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr(study, "_REFRESH_SECONDS", 1e9)
+    out = Terminal()
+    with study.Board(pool, out) as shown:
+        shown.show()
+        pool.states[pool.runs[0].name] = DONE
+        before = len(out.getvalue())
+        shown.show()  # too early: nothing is drawn
+        assert len(out.getvalue()) == before
+    last = out.getvalue()[before:]
+    assert "2 done, 3 waiting, 1 failed, 1 not run" in last
+    assert "1/3" in last
+
+
+def test_success_leads_where_a_run_knows_it(pool):
+    music = pool.runs[0]
+    (music.directory / "metrics.csv").write_text(f"{HEADER}1,100,60,0.75,0.5\n")
+    _, rows = drawn(study.table(pool))
+    assert rows[0][3] == "4 running, epoch 1/8, 1.0 min, success_rate 0.75"

@@ -1,16 +1,11 @@
-import pathlib
+import math
 import re
-import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "experiments"))
-import judged
-import reporting
-import tables
-
+from experiments import tables
 from music_tf.errors import UsageError
-from music_tf.storage.results import header
+from music_tf.storage.results import header, read_result
 
 MARKER = re.compile(r"<!-- results: (\w+) -->")
 COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"
@@ -19,8 +14,6 @@ ROWS = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
 2,2000,120,0.5
 3,3000,180,{}
 """
-
-
 SPARSE = """epoch,time/env_steps,time/elapsed_s,eval/success_rate,skill/accuracy_heldout
 1,1000,60,,
 2,2000,120,0.5,0.25
@@ -28,8 +21,6 @@ SPARSE = """epoch,time/env_steps,time/elapsed_s,eval/success_rate,skill/accuracy
 4,4000,240,{},0.75
 5,5000,300,,
 """
-
-
 NO_TASK = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
 1,1000,60,
 2,2000,120,
@@ -52,11 +43,6 @@ def test_tables_and_pictures_show_the_stored_results():
     texts = {page: page.read_text() for page in tables.pages()}
     assert [page.name for page, text in texts.items() if tables.filled(text) != text] == []
     assert tables.outdated_pictures() == []
-
-
-def test_every_table_of_the_readme_with_results_is_made():
-    names = MARKER.findall((tables.ROOT / "README.md").read_text())
-    assert set(names) >= {"music_push", "music_pick", "her_fast"}
 
 
 def test_every_table_and_every_study_with_results_is_shown():
@@ -95,7 +81,7 @@ def test_a_difference_stands_beside_its_interval(tmp_path):
     for name, lasts in (("her", (0.1, 0.3, 0.5)), ("tuned", (0.4, 0.5, 0.6))):
         for seed, last in enumerate(lasts):
             store(tmp_path, f"mine/{name}_FetchPush-v4_seed{{}}.csv", seed, last)
-    text = reporting.difference_table("mine", "her", tmp_path)
+    text = tables.difference_table("mine", "her", tmp_path)
     row = "| tuned on FetchPush, minus `her` | +0.20 ± 0.36 |"
     assert text.splitlines() == ["|  | success |", "|---|---|", row]
 
@@ -106,9 +92,9 @@ def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(tmp_path):
         for seed in range(2):
             store(tmp_path, f"mine/{name}_FetchPush-v4_seed{{}}.csv", seed, 0.5)
     store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 1, 0.5, final_100_episodes=moved)
-    text = reporting.difference_table("mine", "her", tmp_path)
+    text = tables.difference_table("mine", "her", tmp_path)
     assert text.splitlines()[2:] == ["| tuned on FetchPush, minus `her` |  |  |"]
-    shown = reporting.study_table("mine", tmp_path).splitlines()[3]
+    shown = tables.study_table("mine", tmp_path).splitlines()[3]
     assert shown.endswith(" | 0.50 (0.50, -) | 0.50 (-, 0.50) |")
 
 
@@ -119,7 +105,7 @@ def test_measures_of_control_are_compared_too(tmp_path):
             path = f"mine/{name}_FetchPush-v4_seed{{}}.csv"
             store(tmp_path, path, seed, 0.5, control=control)
     columns = {"control/information": "I", "control/coverage": "coverage"}
-    text = judged.judged_differences("mine", "her", columns, tmp_path)
+    text = tables.difference_table("mine", "her", tmp_path, columns)
     row = "| tuned on FetchPush, minus `her` | +4.00 ± 4.30 |  |"  # 4.303 x sqrt(2 / 2 x 1)
     assert text.splitlines() == ["|  | I | coverage |", "|---|---|---|", row]
 
@@ -130,7 +116,7 @@ def test_control_is_shown_with_every_seed_and_once_at_random(tmp_path):
         store(tmp_path, "mine/music_FetchPush-v4_seed{}.csv", seed, 0.5, control=control)
     store(tmp_path, "mine/old_FetchPush-v4_seed{}.csv", 0, 0.5)
     columns = {"control/information": "nats", "control/coverage": "coverage"}
-    assert judged.judged_table("mine", columns, tmp_path).splitlines() == [
+    assert tables.measures_table("mine", columns, tmp_path).splitlines() == [
         "|  | nats | coverage |",
         "|---|---|---|",
         "| music on FetchPush | 0.75 (0.50, 1.00) |  |",
@@ -146,7 +132,7 @@ def test_skills_have_a_row_each(tmp_path):
         {"skill": 1, "metrics": {"eval/object_lift_rate": 0.25}, "shift_m": None},
     ]
     store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 3, 0.5, skills=skills)
-    assert judged.skills_table("mine", tmp_path).splitlines()[2:] == [
+    assert tables.skills_table("mine", tmp_path).splitlines()[2:] == [
         "| diayn on FetchPush | 3 | 0 | 0.90 | 1.00 |  |  |  | +0.00, -0.10, +0.20 | ↓ 270° |",
         "| diayn on FetchPush | 3 | 1 |  |  |  |  | 0.25 |  |  |",
     ]
@@ -158,7 +144,7 @@ def test_progress_is_shown_by_condition_with_every_seed(tmp_path):
     started = {"time/env_steps": 1000.0}  # so that its second thousand is the third in all
     store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 0, 1.0, started)
     store(tmp_path, "mine/free_FetchPush-v4_seed{}.csv", 0, 1.0, rows=NO_TASK)
-    assert reporting.progress_table("mine", (2000, 3000, 4000), tmp_path).splitlines() == [
+    assert tables.progress_table("mine", (2000, 3000, 4000), tmp_path).splitlines() == [
         "|  | seeds | success after 2 | 3 | 4 thousand steps |",
         "|---|---|---|---|---|",
         "| her on FetchPush | 2 | 0.50 (0.50, 0.50) | 0.65 (0.90, 0.40) |  |",
@@ -168,7 +154,7 @@ def test_progress_is_shown_by_condition_with_every_seed(tmp_path):
 
 def test_a_task_table_shows_when_a_level_was_reached(tmp_path):
     store(tmp_path, "mine/seed{}.csv", 3, 0.75)
-    text = reporting.task_table({"mine": 0.5}, tmp_path)
+    text = tables.task_table({"mine": 0.5}, tmp_path)
     # mean of the last five, of three: (0.25 + 0.5 + 0.75) / 3
     row = "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.50 | 0.75 | 3.0 |"
     assert text.splitlines()[2:] == [row]
@@ -178,7 +164,7 @@ def test_epochs_without_an_evaluation_are_left_out_of_the_task_table(tmp_path):
     store(tmp_path, "mine/seed{}.csv", 3, 0.75, rows=SPARSE)
     blank = SPARSE.replace("0.5,", ",").replace("{}", "")
     store(tmp_path, "mine/seed{}.csv", 4, 0.75, rows=blank)
-    text = reporting.task_table({"mine": 0.5}, tmp_path)
+    text = tables.task_table({"mine": 0.5}, tmp_path)
     # mean of the last five, of two: (0.5 + 0.75) / 2
     assert text.splitlines()[2:] == [
         "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.62 | 0.75 | 5.0 |",
@@ -189,7 +175,7 @@ def test_epochs_without_an_evaluation_are_left_out_of_the_task_table(tmp_path):
 def test_skills_are_told_apart_as_in_the_last_evaluation(tmp_path):
     store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 3, 0.5, rows=SPARSE)
     store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 4, 0.5)
-    rows = judged.recognition_table("mine", tmp_path).splitlines()[2:]
+    rows = tables.measures_table("mine", tables.TOLD_APART, tmp_path, False).splitlines()[2:]
     assert rows == ["| diayn on FetchPush | 0.75 (0.75, -) |  |  |  |"]
 
 
@@ -200,7 +186,7 @@ def test_how_skills_are_told_apart_is_compared(tmp_path):
             path = f"mine/{name}_FetchPush-v4_seed{{}}.csv"
             rows = SPARSE.replace("0.75", str(last))
             store(tmp_path, path, seed, 0.5, control=control, rows=rows)
-    assert judged.judged_differences("mine", "diayn", judged.TOLD_APART, tmp_path).splitlines() == [
+    assert tables.difference_table("mine", "diayn", tmp_path, tables.TOLD_APART).splitlines() == [
         "|  | recognised | object moved | variance of ends by skill | by chance |",
         "|---|---|---|---|---|",
         # 4.303 x sqrt((0.02 + 0.005) / 2 x 1)
@@ -241,3 +227,96 @@ def test_checking_writes_nothing_and_says_what_differs(monkeypatch, tmp_path, ca
     assert tables.main([]) == 0
     assert "| FetchReach | 0 | one core |" in page.read_text()
     assert tables.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.5, 1.0], "0.75 (0.50, 1.00)"),
+        ([0.5, None, 1.0], "0.75 (0.50, -, 1.00)"),
+        ([0.5, math.nan], "0.50 (0.50, -)"),
+        ([0.5], "0.50"),
+        ([None, math.nan], ""),
+        ([], ""),
+    ],
+)
+def test_a_seed_without_a_value_is_a_dash_in_its_place(values, expected):
+    assert tables.each_seed(values) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "expected"),
+    [
+        # Squares 0.02 over 1 degree of freedom, times 1 + 1/2: an error of 0.1732, times 12.706
+        ([0.5], [0.1, 0.3], "+0.30 ± 2.20"),
+        # Squares 2 * 0.1^2 + 2 * 0.2^2 = 0.1 over 4, times 2/3: an error of 0.1291, times 2.776
+        ([0.4, 0.5, 0.6], [0.1, 0.3, 0.5], "+0.20 ± 0.36"),
+        # Squares 12 over 10, times 2/6: an error of 0.6325, times 2.228
+        ([4.0, 6.0] * 3, [1.0, 3.0] * 3, "+3.00 ± 1.41"),
+        # Squares 80 over 78, times 2/40: an error of 0.2265, times 1.991
+        ([4.0, 6.0] * 20, [1.0, 3.0] * 20, "+3.00 ± 0.45"),
+        ([0.5], [0.25], "+0.25"),
+        ([0.5, None], [0.25, 0.5], ""),
+        ([0.5, 1.0], [0.25, math.nan], ""),
+    ],
+)
+def test_a_difference_has_its_interval_from_three_runs_on(values, others, expected):
+    assert tables.difference(values, others) == expected
+
+
+TITLES = "epoch,time/env_steps,time/elapsed_s,eval/object_on_support_rate,eval/object_comotion_m"
+SEED = f"""# music-tf launch -n 2 train ddpg_music --seed 2
+{TITLES},eval/success_rate
+1,1000,60,0.9,0.1,
+2,2000,120,0.9,0.3,
+3,3000,180,,0.4,0.5
+4,4000,240,0.5,0.3,
+5,5000,300,,,
+6,6000,360,1.0,0.25,
+7,7000,420,,,
+"""
+SUPPORT, MOTION = "eval/object_on_support_rate", "eval/object_comotion_m"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "seed10.csv").write_text(SEED.replace("--seed 2", "--seed 10"))
+    (tmp_path / "seed2.csv").write_text(SEED)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        # Epoch 2, in row 1, is the first to meet both; of epochs 4 and 6, evaluated, one does.
+        ({SUPPORT: 0.8, MOTION: 0.2}, (1, 0.5)),
+        ({SUPPORT: 0.8, MOTION: 0.1}, (0, 2 / 3)),
+        ({SUPPORT: 1.0}, (5, None)),  # nothing was evaluated after
+        ({MOTION: 0.4}, (2, 0.0)),
+        ({MOTION: 0.5}, (None, None)),
+        ({SUPPORT: 0.0, "eval/success_rate": 0.0}, (None, None)),  # never in the same epoch
+        ({"eval/object_lift_rate": 0.0}, (None, None)),  # no such column
+    ],
+)
+def test_epochs_without_an_evaluation_count_neither_way(folder, conditions, expected):
+    columns = read_result(folder / "seed2.csv").columns
+    assert tables.first_time(columns, conditions) == expected
+
+
+def test_control_that_nothing_follows_has_no_share_that_held(tmp_path):
+    rows = "1,1000,60,{},0.3\n2,2000,120,,\n3,3000,180,0.9,0.3\n"
+    for seed, first in ((3, 0.5), (4, 0.9)):
+        text = f"# music-tf train\n{TITLES}\n{rows.format(first)}"
+        (tmp_path / f"seed{seed}.csv").write_text(text)
+    _, _, *rows = tables.control_table({"*.csv": "seed {seed}"}, tmp_path).splitlines()
+    assert [row.split(" | ")[2:5] for row in rows] == [
+        ["3.0 min", "", "3.0"],
+        ["1.0 min", "100%", "3.0"],
+    ]
+
+
+def test_seeds_stand_in_the_order_of_their_numbers(folder):
+    (runs,) = tables.runs_of(folder.name, folder.parent).values()
+    assert [tables.seed_of(run) for run in runs] == ["2", "10"]
+    with pytest.raises(UsageError, match="holds no stored result"):
+        tables.runs_of("mistyped", folder)

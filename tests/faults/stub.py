@@ -65,14 +65,17 @@ class Update(update.Update):
     """Gradient descent in numpy, with one reduction an update, like the real one."""
 
     def __init__(self, learner, terms, config, discount, comm, workers):
-        self._learner = learner
+        self.learner = learner
+        self.terms = list(terms)
         self._comm = comm
         self._workers = workers
         self.layout = self.targets_layout = Layout(learner.networks)
         self.parameters = Vector(comm.broadcast(self.layout.initial()))
         self.targets = Vector(self.parameters.value)
         zeros = np.zeros_like(self.parameters.value)
-        self.moments = update.AdamState(Vector(zeros), Vector(zeros), Vector(zeros))
+        self.moments = [update.AdamState(Vector(zeros), Vector(zeros), Vector(zeros))]
+        self._phases = [update._Phase(slice(0, len(zeros)), None, (), 1, 1)]
+        self._phase_steps = [Vector(np.int64(0))]
         self.step = Vector(np.int64(0))
         self.step_scale = 1.0
 
@@ -111,15 +114,15 @@ class Update(update.Update):
 
 def install():
     """Puts the learner in its place, and a fault if the environment of the process names one."""
-    from music_tf.training import assembly
+    from music_tf.training import build
 
     words = json.loads(os.environ.get(VARIABLE, "{}"))
     fault = Fault(**words) if words else None
     if fault:
         fault.arm("import")
-    update.Update = Update
-    assembly.build_terms = lambda config, envs: []
-    assembly.build_learner = _build_learner
+    build.Update = Update
+    build.build_terms = lambda config, envs: []
+    build.build_learner = _build_learner
     if fault:
         fault.install()
 
@@ -142,15 +145,16 @@ class Fault:
 
     def install(self):
         """Hooks into the functions of the library that a phase consists of."""
-        from music_tf import rollout
         from music_tf.envs import lockstep
-        from music_tf.training import checkpoint, evaluation, progress
+        from music_tf.runs import progress
+        from music_tf.storage import checkpoint
+        from music_tf.training import collect, trainer
 
         places = {
             "make": (lockstep.LockstepEnvs, "__init__"),
-            "rollout": (rollout, "play"),
+            "rollout": (collect, "play"),
             "update": (Update, "run"),
-            "eval": (evaluation, "evaluate"),
+            "eval": (trainer, "evaluate"),
             "save": (checkpoint.Checkpoints, "save"),
             "log": (progress.Progress, "epoch"),
             "write": (checkpoint, "write_state"),

@@ -31,8 +31,8 @@ from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import MetricsWriter
 from music_tf.storage.policy import load_policy
 from music_tf.storage.start import inherit
-from music_tf.tools import grouping
-from music_tf.training.trainer import Trainer
+from music_tf.tools import curves
+from music_tf.training.build import build_trainer
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
@@ -319,8 +319,8 @@ def honest(tmp_path_factory):
     path = tmp_path_factory.mktemp("honest") / "run"
     config = small_config(rollouts=1)
     write_config(path, config)
-    trainer = Trainer(config, Communicator())
-    trainer._collect()
+    trainer = build_trainer(config, Communicator())
+    trainer.collect()
     save_checkpoint(path, trainer)
     (path / "metrics.csv").write_text("epoch,time/epoch,time/env_steps\n1,1,100\n")
     for name in ("logs", "videos"):
@@ -341,16 +341,16 @@ def take(run, trainer):
         if restored is not None:
             with reported_as_usage():
                 trainer.load(restored.arrays, restored.meta)
-                trainer.load_rows({0: restored.shards["worker_0000"]})
+                trainer.load_workers({0: restored.shards["worker_0000"]})
         MetricsWriter(run, resume_after=1)
         return 0
 
     def start_from():
-        inherit(trainer.arrays(), run / "checkpoints", ("actor", "normalizer"), {})
+        inherit(trainer.shared(), run / "checkpoints", ("actor", "normalizer"), {})
         return 0
 
     def plot():
-        grouping.load(run)
+        curves.load(run)
         return 0
 
     def act():

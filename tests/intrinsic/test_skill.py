@@ -9,7 +9,7 @@ from music_tf.config.settings import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.update import AdamState, adam_step
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 
 SKILLS = 3
@@ -115,7 +115,7 @@ def test_it_learns_from_states_of_its_own_choice_beside_their_skills(state):
     np.testing.assert_array_equal(feed["state"], observed[..., [0, 2]])
     np.testing.assert_array_equal(feed["skill"], own.skill)
     policy_batch = buffer.sample_transitions(3, 5)
-    assert (own.time != policy_batch.time).any()
+    assert (own.observation != policy_batch.observation).any()
 
 
 def test_the_loss_is_the_cross_entropy_and_accuracy_counts_hits():

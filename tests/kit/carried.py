@@ -7,7 +7,7 @@ from music_tf.config.settings import MusicConfig, ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.update import AdamState, adam_step
 from music_tf.types import EnvSpec, Episodes, SplitSpec, Transition
 
 STEPS = 50
@@ -42,7 +42,6 @@ def carried_episodes(count, share, generator, length=STEPS):
         lost=flags,
         success=flags,
         skill=np.ones([count, 1], np.float32),
-        task=np.zeros(count, np.int64),
         seed=np.zeros(count, np.int64),
         extras={},
     )

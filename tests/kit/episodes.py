@@ -10,8 +10,11 @@ SPEC = EnvSpec(
 )
 
 
-def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skills=1):
-    """Episode e has 100 e + t + i / 10 in component i of state t, and -e as its goal."""
+def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skills=1, **extras):
+    """Episode e has 100 e + t + i / 10 in component i of state t, and -e as its goal.
+
+    Each step pays -7; `extras` are made from the observations by functions of them.
+    """
     states, numbers = np.arange(STEPS + 1), np.arange(first, first + count)
     length = np.full(count, STEPS) if lengths is None else np.array(lengths)
     state = np.minimum(states, length[:, None])
@@ -31,10 +34,14 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
         lost=np.zeros(count, np.bool_) if lost is None else np.array(lost),
         success=ended.copy(),
         skill=np.eye(skills, dtype=np.float32)[numbers % skills],
-        task=np.zeros(count, np.int64),
         seed=np.zeros(count, np.int64),
-        extras={},
+        extras={name: make(observation).astype(np.float32) for name, make in extras.items()},
     )
+
+
+def places(batch):
+    """The numbers of the episodes that transitions come from, and their times."""
+    return np.divmod(np.round(batch.observation[..., 0]).astype(int), 100)
 
 
 def goal_reward(achieved, desired):

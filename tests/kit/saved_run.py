@@ -7,7 +7,7 @@ from music_tf import recipes
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
 from music_tf.storage.checkpoint import Checkpoints
-from music_tf.training.trainer import Trainer
+from music_tf.training.build import build_trainer
 
 ENV_ID = "music_tf/PointPush-v0"
 
@@ -30,7 +30,7 @@ def save_checkpoint(path, trainer, epoch=1):
     trainer.counters.epoch, trainer.counters.env_steps = epoch, 100 * epoch
     rows = {"worker_0000": trainer.replay.unsaved()[0]}
     assert Checkpoints(path / "checkpoints", Communicator()).save(
-        epoch, trainer.arrays(), rows, trainer.meta()
+        epoch, trainer.shared(), rows, trainer.meta()
     )
 
 
@@ -38,6 +38,6 @@ def save_run(path, recipe="ddpg", **changes):
     """Writes a run with random weights and returns the trainer that holds them."""
     config = small_config(recipe, **changes)
     write_config(path, config, recipe)
-    trainer = Trainer(config, Communicator())
+    trainer = build_trainer(config, Communicator())
     save_checkpoint(path, trainer)
     return trainer

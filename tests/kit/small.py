@@ -15,7 +15,7 @@ from music_tf.config.settings import (
     SkillConfig,
 )
 from music_tf.distributed import Communicator
-from music_tf.training.trainer import Trainer
+from music_tf.training.build import build_trainer
 
 PUSH = "music_tf/PointPush-v0"
 NETWORK = {"hidden_sizes": (16, 16)}
@@ -62,7 +62,7 @@ TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
 
 
 def trainer_of(config=BASE, **changes):
-    return Trainer(dataclasses.replace(config, **changes), Communicator())
+    return build_trainer(dataclasses.replace(config, **changes), Communicator())
 
 
 def go_on(done):
@@ -80,5 +80,5 @@ def replay_state(trainer):
 
 
 def assert_same_state(one, other):
-    np.testing.assert_equal(other.arrays(), one.arrays())
+    np.testing.assert_equal(other.shared(), one.shared())
     np.testing.assert_equal(replay_state(other), replay_state(one))

@@ -1,12 +1,15 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
-from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 GAMMA = 0.9
+K4 = {"relabel_k": 4.0}
 
 
 def rng(seed=0):
@@ -27,8 +30,8 @@ def buffer_of(*shards, **config):
     return ReplayBuffer(dict(enumerate(shards)), config, goal_reward, GAMMA, seed=1)
 
 
-def filled(count=6, **changes):
-    shard = shard_of(count)
+def filled(count=6, config=None, **changes):
+    shard = shard_of(count, **(config or {}))
     shard.add(make_episodes(0, count, **changes), rng())
     return shard
 
@@ -117,7 +120,7 @@ def test_saved_rows_do_not_follow_the_store():
 def test_a_restored_store_goes_on_bit_equal(overwrite):
     config = {"overwrite": overwrite, "batch_size": 32, "relabel_k": 4.0}
     one, other = (
-        buffer_of(*(shard_of(5, columns=[1, 3], overwrite=overwrite) for _ in range(2)), **config)
+        buffer_of(*(shard_of(5, columns=[1, 3], **config) for _ in range(2)), **config)
         for _ in range(2)
     )
     saved = {0: [], 1: []}
@@ -157,71 +160,70 @@ def test_only_what_is_new_is_unsaved():
 
 
 def test_transitions_fit_together():
-    batch = buffer_of(filled(), relabel_k=0.0).sample_transitions(3, 0)
+    batch = buffer_of(filled(config={"relabel_k": 0.0})).sample_transitions(3, 0)
     assert batch.observation.shape == (3, 1, 64, 4)
-    number, time = batch.episode, batch.time
+    number, time = places(batch)
     state = 100.0 * number + time
     np.testing.assert_allclose(batch.observation[..., 0], state, rtol=1e-6)
     np.testing.assert_allclose(batch.next_observation[..., 0], state + 1, rtol=1e-6)
-    np.testing.assert_allclose(batch.achieved_goal[..., 0], state, rtol=1e-6)
-    np.testing.assert_allclose(batch.next_achieved_goal[..., 0], state + 1, rtol=1e-6)
     np.testing.assert_allclose(batch.action[..., 0], state + 0.5, rtol=1e-6)
 
 
 def test_k_zero_and_none_change_no_goal():
     for config in ({"relabel_k": 0.0}, {"relabel_k": 4.0, "strategy": "none"}):
-        batch = buffer_of(filled(), **config).sample_transitions(3, 0)
-        np.testing.assert_array_equal(batch.desired_goal[..., 0], -batch.episode)
+        batch = buffer_of(filled(config=config)).sample_transitions(3, 0)
+        np.testing.assert_array_equal(batch.desired_goal[..., 0], -places(batch)[0])
         assert (batch.reward == -1.0).all()
 
 
 def test_every_new_goal_was_achieved_later_in_the_same_episode():
-    batch = buffer_of(filled(), relabel_k=4.0, batch_size=5000).sample_transitions(2, 0)
-    goal = batch.desired_goal[..., 0]
-    relabelled = goal != -batch.episode
+    batch = buffer_of(filled(config=K4), batch_size=5000).sample_transitions(2, 0)
+    goal, (number, time) = batch.desired_goal[..., 0], places(batch)
+    relabelled = goal != -number
     assert relabelled.mean() == pytest.approx(0.8, abs=0.02)
-    state = np.round(goal - 100.0 * batch.episode)[relabelled]
-    assert (state > batch.time[relabelled]).all()
+    state = np.round(goal - 100.0 * number)[relabelled]
+    assert (state > time[relabelled]).all()
     assert (state <= STEPS).all()
-    last = batch.time[relabelled] == STEPS - 1
+    last = time[relabelled] == STEPS - 1
     assert last.any()
     assert (state[last] == STEPS).all()
 
 
 def test_rewards_are_those_of_the_goal_reached_next_under_the_goal_given():
-    batch = buffer_of(filled(), relabel_k=4.0, batch_size=5000).sample_transitions(1, 0)
-    reached = np.round(batch.desired_goal[..., 0] - 100.0 * batch.episode) == batch.time + 1
+    batch = buffer_of(filled(config=K4), batch_size=5000).sample_transitions(1, 0)
+    number, time = places(batch)
+    reached = np.round(batch.desired_goal[..., 0] - 100.0 * number) == time + 1
     np.testing.assert_array_equal(batch.reward, np.where(reached, 0.0, -1.0))
     assert 0.2 < reached.mean() < 0.6  # 0.8 * (1 + 1/2 + 1/3 + 1/4 + 1/5) / 5 = 0.365
 
 
 def test_final_goals_are_those_of_the_last_valid_state():
-    shard = filled(4, lengths=[5, 3, 1, 2])
-    batch = buffer_of(shard, relabel_k=1e6, strategy="final").sample_transitions(3, 0)
-    length = shard.arrays["length"][batch.episode]
-    np.testing.assert_allclose(
-        batch.desired_goal[..., 0], 100.0 * batch.episode + length, rtol=1e-6
-    )
+    shard = filled(4, {"relabel_k": 1e6, "strategy": "final"}, lengths=[5, 3, 1, 2])
+    batch = buffer_of(shard).sample_transitions(3, 0)
+    number, _ = places(batch)
+    length = shard.arrays["length"][number]
+    np.testing.assert_allclose(batch.desired_goal[..., 0], 100.0 * number + length, rtol=1e-6)
 
 
 def test_padding_is_never_sampled():
-    shard = filled(4, lengths=[5, 3, 1, 2])
+    shard = filled(4, K4, lengths=[5, 3, 1, 2])
     for name in ("observation", "achieved_goal", "action"):
         values = shard.arrays[name]
         for episode, length in enumerate((5, 3, 1, 2)):
             values[episode, length + (name != "action") :] = np.nan
-    batch = buffer_of(shard, relabel_k=4.0, batch_size=2000).sample_transitions(2, 0)
-    assert (batch.time < shard.arrays["length"][batch.episode]).all()
-    for name in ("observation", "next_observation", "achieved_goal", "desired_goal", "action"):
+    batch = buffer_of(shard, batch_size=2000).sample_transitions(2, 0)
+    for name in ("observation", "next_observation", "desired_goal", "action"):
         assert np.isfinite(getattr(batch, name)).all()
-    assert set(batch.time[batch.episode == 1]) == {0, 1, 2}
+    number, time = places(batch)
+    assert (time < shard.arrays["length"][number]).all()
+    assert set(time[number == 1]) == {0, 1, 2}
 
 
 def test_only_the_filled_part_is_sampled():
     shard = shard_of(100)
     shard.add(make_episodes(0, 2), rng())
     buffer = buffer_of(shard)
-    assert set(np.ravel(buffer.sample_transitions(4, 0).episode)) == {0, 1}
+    assert set(np.ravel(places(buffer.sample_transitions(4, 0))[0])) == {0, 1}
     columns, lengths = buffer.sample_trajectories(2, 50, 0)
     assert columns.shape == (2, 1, 50, STEPS + 1, 0)
     assert (lengths == STEPS).all()
@@ -230,8 +232,9 @@ def test_only_the_filled_part_is_sampled():
 def test_the_discount_is_zero_at_true_terminations_alone():
     shard = filled(4, lengths=[5, 3, 3, 5], terminated=[False, True, False, True])
     batch = buffer_of(shard, batch_size=1000).sample_transitions(1, 0)
-    last = batch.time == shard.arrays["length"][batch.episode] - 1
-    ended = last & np.isin(batch.episode, [1, 3])
+    number, time = places(batch)
+    last = time == shard.arrays["length"][number] - 1
+    ended = last & np.isin(number, [1, 3])
     np.testing.assert_array_equal(batch.discount, np.where(ended, 0.0, np.float32(GAMMA)))
     assert ended.any()
     assert (last & ~ended).any()  # a time limit ends nothing
@@ -240,7 +243,8 @@ def test_the_discount_is_zero_at_true_terminations_alone():
 def test_a_lost_object_is_marked_at_its_last_step_and_nothing_is_bootstrapped_there():
     shard = filled(3, lengths=[5, 3, 4], lost=[False, True, False])
     batch = buffer_of(shard, batch_size=1000).sample_transitions(1, 0)
-    expected = (batch.episode == 1) & (batch.time == 2)
+    number, time = places(batch)
+    expected = (number == 1) & (time == 2)
     assert expected.any()
     np.testing.assert_array_equal(batch.lost, expected)
     np.testing.assert_array_equal(batch.discount, np.where(expected, 0.0, np.float32(GAMMA)))
@@ -252,17 +256,20 @@ def test_workers_draw_from_their_own_shards_with_their_own_numbers():
     batch = buffer_of(*shards).sample_transitions(2, 0)
     assert (batch.observation[:, 0] < 600).all()
     assert (batch.observation[:, 1] >= 5000).all()
-    assert (batch.episode[:, 0] != batch.episode[:, 1]).any()
+    number, _ = places(batch)
+    assert (number[:, 0] != number[:, 1] - 50).any()
 
 
 def test_batches_depend_on_worker_and_cycle_and_not_on_the_other_workers():
     alone = ReplayBuffer({1: filled()}, ReplayConfig(batch_size=64), goal_reward, GAMMA, seed=1)
     together = buffer_of(filled(), filled())
-    np.testing.assert_equal(
-        together.sample_transitions(3, 4).time[:, 1], alone.sample_transitions(3, 4).time[:, 0]
-    )
-    assert (alone.sample_transitions(3, 4).time != alone.sample_transitions(3, 5).time).any()
-    first, second = alone.sample_transitions(2, 4).time
+
+    def states(buffer, updates, cycle):
+        return buffer.sample_transitions(updates, cycle).observation
+
+    np.testing.assert_equal(states(together, 3, 4)[:, 1], states(alone, 3, 4)[:, 0])
+    assert (states(alone, 3, 4) != states(alone, 3, 5)).any()
+    first, second = states(alone, 2, 4)
     assert (first != second).any()
 
 
@@ -278,19 +285,19 @@ def test_trajectories_are_the_kept_columns_of_whole_episodes():
 
 
 def test_fresh_transitions_are_as_many_as_steps_and_come_from_the_fresh_episodes():
-    buffer = buffer_of(filled(), relabel_k=4.0)
-    batch = buffer.sample_fresh(make_episodes(20, 3), worker=0, cycle=2)
-    assert batch.observation.shape == (3 * STEPS, 4)
-    assert (batch.observation >= 2000).all()
-    assert (batch.desired_goal > 0).any()  # relabelled
-    assert (batch.desired_goal < 0).any()
+    buffer = buffer_of(filled(config=K4))
+    observations, goals = buffer.sample_fresh({0: make_episodes(20, 3)}, cycle=2)
+    assert observations.shape == (1, 3 * STEPS, 4)
+    assert (observations >= 2000).all()
+    assert (goals > 0).any()  # relabelled
+    assert (goals < 0).any()
 
 
 def test_skills_follow_their_episodes():
     shard = Shard(SPEC, 3, ReplayConfig(capacity=6 * STEPS))
     shard.add(make_episodes(0, 6, skills=3), rng())
     batch = buffer_of(shard).sample_transitions(1, 0)
-    np.testing.assert_array_equal(batch.skill.argmax(axis=-1), batch.episode % 3)
+    np.testing.assert_array_equal(batch.skill.argmax(axis=-1), places(batch)[0] % 3)
 
 
 def test_all_transitions_are_the_steps_of_episodes_in_their_places():
@@ -299,22 +306,55 @@ def test_all_transitions_are_the_steps_of_episodes_in_their_places():
     steps = all_transitions(episodes)
     np.testing.assert_allclose(steps.observation[0, :, 0], 700.0 + np.arange(STEPS))
     np.testing.assert_allclose(steps.next_observation[0, :, 1], 701.1 + np.arange(STEPS))
-    np.testing.assert_allclose(steps.next_achieved_goal[1, :, 0], [801, 802, 802, 802, 802])
-    np.testing.assert_allclose(steps.achieved_goal[1, :, 0], [800, 801, 802, 802, 802])
+    np.testing.assert_allclose(steps.next_observation[1, :, 0], [801, 802, 802, 802, 802])
+    np.testing.assert_allclose(steps.observation[1, :, 0], [800, 801, 802, 802, 802])
     np.testing.assert_array_equal(steps.desired_goal[1], np.full((STEPS, 2), -8.0))
     np.testing.assert_array_equal(steps.skill.argmax(axis=-1), [[1] * STEPS, [2] * STEPS])
     np.testing.assert_array_equal(steps.lost[1], [False, True, False, False, False])
     assert not steps.lost[0].any()
-    np.testing.assert_array_equal(steps.time[1], np.arange(STEPS))
-    np.testing.assert_array_equal(steps.episode[:, 0], [0, 1])
+    np.testing.assert_array_equal(steps.episode_return, [[-7.0 * STEPS] * STEPS, [-14.0] * STEPS])
     assert steps.reward is episodes.reward
     assert steps.action is episodes.action
 
 
+def test_every_step_knows_what_its_whole_episode_returned():
+    shard = filled(3, lengths=[5, 2, 4])
+    batch = buffer_of(shard).sample_transitions(2, 0)
+    paid = np.array([-35.0, -14.0, -28.0])  # 7 less a step
+    np.testing.assert_array_equal(batch.episode_return, paid[places(batch)[0]])
+    again = shard_of(3)
+    again.restore([shard.rows(np.arange(3))])
+    np.testing.assert_equal(buffer_of(again).sample_transitions(2, 0), batch)
+
+
+def test_extras_follow_their_states_and_come_back_from_a_checkpoint():
+    spec = dataclasses.replace(SPEC, extras={"pair": 2, "one": 1})
+    made = {"pair": lambda o: o[..., [2, 0]], "one": lambda o: -o[..., :1]}
+    shard, again = (Shard(spec, 1, ReplayConfig(capacity=4 * STEPS)) for _ in range(2))
+    shard.add(make_episodes(0, 4, lengths=[5, 3, 1, 2], **made), rng())
+    again.restore([shard.rows(np.arange(4))])
+    first, second = (buffer_of(one, shard).sample_transitions(3, 0) for one in (shard, again))
+    np.testing.assert_array_equal(first.extras["pair"], first.observation[..., [2, 0]])
+    np.testing.assert_array_equal(first.next_extras["pair"], first.next_observation[..., [2, 0]])
+    np.testing.assert_array_equal(first.next_extras["one"], -first.next_observation[..., :1])
+    np.testing.assert_equal(second, first)
+
+
+def test_a_discount_that_comes_with_a_step_multiplies_the_run_s():
+    spec = dataclasses.replace(SPEC, extras={"discount": 1})
+    shard = Shard(spec, 1, ReplayConfig(capacity=2 * STEPS))
+    halved = {"discount": lambda o: np.where(o[..., :1] % 100 == 3, 0.5, 1.0)}  # into state 3
+    shard.add(make_episodes(0, 2, lengths=[5, 4], terminated=[False, True], **halved), rng())
+    batch = buffer_of(shard).sample_transitions(2, 0)
+    number, time = places(batch)
+    expected = np.where(time == 2, 0.5, 1.0) * np.where((number == 1) & (time == 3), 0.0, GAMMA)
+    np.testing.assert_allclose(batch.discount, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("music", "megabytes"), [(False, 135), (True, 159)])
 def test_a_million_transitions_of_fetch_push_cost_what_the_page_says(music, megabytes):
-    # 51 states of 25 + 3 numbers and 50 steps of 4 + 1, the goal, skill, length, task and flags
-    # of an episode: 6747 bytes; six numbers a state kept by themselves: 1224 more
+    # 51 states of 25 + 3 numbers and 50 steps of 4 + 1, the goal, skill, length and flags of an
+    # episode: 6739 bytes; six numbers a state kept by themselves: 1224 more
     envs = LockstepEnvs("FetchPush-v4", 1)
     spec = envs.spec
     envs.close()
@@ -322,5 +362,5 @@ def test_a_million_transitions_of_fetch_push_cost_what_the_page_says(music, mega
     shard = Shard(spec, 1, ReplayConfig(capacity=1000 * spec.max_episode_steps), columns)
     kept = [*shard.arrays.values(), shard.trajectories]
     per_episode = sum(array.nbytes for array in kept) / shard.capacity
-    assert per_episode == 6747 + (1224 if music else 0)
+    assert per_episode == 6739 + (1224 if music else 0)
     assert round(per_episode / spec.max_episode_steps) == megabytes  # bytes each, so MB a million

@@ -4,8 +4,8 @@ import pytest
 from music_tf.config.settings import Config, MusicConfig, ReplayConfig
 from music_tf.errors import UsageError
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.replay.priorities import dense_ranks, draw_probabilities
-from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
+from music_tf.replay.hindsight import dense_ranks, draw_probabilities
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 
 def floats(*values):
@@ -35,13 +35,12 @@ def prioritized(priority, capacity=4):
     return buffer
 
 
-def shares(batch, count=4):
-    episodes = batch.episode.ravel()
-    return np.bincount(episodes, minlength=count) / len(episodes)
+def shares(numbers, count=4):
+    return np.bincount(np.ravel(numbers), minlength=count) / np.size(numbers)
 
 
 def test_the_learner_sees_episodes_by_rank_and_the_lowest_never():
-    found = shares(prioritized((0, 0, 3, 5)).sample_transitions(10, 0))
+    found = shares(places(prioritized((0, 0, 3, 5)).sample_transitions(10, 0))[0])
     assert found[:2].tolist() == [0.0, 0.0]
     # 4000 draws: five standard deviations of a share of 2/3 are 0.037
     assert found[2:] == pytest.approx([1 / 3, 2 / 3], abs=0.037)
@@ -51,10 +50,11 @@ def test_the_learner_sees_episodes_by_rank_and_the_lowest_never():
 def test_whoever_else_samples_sees_all_alike(purpose):
     buffer = prioritized((0, 0, 3, 5))
     if purpose == "replay/fresh":
-        batches = [buffer.sample_fresh(make_episodes(0, 4), 3, cycle) for cycle in range(200)]
-        found = np.mean([shares(batch) for batch in batches], axis=0)
+        fresh = {3: make_episodes(0, 4)}
+        states = [buffer.sample_fresh(fresh, cycle)[0] for cycle in range(200)]
+        found = shares(np.array(states)[..., 0].astype(int) // 100)
     else:
-        found = shares(buffer.sample_transitions(10, 0, purpose))
+        found = shares(places(buffer.sample_transitions(10, 0, purpose))[0])
     assert found == pytest.approx([1 / 4] * 4, abs=0.035)
 
 

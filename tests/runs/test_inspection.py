@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.training.evaluation import wilson_interval
 from music_tf.runs.inspection import evaluate_run, load_run, measure
+from music_tf.training.evaluation import wilson_interval
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 
@@ -28,7 +28,7 @@ def evaluation(run, episodes, **options):
 
 def test_a_run_acts_as_it_did_when_it_was_saved(tmp_path):
     trainer = save_run(tmp_path)
-    trainer.observations.update(np.full((1, 9, 8), 3.0, np.float32), 1)
+    trainer.inputs.observations.update(np.full((1, 9, 8), 3.0, np.float32), 1)
     save_checkpoint(tmp_path, trainer, 2)
     loaded = load_run(tmp_path)
     np.testing.assert_array_equal(acts(loaded.policy), acts(trainer.policy()))
@@ -84,7 +84,7 @@ def test_weights_that_do_not_fit_are_named(tmp_path, hidden_sizes, text):
 
 def test_moments_of_another_environment_are_named(tmp_path):
     trainer = save_run(tmp_path)
-    arrays = trainer.arrays()
+    arrays = trainer.shared()
     arrays["normalizer/goal"] = np.ones(3)
     with pytest.raises(ValueError, match=r"normalizer/goal: expected totals of shape \(7,\)"):
         trainer.load_weights(arrays)

@@ -17,11 +17,10 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
-from music_tf.storage.checkpoint import Checkpoints
 from music_tf.runs.inspection import try_heritage
+from music_tf.storage.checkpoint import Checkpoints, load_weights, save_weights
 from music_tf.storage.metrics import PATHS_TAG
-from music_tf.storage.checkpoint import load_weights, save_weights
-from music_tf.tools.events import read_pictures
+from music_tf.training import trainer
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC, TIMES
 
@@ -212,13 +211,13 @@ def test_a_run_that_has_used_its_time_says_so(tmp_path, capsys):
 
 def with_success(monkeypatch, rates):
     """Replaces what evaluation finds by given success rates, epoch by epoch."""
-    original = session.Trainer.evaluate
+    original = trainer.Trainer.evaluate
 
     def evaluate(self, *arguments, **named):
         row = original(self, *arguments, **named)
         return row | {"eval/success_rate": rates[self.counters.epoch - 1]}
 
-    monkeypatch.setattr(session.Trainer, "evaluate", evaluate)
+    monkeypatch.setattr(trainer.Trainer, "evaluate", evaluate)
 
 
 def best_epoch(path):
@@ -386,8 +385,8 @@ def test_a_disk_that_stays_full_is_a_fault_at_a_stop_and_at_the_end(
 def test_a_checkpoint_of_another_making_is_refused_by_name(tmp_path, monkeypatch):
     path = tmp_path / "run"
     with monkeypatch.context() as patch:
-        meta = session.Trainer.meta
-        patch.setattr(session.Trainer, "meta", lambda self: meta(self) | {"updates": "many"})
+        meta = trainer.Trainer.meta
+        patch.setattr(trainer.Trainer, "meta", lambda self: meta(self) | {"updates": "many"})
         train(path, dataclasses.replace(HER_RUN, epochs=1))
     with pytest.raises(UsageError, match=r"(?s)does not fit config\.json\nmeta\.updates.*many"):
         train(path, resume=True)
@@ -433,12 +432,12 @@ def test_going_back_keeps_the_best_weights_of_an_epoch_that_is_undone(
     tmp_path, bad_numbers, monkeypatch
 ):
     found = iter([0.1, 0.5, 0.9, 0.6, 0.3])  # of epochs 1, 2 and 3, again 3, and 4
-    original = session.Trainer.evaluate
+    original = trainer.Trainer.evaluate
 
     def evaluate(self, *arguments, **named):
         return original(self, *arguments, **named) | {"eval/success_rate": next(found, 0.0)}
 
-    monkeypatch.setattr(session.Trainer, "evaluate", evaluate)
+    monkeypatch.setattr(trainer.Trainer, "evaluate", evaluate)
     bad_numbers(7)  # the first cycle of the fourth epoch; the second is saved, the third is not
     train(tmp_path / "run", dataclasses.replace(HER_RUN, epochs=4, checkpoint_every=2))
     assert best_epoch(tmp_path / "run") == (3, 0.9)
@@ -452,7 +451,7 @@ def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_pat
         if len(checked) == 2:
             raise NumbersFault("what ranks hold differs")
 
-    monkeypatch.setattr(session.Trainer, "check_equal", check_equal)
+    monkeypatch.setattr(trainer.Trainer, "check_equal", check_equal)
     train(tmp_path / "run")
     assert checked == [1, 2, 2, 3]
 
@@ -640,12 +639,21 @@ def test_priorities_survive_a_stop(tmp_path, stop_after):
     assert len(np.unique(np.concatenate([np.load(file)["priority"] for file in saved]))) > 1
 
 
+def pictures_of(directory):
+    """The pictures of object paths in TensorBoard, by environment steps."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(directory), size_guidance={"images": 0}).Reload()
+    found = events.Images(PATHS_TAG) if PATHS_TAG in events.Tags()["images"] else []
+    return {image.step: image.encoded_image_string for image in found}
+
+
 def test_paths_are_drawn_at_evaluations_and_where_there_is_an_object(tmp_path):
     evaluation = dataclasses.replace(HER_RUN.evaluation, every=2)
     train(tmp_path / "push", dataclasses.replace(HER_RUN, evaluation=evaluation))
     train(tmp_path / "reach", dataclasses.replace(HER_RUN, env_id="music_tf/PointReach-v0"))
-    assert list(read_pictures(tmp_path / "push", PATHS_TAG)) == [240]
-    assert read_pictures(tmp_path / "reach", PATHS_TAG) == {}
+    assert list(pictures_of(tmp_path / "push")) == [240]
+    assert pictures_of(tmp_path / "reach") == {}
 
 
 def test_a_stopped_run_shows_the_paths_of_a_whole_one(whole, tmp_path, stop_after):
@@ -655,4 +663,4 @@ def test_a_stopped_run_shows_the_paths_of_a_whole_one(whole, tmp_path, stop_afte
         train(path)
     stop_after(0)
     train(path, resume=True)
-    assert read_pictures(path, PATHS_TAG) == read_pictures(whole, PATHS_TAG)
+    assert pictures_of(path) == pictures_of(whole)

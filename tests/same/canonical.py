@@ -10,10 +10,13 @@ import re
 
 import numpy as np
 
-RENAMED = {}
-"""Names of arrays, meta values and columns (`state/...`, `metrics/...`), old ones to new ones."""
-DROPPED = set()
-"""Names that only one of the sides stores and that say nothing about its numbers."""
+RENAMED = []
+"""Pairs: a pattern of old names, and what replaces it as `re.Match.expand` takes it.
+
+Names are `state/...` for shared arrays, `meta/...`, `metrics/...`, `replay/WORKER/...`.
+"""
+DROPPED = [r"replay/\w+/task"]
+"""Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(
     r"metrics/(time/(fps|updates_per_second|elapsed_s)|mpi/.*)|meta/(.*/)?(elapsed_s|seconds)"
     r"|meta/before(/.*)?"
@@ -28,18 +31,23 @@ def read_run(directory):
     folder = newest(directory / "checkpoints")
     reader = _read_npz if (folder / "state.npz").exists() else _read_npy
     state, meta, shards = reader(folder)
-    found = {f"state/{name}": array for name, array in state.items()}
+    found = {f"state/{name}": _as_text(array) for name, array in state.items()}
     found |= {f"meta/{name}": np.array(repr(value)) for name, value in _leaves(meta)}
     for worker, saved in shards.items():
         rows = valid_rows(repeated(saved))
         found |= {f"replay/{worker}/{name}": array for name, array in rows.items()}
     found |= read_metrics(directory / "metrics.csv")
-    canonical = {RENAMED.get(name, name): array for name, array in found.items()}
-    return {
-        name: array
-        for name, array in canonical.items()
-        if name not in DROPPED and not CLOCKS.fullmatch(name)
-    }
+    canonical = {new_name(name): array for name, array in found.items()}
+    ignored = re.compile("|".join([CLOCKS.pattern, *DROPPED]))
+    return {name: array for name, array in canonical.items() if not ignored.fullmatch(name)}
+
+
+def new_name(name):
+    """Returns what the newer side calls something; a name of its own stays as it is."""
+    for pattern, replacement in RENAMED:
+        if (found := re.fullmatch(pattern, name)) is not None:
+            return found.expand(replacement)
+    return name
 
 
 def newest(checkpoints):
@@ -109,6 +117,11 @@ def difference(one, other):
     return f"{np.count_nonzero(apart)} of {apart.size} numbers, by up to {np.nanmax(apart):g}"
 
 
+def _as_text(array):
+    """Returns a single number as JSON would hold it, so that it may move from one to the other."""
+    return array if array.ndim else np.array(repr(array.item()))
+
+
 def _leaves(value, name=""):
     """Yields (path, value) of every value that is neither an object nor in one."""
     if isinstance(value, dict):
@@ -134,7 +147,10 @@ def _read_npy(folder):
 
 
 def _read_npz(folder):
-    """Reads a checkpoint of one `.npz` file a part; `manifest.json` lists the replay by worker."""
+    """Reads a checkpoint of one `.npz` file a part; `manifest.json` lists the replay by worker.
+
+    Where rows are packed, here they get their names back.
+    """
     manifest = json.loads((folder / "manifest.json").read_text())
     content = manifest[0] if isinstance(manifest, list) else manifest.get("content", manifest)
     state = _arrays(folder / "state.npz")

@@ -7,7 +7,7 @@ RENAMED_OPTIONS = {}
 
 _POINT = (
     *("--env-id", "music_tf/PointPush-v0", "--workers", "2", "--rollouts", "2", "--cycles", "2"),
-    *("--updates", "3", "--threads", "1", "--seed", "3", "--agent.hidden-sizes", "16", "16"),
+    *("--updates", "3", "--threads", "1", "--agent.hidden-sizes", "16", "16"),
     *("--replay.batch-size", "32", "--evaluation.episodes", "5"),
 )
 _PUSH = (
@@ -17,7 +17,10 @@ _PUSH = (
 )
 _MUSIC = ("--music.hidden-size", "16", "--music.trajectories", "8", "--music.gain", "1000")
 _SKILL = ("--skill.hidden-sizes", "8")
+_LOSES_AN_OBJECT = 23
+"""A seed under which an episode of the first epoch is cut where its object is lost."""
 _OVERFULL = ("--replay.capacity", "150")
+"""Room for five of the eight episodes of a worker."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +37,8 @@ class Configuration:
         return ["train", *self.words, "--epochs", str(epochs)]
 
 
-def _point(recipe, *more, source=None):
-    return Configuration((recipe, *_POINT, *more), source)
+def _point(recipe, *more, source=None, seed=3):
+    return Configuration((recipe, *_POINT, "--seed", str(seed), *more), source)
 
 
 CONFIGURATIONS = {
@@ -59,7 +62,7 @@ CONFIGURATIONS = {
     "ddpg_music_finetune": _point("ddpg_music_finetune", source="ddpg_music"),
     "ddpg_music_transfer": _point("ddpg_music_transfer", *_MUSIC, source="ddpg_music"),
     "ddpg_music_prioritized": _point(
-        "ddpg_music_prioritized", *_MUSIC, "--replay.capacity", "150", source="ddpg_music"
+        "ddpg_music_prioritized", *_MUSIC, *_OVERFULL, source="ddpg_music"
     ),
     "ddpg_joint_motion": _point("ddpg_joint_motion"),
     "sac": _point("sac"),
@@ -68,7 +71,7 @@ CONFIGURATIONS = {
         *("--agent.return-clip", "symmetric", "--agent.gradient-reduce", "mean"),
     ),
     "sac_her": _point("sac_her"),
-    "sac_music": _point("sac_music", *_MUSIC),
+    "sac_music": _point("sac_music", *_MUSIC, seed=_LOSES_AN_OBJECT),
     "sac_diayn": _point("sac_diayn", *_SKILL),
     "sac_diayn_paper": _point("sac_diayn", *_SKILL, "--preset", "paper"),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),

@@ -1,7 +1,8 @@
 """Runs many command lines in one process, each up to its end: `runner.py PACKAGE JOB RESULTS`.
 
 TensorFlow is loaded once. A command ends its process, and MPI where several ranks run: both are
-put off to the end here. This file knows one thing of the package: `music_tf.cli:main`.
+put off to the end here. All that this file knows of the package is `main` of `python -m
+music_tf`.
 """
 
 import importlib
@@ -62,15 +63,15 @@ def _main(package, job, results):
         rank, finalize = mpi.COMM_WORLD.Get_rank(), mpi.Finalize
         mpi.Finalize = lambda: None
     os._exit = _leave
-    cli = importlib.import_module("music_tf.cli")
-    if not pathlib.Path(cli.__file__).is_relative_to(package):
-        raise SystemExit(f"expected the package of {package}, got {cli.__file__}")
+    entry = importlib.import_module("music_tf.__main__")
+    if not pathlib.Path(entry.__file__).is_relative_to(package):
+        raise SystemExit(f"expected the package of {package}, got {entry.__file__}")
     for step in json.loads(pathlib.Path(job).read_text()):
         stem = pathlib.Path(results, step["name"])
         codes = []
         for number, command in enumerate(step["commands"]):
             end = f".{number}" if rank == 0 else f".{number}.rank{rank}"
-            codes.append(_captured(cli.main, command, f"{stem}{end}"))
+            codes.append(_captured(entry.main, command, f"{stem}{end}"))
             if codes[-1] and not step.get("go_on"):
                 break
         if rank == 0:

@@ -1,12 +1,14 @@
 """Compares the numbers of the working tree with those of a commit, bit by bit, on this machine.
 
-    python tests/same/same.py COMMIT [--only NAME ...] [--ranks N ...] [--lines]
+    python tests/same/same.py COMMIT [--only NAME ...] [--ranks N ...] [--lines] [--kept DIR]
 
-Exit code 1: something differs. What the commit computed is kept in `.same/` and used again.
+Exit code 1: something differs. What the commit computed is kept in `.same/` and used again; with
+`--kept` several checkouts share it.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-KEPT = ROOT / ".same"
+OWN = ROOT / ".same"
 sys.path.insert(0, str(ROOT))
 
 from tests.same import canonical, command_lines  # noqa: E402 - after the path
@@ -73,10 +75,19 @@ def git(*words):
     return done.stdout.strip()
 
 
-def checked_out(name):
+@contextlib.contextmanager
+def alone(folder):
+    """Waits until nobody else writes in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def checked_out(name, kept):
     """Returns a commit and a worktree of it."""
     commit = git("rev-parse", "--verify", f"{name}^{{commit}}")
-    tree = KEPT / commit[:12] / "tree"
+    tree = kept / commit[:12] / "tree"
     if not (tree / "music_tf").is_dir():
         git("worktree", "prune")
         git("worktree", "add", "--force", "--detach", str(tree), commit)
@@ -131,6 +142,12 @@ def compute(side, ranks, names):
         run_job(side.package, steps, folder, ranks)
 
 
+def compute_alone(side, ranks, names):
+    """Does the same for the side whose results are shared."""
+    with alone(side.results.parent):
+        compute(side, ranks, names)
+
+
 def compared(sides, ranks, name, way):
     """Returns whether one run is the same on both sides, and a text that says it."""
     title = f"{name} {ranks} rank{'s' if ranks > 1 else ''} {way}"
@@ -159,17 +176,24 @@ def compared(sides, ranks, name, way):
     return True, f"same {title}: {arrays} arrays, {rows} rows x {len(columns)} columns"
 
 
-def compare_runs(against, names, all_ranks):
+def compare_runs(against, names, all_ranks, kept):
     """Prints a line for each run and returns whether all are the same."""
-    commit, tree = checked_out(against)
-    fixed = Side(tree, KEPT / commit[:12] / machine(), {})
-    working = Side(ROOT, KEPT / "working", dict(RENAMED_OPTIONS))
-    shutil.rmtree(working.results, ignore_errors=True)
+    with alone(kept):
+        commit, tree = checked_out(against, kept)
+    fixed = Side(tree, kept / commit[:12] / machine(), {})
+    working = Side(ROOT, OWN / "working", dict(RENAMED_OPTIONS))
+    for ranks in all_ranks:
+        shutil.rmtree(working.folder(ranks), ignore_errors=True)
     needed = with_sources(names)
     alike = True
     for ranks in all_ranks:
         with concurrent.futures.ThreadPoolExecutor(2 if ranks == 1 else 1) as pool:
-            list(pool.map(lambda side: compute(side, ranks, needed), (fixed, working)))  # noqa: B023
+            jobs = [
+                pool.submit(compute_alone, fixed, ranks, needed),
+                pool.submit(compute, working, ranks, needed),
+            ]
+        for job in jobs:
+            job.result()
         for name in names:
             for way in WAYS:
                 equal, text = compared((fixed, working), ranks, name, way)
@@ -187,11 +211,10 @@ def main():
     parser.add_argument("commit", help="what the working tree is compared with")
     parser.add_argument("--only", nargs="+", default=list(CONFIGURATIONS), choices=CONFIGURATIONS)
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2], choices=[1, 2])
+    parser.add_argument("--kept", type=lambda text: pathlib.Path(text).absolute(), default=OWN)
     parser.add_argument("--lines", action="store_true", help="only the command lines")
     asked = parser.parse_args()
-    KEPT.mkdir(exist_ok=True)
-    with open(KEPT / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(OWN / "working"):
         return 0 if _alike(asked) else 1
 
 
@@ -201,7 +224,7 @@ def _alike(asked):
     if asked.lines or everything:
         alike = command_lines.check(ROOT)
     if not asked.lines:
-        alike = compare_runs(asked.commit, asked.only, asked.ranks) and alike
+        alike = compare_runs(asked.commit, asked.only, asked.ranks, asked.kept) and alike
     return alike
 
 

@@ -3,11 +3,11 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 
-from music_tf.storage.gate import success_rate, take_over
-from music_tf.training.epoch_log import EpochLog
-from music_tf.training.trainer import Counters, _Taken
+from music_tf.storage.gate import MisfitError, check_fit, expected_of, success_rate, take_over
+from music_tf.training.trainer import Counters, EpochLog, _Taken
 
 
 def test_counters_and_logs_come_back():
@@ -53,7 +53,6 @@ def test_steps_are_never_scaled_up_or_to_nothing(scale):
 @pytest.mark.parametrize(
     "change",
     [
-        {"totals": [{"a": 1.0}, {"b": 1.0}]},
         {"totals": [{"a": "1"}]},
         {"totals": [{"a": math.nan}]},
         {"totals": [[]]},
@@ -74,3 +73,12 @@ def test_a_success_rate_is_a_share_or_unknown():
     for bad in (1.5, -0.1, math.nan, "1", True):
         with pytest.raises(ValueError, match="best_success_rate"):
             success_rate(bad)
+
+
+def test_a_buffer_that_grows_may_have_any_length_and_no_other_shape():
+    expected = expected_of({"seen": np.zeros((0, 3), np.float32), "count": np.array(0)}, free=True)
+    found = {"seen": np.zeros((7, 3), np.float32), "count": np.array(7)}
+    check_fit(expected_of(found), expected, rows=True)
+    found["seen"] = np.zeros((7, 2), np.float32)
+    with pytest.raises(MisfitError, match=r"seen: expected .*, found float32 \(7, 2\)"):
+        check_fit(expected_of(found), expected, rows=True)

@@ -22,8 +22,8 @@ def saved(path, recipe="ddpg", **changes):
     """A run whose normalisers have seen something."""
     trainer = save_run(path, recipe, **changes)
     generator = np.random.default_rng(0)
-    trainer.observations.update(generator.normal(1, 2, (1, 9, 8)).astype(np.float32), 1)
-    trainer.goals.update(generator.normal(-1, 3, (1, 9, 3)).astype(np.float32), 1)
+    trainer.inputs.observations.update(generator.normal(1, 2, (1, 9, 8)).astype(np.float32), 1)
+    trainer.inputs.goals.update(generator.normal(-1, 3, (1, 9, 3)).astype(np.float32), 1)
     save_checkpoint(path, trainer, 2)
     return trainer
 

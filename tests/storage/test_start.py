@@ -50,7 +50,7 @@ def started(config, source, parts):
 
 
 def group(trainer, *prefixes):
-    return {name: a for name, a in trainer.arrays().items() if name.startswith(prefixes)}
+    return {name: a for name, a in trainer.shared().items() if name.startswith(prefixes)}
 
 
 def test_the_parts_that_are_asked_for_are_those_of_the_source_to_the_bit(music_run):
@@ -75,14 +75,14 @@ def test_policy_critic_targets_and_statistics_of_observations_come_along(music_r
 def test_targets_that_are_not_taken_over_follow_their_networks(music_run):
     after = started(HER, music_run[0], ("actor", "critic"))
     for name, target in group(after, "targets/").items():
-        np.testing.assert_array_equal(target, after.arrays()[name.replace("targets", "parameters")])
+        np.testing.assert_array_equal(target, after.shared()[name.replace("targets", "parameters")])
 
 
 def normalized_goals(trainer):
     """What the networks of a trainer make of goals of the environment."""
     goals = trainer.envs.reset([0, 1], [3, 4]).desired_goal
     observation = np.zeros([len(goals), trainer.envs.spec.observation_dim], np.float32)
-    inputs = trainer._inputs()(observation, goals, np.zeros([len(goals), 1], np.float32))
+    inputs = trainer.inputs.now(observation, goals, np.zeros([len(goals), 1], np.float32))
     return inputs[:, -goals.shape[1] :]
 
 
@@ -112,7 +112,7 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
     now = batch._replace(**{name: getattr(batch, name)[0] for name in batch._fields})
 
     def rewards(trainer):
-        (term,) = [term for term in trainer._terms if term.name == "music"]
+        (term,) = [term for term in trainer.terms if term.name == "music"]
         weights = trainer.update.layout.split(trainer.update.parameters)
         return term.reward(weights, now, {"swapped": np.array([True])}).numpy()
 
@@ -137,7 +137,7 @@ def test_a_frozen_discriminator_stays_as_it_was_taken_over_and_so_does_its_scale
         after.run_epoch(go_on)
     frozen = group(after, "parameters/discriminator/", "scales/discriminator")
     assert len(frozen) == 5
-    np.testing.assert_equal(frozen, {name: before.arrays()[name] for name in frozen})
+    np.testing.assert_equal(frozen, {name: before.shared()[name] for name in frozen})
 
 
 def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
@@ -199,7 +199,7 @@ def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, 
 )
 def test_numbers_that_are_not_finite_are_refused(tmp_path, name, text):
     trainer = save_run(tmp_path, "ddpg")
-    arrays = trainer.arrays()
+    arrays = trainer.shared()
     arrays[name][0] = np.nan
     save_weights(tmp_path / "bad", arrays, trainer.meta())
     with pytest.raises(UsageError, match=rf"--init-from: .*bad: \S*{text}"):
@@ -212,7 +212,7 @@ def test_a_run_without_the_part_is_refused(task_run):
 
 
 def test_another_type_of_number_is_refused(music_run):
-    own = {name: array.astype(np.float64) for name, array in music_run[1].arrays().items()}
+    own = {name: array.astype(np.float64) for name, array in music_run[1].shared().items()}
     with pytest.raises(UsageError, match=r"expected float64 .*, found float32"):
         inherit(own, music_run[0], ("actor",), {})
 
@@ -232,11 +232,11 @@ def test_a_network_of_scaled_inputs_brings_its_scale(tmp_path, part):
     heritage = try_heritage(other, tmp_path / "checkpoints", (part,))
     heir = trainer_of(other)
     name = f"scales/{part}"
-    own, taken = heir.arrays()[name], source.arrays()[name]
+    own, taken = heir.shared()[name], source.shared()[name]
     assert taken.shape[0] == 2
     assert not np.array_equal(own, taken)
     heir.start_from(heritage.arrays)
-    np.testing.assert_array_equal(heir.arrays()[name], taken)
+    np.testing.assert_array_equal(heir.shared()[name], taken)
     weights = f"parameters/{part}/"
     np.testing.assert_equal(group(heir, weights), group(source, weights))
 
@@ -301,7 +301,7 @@ def test_how_far_a_source_has_come_is_known_where_it_says_so(tmp_path, music_run
     assert try_heritage(FROZEN, tmp_path / "weights", ("statistics",)).record["epoch"] == 1
     for counters in (None, [1], {"epoch": "1"}):
         meta = before.meta() | {"counters": counters}
-        save_weights(tmp_path / "silent", before.arrays(), meta)
+        save_weights(tmp_path / "silent", before.shared(), meta)
         assert try_heritage(FROZEN, tmp_path / "silent", ("statistics",)).record["epoch"] is None
 
 
@@ -315,7 +315,7 @@ def test_exported_parts_are_a_source_of_their_own(tmp_path, music_run):
     after = started(FROZEN, folder, ("statistics", "normalizer"))
     for prefix in ("parameters/statistics/", "normalizer/observation"):
         np.testing.assert_equal(group(after, prefix), group(before, prefix))
-    np.testing.assert_array_equal(after.goals.state, trainer_of(BASE).goals.state)
+    np.testing.assert_array_equal(after.inputs.goals.state, trainer_of(BASE).inputs.goals.state)
     with pytest.raises(UsageError, match="has none; its parts are statistics,normalizer"):
         started(HER, folder, ("actor",))
     export_weights(source, folder, ("actor",))  # replaces it
@@ -332,7 +332,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     assert taken["time/env_steps"] > 0
     heir = save_run(tmp_path / "run", "ddpg")
     weights = tmp_path / "run/checkpoints/best"
-    save_weights(weights, heir.arrays(), heir.meta() | {"before": taken})
+    save_weights(weights, heir.shared(), heir.meta() | {"before": taken})
     export_weights(weights, tmp_path / "weights", ("actor",))
     found = try_heritage(heir.config, tmp_path / "weights", ("actor",)).record
     assert found["epoch"] == 1

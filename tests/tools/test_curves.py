@@ -1,3 +1,5 @@
+import json
+import random
 import re
 
 import numpy as np
@@ -5,18 +7,38 @@ import pytest
 from matplotlib.figure import Figure
 
 from music_tf.cli import run_verb
+from music_tf.config.parse import parse_train
+from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.storage.results import NoEpochError
 from music_tf.tools import curves
-from music_tf.tools.grouping import load
+from music_tf.tools.curves import Curve, Run, by_settings, in_groups, load, without_repeats
 
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
+OLD = {"run": "/a/checkpoints", "checkpoint": "epoch_000003", "sha256": "12", "parts": ["actor"]}
+"""A record of a start that counts nothing."""
+START = OLD | {"epoch": 3, "before": {"time/env_steps": 500.0, "time/elapsed_s": 30.0}}
+PUSH = "ddpg_her, PointPush-v0"
 
 
-def seed(path, end):
+def write(path, end=0.5):
+    """Writes the `metrics.csv` of three epochs, of which the second has no evaluation."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [f"1,1000,60,0,{end}", f"2,2000,120,,{end}", f"3,3000,180,{end},{end}"]
     path.write_text("# a comment\n" + HEADER + "".join(f"{row}\n" for row in rows))
-    return load(path)
+    return path
+
+
+def seeds(folder, values):
+    return [load(write(folder / f"seed{n}.csv", value)) for n, value in enumerate(values)]
+
+
+def run_directory(path, *words, preset="laptop", start=None):
+    command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", *words])
+    stored = StoredRun("ddpg_her", preset, command.arguments, command.config, start)
+    write(path / "metrics.csv")
+    (path / "config.json").write_text(json.dumps(run_to_json(stored)))
+    return path
 
 
 def without(run, metric):
@@ -24,129 +46,237 @@ def without(run, metric):
     return run._replace(columns={n: v for n, v in run.columns.items() if n != metric})
 
 
+def of(**settings):
+    """A run of a group `g` with some settings."""
+    return Run("run", "g", {}, settings)
+
+
+def line(name, seed, epochs, **more):
+    """A run of a group `g` with a seed and a number of epochs."""
+    return Run(name, "g", {"time/env_steps": np.zeros(epochs)}, seed=seed, **more)
+
+
+def labels(*runs):
+    return [run.group for run in by_settings(runs)]
+
+
+# What is read of a run.
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
+    path = write(tmp_path / "seed0.csv")
+    path.write_text(path.read_text() + "4,40")
+    assert load(path).columns["time/env_steps"].tolist() == [1000.0, 2000.0, 3000.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "no epoch"),
+        (HEADER, "no epoch"),
+        ("a,b\n1,2\n", "no epoch"),
+        (HEADER + "1,2,3,x,4\n", "expected numbers"),
+        ("\0\xff", "no epoch"),
+    ],
+)
+def test_a_file_that_holds_no_run_is_refused(tmp_path, content, says):
+    path = tmp_path / "seed0.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=says):
+        load(path)
+
+
+def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
+    run = load(run_directory(tmp_path / "seed9-x", "--seed", "3"))
+    assert (run.group, run.name, run.seed) == (PUSH, f"{PUSH}, seed9-x", 3)
+
+
+def test_a_copy_has_the_seed_of_its_name(tmp_path):
+    assert load(write(tmp_path / "music_seed12.csv")).seed == 12
+    assert load(write(tmp_path / "music.csv")).seed is None
+
+
+def test_steps_and_minutes_count_what_a_run_started_from(tmp_path):
+    run = load(run_directory(tmp_path / "run", start=START))
+    assert run.columns["time/env_steps"].tolist() == [1500.0, 2500.0, 3500.0]
+    assert run.columns["time/elapsed_s"].tolist() == [90.0, 150.0, 210.0]
+    assert run.columns["train/mean_q"].tolist() == [0.5] * 3
+    old = load(run_directory(tmp_path / "old", start=OLD))
+    assert old.columns["time/env_steps"].tolist() == [1000.0, 2000.0, 3000.0]
+
+
+@pytest.mark.parametrize("before", [3, [], None, {"time/env_steps": "many"}])
+def test_a_start_that_counts_no_numbers_is_refused(tmp_path, before):
+    path = run_directory(tmp_path / "run", start=START | {"before": before})
+    with pytest.raises(UsageError, match=r"config\.json: expected numbers by column"):
+        load(path)
+
+
+def test_a_run_without_an_epoch_is_left_out(tmp_path):
+    begun, none, empty = (run_directory(tmp_path / name) for name in ("begun", "none", "empty"))
+    (none / "metrics.csv").unlink()
+    (empty / "metrics.csv").write_text(HEADER)
+    runs, early, damaged = curves.load_begun([none, empty, begun])
+    assert [run.name for run in runs] == [f"{PUSH}, begun"]
+    assert (early, damaged) == ([str(none), str(empty)], [])
+    with pytest.raises(NoEpochError, match="no epoch of a run yet"):
+        curves.load_begun([none, empty])
+    (empty / "metrics.csv").write_text(HEADER + "1,2,3,x,4\n")
+    assert curves.load_begun([none, empty, begun])[1:] == ([str(none)], [str(empty)])
+
+
+# Which runs share a line, and what it is called.
+
+
+def test_of_several_runs_of_a_seed_the_longest_is_drawn():
+    runs = [line("a", 0, 2), line("b", 1, 3), line("c", 0, 5), line("d", 0, 5), line("e", 1, 1)]
+    kept, repeats = without_repeats(runs)
+    assert [run.name for run in kept] == ["b", "c"]
+    assert repeats == ["a", "d", "e"]
+    assert curves.with_count("g", kept) == "g (2 seeds)"
+    assert curves.with_count("g", runs) == "g (5 runs)"
+
+
+def test_runs_are_no_repeats_of_each_other_where_more_than_the_seed_tells_them_apart():
+    runs = [
+        line("a", 0, 2),
+        line("a", 0, 2, source="12"),
+        line("a", 0, 2)._replace(group="h"),
+        line("a", None, 2),
+        line("a", None, 2),
+    ]
+    assert without_repeats(runs) == (runs, [])
+    assert curves.with_count("g", runs[3:]) == "g (2 runs)"
+
+
+def test_a_run_of_a_start_of_its_own_has_a_line_and_is_no_repeat(tmp_path):
+    anew = run_directory(tmp_path / "anew")
+    heirs = [run_directory(tmp_path / n, start=START | {"sha256": n}) for n in "ab"]
+    runs = by_settings([load(path) for path in (anew, *heirs)])
+    assert [run.group for run in runs] == [
+        f"{PUSH}, takes over nothing",
+        f"{PUSH}, takes over actor",
+        f"{PUSH}, takes over actor",
+    ]
+    again = load(run_directory(tmp_path / "c", start=START | {"sha256": "a"}))
+    _, repeats = without_repeats(by_settings([*map(load, heirs), again]))
+    assert repeats == [f"{PUSH}, c"]
+
+
+def test_runs_of_other_settings_have_a_line_of_their_own(tmp_path):
+    plain = [
+        load(run_directory(tmp_path / f"{n}", "--seed", f"{n}", "--epochs", f"{n + 5}"))
+        for n in (0, 1)
+    ]
+    other = load(run_directory(tmp_path / "other", "--agent.polyak", "0.9"))
+    copy = load(write(tmp_path / "copies" / "seed0.csv"))
+    polyak = f"{PUSH}, agent.polyak"
+    assert labels(*plain, other, copy) == [
+        f"{polyak} 0.98",
+        f"{polyak} 0.98",
+        f"{polyak} 0.9",
+        "copies",
+    ]
+    assert labels(*plain) == [PUSH, PUSH]
+
+
+def test_a_condition_of_two_studies_has_two_lines(tmp_path):
+    files = [tmp_path / study / f"music_seed{n}.csv" for study in ("skills", "far") for n in (0, 1)]
+    runs = [load(write(path)) for path in files]
+    assert labels(*runs) == 2 * ["music, of skills"] + 2 * ["music, of far"]
+    assert labels(*runs[:2]) == ["music", "music"]
+
+
+def test_each_run_has_a_line_whatever_its_name(tmp_path):
+    paths = [tmp_path / "a" / "seed0.csv", tmp_path / "b" / "seed0.csv", tmp_path / "b" / "x.csv"]
+    runs = [load(write(path)) for path in paths]
+    names = [f"seed0 ({tmp_path / 'a'})", f"seed0 ({tmp_path / 'b'})", "x"]
+    assert in_groups(runs, each=True) == {
+        name: [run] for name, run in zip(names, runs, strict=True)
+    }
+
+
+def test_a_preset_comes_first_and_alone_makes_no_line():
+    laptop, paper = of(preset="laptop", polyak="0.98"), of(preset="paper", polyak="0.9")
+    assert labels(laptop, paper) == ["g, preset laptop, polyak 0.98", "g, preset paper, polyak 0.9"]
+    assert labels(laptop, of(preset="paper", polyak="0.98")) == ["g", "g"]
+    three = [of(preset=preset, a=a) for preset, a in (("x", "0"), ("x", "1"), ("y", "2"))]
+    assert labels(*three) == ["g, preset x, a 0", "g, preset x, a 1", "g, preset y, a 2"]
+
+
+def test_a_label_has_few_settings_and_the_most_telling_first():
+    usual = dict.fromkeys("abcde", "0")
+    runs = [of(**usual), of(**usual | {"c": "1"}), of(**usual | {"e": "2"})]
+    alike = of(**{name: "1" for name in "abcde"})
+    assert labels(*runs) == ["g, c 0, e 0", "g, c 1, e 0", "g, e 2, c 0"]
+    assert labels(runs[0], alike) == ["g, a 0, b 0, c 0 and 2 more", "g, a 1, b 1, c 1 and 2 more"]
+
+
+def test_other_settings_always_make_another_label():
+    generator = random.Random(0)
+    for _ in range(50):
+        runs = [of(**{name: str(generator.randrange(2)) for name in "abcdef"}) for _ in range(20)]
+        different = {tuple(run.settings.items()) for run in runs}
+        assert len(set(labels(*runs))) == len(different)
+
+
+# What is drawn of them.
+
+
+def summary(*ups):
+    """Of curves from 0 to 1 with these heights at both ends."""
+    return curves.summary_of([Curve(np.arange(2.0), np.full(2, float(up))) for up in ups])
+
+
 def test_the_interquartile_mean_cuts_a_quarter_at_each_end():
-    values = np.array([[9.0], [1.0], [2.0], [3.0], [4.0], [100.0], [5.0], [-50.0]])
-    assert curves.interquartile_mean(values) == pytest.approx([3.5])  # of 2, 3, 4, 5
-    assert curves.interquartile_mean(values[:3]) == pytest.approx([4.0])  # nothing is cut
-
-
-def test_epochs_without_the_metric_are_left_out(tmp_path):
-    run = seed(tmp_path / "a" / "seed0.csv", 0.5)
-    across, up = curves.curve_of(run, "eval/success_rate", "minutes")
-    assert (across.tolist(), up.tolist()) == ([1.0, 3.0], [0.0, 0.5])
-    across, _ = curves.curve_of(run, "eval/success_rate", "steps")
-    assert across.tolist() == [1.0, 3.0]  # thousands
-    assert curves.curve_of(run, "eval/nothing", "steps").up.size == 0
-
-
-def test_the_mean_covers_the_range_that_all_seeds_have():
-    long = curves.Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
-    short = curves.Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))
-    across, values = curves.on_common_range([long, short])
-    assert (across[0], across[-1]) == (2.0, 6.0)
-    # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8
-    assert curves.interquartile_mean(values)[[0, -1]] == pytest.approx([0.3, 0.7])
+    assert summary(9, 1, 2, 3, 4, 100, 5, -50).middle[0] == pytest.approx(3.5)  # of 2, 3, 4, 5
+    assert summary(9, 1, 2).middle[0] == pytest.approx(4.0)  # nothing is cut
 
 
 def test_the_interval_of_few_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not():
-    values = np.arange(5.0)[:, None]
     # All of a resample are the lowest of three in 1 of 27, of four three are in 1 of 20, and
     # both are more than 2.5 %; of five four would have to be, which is 1 in 149.
     for count in (3, 4):
-        assert curves.bootstrap_interval(values[:count]) == (0.0, count - 1.0)
-    low, high = curves.bootstrap_interval(values)
-    assert 0.0 < low < 1.0
-    assert 3.0 < high < 4.0
+        few = summary(*range(count))
+        assert (few.low[0], few.high[0]) == (0.0, count - 1.0)
+    five = summary(*range(5))
+    assert 0.0 < five.low[0] < 1.0
+    assert 3.0 < five.high[0] < 4.0
 
 
 def test_equal_seeds_have_a_band_without_width():
-    low, high = curves.bootstrap_interval(np.array([[0.0, 1.0]] * 5))
-    np.testing.assert_allclose(low, high)
+    equal = summary(*[0.25] * 5)
+    np.testing.assert_allclose(equal.low, equal.high)
 
 
-def panel_of(*groups):
-    """A panel with one metric of groups of seeds, and the labelled lines in it."""
-    panel = Figure(curves._FIGURE_INCHES, layout="constrained").add_subplot()
-    lines = curves._draw_panel(panel, {g[0].group: g for g in groups}, "train/mean_q", "steps")
-    return panel, list(lines.values())
+def test_the_middle_covers_the_range_that_all_seeds_have():
+    long = Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
+    short = Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))
+    both = curves.summary_of([long, short])
+    assert (both.across[0], both.across[-1]) == (2.0, 6.0)
+    # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8
+    assert both.middle[[0, -1]] == pytest.approx([0.3, 0.7])
 
 
-def seeds(folder, values):
-    return [seed(folder / f"seed{n}.csv", value) for n, value in enumerate(values)]
-
-
-@pytest.mark.parametrize(("count", "bands"), [(1, 0), (2, 0), (3, 1), (5, 1)])
-def test_a_band_needs_three_seeds(tmp_path, count, bands):
-    panel, _ = panel_of(seeds(tmp_path / "mine", range(count)))
-    assert len(panel.collections) == bands
-    assert len(panel.lines) == (1 if count == 1 else count + 1)
-
-
-def test_seeds_are_seen_in_front_of_their_band_and_behind_every_mean(tmp_path):
-    panel, means = panel_of(seeds(tmp_path / "a", range(3)), seeds(tmp_path / "b", range(3)))
-    thin = [line for line in panel.lines if line not in means]
-    assert len(thin) == 6
-    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() >= 1.0 for line in thin)
-    order = [[artist.zorder for artist in some] for some in (panel.collections, thin, means)]
-    assert max(order[0]) < min(order[1])
-    assert max(order[1]) < min(order[2])
-    assert means[0].get_linewidth() > 1.0
-
-
-def legend_below(panel):
-    """The legend of the figure, which lies below its axes and inside of the picture."""
-    (legend,) = panel.figure.legends
-    panel.figure.draw_without_rendering()
-    box, picture = legend.get_window_extent(), panel.figure.bbox
-    assert box.y1 <= panel.get_tightbbox().y0
-    assert box.y0 >= picture.y0
-    assert (box.x0 >= picture.x0, box.x1 <= picture.x1) == (True, True)
-    return legend
-
-
-def test_a_short_legend_stands_where_no_curve_is(tmp_path):
-    panel, lines = panel_of(*(seeds(tmp_path / name, [0.1, 0.2]) for name in "abcd"))
-    curves._place_legend(panel, lines)
-    assert panel.figure.legends == []
-    assert not curves._covers(panel.get_legend(), panel)
-
-
-def test_a_short_legend_without_room_stands_below(tmp_path):
-    run = seed(tmp_path / "full" / "seed0.csv", 0.5)
-    across, up = np.arange(200.0), np.tile([0.0, 1.0], 100)
-    run = run._replace(columns={"time/env_steps": 1000.0 * across, "train/mean_q": up})
-    panel, lines = panel_of([run])
-    curves._place_legend(panel, lines)
-    assert panel.get_legend() is None
-    assert [text.get_text() for text in legend_below(panel).get_texts()] == ["full"]
-
-
-@pytest.mark.parametrize("name", ["short", ", ".join(["agent.polyak 0.9"] * 9)])
-def test_a_long_legend_stands_below_and_costs_the_axes_no_height(tmp_path, name):
-    groups = [
-        [run._replace(group=f"{name} {number}") for run in seeds(tmp_path / str(number), [0.5])]
-        for number in range(6)
-    ]
-    panel, lines = panel_of(*groups)
-    panel.figure.draw_without_rendering()
-    height = panel.bbox.height
-    curves._place_legend(panel, lines)
-    assert panel.get_legend() is None
-    assert len(legend_below(panel).get_texts()) == 6
-    assert panel.bbox.height == pytest.approx(height, rel=0.05)
+def test_epochs_without_the_metric_are_left_out(tmp_path):
+    (run,) = seeds(tmp_path, [0.5])
+    across, up = curves.curve_of(run, "eval/success_rate", "minutes")
+    assert (across.tolist(), up.tolist()) == ([1.0, 3.0], [0.0, 0.5])
+    assert curves.curve_of(run, "eval/success_rate", "steps").across.tolist() == [1.0, 3.0]  # 1000s
+    assert curves.curve_of(run, "eval/nothing", "steps").up.size == 0
 
 
 def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):
-    run = seed(tmp_path / "seed0.csv", 0.5)
-    assert curves.choose_metrics([run], [], "steps") == ["eval/success_rate"]
-    assert curves.choose_metrics([run], ["train/mean_q"], "steps") == ["train/mean_q"]
+    runs = seeds(tmp_path, [0.5])
+    assert curves.choose_metrics(runs, [], "steps") == ["eval/success_rate"]
+    assert curves.choose_metrics(runs, ["train/mean_q"], "steps") == ["train/mean_q"]
     with pytest.raises(UsageError, match=r"did you mean eval/success_rate\?"):
-        curves.choose_metrics([run], ["eval/sucess_rate"], "steps")
+        curves.choose_metrics(runs, ["eval/sucess_rate"], "steps")
 
 
 def test_a_metric_without_a_point_over_the_axis_is_refused_with_the_other_axis(tmp_path):
-    untimed = without(seed(tmp_path / "seed0.csv", 0.5), "time/elapsed_s")
-    timed = without(seed(tmp_path / "seed1.csv", 0.5), "eval/success_rate")
+    first, second = seeds(tmp_path, [0.5, 0.5])
+    untimed, timed = without(first, "time/elapsed_s"), without(second, "eval/success_rate")
     said = (
         r"--axis minutes: none of the runs has time/elapsed_s where it has eval/success_rate\n"
         r"choose --axis steps$"
@@ -163,59 +293,9 @@ def test_a_metric_without_a_point_over_the_axis_is_refused_with_the_other_axis(t
         curves.choose_metrics([nowhere], [], "minutes")
 
 
-@pytest.mark.parametrize("ending", curves.FORMATS)
-def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
-    runs = [seed(tmp_path / "mine" / f"seed{n}.csv", n / 10) for n in range(5)]
-    assert {run.group for run in runs} == {"mine"}
-    out = tmp_path / "new" / f"curves{ending}"
-    curves.draw_curves(runs, ["eval/success_rate", "train/mean_q"], "steps", out)
-    assert out.stat().st_size > 3000
-    if ending == ".svg":
-        assert "mine (5 seeds)" in out.read_text().replace("<!-- ", "")
-
-
-def test_runs_of_unknown_seed_are_no_seeds(tmp_path):
-    runs = [seed(tmp_path / "mine" / name, 0.5) for name in ("a.csv", "b.csv", "seed1.csv")]
-    curves.draw_curves(runs, [], "steps", tmp_path / "all.svg")
-    assert "mine (3 runs)" in (tmp_path / "all.svg").read_text()
-    curves.draw_curves([runs[2], runs[2]], [], "steps", tmp_path / "twice.svg")
-    assert "mine (2 runs)" in (tmp_path / "twice.svg").read_text()
-
-
-def test_a_picture_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
-    (tmp_path / "file").write_text("")
-    run = seed(tmp_path / "seed0.csv", 0.5)
-    with pytest.raises(EnvironmentFault, match="cannot be written"):
-        curves.draw_curves([run], [], "steps", tmp_path / "file" / "curves.png")
-
-
-def test_a_line_of_any_panel_is_in_the_legend(tmp_path):
-    both = seed(tmp_path / "both" / "seed0.csv", 0.5)
-    second = without(seed(tmp_path / "second" / "seed0.csv", 0.5), "eval/success_rate")
-    out = tmp_path / "curves.svg"
-    curves.draw_curves([second, both], ["eval/success_rate", "train/mean_q"], "steps", out)
-    drawn = out.read_text()
-    assert drawn.index("<!-- second -->") < drawn.index("<!-- both -->")
-    assert drawn.count("<!-- both -->") == 1
-
-
-def test_a_legend_is_no_wider_than_its_panel(tmp_path):
-    run = seed(tmp_path / "seed0.csv", 0.5)._replace(group=", ".join(["agent.polyak 0.9"] * 9))
-    curves.draw_curves([run], [], "steps", tmp_path / "curves.svg")
-    lines = re.findall("<!-- (agent.*) -->", (tmp_path / "curves.svg").read_text())
-    assert [line.count("agent") for line in lines] == [3, 3, 3]
-
-
-def test_no_name_is_read_as_mathematics(tmp_path):
-    run = seed(tmp_path / "a" / "seed0.csv", 0.5)._replace(group=r"a$\frac$b")
-    curves.draw_curves([run], [], "steps", tmp_path / "out.svg")
-    assert (tmp_path / "out.svg").exists()
-
-
 def test_runs_without_any_of_the_metrics_are_named(tmp_path):
-    runs = [seed(tmp_path / f"{n}.csv", 0.5) for n in "abc"]
-    runs[1] = without(runs[1], "eval/success_rate")
-    runs[2] = without(runs[2], "time/elapsed_s")
+    a, b, c = (load(write(tmp_path / f"{name}.csv")) for name in "abc")
+    runs = [a, without(b, "eval/success_rate"), without(c, "time/elapsed_s")]
     assert curves.left_out(runs, ["eval/success_rate"], "steps") == {"no eval/success_rate": ["b"]}
     assert curves.left_out(runs, ["eval/success_rate", "train/mean_q"], "steps") == {}
     assert curves.left_out(runs, ["eval/success_rate"], "minutes") == {
@@ -224,10 +304,98 @@ def test_runs_without_any_of_the_metrics_are_named(tmp_path):
     }
 
 
+# The picture.
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved, in order."""
+    figures, save = [], Figure.savefig
+
+    def saved(figure, *arguments, **named):
+        figures.append(figure)
+        save(figure, *arguments, **named)
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+    return figures
+
+
+@pytest.mark.parametrize("ending", curves.FORMATS)
+def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
+    runs = seeds(tmp_path / "mine", [n / 10 for n in range(5)])
+    out = tmp_path / "new" / f"curves{ending}"
+    curves.draw_curves(runs, ["eval/success_rate", "train/mean_q"], "steps", out)
+    assert out.stat().st_size > 3000
+    if ending == ".svg":
+        assert out.read_text().count("mine (5 seeds)") == 1
+
+
+@pytest.mark.parametrize(("count", "bands"), [(1, 0), (2, 0), (3, 1), (5, 1)])
+def test_a_band_needs_three_seeds(tmp_path, drawn, count, bands):
+    curves.draw_curves(seeds(tmp_path, range(count)), [], "steps", tmp_path / "out.png")
+    (panel,) = drawn[0].axes
+    assert len(panel.collections) == bands
+    assert len(panel.lines) == (1 if count == 1 else count + 1)
+
+
+def test_seeds_are_seen_in_front_of_their_band_and_behind_every_mean(tmp_path, drawn):
+    runs = seeds(tmp_path / "a", range(3)) + seeds(tmp_path / "b", range(3))
+    curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
+    (panel,) = drawn[0].axes
+    means = [line for line in panel.lines if not line.get_label().startswith("_")]
+    thin = [line for line in panel.lines if line not in means]
+    assert (len(means), len(thin)) == (2, 6)
+    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() >= 1.0 for line in thin)
+    order = [[artist.zorder for artist in some] for some in (panel.collections, thin, means)]
+    assert max(order[0]) < min(order[1])
+    assert max(order[1]) < min(order[2])
+    assert means[0].get_linewidth() > 1.0
+
+
+@pytest.mark.parametrize("name", ["short", ", ".join(["agent.polyak 0.9"] * 9)])
+def test_a_legend_stands_below_and_costs_the_axes_no_height(tmp_path, drawn, name):
+    runs = [
+        load(write(tmp_path / f"{n}.csv"))._replace(group=f"{name} {n}", name=str(n))
+        for n in range(6)
+    ]
+    curves.draw_curves(runs[:1], [], "steps", tmp_path / "one.png")
+    curves.draw_curves(runs, [], "steps", tmp_path / "six.png")
+    one, six = drawn
+    six.draw_without_rendering()
+    (legend,) = six.legends
+    box, picture = legend.get_window_extent(), six.bbox
+    assert box.y1 <= six.axes[0].get_tightbbox().y0
+    assert box.y0 >= picture.y0
+    assert (box.x0 >= picture.x0, box.x1 <= picture.x1) == (True, True)
+    assert len(legend.get_texts()) == 6
+    assert six.axes[0].bbox.height == pytest.approx(one.axes[0].bbox.height, rel=0.08)
+
+
+def test_a_line_of_any_panel_is_in_the_legend(tmp_path, drawn):
+    both = load(write(tmp_path / "both" / "seed0.csv"))
+    second = without(load(write(tmp_path / "second" / "seed0.csv")), "eval/success_rate")
+    metrics = ["eval/success_rate", "train/mean_q"]
+    curves.draw_curves([second, both], metrics, "steps", tmp_path / "curves.svg")
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["second", "both"]
+
+
+def test_no_name_is_read_as_mathematics(tmp_path):
+    (run,) = seeds(tmp_path, [0.5])
+    curves.draw_curves([run._replace(group=r"a$\frac$b")], [], "steps", tmp_path / "out.svg")
+    assert (tmp_path / "out.svg").exists()
+
+
+def test_a_picture_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFault, match="cannot be written"):
+        curves.draw_curves(seeds(tmp_path, [0.5]), [], "steps", tmp_path / "file" / "curves.png")
+
+
+# The verb.
+
+
 def test_the_verb_draws_a_run_once_and_says_what_it_leaves_out(tmp_path, capsys):
-    for name in ("run", "early", "other"):
-        seed(tmp_path / name / "seed0.csv", 0.5)
-    run, early, other = (tmp_path / name / "seed0.csv" for name in ("run", "early", "other"))
+    run, early, other = (write(tmp_path / name / "seed0.csv") for name in ("run", "early", "other"))
     early.write_text(HEADER)
     other.write_text(other.read_text().replace("eval/success_rate", "eval/object_comotion_m"))
     (tmp_path / "link").symlink_to(tmp_path / "run")
@@ -244,9 +412,7 @@ def test_the_verb_draws_a_run_once_and_says_what_it_leaves_out(tmp_path, capsys)
 
 
 def test_the_verb_writes_no_picture_without_a_line(tmp_path, capsys):
-    paths = [tmp_path / f"push_{name}.csv" for name in "ab"]
-    for path in paths:
-        seed(path, 0.5)
+    paths = [write(tmp_path / f"push_{name}.csv") for name in "ab"]
     paths[0].write_text(paths[0].read_text().replace("time/elapsed_s", "time/fps"))
     out = tmp_path / "new" / "curves.svg"
     words = ["--axis", "minutes", "--out", str(out)]
@@ -258,10 +424,8 @@ def test_the_verb_writes_no_picture_without_a_line(tmp_path, capsys):
 
 
 def test_the_verb_draws_the_longest_run_of_a_seed_and_names_the_others(tmp_path, capsys):
-    paths = [tmp_path / folder / "mine" / "seed0.csv" for folder in ("short", "long")]
-    paths.append(tmp_path / "long" / "mine" / "seed1.csv")
-    for path in paths:
-        seed(path, 0.5)
+    names = ("short/mine/seed0.csv", "long/mine/seed0.csv", "long/mine/seed1.csv")
+    paths = [write(tmp_path / name) for name in names]
     lines = paths[0].read_text().splitlines(keepends=True)
     paths[0].write_text("".join(lines[:-1]))
     out = tmp_path / "curves.svg"
@@ -279,8 +443,7 @@ def test_the_verb_draws_the_longest_run_of_a_seed_and_names_the_others(tmp_path,
 @pytest.mark.parametrize("swallowed", ["latest", "FILE", "push"])
 @pytest.mark.parametrize("first", [False, True])
 def test_a_run_behind_metric_is_told_where_it_belongs(tmp_path, monkeypatch, swallowed, first):
-    file = tmp_path / "seed0.csv"
-    seed(file, 0.5)
+    file = write(tmp_path / "seed0.csv")
     (tmp_path / "runs" / "push").mkdir(parents=True)
     (tmp_path / "runs" / "push" / "config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
@@ -293,14 +456,14 @@ def test_a_run_behind_metric_is_told_where_it_belongs(tmp_path, monkeypatch, swa
 
 
 def test_a_column_is_a_column_whatever_file_has_its_name(tmp_path, monkeypatch):
-    seed(tmp_path / "seed0.csv", 0.5)
+    write(tmp_path / "seed0.csv")
     (tmp_path / "epoch").touch()
     monkeypatch.chdir(tmp_path)
     assert run_verb(["plot", "seed0.csv", "--metric", "epoch"]) == 0
 
 
 def test_what_is_no_run_beside_runs_is_named_and_left_out(tmp_path, monkeypatch, capsys):
-    seed(tmp_path / "seed0.csv", 0.5)
+    write(tmp_path / "seed0.csv")
     (tmp_path / "seed0.log").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "seed1.csv").write_bytes(b"\xff\x00")

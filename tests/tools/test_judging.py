@@ -18,7 +18,7 @@ from music_tf.tools.judging import (
     median_steps,
     variance_explained,
 )
-from music_tf.training.policy import noisy_policy
+from music_tf.training.evaluation import noisy_policy
 from tests.kit.saved_run import save_run
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
 

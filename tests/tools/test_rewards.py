@@ -8,9 +8,9 @@ WIDTH, STEPS = 246, 4  # less 6 on either side, that is 234 for 4 steps: about 5
 STEP_CENTRES = [6 + round(234 * (step + 0.5) / STEPS) for step in range(STEPS)]
 
 
-def panel(values, step, lowest=0.0, highest=1.0, name="music"):
+def panel(values, step, lowest=0.0, highest=1.0, *, name="music", number=0):
     trace = Trace(name, np.float32(values), lowest, highest)
-    return np.asarray(reward_panel(trace, step, STEPS, WIDTH)).astype(int)
+    return np.asarray(reward_panel(trace, number, step, STEPS, WIDTH)).astype(int)
 
 
 def columns(picture):
@@ -62,3 +62,11 @@ def test_the_reward_of_the_last_step_is_written_above():
     assert (text([0.25, 0.75], 2) == text([0.99, 0.75], 2)).all()
     assert (text([0.25], 1) == text([0.25], 4)).all()  # over, and so the last one stays
     assert (text([0.25], 1) != text([0.25], 1, name="skill")).any()
+
+
+def test_each_reward_of_a_run_has_a_colour_of_its_own_whatever_it_is_called():
+    def colour(number, name="novelty"):
+        return tuple(panel([1.0], 1, name=name, number=number)[30, STEP_CENTRES[0]])
+
+    assert len({colour(number) for number in range(6)}) == 6
+    assert colour(1) == colour(1, name="music") == colour(7)

@@ -5,8 +5,9 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
-from music_tf.training import agreement
-from music_tf.training.agreement import check_alike, check_same_state
+from music_tf.runs import agreement
+from music_tf.runs.agreement import check_alike
+from music_tf.training.update import check_same_state
 
 RECORD = {"recipe": "ddpg", "preset": "laptop", "config": {"seed": 0, "agent": {"polyak": 0.9}}}
 

@@ -10,8 +10,9 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.storage.metrics import METRICS
+from music_tf.training import collect
 from music_tf.training import trainer as trainer_module
-from music_tf.training.policy import random_policy
+from music_tf.training.evaluation import random_policy
 from tests.kit.small import (
     ALL,
     BASE,
@@ -36,7 +37,7 @@ def saved(trainer):
         worker: {name: np.copy(array) for name, array in new.items()}
         for worker, new in trainer.replay.unsaved().items()
     }
-    arrays = {name: np.copy(array) for name, array in trainer.arrays().items()}
+    arrays = {name: np.copy(array) for name, array in trainer.shared().items()}
     return arrays, json.loads(json.dumps(trainer.meta())), rows
 
 
@@ -146,7 +147,7 @@ def test_the_seed_decides_everything():
         trainer.run_epoch(go_on)
     assert_same_state(first, same)
     for name in ("parameters/actor/hidden_0/kernel", "normalizer/observation"):
-        assert (first.arrays()[name] != other.arrays()[name]).any()
+        assert (first.shared()[name] != other.shared()[name]).any()
     assert (replay_state(first)[0]["action"] != replay_state(other)[0]["action"]).all()
 
 
@@ -226,7 +227,7 @@ def test_workers_explore_and_learn_from_different_data():
 def test_more_workers_leave_the_data_of_the_first_ones_alone():
     two, four = trainer_of(workers=2), trainer_of(workers=4)
     for trainer in (two, four):
-        trainer._collect()
+        trainer.collect()
     for worker in (0, 1):
         np.testing.assert_equal(replay_state(four)[worker], replay_state(two)[worker])
 
@@ -236,20 +237,20 @@ def test_unsupervised_training_sees_zero_goals_only():
     trainer.run_epoch(go_on)
     for rows in replay_state(trainer).values():
         assert not rows["desired_goal"].any()
-    assert not trainer.goals.moments.mean.any()
-    np.testing.assert_allclose(trainer.goals.moments.deviation, 0.01)
+    assert not trainer.inputs.goals.moments.mean.any()
+    np.testing.assert_allclose(trainer.inputs.goals.moments.deviation, 0.01)
 
 
 def test_normalisers_count_every_step_once_and_see_relabelled_goals():
     trainer, plain = trainer_of(HER), trainer_of(BASE)
     for each in (trainer, plain):
-        each._collect()
+        each.collect()
         # 1 + N / W = 1 + 2 workers * 2 episodes * 30 steps / 2
-        assert each.observations.state[-1] == each.goals.state[-1] == 61.0
+        assert each.inputs.observations.state[-1] == each.inputs.goals.state[-1] == 61.0
     own = np.concatenate([rows["desired_goal"] for rows in replay_state(plain).values()])
     bound = np.abs(own).max() + 1e-6
-    assert (np.abs(plain.goals.moments.mean) <= bound).all()
-    assert (trainer.goals.state != plain.goals.state).any()
+    assert (np.abs(plain.inputs.goals.moments.mean) <= bound).all()
+    assert (trainer.inputs.goals.state != plain.inputs.goals.state).any()
     np.testing.assert_array_equal(
         replay_state(trainer)[0]["desired_goal"], replay_state(plain)[0]["desired_goal"]
     )
@@ -269,17 +270,17 @@ class OneStepAhead(Communicator):
 
 def test_ranks_compare_all_that_a_checkpoint_holds_and_the_step():
     trainer = trainer_of(BASE)
-    trainer._comm = ranks = OneStepAhead()
+    trainer.comm = ranks = OneStepAhead()
     with pytest.raises(NumbersFault, match=r"after 0 updates: optimiser step on ranks \[1\]"):
         trainer.check_equal()
-    assert ranks.compared == {*trainer.arrays(), "optimiser step"}
+    assert ranks.compared == {*trainer.shared(), "optimiser step"}
 
 
 def test_without_updates_data_is_collected_all_the_same():
     trainer = trainer_of(updates=0)
-    before = trainer.arrays()["parameters/actor/action/kernel"]
+    before = trainer.shared()["parameters/actor/action/kernel"]
     row = trainer.run_epoch(go_on)
-    np.testing.assert_array_equal(trainer.arrays()["parameters/actor/action/kernel"], before)
+    np.testing.assert_array_equal(trainer.shared()["parameters/actor/action/kernel"], before)
     assert row["time/env_steps"] == 240.0
     assert not any(name.startswith(("train/", "reward/")) for name in row)
 
@@ -294,12 +295,12 @@ def push_out(observation, goal, skill, noise):
 
 
 def test_a_lost_object_ends_an_episode_in_replay_but_not_in_behaviour(monkeypatch):
-    monkeypatch.setattr(trainer_module, "learned_policy", lambda *_, **named: push_out)
+    monkeypatch.setattr(collect, "learned_policy", lambda *_, **named: push_out)
     quiet = ExplorationConfig(noise=0.0, random_probability=0.0)
     found = {}
     for mode in ("continue", "absorb"):
         trainer = trainer_of(MUSIC, rollouts=5, lost_object=mode, exploration=quiet)
-        episodes = trainer._collect()
+        episodes = trainer.collect()
         found[mode] = replay_state(trainer)
         assert (episodes.length == STEPS).all()
         assert not episodes.lost.any()
@@ -358,9 +359,9 @@ def test_what_does_not_fit_is_refused_by_name(trained, change, says):
 def test_a_frozen_statistics_network_stays_as_it_is_through_training():
     config = dataclasses.replace(MUSIC, music=MusicConfig(train=False, hidden_size=16))
     trainer = trainer_of(config)
-    before = {k: v for k, v in trainer.arrays().items() if "statistics" in k}
+    before = {k: v for k, v in trainer.shared().items() if "statistics" in k}
     row = trainer.run_epoch(go_on)
-    after = {k: v for k, v in trainer.arrays().items() if "statistics" in k}
+    after = {k: v for k, v in trainer.shared().items() if "statistics" in k}
     np.testing.assert_equal(after, before)
     assert len(before) == 18
     assert row["reward/music_min"] == -1.0

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.agents.base import Batch
+from music_tf.agents.base import Batch, Learner, Losses, Phase
 from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
+from music_tf.intrinsic.base import Mixing, RewardTerm
+from music_tf.networks.parameters import Scalar
 from music_tf.training import update as update_module
-from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.update import Feed, Schedules, Update
+from music_tf.training.update import AdamState, Feed, Schedules, Update, adam_step
 from tests.kit.small import ALL, BASE, EVERYTHING, HER, MUSIC, NETWORK, trainer_of
 
 
@@ -34,13 +35,9 @@ def prepared(config=BASE, **changes):
     """A trainer that has collected episodes, with the feed and schedules of its updates."""
     trainer = trainer_of(config, **changes)
     for _ in range(2):
-        trainer._collect()
+        trainer.collect()
         trainer.counters.cycle += 1
-    given = []
-    trainer.update.run = lambda *arguments: given.extend(arguments) or {}
-    trainer._learn()
-    del trainer.update.run
-    return trainer, Given(*given)
+    return trainer, Given(trainer.feed(), trainer.schedules())
 
 
 class Given(NamedTuple):
@@ -66,7 +63,7 @@ def by_hand(trainer, given):
     """Parameters after one update and the gradient, composed eagerly from their parts."""
     update, schedules = trainer.update, given.schedules
     now = tf.nest.map_structure(lambda values: tf.constant(values[0]), given.feed)
-    moved, inputs = now.transitions, trainer._inputs()
+    moved, inputs = now.transitions, trainer.inputs.now
     flat = tf.constant(update.parameters.numpy())
     targets = update.targets_layout.split(tf.constant(update.targets.numpy()))
     observed = (moved.desired_goal.numpy(), moved.skill.numpy())
@@ -74,7 +71,7 @@ def by_hand(trainer, given):
         tape.watch(flat)
         weights = update.layout.split(flat)
         reward, learned = 0.0, 0.0
-        for term in trainer._terms:
+        for term in trainer.terms:
             raw = term.reward(weights, moved, now.terms[term.name])
             low, high = term.mixing.clip
             clipped = tf.clip_by_value(term.mixing.scale * raw, low, high)
@@ -87,11 +84,19 @@ def by_hand(trainer, given):
             reward=reward,
             discount=moved.discount,
         )
-        losses = trainer._learner.losses(weights, targets, batch, now.noise, schedules.entropy)
+        losses = trainer.update.learner.losses(
+            weights, targets, batch, now.noise, schedules.entropy
+        )
         total = tf.reduce_sum(losses.total) + learned
     gradient = tape.gradient(total, flat)
     moved, rate = tf.Variable(flat), tf.constant(update.layout.learning_rates())
-    adam_step(moved, gradient, AdamState.zeros(moved.numpy()), tf.constant(1.0), rate)
+    adam_step(
+        moved,
+        gradient,
+        AdamState.zeros(moved.numpy()),
+        tf.constant(1.0),
+        rate,
+    )
     return moved.numpy(), gradient.numpy()
 
 
@@ -103,7 +108,10 @@ def test_an_update_is_one_adam_step_along_the_sum_of_all_gradients(name):
     np.testing.assert_allclose(trainer.update.parameters, expected, atol=2e-6)
     # Adam's first step hides the size of a gradient, its first moment does not
     np.testing.assert_allclose(
-        trainer.update.moments.first, 0.1 * gradient, rtol=1e-3, atol=1e-5 * np.abs(gradient).max()
+        trainer.update.moments[0].first,
+        0.1 * gradient,
+        rtol=1e-3,
+        atol=1e-5 * np.abs(gradient).max(),
     )
     assert metrics["train/grad_norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
     assert int(trainer.update.step) == 1
@@ -115,7 +123,7 @@ def test_gradients_of_workers_are_summed_or_averaged():
         agent = DdpgConfig(gradient_reduce=reduce, **NETWORK)
         trainer, given = prepared(dataclasses.replace(MUSIC, agent=agent), updates=1)
         run(trainer, given)
-        moments[reduce] = trainer.update.moments.first.numpy()
+        moments[reduce] = trainer.update.moments[0].first.numpy()
     np.testing.assert_allclose(moments["sum"], 2.0 * moments["mean"], rtol=1e-6)
     assert np.abs(moments["mean"]).max() > 0.0
 
@@ -153,7 +161,7 @@ def test_the_watchdog_hears_of_updates_while_they_are_taken(monkeypatch, comm, s
     heard = []
     trainer, given = prepared(updates=5)
     monkeypatch.setattr(update_module, "heartbeat", lambda: heard.append(1))
-    monkeypatch.setattr(update_module, "NOTE_INTERVAL", 2)
+    monkeypatch.setattr(update_module, "HEARTBEAT_INTERVAL", 2)
     trainer.update._comm = comm()
     run(trainer, given)
     assert len(heard) == signs
@@ -229,16 +237,127 @@ def test_every_weight_that_learns_moves(name):
     assert still == ([] if learns else ["log_temperature"])
 
 
-class Spy:
+class Spy(Learner):
     """A learner that notes the batches it gets."""
 
     def __init__(self, learner):
         self.learner, self.batches = learner, []
-        self.networks, self.target_networks = learner.networks, learner.target_networks
+
+    networks = property(lambda self: self.learner.networks)
+    target_networks = property(lambda self: self.learner.target_networks)
+
+    def act(self, *arguments):
+        return self.learner.act(*arguments)
+
+    def draws(self, *arguments):
+        return self.learner.draws(*arguments)
 
     def losses(self, weights, targets, batch, *rest):
         self.batches.append(batch)
         return self.learner.losses(weights, targets, batch, *rest)
+
+
+class Spoiled(Spy):
+    """A learner whose loss is not finite, while its gradient is."""
+
+    def __init__(self, learner, bad):
+        super().__init__(learner)
+        self._bad = bad
+
+    def losses(self, *arguments):
+        losses = super().losses(*arguments)
+        metrics = losses.metrics | {"train/critic_loss": losses.metrics["train/mean_q"] + self._bad}
+        return losses._replace(metrics=metrics)
+
+
+class TwoSteps(Spy):
+    """Moves the number `a` towards 1 at every update, then `b` towards the new `a` at every second.
+
+    With Adam the first steps are the learning rate in the direction of the goal.
+    """
+
+    networks = (Scalar("a", 0.0, 0.1), Scalar("b", 0.0, 0.01))
+    target_networks = networks[:1]
+    phases = property(
+        lambda self: [Phase(self._first, ("a",)), Phase(self._second, ("b",), every=2, times=3)]
+    )
+
+    def _first(self, weights, *rest):
+        (a,) = weights["a"]
+        return Losses(0.5 * tf.square(a - 1.0) * tf.ones([1]), {"train/a": a * tf.ones([2])})
+
+    def _second(self, weights, *rest):
+        (a,), (b,) = weights["a"], weights["b"]
+        return Losses(tf.square(b - a) * tf.ones([1]), {"train/seen": a * tf.ones([2])})
+
+
+def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
+    trainer, given = prepared(updates=3)
+    update = Update(TwoSteps(None), trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
+    first = update.run(*slices(given, 0))
+    # only `a` has moved: the phase of `b` is due at updates 2, 4, ...
+    np.testing.assert_allclose(update.parameters, [0.1, 0.0], atol=1e-5)
+    assert "train/seen" not in first
+    assert not update.moments[1].first.numpy().any()
+    second = update.run(*slices(given, 1))
+    assert first["train/a"] == 0.0
+    assert second["train/a"] == pytest.approx(0.1, abs=1e-5)
+    assert second["train/seen"] == pytest.approx(0.2, abs=1e-3)  # the `a` of this update
+    # three steps of 0.01, of which the second and third are smaller by less than a tenth
+    np.testing.assert_allclose(update.parameters, [0.2, 0.03], atol=1e-3)
+    assert update.counts() == {"updates": 2, "step_scale": 1.0, "phase_steps": [2, 3]}
+    other = Update(TwoSteps(None), trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
+    other.load(update.shared())
+    other.load_counts(2, 1.0, [2, 3])
+    for each in (update, other):
+        each.run(*slices(given, 2))
+        each.run(*slices(given, 2))
+    np.testing.assert_array_equal(other.parameters, update.parameters)
+    assert other.counts()["phase_steps"] == [4, 6]
+
+
+def test_a_phase_moves_networks_that_lie_side_by_side():
+    class Apart(TwoSteps):
+        networks = (*TwoSteps.networks, Scalar("c", 0.0, 0.1))
+        phases = property(lambda self: [Phase(self._first, ("a", "c"))])
+
+    with pytest.raises(ValueError, match=r"side by side, got \['a', 'c'\]"):
+        Update(Apart(None), [], BASE.agent, 0.9, Communicator(), 2)
+
+
+class Twice(RewardTerm):
+    """Pays 1, learns a number at twice the pace, and counts only where the first action is > 0."""
+
+    name = "twice"
+    mixing = Mixing(1.0, (0.0, 1.0), 0.0, ((0.0, 1.0),))
+    networks = (Scalar("number", 0.0, 0.1),)
+    times = 2
+
+    def reward(self, weights, batch, feed):
+        return tf.ones_like(batch.reward)
+
+    def gate(self, batch):
+        return tf.cast(batch.action[..., 0] > 0.0, tf.float32)
+
+    def feed(self, replay, updates, cycle):
+        return {"goal": np.arange(2.0 * updates, dtype=np.float32).reshape(2 * updates, 1)}
+
+    def loss(self, weights, feed):
+        (number,) = weights["number"]
+        return tf.reduce_sum(tf.abs(number - feed["goal"])), {"twice/goal": feed["goal"]}
+
+
+def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone():
+    trainer, given = prepared(updates=2)
+    spy = Spy(trainer.update.learner)
+    update = Update(spy, [Twice()], trainer.config.agent, 0.9, Communicator(), 2)
+    terms = {"twice": Twice().feed(None, 2, 0)}
+    schedules = given.schedules._replace(terms={"twice": tf.constant(1.0)})
+    metrics = update.run(given.feed._replace(terms=terms), schedules)
+    counted = given.feed.transitions.action[..., 0] > 0.0
+    assert metrics["reward/twice_mean"] == pytest.approx(counted.mean(), abs=1e-6)
+    assert metrics["twice/goal"] == pytest.approx(2.0 / 2)  # (1 + 3) / 2 workers / 2 updates
+    assert update.counts()["phase_steps"] == [2, 4]
 
 
 @pytest.fixture
@@ -255,8 +374,8 @@ def test_a_lost_object_pays_the_lowest_reward_for_ever():
         trainer, given = prepared(MUSIC, updates=1)
         flags = np.zeros_like(given.feed.transitions.lost)
         flags[0, 1, 3] = lost
-        update, spy = trainer.update, Spy(trainer._learner)
-        update = Update(spy, trainer._terms, trainer.config.agent, 0.9, Communicator(), 2)
+        update, spy = trainer.update, Spy(trainer.update.learner)
+        update = Update(spy, trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
         update.run(*given.change(lost=flags))
         rewards.append(spy.batches[0].reward.numpy())
     # the lowest MUSIC reward is (0 - 1) * 1, and for ever after that is 0.9 / (1 - 0.9) * -1
@@ -318,13 +437,8 @@ def test_a_bad_number_on_another_rank_is_a_fault_here_too_and_says_where():
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_loss_that_is_not_finite_is_a_fault_even_where_its_gradient_is(bad):
     trainer, given = prepared(updates=1)
-    update = trainer.update
-    sums, lows, highs = update._run_updates(
-        tf.nest.map_structure(tf.convert_to_tensor, given.feed), given.schedules
-    )
-    names = update._names[frozenset(given.feed.terms)]
-    spoiled = np.where(np.array(names) == "train/critic_loss", bad, sums)
-    update._run_updates = lambda feed, schedules: (spoiled, lows, highs)
+    learner = Spoiled(trainer.update.learner, bad)
+    trainer.update = Update(learner, trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
     with pytest.raises(NumbersFault, match=r"on ranks \[0\]: train/critic_loss\n"):
         run(trainer, given)
 
@@ -383,7 +497,7 @@ def test_schedules_weigh_terms_and_entropy():
     )
     trainer = trainer_of(config)
     trainer.counters.epoch = 2
-    schedules = trainer._schedules()
+    schedules = trainer.schedules()
     found = {name: float(weight) for name, weight in schedules.terms.items()}
     assert found == pytest.approx({"task": 1.0, "music": 0.8, "skill": 1.0})
     assert float(schedules.entropy) == pytest.approx(0.6)  # 0.2 + 0.8 * 2 / 4

@@ -97,7 +97,7 @@ def test_the_released_settings_learn_too(recipe, tmp_path):
     assert config.music.pair_negatives == "random"
     if recipe.startswith("sac"):
         assert config.agent.entropy_mode == "batch_mean"
-    before = trainer_of(config).arrays()
+    before = trainer_of(config).shared()
     after = train(tmp_path / "run", recipe, *words)
     for part in ("actor", "critic_0", "discriminator" if recipe == "sac_diayn" else "statistics"):
         assert moved(before, after, part)

@@ -1,4 +1,4 @@
-"""Whether all ranks do the same: command line, code, libraries, and what they hold."""
+"""Whether all ranks were started alike: the same command line, code and libraries."""
 
 import hashlib
 import json
@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from music_tf.config.stored import flatten
 from music_tf.distributed import Communicator
-from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.run_directory import versions
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -43,33 +41,6 @@ def check_alike(record: Mapping[str, Any], resume: bool, comm: Communicator) -> 
             raise EnvironmentFault(
                 "\n".join(differing[:_SHOWN]) + "\ninstall the same on all machines of the job"
             )
-
-
-def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Communicator) -> None:
-    """Compares arrays bit by bit over ranks, by digests; every rank must call it together.
-
-    Args:
-        arrays: What all ranks should hold alike, by name.
-        updates: Taken so far, for the text.
-        comm: The ranks.
-
-    Raises:
-        NumbersFault: They differ; the text names the first differing array and the ranks.
-    """
-    if comm.size == 1:
-        return
-    found = comm.collect({name: _digest(array.tobytes()) for name, array in arrays.items()})
-    for name in arrays:
-        ranks = [rank for rank, its in enumerate(found) if its[name] != found[0][name]]
-        if ranks:
-            raise NumbersFault(
-                f"what ranks hold differs after {updates} updates: "
-                f"{name} on ranks {ranks} is not what rank 0 holds"
-            )
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _differences(first: Mapping[str, Any], other: Mapping[str, Any], rank: int) -> Iterator[str]:

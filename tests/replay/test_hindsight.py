@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from music_tf.config.settings import ReplayConfig
-from music_tf.replay.relabel import choose_goals, relabel_probability
+from music_tf.replay.hindsight import choose_goals, relabel_probability
 
 COUNT = 50_000
 

@@ -1,0 +1,167 @@
+"""Named extras arrive from an environment's `info` at rewards and targets."""
+
+import dataclasses
+import re
+
+import gymnasium
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.config.settings import ReplayConfig
+from music_tf.envs import lockstep
+from music_tf.envs.fetch import FetchMember
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.member import PlainMember
+from music_tf.envs.registry import lookup
+from music_tf.envs.toys import EPISODE_STEPS, PointPush
+from music_tf.intrinsic.base import Mixing, RewardTerm
+from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
+from music_tf.rollout import Conditions, padded, play
+from tests.kit.small import EVERYTHING, TIMES, go_on, trainer_of
+
+DESCRIBED = "Described-v0"
+EXTRAS = {"descriptor": 2, "discount": 1}
+GAMMA = 0.98
+
+
+class Described(PointPush):
+    """Says ten times where point and disc are in x, and halves the discount of every third step."""
+
+    fault = ""
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = super().reset(seed=seed, options=options)
+        self.steps = 0
+        return observation, info | self.describe(observation)
+
+    def step(self, action):
+        self.steps += 1
+        observation, reward, _, truncated, info = super().step(action)
+        over = self.steps > 20 + 10 * observation["desired_goal"][0]
+        described = self.describe(observation) | {"discount": 0.5 if self.steps % 3 == 0 else 1.0}
+        if self.fault and self.steps == 4:
+            described |= {"missing": {"descriptor": None}, "nan": {"descriptor": [0.0, np.nan]}}[
+                self.fault
+            ]
+        return observation, reward, over, truncated, info | described
+
+    def describe(self, observation):
+        return {"descriptor": descriptor(observation["observation"])}
+
+
+class DescriptorReached(RewardTerm):
+    """Pays the first component of the descriptor of the state that a step leads to."""
+
+    name = "descriptor_reached"
+    mixing = Mixing(1.0, (-10.0, 10.0), 0.0, ((0.0, 1.0),))
+
+    def reward(self, weights, batch, feed):
+        return batch.next_extras["descriptor"][..., 0]
+
+
+def descriptor(observation):
+    return 10.0 * observation[..., [0, 3]]
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """The class behind `Described-v0`, of which all extras are known."""
+    gymnasium.register(id=DESCRIBED, entry_point=Described, max_episode_steps=EPISODE_STEPS)
+    declare(monkeypatch, EXTRAS)
+    monkeypatch.setattr(Described, "fault", "")
+    yield Described
+    del gymnasium.registry[DESCRIBED]
+
+
+def declare(monkeypatch, extras):
+    info = dataclasses.replace(lookup("music_tf/PointPush-v0"), extras=extras)
+    monkeypatch.setattr(lockstep, "lookup", lambda env_id: info)
+
+
+def wander(observation, goal, skill, noise):
+    return np.sin(37.0 * observation[:, :3])
+
+
+def played(count=4):
+    envs = LockstepEnvs(DESCRIBED, count)
+    start = Conditions(np.arange(count), None, np.ones([count, 1], np.float32))
+    return envs.spec, play(envs, wander, start, None)
+
+
+def assert_described(batch):
+    for extras, state in ((batch.extras, "observation"), (batch.next_extras, "next_observation")):
+        expected = descriptor(np.asarray(getattr(batch, state)))
+        np.testing.assert_allclose(extras["descriptor"], expected, rtol=1e-5)
+
+
+def test_extras_arrive_at_a_reward_term_after_a_cut_and_from_a_checkpoint_too(described):
+    spec, whole = played()
+    assert spec.extras == EXTRAS
+    assert len(set(whole.length.tolist())) > 1  # some terminate early
+    np.testing.assert_allclose(whole.extras["descriptor"], descriptor(whole.observation), rtol=1e-5)
+    cut = padded(whole._replace(length=np.minimum(whole.length, 7)))
+    shard, again = (Shard(spec, 1, ReplayConfig(capacity=8 * EPISODE_STEPS)) for _ in range(2))
+    for episodes in (whole, cut):
+        shard.add(episodes, np.random.default_rng(0))
+    again.restore([shard.rows(np.arange(8))])
+    for store in (shard, again):
+        buffer = ReplayBuffer({0: store}, ReplayConfig(), None, GAMMA, seed=1)
+        batch = tf.nest.map_structure(tf.convert_to_tensor, buffer.sample_transitions(3, 0))
+        assert_described(batch)
+        paid = DescriptorReached().reward({}, batch, {})
+        np.testing.assert_allclose(paid, 10.0 * batch.next_observation[..., 0], rtol=1e-5)
+        halved = np.float32(GAMMA) * np.float32([0.0, 0.5, 1.0])
+        np.testing.assert_allclose(np.unique(batch.discount), halved, rtol=1e-6)
+
+
+def test_extras_of_every_step_of_whole_episodes_are_theirs(described):
+    _, episodes = played(2)
+    steps = all_transitions(episodes)
+    assert_described(steps)
+    taken = np.arange(EPISODE_STEPS) < episodes.length[:, None]
+    third = np.arange(1, EPISODE_STEPS + 1) % 3 == 0
+    expected = np.broadcast_to(np.where(third, 0.5, 1.0), taken.shape)
+    found = steps.next_extras["discount"][..., 0]
+    np.testing.assert_array_equal(found[taken], expected[taken])
+    assert not steps.extras["discount"][:, 0].any()  # a reset brings none
+
+
+def test_extras_that_nobody_reads_change_nothing(described, monkeypatch):
+    config = dataclasses.replace(EVERYTHING, env_id=DESCRIBED)
+    found = []
+    for extras in ({"descriptor": 2}, {}):
+        declare(monkeypatch, extras)
+        trainer = trainer_of(config)
+        metrics = trainer.run_epoch(go_on)
+        kept = {name: value for name, value in metrics.items() if name not in TIMES}
+        found.append((trainer.weights(), kept))
+    np.testing.assert_equal(found[1], found[0])
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("missing", r"step 4: .*info\['descriptor'\]: expected shape \(2,\), got nothing"),
+        ("nan", r"step 4: info\['descriptor'\]\[1\]: expected a finite number, got nan"),
+    ],
+)
+def test_an_extra_that_is_missing_or_no_number_is_reported(described, fault, says):
+    envs = LockstepEnvs(DESCRIBED, 1)
+    envs.reset([0], [0])
+    described.fault = fault
+    taken = [envs.step(np.zeros([1, 3], np.float32), [0]) for _ in range(4)]
+    assert [one.faults for one in taken[:3]] == [[None]] * 3
+    assert re.search(says, taken[3].faults[0])
+
+
+def test_the_fast_path_of_fetch_gives_way_where_extras_are_asked_for(monkeypatch):
+    assert type(LockstepEnvs("FetchPush-v4", 1)._members[0]) is FetchMember
+    info = dataclasses.replace(lookup("FetchPush-v4"), extras={"is_success": 1})
+    monkeypatch.setattr(lockstep, "lookup", lambda env_id: info)
+    envs = LockstepEnvs("FetchPush-v4", 1)
+    assert type(envs._members[0]) is PlainMember
+    goal = envs.reset([0], [0]).achieved_goal
+    envs.reset([0], [0], goal)
+    taken = envs.step(np.zeros([1, 4], np.float32), [0])
+    np.testing.assert_array_equal(taken.extras["is_success"], [[1.0]])
