@@ -31,7 +31,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=["music_tf", "music_tf.*"]),
-    package_data={"music_tf": ["py.typed", "tools/report.css", "tools/report.html.j2"]},
+    package_data={"music_tf": ["py.typed", "tools/report.*", "weights/*/*"]},
     python_requires=">=3.11,<3.14",
     install_requires=[
         "tensorflow>=2.21,<2.22",

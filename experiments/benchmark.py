@@ -41,7 +41,7 @@ from music_tf.cli.mpirun import (
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentFault, UsageError
 from music_tf.process import available_cores, run_command
-from music_tf.storage.provenance import commit, processor
+from music_tf.storage.run_directory import commit, processor
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "benchmark.json"

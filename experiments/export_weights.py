@@ -1,4 +1,4 @@
-"""Copies parts of a run into a folder of `.npy` files: `export_weights.py RUN FOLDER --parts A,B`.
+"""Copies parts of a run into a folder of weights: `export_weights.py RUN FOLDER --parts A,B`.
 
 The folder is what `music-tf train RECIPE --init-from FOLDER` starts from. Its `meta.json` says from
 which recipe, environment and seed it comes, how long that was trained, and the checkpoint's digest.
@@ -12,7 +12,7 @@ from music_tf.cli.exits import guarded, leave
 from music_tf.config.start import PARTS, parse_parts
 from music_tf.config.stored import read_run, stored_env_id
 from music_tf.errors import EXIT_DONE
-from music_tf.storage.runs_root import find_run
+from music_tf.storage.run_directory import find_run
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE
 from music_tf.process import prepare_tensorflow
-from music_tf.storage.runs_root import find_run
+from music_tf.storage.run_directory import find_run
 
 
 def main() -> int:

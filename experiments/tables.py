@@ -30,7 +30,7 @@ from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
 from music_tf.measures.behaviour import direction
 from music_tf.storage.metrics import METRICS
 from music_tf.storage.results import FINAL, Numbers, StoredResult, group_and_seed, read_result
-from music_tf.storage.runs_root import folder_name
+from music_tf.storage.run_directory import folder_name
 from music_tf.tools.curves import draw_curves
 from music_tf.tools.curves import load as load_curve
 

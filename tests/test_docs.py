@@ -10,7 +10,7 @@ import pytest
 from music_tf.cli import run_verb
 from music_tf.runs.judging import CONTROL
 from music_tf.storage.metrics import METRICS
-from music_tf.storage.runs_root import link_latest
+from music_tf.storage.run_directory import link_latest
 from tests.kit.saved_run import save_run
 
 DOCS = Path(__file__).parents[1] / "docs"

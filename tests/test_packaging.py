@@ -13,6 +13,7 @@ import music_tf
 ROOT = pathlib.Path(__file__).parents[1]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 LOCKED = dict(re.findall(r"^([a-z0-9.-]+)==(\S+) \\$", LOCK, re.MULTILINE))
+WEIGHTS = ("manifest.json", "meta.json", "state.npz")
 MAKE_TARGETS = [
     "install",
     "train",
@@ -83,6 +84,7 @@ def test_every_package_is_shipped_and_typed(metadata):
     assert sources - set(shipped) == set()
     page = {"music_tf/tools/report.css", "music_tf/tools/report.html.j2"}
     assert {"music_tf/py.typed", *page} <= set(shipped)
+    assert {f"music_tf/weights/push/{name}" for name in WEIGHTS} <= set(shipped)
 
 
 def test_extras_are_those_of_the_documentation(requirements):

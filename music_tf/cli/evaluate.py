@@ -9,7 +9,7 @@ from music_tf.cli.options import asks_for_help, one_word, typed_env_id, whole_nu
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.process import prepare_tensorflow
-from music_tf.storage.runs_root import find_run
+from music_tf.storage.run_directory import find_run
 
 COUNTS = {"episodes": 1, "full": 0, "export": 1, "minari": 1, "env_id": 1, "allow_import": 0}
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from music_tf import process
 from music_tf.cli import VERBS, run_verb
@@ -18,7 +19,7 @@ from music_tf.config.parse import parse_train
 from music_tf.config.tokens import Words
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
 from music_tf.process import ASKED_VARIABLE, death_follower
-from music_tf.storage.runs_root import new_directory
+from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\
 usage: music-tf launch -n N VERB ...
@@ -56,8 +57,9 @@ def main(arguments: list[str]) -> int:
     if not command:
         sys.stdout.write(USAGE)
         return EXIT_DONE
+    made: list[Path] = []
     if command[0] == "train" and not asks_for_help(command):
-        command = _check_train(command, ranks)
+        command, made = _check_train(command, ranks)
     if ranks == 1:
         return run_verb(command)
     command = [*_mpirun(ranks), *command]
@@ -65,7 +67,10 @@ def main(arguments: list[str]) -> int:
         raise Stopped("stopped before the start")
     more = {**needed(os.environ), ASKED_VARIABLE: str(ranks)}
     with own_sessions(os.environ) as sessions:
-        return Job(command, {**os.environ, **more, **sessions}).wait()
+        code = Job(command, {**os.environ, **more, **sessions}).wait()
+    if code != EXIT_DONE:
+        remove_empty(made)  # where it was refused, or ended before it had begun
+    return code
 
 
 class Job:
@@ -139,8 +144,8 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
     return number, rest
 
 
-def _check_train(command: list[str], ranks: int) -> list[str]:
-    """Returns the command line with its run directory, after refusing what the ranks would."""
+def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path]]:
+    """Refuses what the ranks would; returns the words with a run directory, and new folders."""
     train = parse_train(command[1:])
     if train.config.workers % ranks:
         raise UsageError(
@@ -150,8 +155,10 @@ def _check_train(command: list[str], ranks: int) -> list[str]:
         )
     if train.run_dir is None and ranks > 1:
         _mpirun(ranks)
-        return [*command, "--run-dir", str(new_directory(train))]
-    return command
+        missing = missing_folders(train)
+        directory = new_directory(train)
+        return [*command, "--run-dir", str(directory)], [directory, *missing]
+    return command, []
 
 
 def _mpirun(ranks: int) -> list[str]:

@@ -8,7 +8,7 @@ from music_tf.config.names import suggestion
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.process import prepare_tensorflow
-from music_tf.storage.runs_root import find_run
+from music_tf.storage.run_directory import find_run
 
 FORMATS = (".mp4", ".gif")
 ALL_SKILLS = "all"

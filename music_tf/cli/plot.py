@@ -10,7 +10,7 @@ from music_tf.config.names import suggestion
 from music_tf.config.stored import CONFIG_NAME
 from music_tf.config.tokens import Words, split
 from music_tf.errors import EXIT_DONE, UsageError
-from music_tf.storage.runs_root import LATEST, find_run, runs_root
+from music_tf.storage.run_directory import LATEST, find_run, runs_root
 
 USAGE = """\
 usage: music-tf plot RUN... [--metric NAME...] [--axis steps] [--out curves.png] [--each]

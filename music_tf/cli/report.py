@@ -6,7 +6,7 @@ from pathlib import Path
 from music_tf.cli.options import asks_for_help, say_left_out, several_runs
 from music_tf.config.tokens import split
 from music_tf.errors import EXIT_DONE
-from music_tf.storage.runs_root import find_run
+from music_tf.storage.run_directory import find_run
 
 USAGE = """\
 usage: music-tf report RUN... [--out report.html]

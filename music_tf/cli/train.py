@@ -20,7 +20,13 @@ from music_tf.process import (
     threads_per_rank,
     watchdog,
 )
-from music_tf.storage.runs_root import find_source, link_latest, prepare_directory
+from music_tf.storage.run_directory import (
+    find_source,
+    link_latest,
+    missing_folders,
+    prepare_directory,
+    remove_empty,
+)
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
@@ -72,11 +78,23 @@ def _agreed(parsed: TrainCommand | UsageError, comm: "Communicator") -> TrainCom
 
 
 def _train(command: TrainCommand, comm: "Communicator") -> None:
+    folders = missing_folders(command) if comm.is_root else []
+    try:
+        _run(command, comm, folders)
+    except (UsageError, EnvironmentFault):
+        remove_empty(folders)
+        raise
+
+
+def _run(command: TrainCommand, comm: "Communicator", made: list[Path]) -> None:
+    """Trains, and notes a directory that it makes, so that a run refused leaves none."""
     with _watch_the_start(command):
         comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
         if command.start is not None:
             load_tensorflow()  # what is taken over is tried on networks before anything is written
         directory, heritage = _prepared(command, comm)
+        if comm.is_root and command.run_dir is None:
+            made.insert(0, directory)
         load_tensorflow()
         from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks
 

@@ -9,7 +9,7 @@ from typing import Any
 from music_tf.config.stored import flatten
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.provenance import versions
+from music_tf.storage.run_directory import versions
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SHOWN = 5

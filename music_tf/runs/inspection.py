@@ -21,13 +21,11 @@ from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
 from music_tf.runs.judging import by_metric, compare, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
-from music_tf.storage.durable import replace_file
-from music_tf.storage.files import read_at_most
+from music_tf.storage.files import read_at_most, replace_file
+from music_tf.storage.gate import Arrays
 from music_tf.storage.policy import SavedPolicy, saved_policy
-from music_tf.storage.provenance import provenance
 from music_tf.storage.results import read_metric
-from music_tf.storage.run_directory import EVALUATION_NAME
-from music_tf.storage.state_folder import Arrays
+from music_tf.storage.run_directory import EVALUATION_NAME, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 

@@ -25,14 +25,12 @@ from music_tf.runs.agreement import check_alike
 from music_tf.runs.judging import EPISODES, by_metric, compare
 from music_tf.runs.processors import warn_of_differences
 from music_tf.runs.progress import Progress
-from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.checkpoint import Checkpoints, save_weights
+from music_tf.storage.gate import success_rate
 from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
-from music_tf.storage.origin import start_line, taken_before
-from music_tf.storage.restored import success_rate
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
-from music_tf.storage.start import Heritage
-from music_tf.storage.weights import save_weights
+from music_tf.storage.start import Heritage, start_line, taken_before
 from music_tf.tools.paths import paths_from_above
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
@@ -143,7 +141,7 @@ class Session:
             MetricsWriter(
                 directory.path,
                 resume_after=epoch if command.resume else None,
-                complain=directory.complain,
+                warn=directory.disk_warning,
             )
             if comm.is_root
             else None
@@ -183,7 +181,7 @@ class Session:
         info = self._trainer.envs.info
         if self._writer is not None and info.object is not None:
             steps = self._trainer.counters.env_steps
-            self._writer.write_image(PATHS_TAG, paths_from_above(episodes, info), steps)
+            self._writer.write_image(PATHS_TAG, paths_from_above(episodes, info), steps, "paths")
 
     def _finish_epoch(self, row: Metrics) -> None:
         epoch = self._trainer.counters.epoch
@@ -266,7 +264,7 @@ class Session:
         """
         trainer = self._trainer
         workers = {worker: _worker_name(worker) for worker in trainer.replay.shards}
-        restored = self._checkpoints.restore(sorted(workers.values()), trainer.sizes())
+        restored = self._checkpoints.restore(sorted(workers.values()), trainer.expected())
         if restored is None:
             return False
         try:
@@ -329,7 +327,7 @@ class Session:
         if self._writer is not None:
             after = trainer.counters.epoch
             self._writer = MetricsWriter(
-                self._directory.path, resume_after=after, complain=self._directory.complain
+                self._directory.path, resume_after=after, warn=self._directory.disk_warning
             )
             _LOGGER.warning(
                 "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "

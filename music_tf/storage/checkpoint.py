@@ -1,59 +1,62 @@
-"""Checkpoints that survive a crash at any moment.
+"""Checkpoints that survive a crash at any moment, and copies of weights.
 
-    checkpoints/epoch_000012/{manifest.json, meta.json, parameters.actor.hidden_0.kernel.npy, ...}
-    checkpoints/replay/worker_0003/epoch_000012/observation.npy
+    checkpoints/epoch_000012/{state.npz, meta.json, manifest.json}
+    checkpoints/replay/worker_0003/epoch_000012.npz
 
 A checkpoint is written beside its place, synced, and renamed once every rank has written its
-part. Replay is append-only: a save adds the new rows, and manifests list all shards they need.
+part. Replay is append-only: a save adds the new rows, and a manifest lists all files that it
+needs.
 """
 
 import contextlib
-import dataclasses
+import hashlib
 import itertools
+import json
 import logging
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.durable import DamagedError, StoredFile, sync_directory, write_array
-from music_tf.storage.manifest import (
-    LARGEST_MANIFEST,
-    Manifest,
-    Shard,
-    check_name,
-    parse_shards,
-    read_manifest,
-)
-from music_tf.storage.state_folder import (
-    TEMPORARY,
+from music_tf.storage.files import describe, read_at_most, sync_directory
+from music_tf.storage.gate import (
     Arrays,
-    Sizes,
-    all_damaged,
-    describe,
-    discard,
-    file_name,
-    finish_folder,
-    labels,
+    DamagedError,
+    Entry,
+    Expected,
+    ExpectedState,
+    check_path,
+    parse_json,
     read_arrays,
-    read_labelled,
-    read_state,
-    remove_temporary,
-    write_state,
+    read_object,
+    storable,
+    write_file,
 )
 
-_LOGGER = logging.getLogger(__name__)
+Found = TypeVar("Found")
+
+FORMAT = 2
+MANIFEST, STATE, META = "manifest.json", "state.npz", "meta.json"
+LARGEST_MANIFEST = 2**24
 _REPLAY = "replay"
+_TEMPORARY = ".tmp-"
+"""Marks names of what is being written or removed, and may be deleted by the next run."""
+_REPLACED = ".replaced"
 _FAILURES = 3
+_SHOWN = 5
+_LABEL = re.compile(r"epoch_(\d{6,10})(?:_(\d{1,4}))?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_LOGGER = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class Restored:
+class Restored(NamedTuple):
     """State of a run at the end of an epoch."""
 
     epoch: int
@@ -61,6 +64,146 @@ class Restored:
     meta: dict[str, Any]
     shards: dict[str, list[Arrays]]
     """Replay rows of this rank's workers, in order of saving."""
+
+
+class StoredWeights(NamedTuple):
+    """An intact checkpoint without its replay."""
+
+    folder: Path
+    sha256: str
+    """Of its manifest, which holds the digests of all else."""
+    names: tuple[str, ...]
+    """Of all its arrays, read or not."""
+    arrays: Arrays
+    meta: dict[str, Any]
+
+
+class Manifest(NamedTuple):
+    """All files that a checkpoint needs."""
+
+    epoch: int
+    state: Entry
+    meta: Entry
+    shards: Mapping[str, tuple[Entry, ...]]
+    """Replay by worker, in order of saving."""
+
+
+def labels(names: Iterable[str]) -> list[str]:
+    """Returns the names that are checkpoints', oldest first."""
+    found = [match for name in names if (match := _LABEL.fullmatch(name))]
+    return [match[0] for match in sorted(found, key=lambda m: (int(m[1]), int(m[2] or 0)))]
+
+
+def _epoch_of(label: str) -> int | None:
+    found = _LABEL.fullmatch(label)
+    return int(found[1]) if found else None
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads the list of files of a checkpoint and checks that it belongs to its folder.
+
+    Raises:
+        DamagedError: It is missing, changed, or of another format.
+    """
+    try:
+        raw = read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
+        manifest = _decoded(raw)
+    except FileNotFoundError as error:
+        raise DamagedError(f"{MANIFEST}: missing") from error
+    except OSError as error:
+        raise DamagedError(f"{MANIFEST}: cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedError(f"{MANIFEST}: not what was saved ({str(error)[:120]})") from error
+    if _epoch_of(folder.name) not in (None, manifest.epoch):
+        raise DamagedError(f"{MANIFEST}: belongs to epoch {manifest.epoch}")
+    return manifest
+
+
+def _encoded(content: Mapping[str, Any]) -> bytes:
+    """Returns a manifest as JSON that also holds a digest of itself."""
+    text = json.dumps(content, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f'{{"content": {text},\n"sha256": "{digest}"}}\n'.encode()
+
+
+def _decoded(raw: bytes) -> Manifest:
+    content = parse_json(raw)["content"]
+    version = content.get("format", content.get("format_version"))
+    if version != FORMAT:
+        raise ValueError(f"written in format {version!r}, this music_tf reads {FORMAT}")
+    if _encoded(content) != raw:
+        raise ValueError("its digest does not match its content")
+    if type(content["epoch"]) is not int or content["epoch"] < 0:
+        raise ValueError(f"expected an epoch from 0, got {content['epoch']!r}")
+    shards = {
+        worker: tuple(_entry(found) for found in entries)
+        for worker, entries in content["shards"].items()
+    }
+    for worker in shards:
+        check_path(worker)
+    paths = [entry.path for entries in shards.values() for entry in entries]
+    if len(set(paths)) != len(paths):
+        raise ValueError("a file appears twice")
+    return Manifest(content["epoch"], _entry(content["state"]), _entry(content["meta"]), shards)
+
+
+def _entry(found: Sequence[Any]) -> Entry:
+    """Returns what a manifest says about a file after checking each part of it."""
+    entry = Entry(*found)
+    check_path(entry.path)
+    if type(entry.size) is not int or entry.size < 0 or not _SHA256.fullmatch(entry.sha256):
+        raise ValueError(f"expected path, size and sha256, got {list(entry)}")
+    return entry
+
+
+def _write_folder(
+    folder: Path,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    meta: Mapping[str, Any],
+    epoch: int = 0,
+    shards: Mapping[str, Sequence[Entry]] | None = None,
+) -> int:
+    """Writes state and, last of all, the manifest; returns the size of that."""
+    state = write_file(folder, STATE, storable(arrays))
+    text = json.dumps(dict(meta), indent=1, default=_plain)
+    about = write_file(folder, META, text.encode())
+    content = {"format": FORMAT, "epoch": epoch, "state": state, "meta": about}
+    manifest = write_file(folder, MANIFEST, _encoded({**content, "shards": dict(shards or {})}))
+    sync_directory(folder)
+    return manifest.size
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"meta: expected JSON values, got {type(value).__name__}")
+
+
+def discard(folder: Path) -> None:
+    """Removes a checkpoint so that a crash cannot leave half of it under its name."""
+    gone = folder.with_name(f"{folder.name}{_TEMPORARY}old")
+    os.rename(folder, gone)
+    shutil.rmtree(gone)
+
+
+def _remove_temporary(directory: Path) -> None:
+    """Removes what an interrupted save left behind."""
+    for path in directory.glob(f"*{_TEMPORARY}*"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _all_damaged(directory: Path, damages: Sequence[str]) -> EnvironmentFault:
+    shown = "\n".join(damages[:_SHOWN])
+    return EnvironmentFault(
+        f"{directory}: every one of {len(damages)} checkpoints is damaged:\n{shown}\n"
+        "nothing was changed: put back a copy of the files, or train anew in another --run-dir"
+    )
+
+
+# --- all checkpoints of a run -----------------------------------------------------------------
 
 
 class Checkpoints:
@@ -84,10 +227,10 @@ class Checkpoints:
         self._keep = keep
         self._failures = 0
         self.crowded = False
-        """Whether the list of shards is so long that the next save had better be compact."""
+        """Whether the list of files is so long that the next save had better be compact."""
         # What follows is used by the root alone.
         self._lineage: list[str] | None = None
-        self._chain: dict[str, tuple[Shard, ...]] = {}
+        self._chain: Mapping[str, tuple[Entry, ...]] = {}
 
     def save(
         self,
@@ -105,7 +248,7 @@ class Checkpoints:
             shards: Replay rows added since the last save that returned True, by worker of this
                 rank (`worker_0003`) and name. A worker without new rows has an empty mapping.
             meta: JSON values; the root's are written.
-            compact: `shards` hold all rows, not only new ones: older shards are let go.
+            compact: `shards` hold all rows, not only new ones: older files are let go.
 
         Returns:
             On every rank, whether the checkpoint is complete. If it is not, a warning was
@@ -115,23 +258,31 @@ class Checkpoints:
             EnvironmentFault: Three saves in a row failed.
             ValueError: A name or an array cannot be stored.
         """
-        label, problem = self._comm.share(self._begin(epoch) if self._comm.is_root else None)
-        entries: dict[str, Any] = {}
-        stored: list[StoredFile] = []
+        root = self._comm.is_root
+        label, problem = self._comm.share(_tried(lambda: self._begin(epoch)) if root else None)
+        written: dict[str, list[Entry]] | None = None
         if problem is None:
-            entries, problem = self._attempt_shards(label, shards)
-        if problem is None and self._comm.is_root:
-            stored, problem = self._attempt_state(label, arrays, meta)
-        outcomes = self._comm.collect((entries, problem))
+            written, problem = _tried(lambda: self._write_rows(label, shards))
+        outcomes = self._comm.collect((written, problem))
         problem = next((found for _, found in outcomes if found), None)
-        if problem is None and self._comm.is_root:
-            chain = self._extended({} if compact else self._chain, outcomes)
-            manifest = Manifest(epoch, stored[0], tuple(stored[1:]), chain)
-            problem = self._attempt_commit(label, manifest)
+        if problem is None and root:
+            added = {worker: new for rows, _ in outcomes for worker, new in rows.items()}
+            older = {} if compact else self._chain
+            chain = {w: (*older.get(w, ()), *added.get(w, ())) for w in {**older, **added}}
+            _, problem = _tried(lambda: self._commit(label, epoch, arrays, meta, chain))
         problem, self.crowded = self._comm.share((problem, self.crowded))
-        return self._conclude(label, problem)
+        if root:
+            with contextlib.suppress(OSError, DamagedError):
+                if problem is None:
+                    self._remove_all_but(self._lineage or [])
+                else:
+                    self._remove_failed(label)
+        self._comm.barrier()
+        return self._conclude(problem)
 
-    def restore(self, workers: Sequence[str], sizes: Sizes | None = None) -> Restored | None:
+    def restore(
+        self, workers: Sequence[str], expected: ExpectedState | None = None
+    ) -> Restored | None:
         """Returns the newest checkpoint that is intact on all ranks, with the rows of `workers`.
 
         A damaged checkpoint is skipped with a warning; whatever came after the restored one
@@ -139,167 +290,136 @@ class Checkpoints:
 
         Args:
             workers: This rank's workers; all ranks together must name each worker once.
-            sizes: Larger files count as damaged, before any of them is read.
+            expected: What the run has room for: no memory is taken for anything else.
 
         Returns:
             The state, or None if there is no checkpoint at all.
 
         Raises:
             EnvironmentFault: There are checkpoints, but none is intact; nothing is changed.
-            UsageError: The checkpoint is one of other workers.
+            UsageError: The checkpoint is one of another run or of other workers.
         """
-        existing, problem = self._comm.share(self._listed() if self._comm.is_root else None)
+        listed = _tried(self._existing) if self._comm.is_root else None
+        existing, problem = self._comm.share(listed)
         if problem is not None:
             raise EnvironmentFault(f"{self._directory}: cannot be read: {problem}")
         wanted = sorted(itertools.chain.from_iterable(self._comm.collect(list(workers))))
         damages: list[str] = []
         for label in reversed(existing):
-            restored, manifest, damage = self._load(label, workers, sizes)
+            restored, manifest, damage, misfit = self._load(label, workers, expected)
             damage = next((found for found in self._comm.collect(damage) if found), None)
-            if damage is None and restored is not None and manifest is not None:
-                _check_workers(label, wanted, sorted(manifest.shards))
-                self._adopt(existing[: existing.index(label) + 1], manifest)
-                return restored
-            damages.append(f"{label}/{damage}")
-            if self._comm.is_root:
-                _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
+            if damage is not None:
+                damages.append(f"{label}/{damage}")
+                if self._comm.is_root:
+                    _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
+                continue
+            misfit = next((found for found in self._comm.collect(misfit) if found), None)
+            if misfit is not None or manifest is None:
+                raise UsageError(
+                    f"{self._directory.parent}: the checkpoint of epoch {_epoch_of(label)} does "
+                    f"not fit config.json\n{misfit}"
+                )
+            _check_workers(label, wanted, sorted(manifest.shards))
+            self._adopt(existing[: existing.index(label) + 1], manifest.shards)
+            return restored
         if damages:
-            raise all_damaged(self._directory, damages)
-        self._adopt([], None)
+            raise _all_damaged(self._directory, damages)
+        self._adopt([], {})
         return None
 
-    def _begin(self, epoch: int) -> tuple[str, str | None]:
-        """Makes room for a new checkpoint; returns its label, or "" and what went wrong."""
+    def _begin(self, epoch: int) -> str:
+        """Makes room for a new checkpoint and returns its label."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._tidy()
+        taken = {path.name for path in self._directory.iterdir()}
+        taken.update(path.stem for path in self._replay_files())
+        if self._lineage is None:
+            self._lineage = labels(taken)
         label = f"epoch_{epoch:06d}"
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            self._tidy()
-            taken = {path.name for path in self._directory.iterdir()}
-            taken.update(path.name for path in self._shard_folders())
-            if self._lineage is None:
-                self._lineage = labels(taken)
-            revisions = (f"{label}_{number}" for number in itertools.count(1))
-            label = next(name for name in itertools.chain([label], revisions) if name not in taken)
-            self._temporary(label).mkdir()
-        except OSError as error:
-            return "", describe(error)
-        return label, None
+        revisions = (f"{label}_{number}" for number in itertools.count(1))
+        label = next(name for name in itertools.chain([label], revisions) if name not in taken)
+        self._temporary(label).mkdir()
+        return label
 
-    def _attempt_shards(
+    def _write_rows(
         self, label: str, shards: Mapping[str, Mapping[str, npt.NDArray[Any]]]
-    ) -> tuple[dict[str, Any], str | None]:
-        """Writes this rank's replay rows; returns their entries and what went wrong."""
-        entries: dict[str, Any] = {}
-        try:
-            for worker, rows in shards.items():
-                entries[worker] = []
-                if rows:
-                    files = self._write_shard(label, worker, rows)
-                    entries[worker].append([dataclasses.asdict(stored) for stored in files])
-        except OSError as error:
-            return entries, describe(error)
-        return entries, None
+    ) -> dict[str, list[Entry]]:
+        """Writes this rank's replay rows."""
+        entries: dict[str, list[Entry]] = {}
+        for worker, rows in shards.items():
+            check_path(worker)
+            entries[worker] = []
+            if rows:
+                folder = self._directory / _REPLAY / worker
+                folder.mkdir(parents=True, exist_ok=True)
+                path = f"{_REPLAY}/{worker}/{label}.npz"
+                entries[worker].append(write_file(self._directory, path, storable(rows)))
+                for parent in (folder, folder.parent, self._directory):
+                    sync_directory(parent)
+        return entries
 
-    def _write_shard(
-        self, label: str, worker: str, rows: Mapping[str, npt.NDArray[Any]]
-    ) -> list[StoredFile]:
-        folder = PurePosixPath(_REPLAY, check_name(worker), label)
-        (self._directory / folder).mkdir(parents=True)
-        files = [
-            write_array(name, self._directory, f"{folder}/{file_name(name)}", array)
-            for name, array in rows.items()
-        ]
-        for parent in (folder, *folder.parents[:2]):
-            sync_directory(self._directory / parent)
-        return files
-
-    def _attempt_state(
-        self, label: str, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
-    ) -> tuple[list[StoredFile], str | None]:
-        """Writes shared state; returns the entries, meta first, and what went wrong."""
-        try:
-            return write_state(self._temporary(label), arrays, meta), None
-        except OSError as error:
-            return [], describe(error)
-
-    def _attempt_commit(self, label: str, manifest: Manifest) -> str | None:
-        """Puts a complete checkpoint in its place; returns what went wrong."""
-        try:
-            size = finish_folder(self._temporary(label), manifest)
-            if size > LARGEST_MANIFEST:
-                return f"its list of files takes {size} bytes; fewer --workers make it shorter"
-            os.rename(self._temporary(label), self._directory / label)
-            sync_directory(self._directory)
-        except OSError as error:
-            return describe(error)
+    def _commit(
+        self,
+        label: str,
+        epoch: int,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        meta: Mapping[str, Any],
+        chain: Mapping[str, tuple[Entry, ...]],
+    ) -> None:
+        """Writes shared state, and puts a complete checkpoint in its place."""
+        size = _write_folder(self._temporary(label), arrays, meta, epoch, chain)
+        if size > LARGEST_MANIFEST:
+            raise OSError(f"its list of files takes {size} bytes; fewer --workers make it shorter")
+        os.rename(self._temporary(label), self._directory / label)
+        sync_directory(self._directory)
         self.crowded = size > LARGEST_MANIFEST // 2
-        self._chain = dict(manifest.shards)
+        self._chain = chain
         self._lineage = [*(self._lineage or []), label][-self._keep :]
-        return None
 
-    def _conclude(self, label: str, problem: str | None) -> bool:
-        """Cleans up after a save on the root while others wait; every rank counts failures."""
-        if self._comm.is_root:
-            with contextlib.suppress(OSError):
-                if problem is None:
-                    self._remove_all_but(self._lineage or [])
-                elif label:
-                    self._remove_failed(label)
-        self._comm.barrier()
-        if problem is None:
-            self._failures = 0
-            return True
-        self._failures += 1
+    def _conclude(self, problem: str | None) -> bool:
+        """Counts failures; returns whether there was none."""
+        self._failures = self._failures + 1 if problem is not None else 0
         if self._failures >= _FAILURES:
             raise EnvironmentFault(
                 f"{self._failures} checkpoints in a row could not be saved: {problem}\n"
                 f"free space or mend {self._directory}, then continue with --resume"
             )
-        if self._comm.is_root:
+        if problem is not None and self._comm.is_root:
             _LOGGER.warning("checkpoint not saved, older ones are kept: %s", problem)
-        return False
+        return problem is None
 
-    def _extended(
-        self, chain: Mapping[str, tuple[Shard, ...]], outcomes: Iterable[tuple[Any, Any]]
-    ) -> dict[str, tuple[Shard, ...]]:
-        """Returns the shards of all workers with those that the ranks have just written."""
-        extended = dict(chain)
-        for entries, _ in outcomes:
-            for worker, added in parse_shards(entries).items():
-                extended[worker] = extended.get(worker, ()) + added
-        return extended
-
-    def _listed(self) -> tuple[list[str], str | None]:
+    def _existing(self) -> list[str]:
         try:
-            return labels(path.name for path in self._directory.iterdir()), None
+            return labels(path.name for path in self._directory.iterdir())
         except FileNotFoundError:
-            return [], None
-        except OSError as error:
-            return [], describe(error)
+            return []
 
     def _load(
-        self, label: str, workers: Sequence[str], sizes: Sizes | None
-    ) -> tuple[Restored | None, Manifest | None, str | None]:
-        """Returns a checkpoint and its manifest, or what is wrong with it."""
+        self, label: str, workers: Sequence[str], expected: ExpectedState | None
+    ) -> tuple[Restored | None, Manifest | None, str | None, str | None]:
+        """Returns a checkpoint and its manifest, then what is damaged and what does not fit."""
+        folder = self._directory / label
+        shared, rows = expected or (None, None)
         try:
-            manifest = read_labelled(self._directory / label)
-            arrays, meta = read_state(self._directory / label, manifest, sizes)
-            largest = sizes.rows if sizes else None
+            manifest = read_manifest(folder)
+            arrays, _ = read_arrays(folder, manifest.state, shared)
+            meta = read_object(folder, manifest.meta)
             shards = {
                 worker: [
-                    read_arrays(self._directory, shard, largest)
-                    for shard in manifest.shards.get(worker, ())
+                    read_arrays(self._directory, entry, rows, rows=True)[0]
+                    for entry in manifest.shards.get(worker, ())
                 ]
                 for worker in workers
             }
         except DamagedError as damage:
-            return None, None, str(damage)
-        return Restored(manifest.epoch, arrays, meta, shards), manifest, None
+            return None, None, str(damage), None
+        except ValueError as misfit:
+            return None, None, None, str(misfit)
+        return Restored(manifest.epoch, arrays, meta, shards), manifest, None, None
 
-    def _adopt(self, lineage: list[str], manifest: Manifest | None) -> None:
+    def _adopt(self, lineage: list[str], chain: Mapping[str, tuple[Entry, ...]]) -> None:
         """Continues from a restored checkpoint."""
-        self._lineage = lineage
-        self._chain = dict(manifest.shards) if manifest else {}
+        self._lineage, self._chain = lineage, chain
         if self._comm.is_root:
             self._tidy()
         self._comm.barrier()
@@ -307,38 +427,35 @@ class Checkpoints:
     def _tidy(self) -> None:
         """Removes what earlier saves left behind; what cannot be removed stops no save."""
         try:
-            remove_temporary(self._directory)
+            _remove_temporary(self._directory)
         except OSError as error:
             _LOGGER.warning("left behind, since it cannot be removed: %s", describe(error))
 
     def _temporary(self, label: str) -> Path:
-        return self._directory / f"{label}{TEMPORARY}new"
+        return self._directory / f"{label}{_TEMPORARY}new"
 
-    def _shard_folders(self) -> list[Path]:
-        return [path for path in self._directory.glob(f"{_REPLAY}/*/*") if path.is_dir()]
-
-    def _remove_all_but(self, kept: Sequence[str]) -> None:
-        """Removes other checkpoints, and shards that no kept manifest lists."""
-        for name in labels(path.name for path in self._directory.iterdir()):
-            if name not in kept:
-                discard(self._directory / name)
-        try:
-            manifests = [read_manifest(self._directory / label) for label in kept]
-        except DamagedError:
-            return  # what that checkpoint needs is unknown until it is let go
-        files = (shard[0] for manifest in manifests for shard in _shards(manifest))
-        listed = {(self._directory / stored.path).parent for stored in files}
-        for folder in self._shard_folders():
-            if folder not in listed:
-                shutil.rmtree(folder)
+    def _replay_files(self) -> list[Path]:
+        return list(self._directory.glob(f"{_REPLAY}/*/*.npz"))
 
     def _remove_failed(self, label: str) -> None:
-        if (self._directory / label).exists():
+        if label and (self._directory / label).exists():
             discard(self._directory / label)
-        remove_temporary(self._directory)
-        for folder in self._shard_folders():
-            if folder.name == label:
-                shutil.rmtree(folder)
+        _remove_temporary(self._directory)
+        for path in self._replay_files():
+            if path.stem == label:
+                path.unlink()
+
+    def _remove_all_but(self, kept: Sequence[str]) -> None:
+        """Removes other checkpoints, and rows that no kept manifest lists."""
+        for label in self._existing():
+            if label not in kept:
+                discard(self._directory / label)
+        manifests = [read_manifest(self._directory / label) for label in kept]
+        chains = (entries for manifest in manifests for entries in manifest.shards.values())
+        needed = {self._directory / entry.path for entry in itertools.chain.from_iterable(chains)}
+        for path in self._replay_files():
+            if path not in needed:
+                path.unlink()
 
 
 def _check_workers(label: str, wanted: Sequence[str], found: Sequence[str]) -> None:
@@ -349,5 +466,102 @@ def _check_workers(label: str, wanted: Sequence[str], found: Sequence[str]) -> N
         )
 
 
-def _shards(manifest: Manifest) -> Iterator[Shard]:
-    return (shard for shards in manifest.shards.values() for shard in shards)
+def _tried(action: Callable[[], Found]) -> tuple[Any, str | None]:
+    """Returns what an action returns, and what the disk had against it."""
+    try:
+        return action(), None
+    except OSError as error:
+        return "", describe(error)
+
+
+def save_weights(
+    directory: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
+) -> bool:
+    """Writes a copy that holds weights only, replacing an older one; for one rank.
+
+    Args:
+        directory: The copy's own directory, such as `checkpoints/best`.
+        arrays: Weights by name.
+        meta: JSON values.
+
+    Returns:
+        Whether it worked; if not, a warning was logged and the older copy is still there.
+
+    Raises:
+        ValueError: A name or an array cannot be stored.
+    """
+    temporary = directory.with_name(f"{directory.name}{_TEMPORARY}new")
+    replaced = directory.with_name(f"{directory.name}{_REPLACED}")
+    try:
+        if temporary.exists():
+            shutil.rmtree(temporary)
+        temporary.mkdir(parents=True)
+        _write_folder(temporary, arrays, meta)
+        if directory.exists():
+            if replaced.exists():
+                shutil.rmtree(replaced)
+            os.rename(directory, replaced)
+        os.rename(temporary, directory)
+        sync_directory(directory.parent)
+        if replaced.exists():
+            shutil.rmtree(replaced)
+    except OSError as error:
+        _LOGGER.warning("weights not saved: %s", describe(error))
+        return False
+    return True
+
+
+def load_weights(
+    directory: Path, expected: Expected | None = None, wanted: tuple[str, ...] = ("",)
+) -> tuple[Arrays, dict[str, Any]]:
+    """Returns arrays and meta values as `newest_weights` finds them."""
+    found = newest_weights(directory, expected, wanted)
+    return found.arrays, found.meta
+
+
+def newest_weights(
+    directory: Path, expected: Expected | None = None, wanted: tuple[str, ...] = ("",)
+) -> StoredWeights:
+    """Returns the newest intact checkpoint, without its replay.
+
+    Args:
+        directory: All checkpoints of a run, or one checkpoint, or a copy of weights.
+        expected: What the run has: no memory is taken for anything else.
+        wanted: How names of arrays begin; others are not read.
+
+    Raises:
+        UsageError: There is no checkpoint.
+        EnvironmentFault: There are checkpoints, but none is intact.
+        ValueError: The newest intact one is not as expected, or not finite; the text names what.
+    """
+    try:
+        candidates = list(_candidates(directory))
+    except OSError as error:
+        raise UsageError(f"{directory}: expected checkpoints: {describe(error)}") from error
+    damages: list[str] = []
+    for folder in candidates:
+        try:
+            manifest = read_manifest(folder)
+            digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+            arrays, names = read_arrays(folder, manifest.state, expected, wanted)
+            return StoredWeights(folder, digest, names, arrays, read_object(folder, manifest.meta))
+        except (DamagedError, OSError) as damage:
+            if not os.path.lexists(folder):  # the run is going, and has removed it meanwhile
+                return newest_weights(directory, expected, wanted)
+            damages.append(f"{folder.name}/{damage}")
+            _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
+    if damages:
+        raise _all_damaged(directory, damages)
+    raise UsageError(f"{directory}: expected checkpoints, found none; has the run saved yet?")
+
+
+def _candidates(directory: Path) -> Iterator[Path]:
+    """Yields folders that may hold weights, best first."""
+    replaced = directory.with_name(f"{directory.name}{_REPLACED}")
+    if (directory / MANIFEST).exists():
+        yield directory
+    elif not directory.exists() and replaced.exists():
+        yield from _candidates(replaced)
+    else:
+        for label in reversed(labels(path.name for path in directory.iterdir())):
+            yield directory / label

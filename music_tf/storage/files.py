@@ -1,12 +1,14 @@
-"""Reading what anybody may have put into a run directory; standard library only."""
+"""Files that anybody may have put there, or that a crash may cut short; standard library only."""
 
 import contextlib
 import errno
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+_DRAFT = ".tmp-"
 
 
 @contextlib.contextmanager
@@ -16,14 +18,14 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
     Raises:
         OSError: It cannot be opened, or is no regular file.
     """
-    with open(path, "rb", opener=_without_waiting) as file:
+    with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         yield file
 
 
 def read_at_most(path: Path, limit: int) -> bytes:
-    """Returns the content of a regular file of at most `limit` bytes.
+    """Reads a regular file of at most `limit` bytes, so that none can fill the memory.
 
     Raises:
         OSError: It cannot be read, is no regular file, or is larger.
@@ -33,6 +35,55 @@ def read_at_most(path: Path, limit: int) -> bytes:
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"more than {limit} bytes", str(path))
     return content
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Gives a file new content; a crash leaves the old or the new content, nothing between.
+
+    Raises:
+        OSError: The file cannot be written; the old content is still there.
+    """
+    draft = path.with_name(f"{path.name}{_DRAFT}{os.getpid()}")
+    try:
+        with open(draft, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def remove_drafts(directory: Path, names: Iterable[str]) -> None:
+    """Removes what a process that was killed within `replace_file` left of files behind.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    for name in names:
+        for draft in directory.glob(f"{name}{_DRAFT}*"):
+            draft.unlink(missing_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Makes names created in or renamed into a directory survive a crash of the machine.
+
+    Raises:
+        OSError: The directory cannot be synced.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def describe(error: OSError) -> str:
+    """Returns what the system said and about which file."""
+    return f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
 
 
 def links_and_devices(directory: Path) -> Iterator[str]:
@@ -48,7 +99,3 @@ def links_and_devices(directory: Path) -> Iterator[str]:
                     folders.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
                     yield entry.path
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)

@@ -1,10 +1,12 @@
 """One row of metrics per epoch, in `metrics.csv` and as TensorBoard events."""
 
+import contextlib
 import io
 import itertools
 import logging
 import math
 import os
+import re
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -15,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import EnvironmentFault
-from music_tf.storage.durable import replace_file
-from music_tf.storage.files import read_at_most
-from music_tf.storage.logs import Seldom
+from music_tf.storage.files import read_at_most, replace_file
+from music_tf.storage.run_directory import RateLimitedWarning
 
 CSV_NAME = "metrics.csv"
 PATHS_TAG = "eval/object_paths"
@@ -27,6 +28,7 @@ _MOST_ROWS = 1_000_000
 _MOST_DIGITS = 10
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
+_PICTURE = re.compile(r"paths_(\d{1,15})\.png")
 _EVENT_FILES = itertools.count()
 _LOGGER = logging.getLogger(__name__)
 
@@ -100,7 +102,7 @@ class MetricsWriter:
     """Writes metrics on the root; a disk that fails costs a warning, never the run."""
 
     def __init__(
-        self, directory: Path, *, resume_after: int | None, complain: Seldom | None = None
+        self, directory: Path, *, resume_after: int | None, warn: RateLimitedWarning | None = None
     ) -> None:
         """Starts metrics files, or continues those of a resumed run.
 
@@ -108,19 +110,26 @@ class MetricsWriter:
             directory: The run directory.
             resume_after: Last epoch to keep: rows and events of later ones are dropped. None
                 for a new run.
-            complain: What warns of a disk that fails; one of its own by default.
+            warn: What warns of a disk that fails; one of its own by default.
 
         Raises:
             EnvironmentFault: The rows of a resumed run cannot be read.
         """
         path = directory / CSV_NAME
-        complain = complain or Seldom()
-        kept = b"" if resume_after is None else _kept_rows(path, resume_after, complain)
-        self._csv = _AppendFile(path, len(kept), complain)
+        warn = warn or RateLimitedWarning()
+        kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
+        self._csv = _AppendFile(path, len(kept), warn)
         self._header = _first_line(kept)
-        self._events = _AppendFile(directory / _event_file_name(), 0, complain)
+        self._events = _AppendFile(directory / _event_file_name(), 0, warn)
         self._put_event(file_version="brain.Event:2")
         self._start_session(_last_steps(kept) + 1)
+        self._warn = warn
+        self._pictures = directory / "videos"
+        for picture in self._pictures.glob("*.png"):
+            found = _PICTURE.fullmatch(picture.name)
+            if found and int(found[1]) > _last_steps(kept):
+                with contextlib.suppress(OSError):
+                    picture.unlink()
 
     def write(self, row: Mapping[str, float | None]) -> None:
         """Adds the metrics of an epoch.
@@ -151,13 +160,28 @@ class MetricsWriter:
 
         self._put_event(summary=text_pb(name, text), step=0)
 
-    def write_image(self, name: str, image: npt.NDArray[np.uint8], step: int = 0) -> None:
+    def write_histogram(self, name: str, values: npt.ArrayLike, step: int = 0) -> None:
+        """Shows in TensorBoard how values are spread, such as those of a reward term.
+
+        Args:
+            name: Its tag.
+            values: Numbers in any shape.
+            step: Environment steps they belong to.
+        """
+        from tensorboard.plugins.histogram.summary_v2 import histogram_pb  # noqa: PLC0415 - heavy
+
+        self._put_event(summary=histogram_pb(name, np.asarray(values)), step=step)
+
+    def write_image(
+        self, name: str, image: npt.NDArray[np.uint8], step: int = 0, file: str = ""
+    ) -> None:
         """Shows an image in TensorBoard.
 
         Args:
             name: Its tag.
             image: Pixels [height, width, 3].
             step: Environment steps it belongs to.
+            file: Where given, the image is also `videos/FILE_STEP.png` of the run.
         """
         import imageio.v3  # noqa: PLC0415 - heavy
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
@@ -169,6 +193,13 @@ class MetricsWriter:
         )
         value = summary_pb2.Summary.Value(tag=name, image=pixels)
         self._put_event(summary=summary_pb2.Summary(value=[value]), step=step)
+        if file:
+            path = self._pictures / f"{file}_{step}.png"
+            try:
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(encoded)
+            except OSError as error:
+                self._warn("picture", error, path)
 
     def _put_scalars(self, row: Mapping[str, float | None], steps: int) -> None:
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
@@ -188,6 +219,7 @@ class MetricsWriter:
         self._put_event(session_log=start, step=step)
 
     def _put_event(self, **fields: Any) -> None:
+        # TensorBoard's own writer gives up for good where a disk is full for a moment
         from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
         from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: PLC0415
 
@@ -200,11 +232,11 @@ class MetricsWriter:
 class _AppendFile:
     """A file that grows by whole records; what a full disk refuses is tried again later."""
 
-    def __init__(self, path: Path, size: int, complain: Seldom) -> None:
+    def __init__(self, path: Path, size: int, warn: RateLimitedWarning) -> None:
         self._path = path
         self._size = size
         self._pending = b""
-        self._complain = complain
+        self._warn = warn
 
     def append(self, data: bytes) -> None:
         """Adds a record, without leaving half of it behind if the disk is full."""
@@ -218,13 +250,13 @@ class _AppendFile:
         except OSError as error:
             if len(self._pending) > _PENDING_BYTES:
                 self._pending = b""
-            self._complain("metrics", error, self._path)
+            self._warn("metrics", error, self._path)
             return
         self._size += len(self._pending)
         self._pending = b""
 
 
-def _kept_rows(path: Path, last_epoch: int, complain: Seldom) -> bytes:
+def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
     """Returns the header and the rows up to an epoch as they are, and warns of missing ones."""
     try:
         content = read_at_most(path, _LARGEST_TABLE)
@@ -243,7 +275,7 @@ def _kept_rows(path: Path, last_epoch: int, complain: Seldom) -> bytes:
         try:
             replace_file(path, kept)
         except OSError as error:
-            complain("metrics", error, path)  # the first row that is written drops them
+            warn("metrics", error, path)  # the first row that is written drops them
     lost = last_epoch - max(kept.count(b"\n") - 1, 0)
     if lost > 0:
         _LOGGER.warning("no row of %d of %d epochs, training goes on: %s", lost, last_epoch, path)

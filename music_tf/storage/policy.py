@@ -18,8 +18,8 @@ from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
 from music_tf.normalizer import Normalizer
-from music_tf.storage.state_folder import Arrays
-from music_tf.storage.weights import StoredWeights, newest_weights
+from music_tf.storage.checkpoint import StoredWeights, newest_weights
+from music_tf.storage.gate import Arrays
 from music_tf.types import Array, all_finite
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]

@@ -1,40 +1,215 @@
-"""The directory of a run: its configuration, logs, checkpoints, videos and summary."""
+"""Run directories: where they lie, whose they are, and what a run keeps in its own.
+
+ROOT/ENV/RECIPE/seedN-TIME holds `config.json`, logs, checkpoints, videos and tables of a run, and
+belongs to one job at a time. ROOT/latest is a link to the newest.
+"""
 
 import contextlib
+import datetime
+import importlib.metadata
 import json
 import logging
+import math
+import os
+import platform
+import re
 import shutil
-from collections.abc import Callable, Mapping
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-import numpy as np
-
+from music_tf.config.names import suggestion
 from music_tf.config.stored import CONFIG_NAME, MAY_CHANGE_ON_RESUME, flatten
-from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.durable import remove_drafts, replace_file
-from music_tf.storage.files import read_at_most
-from music_tf.storage.logs import Seldom, attach_log, detach_log
-from music_tf.storage.metrics import CSV_NAME
-from music_tf.storage.provenance import provenance
-from music_tf.storage.run_lock import LOCK_NAME, RunLock, refuse_if_in_use
-from music_tf.storage.state_folder import newest_epoch
+from music_tf.process import available_cores
+from music_tf.storage.files import read_at_most, remove_drafts, replace_file
+from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 
+if TYPE_CHECKING:
+    from music_tf.config.parse import TrainCommand
+    from music_tf.distributed import Communicator
+
+LATEST = "latest"
+READY_MADE = Path(__file__).resolve().parents[1] / "weights"
+"""Weights that come with the package, a folder each."""
 SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
-_FOLDERS_LEFT_EMPTY = ("checkpoints", "videos")
-"""What a new run makes beside its logs."""
+_FOLDERS = ("checkpoints", "videos", "logs")
+_MOST_TRIES = 1000
 _LARGEST_CONFIG = 1_000_000
 _KEPT_RESUMES = 20
 _SHOWN = 5
+_QUIET_SECONDS = 600.0
+_PACKAGE = "music_tf"
+_PACKAGES = (
+    "music_tf",
+    "tensorflow",
+    "keras",
+    "numpy",
+    "mujoco",
+    "gymnasium",
+    "gymnasium-robotics",
+    "mpi4py",
+)
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _LOGGER = logging.getLogger(__name__)
+
+
+# --- where runs lie ---------------------------------------------------------------------------
+
+
+def runs_root() -> Path:
+    """Returns the directory that holds all runs without a directory of their own."""
+    return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
+
+
+def folder_name(env_id: str) -> str:
+    """Returns an environment's id as the name of a folder."""
+    return env_id.rpartition(":")[2].replace("/", "_")
+
+
+def new_directory(command: "TrainCommand") -> Path:
+    """Creates and returns ROOT/ENV/RECIPE/seedN-TIME, a directory that no other run has.
+
+    Raises:
+        EnvironmentFault: It cannot be created.
+    """
+    parent = _parent(command)
+    name = f"seed{command.config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for attempt in range(1, _MOST_TRIES):
+        directory = parent / (name if attempt == 1 else f"{name}-{attempt}")
+        with contextlib.suppress(FileExistsError):
+            _create(directory, exist_ok=False)
+            return directory
+    raise EnvironmentFault(f"{parent}: cannot find a free name for this run")
+
+
+def prepare_directory(command: "TrainCommand") -> Path:
+    """Returns the directory of a run, which exists from now on.
+
+    Raises:
+        UsageError: It already holds a run, and that is not to be continued.
+        EnvironmentFault: It cannot be created or written.
+    """
+    directory = command.run_dir
+    if directory is None:
+        directory = new_directory(command)
+    elif not command.resume:
+        try:
+            refuse_if_taken(directory)
+        except OSError as error:
+            raise EnvironmentFault(f"{directory}: cannot be read ({error.strerror})") from error
+    _create(directory, exist_ok=True)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise EnvironmentFault(f"{directory}: cannot be written")
+    return _behind_link(directory)
+
+
+def missing_folders(command: "TrainCommand") -> list[Path]:
+    """Returns the folders that a run would make for itself, innermost first.
+
+    `remove_empty` takes them away again where the run is refused.
+    """
+    place = command.run_dir or _parent(command)
+    return [folder for folder in (place, *place.parents) if not os.path.lexists(folder)]
+
+
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Removes folders as far as they are empty, innermost first."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def link_latest(directory: Path) -> None:
+    """Points ROOT/latest at a run that lies under the root; never fails."""
+    root = runs_root().resolve()
+    target = directory.resolve()
+    if root not in target.parents:
+        return
+    draft = root / f".{LATEST}-{os.getpid()}"
+    with contextlib.suppress(OSError):
+        draft.unlink(missing_ok=True)
+        draft.symlink_to(target.relative_to(root), target_is_directory=True)
+        draft.replace(root / LATEST)
+    with contextlib.suppress(OSError):
+        draft.unlink(missing_ok=True)
+
+
+def find_run(text: str) -> Path:
+    """Returns the run directory that the user means; `latest` is the newest under the root.
+
+    Raises:
+        UsageError: There is no run.
+    """
+    candidates = [Path(text), runs_root() / text] if text else []
+    for directory in candidates:
+        if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
+            return _behind_link(directory)
+    hint = f"the newest run under {runs_root()} is called {LATEST}"
+    if text == LATEST:
+        hint = f"there is none under {runs_root()} yet; music-tf train starts one"
+    raise UsageError(
+        f"RUN: expected a run directory with a {CONFIG_NAME}, got {text[:200]!r}\n{hint}"
+    )
+
+
+def find_source(text: str) -> Path:
+    """Returns where the weights lie that the user means: of a run, of a folder, or ready-made.
+
+    Where a path and the name of ready-made weights are the same word, the path wins.
+
+    Raises:
+        UsageError: There are none.
+    """
+    from music_tf.storage.checkpoint import MANIFEST  # noqa: PLC0415 - numpy
+
+    if os.path.isfile(Path(text) / MANIFEST):
+        return Path(text)
+    try:
+        return find_run(text) / "checkpoints"
+    except UsageError as error:
+        ready = sorted(folder.name for folder in READY_MADE.iterdir() if folder.is_dir())
+        if text in ready:
+            return READY_MADE / text
+        raise UsageError(
+            f"--init-from: expected a run directory with a {CONFIG_NAME}, a folder of weights "
+            f"with a {MANIFEST}, or one of {', '.join(ready)}, got {text[:200]!r}"
+            + suggestion(text, ready)
+        ) from error
+
+
+def _parent(command: "TrainCommand") -> Path:
+    return runs_root() / folder_name(command.config.env_id) / command.recipe
+
+
+def _behind_link(directory: Path) -> Path:
+    """Returns the directory that a link such as `latest` means now: it may move during the run."""
+    return directory.resolve() if directory.is_symlink() else directory
+
+
+def _create(directory: Path, *, exist_ok: bool) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=exist_ok)
+    except FileExistsError:
+        if exist_ok:
+            raise UsageError(f"--run-dir: expected a directory, {directory} is a file") from None
+        raise
+    except OSError as error:
+        raise EnvironmentFault(f"{directory}: cannot be created ({error.strerror})") from error
+
+
+# --- what a run keeps in its directory --------------------------------------------------------
 
 
 class RunDirectory:
     """A run directory in use by this job; `open_run` makes one."""
 
-    def __init__(self, path: Path, comm: Communicator, lock: RunLock | None) -> None:
+    def __init__(self, path: Path, comm: "Communicator", lock: RunLock | None) -> None:
         """Starts this rank's log.
 
         Args:
@@ -47,8 +222,8 @@ class RunDirectory:
         self._lock = lock
         self._is_root = comm.is_root
         self.log = log_path(path, comm.rank)
-        self.complain = Seldom()
-        self._handlers = attach_log(self.log, comm.is_root, self.complain)
+        self.disk_warning = RateLimitedWarning()
+        self._handlers = _attach_log(self.log, comm.is_root, self.disk_warning)
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
         """Writes `summary.json` on the root; a disk that fails costs a warning."""
@@ -66,6 +241,8 @@ class RunDirectory:
         """
         if not arrays:
             return
+        import numpy as np  # noqa: PLC0415 - the command line refuses without it
+
         path = self.log.with_suffix(".bad_numbers.npz")
         try:
             np.savez(path, allow_pickle=False, **arrays)
@@ -74,7 +251,7 @@ class RunDirectory:
 
     def close(self) -> None:
         """Ends this rank's log and gives the directory back; may be called again."""
-        detach_log(self._handlers)
+        _detach_log(self._handlers)
         self._handlers = []
         if self._lock is not None:
             self._lock.release()
@@ -88,7 +265,7 @@ class RunDirectory:
         shutil.rmtree(self.path / "logs", ignore_errors=True)
         with contextlib.suppress(OSError):
             (self.path / CONFIG_NAME).unlink()
-            for folder in (*_FOLDERS_LEFT_EMPTY, ""):
+            for folder in (*_FOLDERS[:2], ""):
                 (self.path / folder).rmdir()
 
 
@@ -98,7 +275,7 @@ def log_path(path: Path, rank: int) -> Path:
 
 
 def open_run(
-    path: Path, record: Mapping[str, Any], resume: bool, comm: Communicator
+    path: Path, record: Mapping[str, Any], resume: bool, comm: "Communicator"
 ) -> RunDirectory:
     """Creates the directory of a new run, or opens that of a run to resume.
 
@@ -135,44 +312,50 @@ def open_run(
 
 def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
     """Checks everything before touching anything, then again once the lock is held."""
-    check: Callable[[], dict[str, Any]] = (
-        (lambda: _resumed(path, record)) if resume else (lambda: _new(path, record))
-    )
+
+    def checked() -> dict[str, Any]:
+        if resume:
+            return _resumed(path, record)
+        refuse_if_taken(path)
+        return record
+
     if path.is_dir():
         refuse_if_in_use(path)
-    check()
+    checked()
     path.mkdir(parents=True, exist_ok=True)
     lock = RunLock(path)
     try:
-        remove_drafts(path, (CONFIG_NAME, CSV_NAME, SUMMARY_NAME, LOCK_NAME))
-        for name in (*_FOLDERS_LEFT_EMPTY, "logs"):
+        remove_drafts(path, ("*.json", "*.csv"))
+        for name in _FOLDERS:
             (path / name).mkdir(exist_ok=True)
-        replace_file(path / CONFIG_NAME, _encode(check()))
+        replace_file(path / CONFIG_NAME, _encode(checked()))
     except BaseException:
         lock.release()
         raise
     return lock
 
 
-def _new(path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record of a new run after checking that its directory is free."""
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{path}: expected a directory, found a file")
-    if (path / CONFIG_NAME).exists():
-        recipe = _read_record(path).get("recipe")
+def refuse_if_taken(path: Path) -> None:
+    """Checks that a new run may have a directory: it is new, or what an interrupted start left.
+
+    Raises:
+        UsageError: It holds a run or other files, or is a file itself.
+    """
+    if os.path.exists(path) and not path.is_dir():
+        raise UsageError(f"--run-dir: expected a directory, {path} is a file")
+    if os.path.exists(path / CONFIG_NAME):
         raise UsageError(
-            f"{path}: holds a run of {recipe} already\n"
-            "choose another --run-dir, or continue that run with --resume"
+            f"--run-dir: {path} already holds a run\n"
+            "add --resume to continue it, or choose another directory"
         )
-    if path.is_dir() and any(_foreign(entry) for entry in path.iterdir()):
+    if os.path.isdir(path) and any(_is_foreign(entry) for entry in path.iterdir()):
         raise UsageError(f"{path}: expected a new or empty directory, found other files")
-    return record
 
 
-def _foreign(entry: Path) -> bool:
+def _is_foreign(entry: Path) -> bool:
     """Tells whether an entry is more than what an interrupted start leaves behind."""
     if entry.is_dir():
-        return entry.name not in {*_FOLDERS_LEFT_EMPTY, "logs"} or any(entry.iterdir())
+        return entry.name not in _FOLDERS or any(entry.iterdir())
     return entry.name != LOCK_NAME and not entry.name.startswith((LOCK_NAME, CONFIG_NAME))
 
 
@@ -210,8 +393,11 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_fewer_epochs(path: Path, asked: Any) -> None:
     """Refuses a number of epochs that was meant to be added to those that are done."""
+    from music_tf.storage.checkpoint import labels  # noqa: PLC0415 - numpy
+
     folder = path / "checkpoints"
-    done = newest_epoch(entry.name for entry in folder.iterdir()) if folder.is_dir() else 0
+    found = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    done = int(found[-1].split("_")[1]) if found else 0
     if isinstance(asked, int) and asked < done:
         raise UsageError(
             f"--epochs: expected at least the {done} that the run in {path} has, got {asked}\n"
@@ -246,3 +432,129 @@ def _read_record(path: Path) -> dict[str, Any]:
 
 def _encode(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(dict(values), indent=1, allow_nan=False) + "\n").encode()
+
+
+# --- logs -------------------------------------------------------------------------------------
+
+
+class RateLimitedWarning:
+    """Warns of a disk that fails: once in ten minutes, however many files it is about."""
+
+    def __init__(self) -> None:
+        self._quiet_until = -math.inf
+
+    def __call__(self, what: str, error: OSError, path: Path) -> None:
+        """Says that something was not written to a file, unless it was said a moment ago."""
+        if time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + _QUIET_SECONDS
+            _LOGGER.warning("%s not written, training goes on: %s (%s)", what, error, path)
+
+
+class _LogFile(logging.FileHandler):
+    """A log file; a full disk loses lines, never the run."""
+
+    def __init__(self, path: Path, warn: RateLimitedWarning) -> None:
+        super().__init__(path, encoding="utf-8")
+        self._warn = warn
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Drops the line."""
+        error = sys.exception()
+        if isinstance(error, OSError):
+            self._warn("log", error, Path(self.baseFilename))
+
+
+class _Terminal(logging.Handler):
+    """Writes to whatever `sys.stderr` is at the time, so that a progress bar can make room."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the message without a time."""
+        stream: TextIO = sys.stderr
+        with contextlib.suppress(OSError, ValueError):
+            stream.write(f"{record.levelname.lower()}: {self.format(record)}\n")
+
+
+def _attach_log(path: Path, is_root: bool, warn: RateLimitedWarning) -> list[logging.Handler]:
+    """Sends what the package logs to a file, and the root's warnings to the terminal.
+
+    Returns:
+        What `_detach_log` takes back.
+    """
+    logger = logging.getLogger(_PACKAGE)
+    logger.setLevel(logging.INFO)
+    handlers: list[logging.Handler] = [_Terminal(logging.WARNING)] if is_root else []
+    for handler in handlers:
+        logger.addHandler(handler)
+    try:
+        file = _LogFile(path, warn)
+    except OSError as error:
+        warn("log", error, path)
+        return handlers
+    file.setFormatter(logging.Formatter(_LOG_FORMAT))
+    file.setLevel(logging.INFO)
+    logger.addHandler(file)
+    return [*handlers, file]
+
+
+def _detach_log(handlers: list[logging.Handler]) -> None:
+    """Ends what `_attach_log` began."""
+    for handler in handlers:
+        logging.getLogger(_PACKAGE).removeHandler(handler)
+        with contextlib.suppress(OSError):
+            handler.close()
+
+
+# --- what a run was made with -----------------------------------------------------------------
+
+
+def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the part of `config.json` that nobody types, as JSON values."""
+    return {
+        "versions": versions(),
+        "mpi": comm.library,
+        "ranks": comm.size,
+        "workers": (record.get("config") or {}).get("workers"),
+        "commit": commit(Path(__file__).resolve().parents[2]),
+        "host": socket.gethostname(),
+        "processor": processor(),
+        "cores": available_cores(),
+        "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Returns the versions of Python and of what decides about a run's numbers."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
+
+
+def commit(checkout: Path) -> str | None:
+    """Returns the git commit that is checked out in a directory, None outside a checkout."""
+    git = checkout / ".git"
+    try:
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head if _COMMIT.fullmatch(head) else None
+        name = head.removeprefix("ref: ")
+        if (git / name).is_file():
+            return (git / name).read_text().strip()
+        packed = (git / "packed-refs").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+
+
+def processor() -> str:
+    """Returns the name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

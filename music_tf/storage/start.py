@@ -1,8 +1,8 @@
-"""What a run takes over from an earlier one: networks, targets, running statistics.
+"""A warm start: networks, targets and running statistics of an earlier run, and the record of it.
 
 A source is a run, of which the newest intact checkpoint counts, or a folder of weights, which is
 a checkpoint that holds nothing else and may leave out parts. Names, shapes and types must be
-those of the new run.
+those of the new run. `config.json` then says where the run started, and how far that one had come.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_tf.config.start import PARTS
+from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.manifest import MANIFEST
-from music_tf.storage.origin import printable, record_of
-from music_tf.storage.results import BEFORE
-from music_tf.storage.state_folder import Arrays
-from music_tf.storage.weights import StoredWeights, newest_weights, save_weights
+from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
+from music_tf.storage.gate import Arrays, MisfitError, check_fit, expected_of
+from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 
 _PREFIXES = {
     "actor": ("parameters/actor/",),
@@ -31,6 +30,8 @@ _REWARDS = {"statistics": "music", "discriminator": "skill"}
 _NO_WEIGHT = "no such weight"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
 _KINDS = {True: "scaled", False: "raw"}
+_LONGEST = 300
+_MOST_EPOCHS = 10**9
 _FACTS = ("goals", "env_id", "inputs", "counters", BEFORE)
 
 
@@ -102,10 +103,94 @@ def export_weights(
         raise EnvironmentFault(f"{folder}: the weights could not be written")
 
 
+def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict[str, Any]:
+    """Returns what `config.json` says about the start of a run.
+
+    Args:
+        source: The checkpoints of a run, or a folder of weights.
+        stored: What was found there.
+        parts: What is taken over.
+
+    Raises:
+        UsageError: The checkpoint counts what is no number.
+    """
+    counters = stored.meta.get("counters")
+    counters = counters if isinstance(counters, dict) else {}
+    earlier = stored.meta.get(BEFORE, {})
+    own = {column: counters[name] for column, name in COUNTED.items() if name in counters}
+    fault = UsageError(f"{stored.folder}: expected numbers of steps and seconds in its counters")
+    if not are_numbers(own) or not are_numbers(earlier):
+        raise fault
+    before = {column: value + earlier.get(column, 0.0) for column, value in own.items()}
+    if not are_numbers(before):
+        raise fault
+    epoch, env_id = counters.get("epoch"), stored.meta.get("env_id")
+    return {
+        "run": str(source.resolve()),
+        "checkpoint": stored.folder.name,
+        "epoch": epoch if _is_epoch(epoch) else None,
+        "env_id": printable(env_id) if isinstance(env_id, str) else None,
+        "sha256": stored.sha256,
+        "parts": list(parts),
+        BEFORE: before,
+    }
+
+
+def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float]:
+    """Returns what the runs had taken that a run started from, by column of `metrics.csv`.
+
+    Args:
+        record: `init_from` of `config.json`; one of an older version counts nothing.
+        run: Whose it is, for the text of the fault.
+
+    Raises:
+        UsageError: It counts what is no number.
+    """
+    before = (record or {}).get(BEFORE, {})
+    if not are_numbers(before):
+        raise UsageError(
+            f"{run / CONFIG_NAME}: expected numbers by column under 'init_from.{BEFORE}'"
+        )
+    return dict(before)
+
+
+def start_line(record: Mapping[str, Any]) -> str:
+    """Returns in words where a run started, and with what."""
+    run = printable(record.get("run")).removesuffix("/checkpoints")
+    epoch = record.get("epoch")
+    checkpoint = printable(record.get("checkpoint"))
+    where = f"epoch {epoch}" if _is_epoch(epoch) else f"checkpoint {checkpoint}"
+    return f"starts from {run}, {where}: {', '.join(parts_of(record))}"
+
+
+def parts_of(record: Mapping[str, Any] | None) -> list[str]:
+    """Returns what a run took over; nothing where it began with random weights."""
+    parts = (record or {}).get("parts")
+    if not isinstance(parts, list):
+        return []
+    return [part if part in PARTS else "?" for part in parts[: len(PARTS)]]
+
+
+def digest_of(record: Mapping[str, Any] | None) -> str:
+    """Returns what tells the checkpoint that a run started from; empty where there is none."""
+    digest = (record or {}).get("sha256")
+    return digest if isinstance(digest, str) else ""
+
+
+def printable(value: object) -> str:
+    """Returns a text from a file without what moves a cursor; a question mark for anything else."""
+    text = value if isinstance(value, str) else "?"
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])
+
+
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:
-    return newest_weights(
-        source, wanted=tuple(prefix for part in parts for prefix in _PREFIXES[part])
-    )
+    """Returns the parts as far as they are there, under any names and shapes."""
+    try:
+        return newest_weights(
+            source, wanted=tuple(prefix for part in parts for prefix in _PREFIXES[part])
+        )
+    except ValueError as error:
+        raise UsageError(f"--init-from: {source}: {error}") from error
 
 
 def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
@@ -118,26 +203,21 @@ def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
         raise _absent(part, "this run", own)
     if not found:
         raise _absent(part, str(stored.folder), stored.names)
-    for name in sorted({**wanted, **found}):
-        expected, came = _shape(wanted, name), _shape(found, name)
-        if expected != came:
-            raise UsageError(
-                f"--parts {part}: {name.partition('/')[2]} does not fit\n"
-                f"expected {expected}, found {came} in {stored.folder}"
-                + (_OTHER_NETWORKS if _NO_WEIGHT in (expected, came) else "")
-            )
+    try:
+        check_fit(expected_of(found), expected_of(wanted))
+    except MisfitError as misfit:
+        other = misfit.expected is None or misfit.found is None
+        raise UsageError(
+            f"--parts {part}: {misfit.name.partition('/')[2]} does not fit\n"
+            f"expected {misfit.expected or _NO_WEIGHT}, found {misfit.found or _NO_WEIGHT} in "
+            f"{stored.folder}{_OTHER_NETWORKS if other else ''}"
+        ) from misfit
     return found
 
 
 def _part(part: str, arrays: Arrays) -> Arrays:
     prefix = _PREFIXES[part]
     return {name: array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _shape(arrays: Mapping[str, Any], name: str) -> str:
-    if name not in arrays:
-        return _NO_WEIGHT
-    return f"{arrays[name].dtype} {arrays[name].shape}"
 
 
 def _absent(part: str, where: str, names: Collection[str]) -> UsageError:
@@ -159,3 +239,7 @@ def _check_inputs(part: str, own: Arrays, stored: StoredWeights, inputs: Mapping
             f"--parts {part}: its inputs are others\n"
             f"expected {inputs[part]}, found {printable(str(seen[part]))} in {stored.folder}"
         )
+
+
+def _is_epoch(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST_EPOCHS

@@ -22,8 +22,8 @@ from music_tf.config.names import FEW, few, suggestion
 from music_tf.config.stored import MAY_CHANGE_ON_RESUME, StoredRun, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.metrics import CSV_NAME, METRICS
-from music_tf.storage.origin import digest_of, parts_of, taken_before
 from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
+from music_tf.storage.start import digest_of, parts_of, taken_before
 from music_tf.tools.paths import COLOURS
 
 Read = TypeVar("Read")

@@ -13,7 +13,7 @@ import numpy as np
 from music_tf.envs.making import make_environment
 from music_tf.envs.specification import action_bounds
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.durable import replace_file
+from music_tf.storage.files import replace_file
 from music_tf.types import Episodes
 
 _COLUMNS = (

@@ -23,13 +23,12 @@ from music_tf.config.names import suggestion
 from music_tf.config.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.measures.behaviour import direction
-from music_tf.storage.durable import replace_file
-from music_tf.storage.files import read_at_most
+from music_tf.storage.checkpoint import labels
+from music_tf.storage.files import read_at_most, replace_file
+from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CONTROL, CSV_NAME, METRICS
-from music_tf.storage.origin import start_line, taken_before
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
-from music_tf.storage.run_lock import refuse_if_in_use
-from music_tf.storage.state_folder import labels
+from music_tf.storage.start import start_line, taken_before
 from music_tf.tools import curves
 from music_tf.tools.paths import COLOURS, WIDTH
 

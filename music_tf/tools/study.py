@@ -60,15 +60,19 @@ from music_tf.errors import (
     UsageError,
 )
 from music_tf.process import available_cores, run_command
-from music_tf.storage.durable import replace_file
+from music_tf.storage.checkpoint import labels
+from music_tf.storage.files import replace_file
+from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME
-from music_tf.storage.origin import taken_before
-from music_tf.storage.provenance import processor
 from music_tf.storage.results import BEFORE, FINAL, StoredResult, header, read_result
-from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
-from music_tf.storage.run_lock import refuse_if_in_use
-from music_tf.storage.runs_root import folder_name, runs_root
-from music_tf.storage.state_folder import labels
+from music_tf.storage.run_directory import (
+    EVALUATION_NAME,
+    SUMMARY_NAME,
+    folder_name,
+    processor,
+    runs_root,
+)
+from music_tf.storage.start import taken_before
 from music_tf.tools.curves import LEADING
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"

@@ -16,14 +16,16 @@ from music_tf.measures.behaviour import visited_cells
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
+from music_tf.replay.saved import check_rows, full_rows
 from music_tf.rollout import Policy
-from music_tf.storage.restored import check_rows, sizes_of, take_over
-from music_tf.storage.state_folder import Sizes
+from music_tf.storage.gate import ExpectedState, expected_of, take_over
 from music_tf.training.collect import Collector, cut_where_lost, learned_policy
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.update import Feed, Schedules, Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
 
+ACTING = ("parameters/", "scales/", "normalizer/")
+"""How names of arrays begin that acting and judging need."""
 _NO_ENTROPY: Schedule = ((0.0, 0.0),)
 
 
@@ -76,6 +78,10 @@ class _Taken:
 
     updates: int = 0
     step_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.step_scale <= 1.0:
+            raise ValueError(f"step_scale: expected a number in (0, 1], got {self.step_scale}")
 
 
 @dataclasses.dataclass
@@ -241,8 +247,7 @@ class Trainer:
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns what acting and judging need, by explicit names: `load_weights` takes it."""
-        wanted = ("parameters/", "scales/", "normalizer/")
-        return {name: array for name, array in self.shared().items() if name.startswith(wanted)}
+        return {name: array for name, array in self.shared().items() if name.startswith(ACTING)}
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns the state that all ranks share, by explicit names."""
@@ -252,10 +257,10 @@ class Trainer:
     def of_workers(self, everything: bool = False) -> dict[int, dict[str, np.ndarray]]:
         """Returns what belongs to the workers of this rank: new replay rows, or all of them."""
         rows = self.replay.everything() if everything else self.replay.unsaved()
-        for worker in rows:
-            for term in self.terms:
+        for worker, new in rows.items():
+            for term in self.terms if new else ():  # a term keeps something of new episodes alone
                 kept = term.of_worker(worker)
-                rows[worker] |= {f"{term.name}/{name}": array for name, array in kept.items()}
+                new |= {f"{term.name}/{name}": array for name, array in kept.items()}
         return rows
 
     def meta(self) -> dict[str, Any]:
@@ -278,10 +283,14 @@ class Trainer:
         step = self.update.step.numpy()
         check_same_state({**self.shared(), "optimiser step": step}, int(step), self.comm)
 
-    def sizes(self) -> Sizes:
-        """Returns the most bytes that files of a checkpoint of this run can have."""
-        shard = next(iter(self.replay.shards.values()))
-        return sizes_of(self.shared(), shard, self.config.cycles)
+    def expected(self) -> ExpectedState:
+        """Returns names, types and shapes of what a checkpoint of this run holds."""
+        worker, shard = next(iter(self.replay.shards.items()))
+        rows = expected_of(full_rows(shard))
+        for term in self.terms:
+            kept = term.of_worker(worker)
+            rows |= expected_of({f"{term.name}/{n}": a for n, a in kept.items()}, free=True)
+        return ExpectedState(expected_of(self.shared()), rows)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Takes over what `shared` and `meta` of an earlier trainer returned.

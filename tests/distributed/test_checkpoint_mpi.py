@@ -41,11 +41,11 @@ try:
     if task == "save":
         result["saved"] = [save(1), save(2)]
     if task == "fail":
-        written = checkpoint.write_array
+        written = checkpoint.write_file
         if comm.rank == 1:
-            checkpoint.write_array = full
+            checkpoint.write_file = full
         result["saved"] = [save(3)]
-        checkpoint.write_array = written
+        checkpoint.write_file = written
         result["saved"].append(save(3))
 except MusicError as error:
     result["error"] = [type(error).__name__, str(error)]
@@ -82,20 +82,20 @@ def test_what_two_ranks_save_other_numbers_of_ranks_restore(tmp_path):
     assert [result["saved"] for result in results] == [[False, True]] * 2
     assert job.stderr.count("No space left") == 1
     assert sorted(p.name for p in (tmp_path / "checkpoints/replay/worker_0003").iterdir()) == [
-        f"epoch_00000{epoch}" for epoch in (1, 2, 3)
+        f"epoch_00000{epoch}.npz" for epoch in (1, 2, 3)
     ]
 
 
 def test_damage_that_one_rank_sees_makes_every_rank_fall_back_or_stop(tmp_path):
     run(tmp_path, 2, "save")
     shards = tmp_path / "checkpoints/replay/worker_0003"
-    (shards / "epoch_000002/row.npy").write_bytes(b"")
+    (shards / "epoch_000002.npz").write_bytes(b"")
     results, job = run(tmp_path, 2, "restore")
     assert [result["epoch"] for result in results] == [1, 1]
     assert {**results[0]["rows"], **results[1]["rows"]} == expected_rows([1])
     assert job.stderr.count("checkpoint skipped") == 1
 
-    (shards / "epoch_000001/row.npy").unlink()
+    (shards / "epoch_000001.npz").unlink()
     results, _ = run(tmp_path, 2, "restore")
     assert results[0] == results[1]
     assert results[0]["error"][0] == "EnvironmentFault"

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from music_tf.storage.weights import load_weights
+from music_tf.storage.checkpoint import load_weights
 from tests.distributed.jobs import environment
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from music_tf.storage.weights import load_weights
+from music_tf.storage.checkpoint import load_weights
 from tests.distributed.test_launched_runs import RUN, finish, launch
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]

@@ -5,7 +5,7 @@ import pytest
 from experiments.export_weights import main
 from music_tf.config.stored import read_run
 from music_tf.errors import UsageError
-from music_tf.storage.weights import load_weights
+from music_tf.storage.checkpoint import load_weights
 from tests.kit.saved_run import save_run
 
 

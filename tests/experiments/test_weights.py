@@ -1,19 +1,20 @@
-"""The weights that the repository hands out fit the recipes that start from them."""
+"""The weights that come with the package fit the recipes that start from them."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+import music_tf
 from music_tf import recipes
 from music_tf.config.parse import parse_train
 from music_tf.config.start import other_source
 from music_tf.errors import UsageError
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.origin import start_line
-from music_tf.storage.runs_root import find_source
+from music_tf.storage.run_directory import find_source
+from music_tf.storage.start import start_line
 
-WEIGHTS = Path(__file__).parents[2] / "experiments/weights"
+WEIGHTS = Path(music_tf.__file__).parent / "weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
 ORIGINS = {
     "push": ("ddpg_music", "FetchPush-v4", 0),
@@ -30,7 +31,7 @@ OF_SAC = [
 
 
 def inherited(recipe, env_id, folder):
-    words = [recipe, "--env-id", env_id, "--init-from", str(WEIGHTS / folder)]
+    words = [recipe, "--env-id", env_id, "--init-from", folder]
     command = parse_train(words)
     return try_heritage(command.config, find_source(command.start.path), command.start.parts)
 

@@ -34,7 +34,7 @@ def replay_of(path):
     return {
         name: digest
         for name, digest in digests(path / "checkpoints/replay").items()
-        if name.endswith("/action.npy")
+        if name.endswith(".npz")
     }
 
 

@@ -32,7 +32,7 @@ def test_where_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):  # 
     checkpoints = list((path / "checkpoints").glob("epoch_*"))
     assert len(checkpoints) == 3
     for folder in checkpoints:
-        file = folder / "parameters.actor.kernel.npy"
+        file = folder / "state.npz"
         content = bytearray(file.read_bytes())
         content[-1] ^= 1
         file.write_bytes(content)
@@ -41,7 +41,7 @@ def test_where_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):  # 
     assert ended.code == ENVIRONMENT
     assert "Traceback" not in ended.err
     message = ended.err[ended.err.index("music-tf: ") :]
-    assert "parameters.actor.kernel.npy" in message
+    assert "state.npz" in message
     assert "--run-dir" in message
     assert (digests(path / "checkpoints"), (path / "metrics.csv").read_bytes()) == before
 

@@ -4,6 +4,7 @@ MUSIC_TF_LONG_TESTS=1 tries 500 instead of 60 of them.
 """
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -24,12 +25,11 @@ from music_tf.cli.exits import guarded
 from music_tf.config.parse import parse_train
 from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
-from music_tf.storage import manifest as manifests
+from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
-from music_tf.storage.durable import hashlib
+from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import MetricsWriter
 from music_tf.storage.policy import load_policy
-from music_tf.storage.run_lock import refuse_if_in_use
 from music_tf.storage.start import inherit
 from music_tf.tools import curves
 from music_tf.training.build import build_trainer
@@ -65,32 +65,47 @@ class Forger:
         return json.loads((self.checkpoint / "manifest.json").read_bytes())["content"]
 
     def seal(self, content):
-        (self.checkpoint / "manifest.json").write_bytes(manifests._seal(content))
+        (self.checkpoint / "manifest.json").write_bytes(checkpoint._encoded(content))
 
     def entries(self, content):
-        """Every file that the manifest lists, with its folder."""
-        found = [(content["meta"], self.checkpoint)]
-        found += [(entry, self.checkpoint) for entry in content["arrays"]]
-        shards = [shard for worker in content["shards"].values() for shard in worker]
-        return found + [(entry, self.checkpoint.parent) for shard in shards for entry in shard]
+        """Every file that the manifest lists, as path, size and digest, with its folder."""
+        found = [(content[name], self.checkpoint) for name in ("meta", "state")]
+        shards = [entry for worker in content["shards"].values() for entry in worker]
+        return found + [(entry, self.checkpoint.parent) for entry in shards]
 
-    def replace(self, data, wanted=lambda entry: entry["path"].endswith(".npy")):
+    def replace(self, change, wanted=lambda path: path.endswith(".npz")):
         """Puts data in the place of a listed file, and its digest into the manifest."""
         content = self.content()
-        chosen = [(e, folder) for e, folder in self.entries(content) if wanted(e)]
+        chosen = [(e, folder) for e, folder in self.entries(content) if wanted(e[0])]
         entry, folder = self.random.choice(chosen)
-        (folder / entry["path"]).write_bytes(data)
-        entry["size"], entry["sha256"] = len(data), hashlib.sha256(data).hexdigest()
+        data = change((folder / entry[0]).read_bytes())
+        (folder / entry[0]).write_bytes(data)
+        entry[1:] = [len(data), hashlib.sha256(data).hexdigest()]
         self.seal(content)
+
+    def replace_array(self, data, wanted=None):
+        """Puts bytes in the place of an array, by its name, within the file that holds it."""
+
+        def change(archive):
+            with zipfile.ZipFile(io.BytesIO(archive)) as old:
+                members = {name: old.read(name) for name in old.namelist()}
+            name = f"{wanted}.npy" if wanted else self.random.choice(list(members))
+            members[name] = data(members[name]) if callable(data) else data
+            return archived(members)
+
+        ending = f"{LABEL}.npz" if wanted else ".npz"
+        self.replace(change, lambda path: path.endswith(ending))
 
     def replace_meta(self, change):
         meta = json.loads((self.checkpoint / "meta.json").read_bytes())
         text = json.dumps(change(meta)).encode()
-        self.replace(text, lambda entry: entry["path"] == "meta.json")
+        self.replace(lambda _: text, lambda path: path == "meta.json")
 
-    def change_entry(self, **fields):
+    def change_entry(self, path=None, size=None, sha256=None):
         content = self.content()
-        self.random.choice(self.entries(content))[0].update(fields)
+        entry = self.random.choice(self.entries(content))[0]
+        given = zip(entry, (path, size, sha256), strict=True)
+        entry[:] = [old if new is None else new for old, new in given]
         self.seal(content)
 
     def change_config(self, change):
@@ -114,17 +129,24 @@ def saved_array(array, **options):
     return file.getvalue()
 
 
+def archived(members, compression=zipfile.ZIP_STORED):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
 def objects(forger):
     """Pickles where an array belongs: as an object array, inside an archive, or bare."""
     array = np.array([Payload(forger.marker)], dtype=object)
     whole = saved_array(array, allow_pickle=True)
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("a.npy", whole)
     bare = (
         f"cbuiltins\nopen\n(V{forger.marker}\nVw\ntR.".encode()
     )  # opens the file, written by hand
-    forger.replace(forger.pick(whole, archive.getvalue(), bare))
+    if forger.random.random() < 0.5:
+        return forger.replace_array(forger.pick(whole, bare))
+    return forger.replace(lambda _: forger.pick(whole, archived({"a.npy": whole}), bare))
 
 
 def headers(forger):
@@ -137,30 +159,55 @@ def headers(forger):
     header = f"{{'descr': {kind}, 'fortran_order': False, 'shape': {shape}}}"
     code = f"__import__('pathlib').Path({str(forger.marker)!r}).touch()"
     text = forger.pick(header, header, header, code, "", "{" * 9000, "x" * 60_000)
-    forger.replace(npy(text, bytes(forger.pick(0, 16, 4096)), forger.pick(1, 1, 2, 3, 9)))
+    forger.replace_array(npy(text, bytes(forger.pick(0, 16, 4096)), forger.pick(1, 1, 2, 3, 9)))
 
 
 def numbers(forger):
     """Arrays of numbers that no run holds."""
     shape = forger.pick((), (1,), (4, 4), (10_000,), (0, 3))
     value = forger.pick(math.nan, math.inf, -1.0, 1e30)
-    forger.replace(saved_array(np.full(shape, value, forger.pick(np.float32, np.float64))))
+    forger.replace_array(saved_array(np.full(shape, value, forger.pick(np.float32, np.float64))))
+
+
+def archives(forger):
+    """Archives that are compressed, torn, overlap, or lie about what is in them."""
+
+    def change(archive):
+        place = forger.random.randrange(len(archive) - 4)
+        bits = bytes(forger.random.randrange(256) for _ in range(4))
+        with zipfile.ZipFile(io.BytesIO(archive)) as old:
+            members = {name: old.read(name) for name in old.namelist()}
+        contents = archive.rindex(b"PK\1\2")
+        return forger.pick(
+            archived(members, zipfile.ZIP_DEFLATED),
+            archived(members, zipfile.ZIP_LZMA),
+            archive[: place + 1],
+            archive[:place] + bits + archive[place + 4 :],
+            archive[:contents] + archive[contents:].replace(bytes(2), bits[:2], 1),
+            archived({f"../{name}": data for name, data in members.items()}),
+            archived({name: data * 2 for name, data in members.items()}),
+        )
+
+    forger.replace(change)
+
+
+def loaded(data):
+    return np.load(io.BytesIO(data), allow_pickle=False)
 
 
 def rows(forger):
     """Replay rows that lie elsewhere than the replay."""
     name = forger.pick("slots", "size", "cursor", "length")
-    array = np.load(forger.checkpoint.parent / f"replay/worker_0000/{LABEL}/{name}.npy")
-    bad = np.full_like(array, forger.pick(-1, 10**6, 2**62, -(2**63)))
-    forger.replace(saved_array(bad), lambda entry: entry["path"].endswith(f"{name}.npy"))
+    value = forger.pick(-1, 10**6, 2**62, -(2**63))
+    forger.replace_array(lambda old: saved_array(np.full_like(loaded(old), value)), name)
 
 
 def paths(forger):
     """Manifests that point out of the checkpoint."""
-    secret = forger.outside / "secret.npy"
+    secret = forger.outside / "secret.npz"
     data = secret.read_bytes()
     forger.change_entry(
-        path=forger.pick("../../../outside/secret.npy", str(secret), "a/../../a", "..", ""),
+        path=forger.pick("../../../outside/secret.npz", str(secret), "a/../../a", "..", ""),
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
     )  # fmt: skip
@@ -169,9 +216,9 @@ def paths(forger):
 def listed(forger):
     """Manifests with values that none has."""
     if forger.random.random() < 0.3:
-        return forger.change_entry(size=forger.pick(-1, True, 2**60, 1.5, None, "9"))
+        return forger.change_entry(size=forger.pick(-1, True, 2**60, 1.5, [], "9"))
     content = forger.content()
-    key = forger.pick("epoch", "meta", "arrays", "shards", "format_version")
+    key = forger.pick("epoch", "meta", "state", "shards", "format")
     content[key] = forger.pick(None, -1, math.nan, 10**30, "../x", [], {}, [[]], {"..": [[]]}, True)
     return forger.seal(content)
 
@@ -252,6 +299,7 @@ KINDS = [
     objects,
     headers,
     numbers,
+    archives,
     rows,
     paths,
     listed,
@@ -288,7 +336,7 @@ def take(run, trainer):
         parse_train(["--run-dir", str(run), "--resume"])
         refuse_if_in_use(run)
         restored = Checkpoints(run / "checkpoints", Communicator()).restore(
-            ["worker_0000"], trainer.sizes()
+            ["worker_0000"], trainer.expected()
         )
         if restored is not None:
             with reported_as_usage():
@@ -344,7 +392,7 @@ def battery(honest, folder, numbers_of_cases):
     base, trainer = honest
     outside = folder / "outside"
     outside.mkdir()
-    np.save(outside / "secret.npy", np.zeros(3, np.float32))
+    np.savez(outside / "secret.npz", np.zeros(3, np.float32))
     (outside / "diary.txt").write_text("dear diary\n")
     for number in numbers_of_cases:
         run = folder / f"run{number}"
@@ -401,14 +449,27 @@ for run, seconds, codes in battery.bombs(honest, folder):
 def bombs(honest, folder):
     """Yields name, seconds and codes of directories that would fill the memory."""
     base, trainer = honest
-    width = manifests.LARGEST_MANIFEST
+    width = checkpoint.LARGEST_MANIFEST
 
     def sparse(forger):
         content = forger.content()
-        entry = next(e for e in content["arrays"] if e["name"].startswith("parameters/actor/"))
-        os.truncate(forger.checkpoint / entry["path"], 2**36)
-        entry["size"] = 2**36
+        os.truncate(forger.checkpoint / "state.npz", 2**36)
+        content["state"][1] = 2**36
         forger.seal(content)
+
+    def deflated(forger):
+        file = io.BytesIO()
+        with (
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+            archive.open("parameters/actor/a.npy", "w") as member,
+        ):
+            for _ in range(1024):
+                member.write(bytes(2**20))
+        forger.replace(lambda _: file.getvalue(), lambda path: path == "state.npz")
+
+    def contents(forger):
+        names = archived({f"parameters/actor/{number}": b"" for number in range(100_000)})
+        forger.replace(lambda _: names, lambda path: path == "state.npz")
 
     def document(data):
         return lambda forger: (forger.checkpoint / "manifest.json").write_bytes(data)
@@ -418,6 +479,8 @@ def bombs(honest, folder):
 
     forged = {
         "sparse array of 64 GiB": sparse,
+        "zip bomb": deflated,
+        "a zip of many names": contents,
         "empty lists": document(b"[" + b"[]," * (width // 3 - 9) + b"0]"),
         "empty objects": document(b"[" + b"{}," * (width // 3 - 9) + b"0]"),
         "short numbers": document(b"[" + b"1.5," * (width // 4 - 9) + b"0]"),
@@ -442,7 +505,7 @@ def test_bombs_are_refused_before_they_fill_the_memory(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 8
     for line in lines:
         _, seconds, code, megabytes = line.rsplit(maxsplit=3)
         assert float(seconds) <= SECONDS, line

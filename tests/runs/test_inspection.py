@@ -55,12 +55,12 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path):
 def test_a_run_with_nothing_but_damage_is_a_fault_that_names_the_file(tmp_path):
     save_run(tmp_path)
     damage(tmp_path, "epoch_000001")
-    with pytest.raises(EnvironmentFault, match=r"parameters\.actor\.hidden_0\.kernel\.npy"):
+    with pytest.raises(EnvironmentFault, match=r"state\.npz"):
         load_run(tmp_path)
 
 
 def damage(run, label):
-    file = run / "checkpoints" / label / "parameters.actor.hidden_0.kernel.npy"
+    file = run / "checkpoints" / label / "state.npz"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)

@@ -18,10 +18,8 @@ from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage import checkpoint
-from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.checkpoint import Checkpoints, load_weights, save_weights
 from music_tf.storage.metrics import PATHS_TAG
-from music_tf.storage.weights import load_weights, save_weights
 from music_tf.training import trainer
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC, TIMES
@@ -97,9 +95,9 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     assert '"recipe": "ddpg_her"' in text
     names = {path.name for path in (whole / "checkpoints").iterdir()}
     assert {"epoch_000001", "epoch_000002", "epoch_000003", "best", "replay"} <= names
-    shards = sorted((whole / "checkpoints/replay/worker_0000").glob("*/slots.npy"))
+    shards = sorted((whole / "checkpoints/replay/worker_0000").glob("*.npz"))
     # a save adds what is new: 2 cycles of 2 episodes an epoch
-    assert [np.load(path).tolist() for path in shards] == [
+    assert [np.load(path)["slots"].tolist() for path in shards] == [
         [0, 1, 2, 3],
         [4, 5, 6, 7],
         [8, 9, 10, 11],
@@ -120,7 +118,7 @@ def test_now_and_then_the_whole_replay_is_written_anew_and_old_shards_go(
     path = tmp_path / "run"
     train(path, dataclasses.replace(HER_RUN, epochs=2))
     worker = path / "checkpoints/replay/worker_0000"
-    assert np.load(worker / "epoch_000002/slots.npy").tolist() == list(range(8))
+    assert np.load(worker / "epoch_000002.npz")["slots"].tolist() == list(range(8))
     manifest = json.loads((path / "checkpoints/epoch_000002/manifest.json").read_text())
     assert "replay/worker_0000/epoch_000001" not in json.dumps(manifest)
     train(path, HER_RUN, resume=True)  # from the second epoch to the third
@@ -321,11 +319,11 @@ def test_three_checkpoints_that_fail_end_the_run_and_leave_the_older_one(
     path = tmp_path / "run"
     train(path, dataclasses.replace(HER_RUN, epochs=1))
 
-    def full(name, folder, file, array):
+    def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_array", full)
+        patch.setattr(Checkpoints, "_commit", full)
         with pytest.raises(EnvironmentFault, match="3 checkpoints in a row") as fault:
             train(path, dataclasses.replace(HER_RUN, epochs=9), resume=True)
     assert fault.value.exit_code == 3
@@ -340,15 +338,15 @@ def failing_disk(monkeypatch):
     """Lets so many saves fail, from the first one on."""
 
     def fail(times):
-        left, written = [None] * times, checkpoint.write_array
+        left, commit = [None] * times, Checkpoints._commit
 
         def write(*arguments):
             if left:
                 left.pop()
                 raise OSError(errno.ENOSPC, "No space left on device")
-            return written(*arguments)
+            return commit(*arguments)
 
-        monkeypatch.setattr(checkpoint, "write_array", write)
+        monkeypatch.setattr(Checkpoints, "_commit", write)
 
     return fail
 
@@ -637,8 +635,8 @@ def test_priorities_survive_a_stop(tmp_path, stop_after):
     train(path, config, resume=True)
     np.testing.assert_equal(weights_of(path), weights_of(straight))
     assert rows_of(path) == rows_of(straight)
-    saved = list((path / "checkpoints/replay/worker_0000").glob("*/priority.npy"))
-    assert len(np.unique(np.concatenate([np.load(file) for file in saved]))) > 1
+    saved = list((path / "checkpoints/replay/worker_0000").glob("*.npz"))
+    assert len(np.unique(np.concatenate([np.load(file)["priority"] for file in saved]))) > 1
 
 
 def pictures_of(directory):

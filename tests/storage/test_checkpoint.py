@@ -1,20 +1,27 @@
 import builtins
 import errno
+import io
 import json
 import logging
 import os
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage import checkpoint, durable
-from music_tf.storage.checkpoint import Checkpoints
-from music_tf.storage.manifest import MANIFEST, Manifest, _seal, encode, read_manifest
-from music_tf.storage.state_folder import Sizes, labels, read_state
-from music_tf.storage.weights import load_weights, save_weights
+from music_tf.storage import checkpoint, gate
+from music_tf.storage.checkpoint import (
+    MANIFEST,
+    Checkpoints,
+    labels,
+    load_weights,
+    read_manifest,
+    save_weights,
+)
+from music_tf.storage.gate import ExpectedState, expected_of
 
 WORKERS = ["worker_0000", "worker_0001"]
 
@@ -76,7 +83,7 @@ def test_the_newest_checkpoint_comes_back_with_all_rows_in_order(tmp_path):
 
 def test_only_the_newest_checkpoints_are_kept_and_replay_is_never_rewritten(tmp_path):
     checkpoints = saved(tmp_path, range(1, 3), keep=2)
-    shard = tmp_path / "replay/worker_0000/epoch_000001/observation.npy"
+    shard = tmp_path / "replay/worker_0000/epoch_000001.npz"
     before = shard.stat()
     for epoch in range(3, 6):
         checkpoints.save(epoch, *state_of(epoch))
@@ -112,7 +119,7 @@ def test_every_file_and_folder_is_synced_before_it_is_renamed_into_place(tmp_pat
     [(source, before)] = renamed
     assert source == str(tmp_path / "epoch_000001.tmp-new")
     files = {path.replace("epoch_000001/", "epoch_000001.tmp-new/", 1) for path in newest_state()}
-    shards = {f"replay/{worker}/epoch_000001/observation.npy" for worker in WORKERS}
+    shards = {f"replay/{worker}/epoch_000001.npz" for worker in WORKERS}
     folders = {os.path.dirname(path) for path in files | shards}
     assert {str(tmp_path / path) for path in files | shards | folders} <= set(before)
     assert synced[-1] == str(tmp_path)
@@ -125,19 +132,19 @@ def newest_state():
 def test_a_manifest_lists_every_shard_with_size_and_digest(tmp_path):
     saved(tmp_path, [1, 2])
     manifest = read_manifest(tmp_path / "epoch_000002")
-    listed = {stored.path for shards in manifest.shards.values() for s in shards for stored in s}
+    listed = {entry.path for entries in manifest.shards.values() for entry in entries}
     on_disk = {path for path in relative_files(tmp_path) if path.startswith("replay/")}
     assert listed == on_disk
-    stored = manifest.shards["worker_0001"][0][0]
-    assert stored.size == (tmp_path / stored.path).stat().st_size
+    entry = manifest.shards["worker_0001"][0]
+    assert entry.size == (tmp_path / entry.path).stat().st_size
 
 
 def test_compact_lets_older_shards_go_once_no_kept_checkpoint_needs_them(tmp_path):
     checkpoints = saved(tmp_path, [1, 2], keep=2)
     assert checkpoints.save(3, *state_of(3), compact=True)
-    assert (tmp_path / "replay/worker_0000/epoch_000001").exists()
+    assert (tmp_path / "replay/worker_0000/epoch_000001.npz").exists()
     assert checkpoints.save(4, *state_of(4))
-    assert not (tmp_path / "replay/worker_0000/epoch_000001").exists()
+    assert not (tmp_path / "replay/worker_0000/epoch_000001.npz").exists()
     assert_holds(restore(tmp_path), 4, first=3)
 
 
@@ -172,8 +179,6 @@ def test_object_arrays_and_unsafe_names_are_refused(tmp_path):
     for name in ("../a", "/a", "a/../b", "", "a b", ".hidden"):
         with pytest.raises(ValueError, match="expected a name"):
             checkpoints.save(1, {name: np.zeros(1)}, {}, {})
-    with pytest.raises(ValueError, match="two arrays"):
-        checkpoints.save(1, {"a/b": np.zeros(1), "a.b": np.zeros(1)}, {}, {})
 
 
 # --- damage ---------------------------------------------------------------------------------
@@ -183,10 +188,9 @@ def newest_files():
     return [
         "epoch_000002/manifest.json",
         "epoch_000002/meta.json",
-        "epoch_000002/normalizer.count.npy",
-        "epoch_000002/parameters.actor.hidden_0.kernel.npy",
-        "replay/worker_0000/epoch_000002/observation.npy",
-        "replay/worker_0001/epoch_000002/observation.npy",
+        "epoch_000002/state.npz",
+        "replay/worker_0000/epoch_000002.npz",
+        "replay/worker_0001/epoch_000002.npz",
     ]
 
 
@@ -240,7 +244,7 @@ def test_damage_is_named_once_and_the_older_checkpoint_restored(tmp_path, caplog
 
 def test_swapped_files_and_a_manifest_of_another_epoch_are_damage(tmp_path, caplog):
     saved(tmp_path, [1, 2])
-    first, second = (tmp_path / f"replay/{w}/epoch_000002/observation.npy" for w in WORKERS)
+    first, second = (tmp_path / f"replay/{w}/epoch_000002.npz" for w in WORKERS)
     content = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(content)
@@ -282,23 +286,24 @@ def sealed(tmp_path, change):
     path = tmp_path / "epoch_000001" / MANIFEST
     content = json.loads(path.read_bytes())["content"]
     change(content)
-    path.write_bytes(_seal(content))
+    path.write_bytes(checkpoint._encoded(content))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda c: c["arrays"][0].update(path="../../secret.npy"),
-        lambda c: c["arrays"][0].update(path="/etc/passwd"),
-        lambda c: c["arrays"][0].update(size=2**50),
-        lambda c: c["arrays"][0].update(size=True),
-        lambda c: c["arrays"][0].update(sha256="0"),
-        lambda c: c["arrays"].append(c["arrays"][0]),
+        lambda c: c["state"].__setitem__(0, "../../secret.npz"),
+        lambda c: c["state"].__setitem__(0, "/etc/passwd"),
+        lambda c: c["state"].__setitem__(0, None),
+        lambda c: c["state"].__setitem__(1, -1),
+        lambda c: c["state"].__setitem__(1, True),
+        lambda c: c["state"].__setitem__(2, "0"),
+        lambda c: c["state"].append(1),
         lambda c: c["shards"]["worker_0000"].append(c["shards"]["worker_0000"][0]),
         lambda c: c["shards"].update({"../worker": []}),
         lambda c: c["shards"].update({"worker_0000": 3}),
         lambda c: c.update(epoch=-1),
-        lambda c: c.update(format_version=2),
+        lambda c: c.update(format=1),
         lambda c: c.pop("meta"),
     ],
 )
@@ -308,46 +313,124 @@ def test_a_manifest_that_asks_for_the_impossible_is_damage(tmp_path, change):
         restore(tmp_path)
 
 
-@pytest.mark.parametrize("shards", [0, 1, 5])
+@pytest.mark.parametrize("shards", [0, 1, 40])
 def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path, shards):
-    def file(path):
-        return durable.StoredFile("a", path, 9, "0" * 64)
+    def entry(path):
+        return [path, 9, "0" * 64]
 
     workers = {
-        f"w{worker}": tuple((file(f"{worker}_{shard}"),) for shard in range(shards))
+        f"w{worker}": [entry(f"{worker}_{shard}") for shard in range(shards)]
         for worker in range(4096)
     }
-    written = Manifest(1, file("m"), (file("a"),), workers)
-    (tmp_path / MANIFEST).write_bytes(encode(written))
-    assert read_manifest(tmp_path) == written
+    content = {"format": 2, "epoch": 1, "state": entry("a"), "meta": entry("m"), "shards": workers}
+    (tmp_path / MANIFEST).write_bytes(checkpoint._encoded(content))
+    assert sum(map(len, read_manifest(tmp_path).shards.values())) == 4096 * shards
 
 
-def test_an_array_that_claims_more_than_its_file_holds_is_never_allocated(tmp_path):
-    path = tmp_path / "a.npy"
-    np.save(path, np.zeros(2))
-    content = path.read_bytes().replace(b"(2,)", b"(2000000000000,)", 1)[:128] + bytes(16)
-    path.unlink()
-    stored = durable.write_bytes("a", tmp_path, "a.npy", content)
-    with pytest.raises(durable.DamagedError, match="does not fit the size"):
-        durable.read_array(tmp_path, stored)
+def expected_state():
+    arrays, shards, _ = state_of(1)
+    return ExpectedState(expected_of(arrays), expected_of(shards[WORKERS[0]]))
 
 
 def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp_path, caplog):
     saved(tmp_path, [1, 2])
-    arrays, shards, _ = state_of(1)
-    state = {name: array.nbytes for name, array in arrays.items()}
-    rows = {name: array.nbytes for name, array in shards[WORKERS[0]].items()}
     checkpoints = Checkpoints(tmp_path, Communicator())
-    assert checkpoints.restore(WORKERS, Sizes(1000, state, rows)).epoch == 2
+    assert checkpoints.restore(WORKERS, expected_state()).epoch == 2
     path = tmp_path / "epoch_000002" / MANIFEST
     content = json.loads(path.read_bytes())["content"]
-    content["shards"]["worker_0001"][1][0]["size"] = 2**36
-    path.write_bytes(_seal(content))
-    os.truncate(tmp_path / "replay/worker_0001/epoch_000002/observation.npy", 2**36)
-    assert checkpoints.restore(WORKERS, Sizes(1000, state, rows)).epoch == 1
-    assert "68719476736 bytes, more than observation has in this run" in caplog.text
-    with pytest.raises(EnvironmentFault, match=r"meta\.json: \d+ bytes, more than the 9 allowed"):
-        checkpoints.restore(WORKERS, Sizes(9, state, rows))
+    content["shards"]["worker_0001"][1][1] = 2**36
+    path.write_bytes(checkpoint._encoded(content))
+    os.truncate(tmp_path / "replay/worker_0001/epoch_000002.npz", 2**36)
+    assert checkpoints.restore(WORKERS, expected_state()).epoch == 1
+    assert "epoch_000002.npz: 68719476736 bytes, more than the" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda a, r: a.pop("normalizer/count"), "normalizer/count: missing"),
+        (lambda a, r: a.update(more=np.zeros(1)), "more: no such weight in this run"),
+        (lambda a, r: a.update({"normalizer/count": np.zeros(1, np.int64)}), r"int64 \(\), found"),
+        (lambda a, r: a.update({"normalizer/count": np.array(1.0)}), r"int64 \(\), found float64"),
+        (lambda a, r: r.update(observation=np.zeros((3, 4), np.float32)), r"\(2, 4\) at most, fou"),
+        (
+            lambda a, r: r.update(observation=np.zeros((2, 3), np.float32)),
+            r"found float32 \(2, 3\)",
+        ),
+        (lambda a, r: r.update(observation=np.zeros((2, 4))), r"found float64 \(2, 4\)"),
+        (lambda a, r: r.update(observation=np.zeros((), np.float32)), r"found float32 \(\)"),
+        (lambda a, r: r.update(more=np.zeros(1)), "more: no such"),
+        (lambda a, r: r.clear() or r.update(more=np.zeros(1)), "observation: missing"),
+        (
+            lambda a, r: r.update(observation=np.full((1, 4), np.nan, np.float32)),
+            "observation: expected finite numbers",
+        ),
+        (
+            lambda a, r: a.update(
+                {"parameters/actor/hidden_0/kernel": np.full((2, 3), np.inf, np.float32)}
+            ),
+            "actor/hidden_0/kernel: expected finite numbers",
+        ),
+    ],
+)
+def test_arrays_that_the_run_does_not_have_are_named_and_no_older_ones_taken(
+    tmp_path, change, text
+):
+    saved(tmp_path, [1])
+    arrays, shards, meta = state_of(2)
+    change(arrays, shards["worker_0001"])
+    Checkpoints(tmp_path, Communicator()).save(2, arrays, shards, meta)
+    with pytest.raises(UsageError, match=rf"(?s)epoch 2 does not fit config\.json\n.*{text}"):
+        Checkpoints(tmp_path, Communicator()).restore(WORKERS, expected_state())
+
+
+def test_fewer_rows_than_there_is_room_for_fit(tmp_path):
+    arrays, shards, meta = state_of(1)
+    shards["worker_0001"]["observation"] = np.zeros((1, 4), np.float32)
+    Checkpoints(tmp_path, Communicator()).save(1, arrays, shards, meta)
+    assert Checkpoints(tmp_path, Communicator()).restore(WORKERS, expected_state()).epoch == 1
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def archive(compression=zipfile.ZIP_STORED, **members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as written:
+        for name, content in members.items():
+            written.writestr(f"{name}.npy", content)
+    return file.getvalue()
+
+
+HUGE = npy(np.zeros(2)).replace(b"(2,)", b"(2000000000000,)", 1)[:128] + bytes(16)
+ONES = archive(a=npy(np.ones(2)))
+ARCHIVES = {
+    "claims more than its file holds": (archive(a=HUGE), "does not fit the size"),
+    "compressed": (archive(zipfile.ZIP_DEFLATED, a=npy(np.zeros(10**6))), "not compressed"),
+    "pickled": (archive(a=npy(np.array([{}]))), "expected numbers"),
+    "no array": (archive(a=b"cbuiltins\nopen\n"), "not an array file"),
+    "no archive": (npy(np.ones(2)), "not an array file"),
+    "a name twice": (archive(a=npy(np.ones(2)), b=b"").replace(b"b.npy", b"a.npy"), "twice"),
+    "a name that leads out": (ONES.replace(b"a.npy", b"/.npy"), "expected a name"),
+    "a larger size in its contents": (
+        ONES.replace((144).to_bytes(4, "little"), (10**9).to_bytes(4, "little")),
+        "larger than the file",
+    ),
+    "other bytes than its checksum": (ONES.replace(b"\xf0?", b"\xf1?"), "Bad CRC-32"),
+    "encrypted": (ONES.replace(b"PK\1\2\x14\3\x14\0\0", b"PK\1\2\x14\3\x14\0\1"), "encrypted"),
+    "a long table of contents": (archive(**{f"a{n}": b"" for n in range(20_000)}), "too long"),
+}
+
+
+@pytest.mark.parametrize("kind", ARCHIVES)
+def test_an_archive_of_anything_but_plain_arrays_is_damage(tmp_path, kind):
+    content, text = ARCHIVES[kind]
+    entry = gate.write_file(tmp_path, "a.npz", content)
+    with pytest.raises(gate.DamagedError, match=text):
+        gate.read_arrays(tmp_path, entry)
 
 
 def test_a_list_of_files_that_grows_long_asks_for_a_compact_save(tmp_path, monkeypatch, caplog):
@@ -359,18 +442,11 @@ def test_a_list_of_files_that_grows_long_asks_for_a_compact_save(tmp_path, monke
     assert checkpoints.crowded
     assert checkpoints.save(3, *state_of(3), compact=True)
     assert not checkpoints.crowded
-    monkeypatch.setattr(checkpoint, "LARGEST_MANIFEST", size // 2)
-    assert not checkpoints.save(4, *state_of(4), compact=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "LARGEST_MANIFEST", size // 2)
+        assert not checkpoints.save(4, *state_of(4), compact=True)
     assert "its list of files takes" in caplog.text
     assert restore(tmp_path).epoch == 3
-
-
-def test_pickled_content_is_never_loaded(tmp_path):
-    np.save(tmp_path / "b.npy", np.array([{}], dtype=object))
-    content = (tmp_path / "b.npy").read_bytes()
-    stored = durable.write_bytes("a", tmp_path, "a.npy", content)
-    with pytest.raises(durable.DamagedError, match="expected numbers"):
-        durable.read_array(tmp_path, stored)
 
 
 def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(tmp_path, caplog):
@@ -436,7 +512,7 @@ def count_calls(monkeypatch, at, action):
         "open",
         lambda path, mode="r", *a, **o: (opened if "x" in mode else original)(path, mode, *a, **o),
     )
-    writer = durable._DigestingWriter
+    writer = gate._DigestingWriter
     monkeypatch.setattr(writer, "write", counted(writer.write, half=True))
 
 
@@ -483,7 +559,7 @@ def test_an_end_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path, compact
 
         code = killed_at(at, save, power_cut)
         for label in labels(path.name for path in directory.iterdir()):
-            read_state(directory / label, read_manifest(directory / label))
+            load_weights(directory / label)
         checkpoints, restored = continued(directory)
         first = 4 if compact and restored.epoch == 4 else 1
         assert_holds(restored, restored.epoch, first)
@@ -542,7 +618,7 @@ def test_what_an_earlier_save_left_behind_stops_none_where_it_cannot_be_removed(
     def busy(path):
         raise OSError(errno.EBUSY, "Device or resource busy", str(path))
 
-    monkeypatch.setattr(checkpoint, "remove_temporary", busy)
+    monkeypatch.setattr(checkpoint, "_remove_temporary", busy)
     assert checkpoints.save(2, *state_of(2))
     assert "cannot be removed: Device or resource busy" in caplog.text
     assert_holds(restore(tmp_path), 2)
@@ -585,7 +661,7 @@ def test_weights_are_read_from_the_newest_intact_checkpoint_without_replay(tmp_p
     saved(tmp_path, [1, 2])
     shutil.rmtree(tmp_path / "replay")
     assert load_weights(tmp_path)[1]["epoch"] == 2
-    flip(0.9)(tmp_path / "epoch_000002/normalizer.count.npy")
+    flip(0.9)(tmp_path / "epoch_000002/state.npz")
     arrays, meta = load_weights(tmp_path)
     assert meta["epoch"] == 1
     assert arrays["normalizer/count"] == 1

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from music_tf.storage import logs
-from music_tf.storage.logs import Seldom, attach_log, detach_log
+from music_tf.storage import run_directory
+from music_tf.storage.run_directory import RateLimitedWarning, _attach_log, _detach_log
 
 LOGGER = logging.getLogger("music_tf.training.somewhere")
 
@@ -12,12 +12,12 @@ LOGGER = logging.getLogger("music_tf.training.somewhere")
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run_directory.time, "monotonic", lambda: now[0])
     return now
 
 
 def attached(path):
-    return attach_log(Path(path), True, Seldom())
+    return _attach_log(Path(path), True, RateLimitedWarning())
 
 
 def test_a_full_disk_costs_log_lines_and_one_warning_in_ten_minutes(clock, capsys):
@@ -25,7 +25,7 @@ def test_a_full_disk_costs_log_lines_and_one_warning_in_ten_minutes(clock, capsy
     for now in (0.0, 1.0, 599.0, 600.0, 601.0):
         clock[0] = now
         LOGGER.info("epoch done")
-    detach_log(handlers)
+    _detach_log(handlers)
     lines = capsys.readouterr().err.splitlines()
     assert (
         lines
@@ -42,15 +42,15 @@ def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_still_reach_the_t
 ):
     handlers = attached(tmp_path / "missing" / "rank_0000.log")
     LOGGER.warning("the disk is slow")
-    detach_log(handlers)
+    _detach_log(handlers)
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("warning: log not written, training goes on: [Errno 2]")
     assert second == "warning: the disk is slow"
 
 
-def test_one_complaint_speaks_for_several_files(clock, caplog):
-    complain = Seldom()
+def test_one_warnt_speaks_for_several_files(clock, caplog):
+    warn = RateLimitedWarning()
     for now, what in ((0.0, "metrics"), (5.0, "log"), (700.0, "log")):
         clock[0] = now
-        complain(what, OSError(30, "Read-only file system"), Path("a"))
+        warn(what, OSError(30, "Read-only file system"), Path("a"))
     assert [record.getMessage().split()[0] for record in caplog.records] == ["metrics", "log"]

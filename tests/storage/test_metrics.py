@@ -4,9 +4,11 @@ import os
 import re
 from typing import get_args
 
+import imageio.v3
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.util import tensor_util
 
 from music_tf.config.settings import RewardName
 from music_tf.storage import metrics
@@ -79,6 +81,29 @@ def test_texts_and_images_reach_tensorboard(tmp_path):
     assert accumulator.Tensors("config")[0].tensor_proto.string_val == [b"workers: 2"]
     (image,) = accumulator.Images("view")
     assert (image.step, image.width, image.height) == (7, 5, 3)
+    assert not (tmp_path / "videos").exists()
+
+
+def test_histograms_reach_tensorboard(tmp_path):
+    MetricsWriter(tmp_path, resume_after=None).write_histogram("music/reward", [0.0, 0.0, 1.0], 7)
+    (event,) = events(tmp_path).Tensors("music/reward")
+    assert event.step == 7
+    assert tensor_util.make_ndarray(event.tensor_proto)[:, 2].sum() == 3.0
+
+
+def test_pictures_with_a_file_lie_in_the_run_until_a_resume_drops_later_ones(tmp_path):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    for epoch in (1, 2):
+        writer.write(row(epoch))
+        picture = np.full((3, 5, 3), epoch, np.uint8)
+        writer.write_image("eval/object_paths", picture, 100 * epoch, "paths")
+    found = imageio.v3.imread(tmp_path / "videos/paths_200.png")
+    np.testing.assert_array_equal(found, picture)
+    (tmp_path / "videos/mine.png").touch()
+    MetricsWriter(tmp_path, resume_after=1)
+    assert {path.name for path in (tmp_path / "videos").iterdir()} == {"paths_100.png", "mine.png"}
+    (tmp_path / "videos/paths_300.png").mkdir()
+    writer.write_image("eval/object_paths", picture, 300, "paths")  # a warning, no more
 
 
 def test_undocumented_names_and_rows_without_a_place_are_refused(tmp_path):

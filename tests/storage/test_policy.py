@@ -9,9 +9,9 @@ import pytest
 import music_tf
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import policy_of
-from music_tf.storage import weights
+from music_tf.storage import checkpoint
+from music_tf.storage.checkpoint import discard
 from music_tf.storage.policy import load_policy
-from music_tf.storage.state_folder import discard
 from music_tf.training.collect import learned_policy
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
@@ -177,33 +177,35 @@ def test_a_run_that_is_still_going_is_not_touched(tmp_path):
 
 def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypatch):
     trainer = save_run(tmp_path)
-    read = weights.read_state
+    read = checkpoint.read_arrays
 
-    def overtaken(folder, manifest, sizes):
-        if manifest.epoch == 1:
+    def overtaken(folder, *given):
+        if folder.name == "epoch_000001":
             save_checkpoint(tmp_path, trainer, 5)
-            discard(tmp_path / "checkpoints" / "epoch_000001")
-        return read(folder, manifest, sizes)
+            discard(folder)
+        return read(folder, *given)
 
-    monkeypatch.setattr(weights, "read_state", overtaken)
+    monkeypatch.setattr(checkpoint, "read_arrays", overtaken)
     assert load_policy(tmp_path).epoch == 5
 
 
 def test_a_link_to_nowhere_is_a_damaged_checkpoint(tmp_path):
     save_run(tmp_path)
     (tmp_path / "checkpoints/epoch_000002").symlink_to(tmp_path / "gone")
-    found = weights.newest_weights(tmp_path / "checkpoints")
+    found = checkpoint.newest_weights(tmp_path / "checkpoints")
     assert found.folder.name == "epoch_000001"
 
 
 def test_what_acting_does_not_need_may_be_damaged(tmp_path):
-    save_run(tmp_path)
-    (tmp_path / "checkpoints/epoch_000001/parameters.critic_0.value.bias.npy").write_bytes(b"")
-    assert load_policy(tmp_path).epoch == 1
+    trainer = save_run(tmp_path, updates=0, cycles=1)
+    trainer.run_epoch(lambda _: False)
+    save_checkpoint(tmp_path, trainer, 2)
+    (tmp_path / "checkpoints/replay/worker_0000/epoch_000002.npz").write_bytes(b"")
+    assert load_policy(tmp_path).epoch == 2
 
 
 def damage(path, label):
-    file = path / "checkpoints" / label / "parameters.actor.action.bias.npy"
+    file = path / "checkpoints" / label / "state.npz"
     file.write_bytes(file.read_bytes()[:-1] + b"\x07")
 
 

@@ -1,9 +1,12 @@
+import errno
+import fcntl
 import json
 import logging
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -12,9 +15,8 @@ import pytest
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage import run_directory
-from music_tf.storage.provenance import commit
-from music_tf.storage.run_directory import open_run
-from music_tf.storage.run_lock import LOCK_NAME, _boot, _start_time
+from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
+from music_tf.storage.run_directory import commit, open_run
 
 RECORD = {
     "recipe": "ddpg_her",
@@ -70,8 +72,7 @@ def test_a_directory_in_use_is_refused_with_process_and_host(tmp_path, resume):
 
 
 def lock_of(pid, **changes):
-    known = {"pid": pid, "host": socket.gethostname(), "boot": _boot()}
-    return json.dumps({**known, "started": _start_time(pid), **changes})
+    return json.dumps({"pid": pid, "host": socket.gethostname(), **changes})
 
 
 @pytest.fixture
@@ -83,16 +84,69 @@ def dead_process():
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path, dead_process):
     open_and_close(tmp_path)
-    (tmp_path / LOCK_NAME).write_text(lock_of(dead_process, started="1"))
+    (tmp_path / LOCK_NAME).write_text(lock_of(dead_process))
     open_and_close(tmp_path, resume=True)
     assert not (tmp_path / LOCK_NAME).exists()
 
 
-@pytest.mark.parametrize("stale", [{"started": "1"}, {"boot": "another"}])
-def test_a_lock_whose_process_number_was_given_to_another_is_taken_over(tmp_path, stale):
+def test_a_lock_whose_process_number_was_given_to_another_is_taken_over(tmp_path):
     open_and_close(tmp_path)
-    (tmp_path / LOCK_NAME).write_text(lock_of(os.getpid(), **stale))
+    (tmp_path / LOCK_NAME).write_text(lock_of(os.getpid()))
     open_and_close(tmp_path, resume=True)
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from music_tf.storage.lock import RunLock
+lock = RunLock(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_kernel_gives_back_what_a_killed_process_held(tmp_path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout.readline() == "held\n"
+    for taken in (RunLock, refuse_if_in_use):
+        with pytest.raises(UsageError, match=f"process {holder.pid} on host"):
+            taken(tmp_path)
+    (tmp_path / LOCK_NAME).unlink()  # whatever somebody removes
+    with pytest.raises(UsageError, match="in use by another job"):
+        RunLock(tmp_path)
+    holder.kill()
+    holder.communicate()
+    refuse_if_in_use(tmp_path)
+    RunLock(tmp_path).release()
+
+
+def test_where_there_is_no_flock_the_file_decides(tmp_path, monkeypatch, caplog, dead_process):
+    def unsupported(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    lock = RunLock(tmp_path)
+    assert "no flock here" in caplog.text
+    for taken in (RunLock, refuse_if_in_use):
+        with pytest.raises(UsageError, match=f"process {os.getpid()} on host"):
+            taken(tmp_path)
+    lock.release()
+    (tmp_path / LOCK_NAME).write_text(lock_of(dead_process))
+    RunLock(tmp_path).release()
+    assert not (tmp_path / LOCK_NAME).exists()
+
+
+def test_who_only_looks_keeps_no_job_out(tmp_path):
+    looking = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    refuse_if_in_use(tmp_path)
+    threading.Timer(0.05, os.close, [looking]).start()
+    RunLock(tmp_path).release()
 
 
 @pytest.fixture
@@ -112,7 +166,7 @@ def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_pa
     run = open_run(tmp_path, RECORD, False, Communicator())
     lock = json.loads((tmp_path / LOCK_NAME).read_bytes())
     run.close()
-    there = {**lock, "host": "elsewhere", "boot": "another"}
+    there = {**lock, "host": "elsewhere"}
     (tmp_path / LOCK_NAME).write_text(json.dumps(there))
     for job, restarts in (("7", 0), ("8", 1)):
         slurm(job, restarts)
@@ -126,7 +180,7 @@ def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_pa
 @pytest.mark.parametrize(
     "content",
     [
-        lock_of(1, host="elsewhere", boot="another"),
+        lock_of(1, host="elsewhere"),
         *("", "[]", "{", "[" * 9000, "9" * 9000),
         " " * 10**6,
     ],
@@ -170,7 +224,7 @@ def test_a_directory_that_holds_something_else_is_left_untouched(tmp_path):
 def test_what_an_interrupted_start_leaves_does_not_block_the_next(tmp_path, dead_process):
     for name in ("checkpoints", "logs"):
         (tmp_path / name).mkdir()
-    (tmp_path / LOCK_NAME).write_text(lock_of(dead_process, started="1"))
+    (tmp_path / LOCK_NAME).write_text(lock_of(dead_process))
     open_and_close(tmp_path)
     assert (tmp_path / "config.json").exists()
 

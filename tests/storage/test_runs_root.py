@@ -1,15 +1,18 @@
 import os
+from pathlib import Path
 
 import pytest
 
 from music_tf.config.parse import parse_train
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.runs_root import (
+from music_tf.storage.run_directory import (
     find_run,
     find_source,
     link_latest,
+    missing_folders,
     new_directory,
     prepare_directory,
+    remove_empty,
 )
 
 
@@ -115,7 +118,7 @@ def test_a_name_that_no_file_can_have_is_refused(name, tmp_path):
         find_run(name)
     with pytest.raises(UsageError, match=r"--init-from: expected"):
         find_source(name)
-    with pytest.raises(EnvironmentFault, match="cannot be created"):
+    with pytest.raises(EnvironmentFault, match="cannot be"):
         prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / name)]))
 
 
@@ -139,3 +142,31 @@ def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
     for nothing in ("", str(tmp_path), "nowhere"):
         with pytest.raises(UsageError, match=r"--init-from: expected a run directory"):
             find_source(nothing)
+
+
+def test_weights_that_come_with_the_package_go_by_their_name_unless_a_path_does(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert find_source("push").joinpath("manifest.json").is_file()
+    with pytest.raises(UsageError, match=r"one of pick, push, push_sac, got 'pusch'\ndid you mean"):
+        find_source("pusch")
+    (tmp_path / "push").mkdir()
+    (tmp_path / "push/manifest.json").touch()
+    assert find_source("push") == Path("push")
+
+
+def test_folders_that_a_refused_run_has_made_can_be_taken_away_again(root, tmp_path):
+    (tmp_path / "mine").mkdir()
+    for words in (["sac"], ["sac", "--run-dir", str(tmp_path / "mine/a/b")]):
+        command = parse_train(words)
+        missing = missing_folders(command)
+        directory = prepare_directory(command)
+        remove_empty([directory, *missing])
+        assert [entry.name for entry in tmp_path.iterdir()] == ["mine"]
+        assert not list((tmp_path / "mine").iterdir())
+    kept = prepare_directory(parse_train(["sac"]))
+    missing = missing_folders(parse_train(["ddpg"]))
+    remove_empty([prepare_directory(parse_train(["ddpg"])), *missing])
+    assert [entry.name for entry in (root / "FetchPush-v4").iterdir()] == ["sac"]
+    assert kept.is_dir()

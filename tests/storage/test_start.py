@@ -9,8 +9,8 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import SacConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.warm_start import try_heritage
+from music_tf.storage.checkpoint import load_weights, save_weights
 from music_tf.storage.start import export_weights, inherit
-from music_tf.storage.weights import load_weights, save_weights
 from tests.kit.saved_run import save_checkpoint, save_run, small_config
 from tests.kit.small import BASE, EVERYTHING, HER, MUSIC, NETWORK, go_on, trainer_of
 
@@ -109,7 +109,8 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
     source, before = music_run
     after = started(FROZEN, source, ("statistics",))
     batch = before.replay.sample_transitions(1, 0)
-    now = batch._replace(**{name: getattr(batch, name)[0] for name in batch._fields})
+    fields = [name for name in batch._fields if isinstance(getattr(batch, name), np.ndarray)]
+    now = batch._replace(**{name: getattr(batch, name)[0] for name in fields})
 
     def rewards(trainer):
         (term,) = [term for term in trainer.terms if term.name == "music"]
@@ -154,8 +155,8 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
         (
             {"agent": dataclasses.replace(HER.agent, hidden_sizes=(8, 16))},
             ("normalizer", "actor"),
-            r"--parts actor: actor/hidden_0/bias does not fit\n"
-            r"expected float32 \(8,\), found float32 \(16,\) in \S*epoch_000001\Z",
+            r"--parts actor: actor/hidden_0/kernel does not fit\n"
+            r"expected float32 \(12, 8\), found float32 \(12, 16\) in \S*epoch_000001\Z",
         ),
         (
             {"skills": 3},
@@ -171,8 +172,8 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
         (
             {"agent": SacConfig(**NETWORK)},
             ("actor",),
-            r"--parts actor: actor/action/bias does not fit\n"
-            r"expected no such weight, .*\nboth runs need the same learner \(ddpg or sac\)",
+            r"--parts actor: actor/\S+ does not fit\n"
+            r"expected .*, found no such weight .*\nboth runs need the same learner \(ddpg or",
         ),
         (
             {"env_id": "music_tf/PointReach-v0"},
@@ -190,8 +191,11 @@ def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("parameters/actor/hidden_0/bias", r"actor/hidden_0/bias: expected finite numbers"),
-        ("normalizer/observation", r"normalizer/observation: expected finite totals"),
+        (
+            "parameters/actor/hidden_0/bias",
+            "actor/hidden_0/bias: expected finite numbers",
+        ),
+        ("normalizer/observation", r"normalizer/observation: expected finite numbers"),
     ],
 )
 def test_numbers_that_are_not_finite_are_refused(tmp_path, name, text):
@@ -199,7 +203,7 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path, name, text):
     arrays = trainer.shared()
     arrays[name][0] = np.nan
     save_weights(tmp_path / "bad", arrays, trainer.meta())
-    with pytest.raises(UsageError, match=rf"--init-from: .*bad: {text}"):
+    with pytest.raises(UsageError, match=rf"--init-from: .*bad: \S*{text}"):
         try_heritage(trainer.config, tmp_path / "bad", ("actor", "normalizer"))
 
 
@@ -278,7 +282,7 @@ def test_the_newest_intact_checkpoint_counts_and_is_recorded(tmp_path):
     before = trainer.update.parameters.numpy()
     trainer.update.parameters.assign(2.0 * before)
     save_checkpoint(tmp_path, trainer, 2)
-    (tmp_path / "checkpoints/epoch_000002/targets.actor.hidden_0.bias.npy").unlink()
+    (tmp_path / "checkpoints/epoch_000002/state.npz").unlink()
     heritage = try_heritage(trainer.config, tmp_path / "checkpoints", ("actor", "targets"))
     name = "parameters/actor/hidden_0/kernel"
     np.testing.assert_array_equal(
@@ -356,7 +360,7 @@ def test_an_export_replaces_nothing_but_weights(tmp_path, task_run):
 
 def test_damaged_weights_are_a_fault(tmp_path, music_run):
     export_weights(music_run[0], tmp_path / "weights", ("statistics",))
-    (tmp_path / "weights/parameters.statistics.agent.bias.npy").write_bytes(b"\x93NUMPY")
+    (tmp_path / "weights/state.npz").write_bytes(b"PK")
     with pytest.raises(EnvironmentFault, match="damaged"):
         started(FROZEN, tmp_path / "weights", ("statistics",))
 

@@ -13,8 +13,8 @@ from music_tf.cli import run_verb
 from music_tf.config.parse import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.storage.lock import RunLock
 from music_tf.storage.metrics import MetricsWriter
-from music_tf.storage.run_lock import RunLock
 from music_tf.tools import report
 from music_tf.tools.report import number, table, write_report
 

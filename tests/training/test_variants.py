@@ -9,8 +9,8 @@ from music_tf import recipes
 from music_tf.config.parse import parse_train
 from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.runs_root import find_source
-from music_tf.storage.weights import load_weights
+from music_tf.storage.checkpoint import load_weights
+from music_tf.storage.run_directory import find_source
 from tests.kit.sessions import run_session
 from tests.kit.small import trainer_of
 

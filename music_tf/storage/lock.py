@@ -1,0 +1,146 @@
+"""A directory belongs to one job at a time."""
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from music_tf.errors import UsageError
+from music_tf.storage.files import read_at_most, replace_file
+
+LOCK_NAME = "lock.json"
+_LARGEST_LOCK = 10_000
+_LOCK_TRIES, _LOCK_PAUSE = 10, 0.02
+"""A lock that somebody who only looks at a run holds is gone by the next try."""
+_LOGGER = logging.getLogger(__name__)
+
+
+class RunLock:
+    """Keeps other jobs out of a directory for as long as this process lives.
+
+    On this host the kernel decides, which gives the lock back when its holder dies. Across hosts
+    the lock file does: it says which host, and which start of which Slurm job, holds it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Takes the lock, also one whose holder is dead or was queued again by Slurm.
+
+        Raises:
+            UsageError: Another job uses the directory.
+            OSError: The lock cannot be written.
+        """
+        self._path = directory / LOCK_NAME
+        self._mine = {"pid": os.getpid(), "host": socket.gethostname(), **_slurm()}
+        self._folder = os.open(directory, os.O_RDONLY)
+        try:
+            free = _flock(self._folder, fcntl.LOCK_EX, _LOCK_TRIES)
+            if free is None:
+                _LOGGER.warning(
+                    "%s: no flock here, %s alone keeps others out", directory, LOCK_NAME
+                )
+            _refuse_other_holder(directory, free)
+            replace_file(self._path, json.dumps(self._mine).encode())
+        except BaseException:
+            os.close(self._folder)
+            raise
+
+    def release(self) -> None:
+        """Gives the directory back."""
+        with contextlib.suppress(OSError):
+            if _holder(self._path) == self._mine:
+                self._path.unlink()
+        os.close(self._folder)
+
+
+def refuse_if_in_use(directory: Path) -> None:
+    """Checks for another job's lock without touching anything.
+
+    Raises:
+        UsageError: Another job uses the directory; the text names its host and process.
+    """
+    free: bool | None = None
+    with contextlib.suppress(OSError):
+        folder = os.open(directory, os.O_RDONLY)
+        try:
+            free = _flock(folder, fcntl.LOCK_SH)
+        finally:
+            os.close(folder)
+    _refuse_other_holder(directory, free)
+
+
+def _flock(folder: int, kind: int, tries: int = 1) -> bool | None:
+    """Locks an open folder; returns whether it was free, None where there are no such locks."""
+    for _ in range(tries):
+        try:
+            fcntl.flock(folder, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE * (tries > 1))
+        except OSError:
+            return None
+        else:
+            return True
+    return False
+
+
+def _refuse_other_holder(directory: Path, free: bool | None) -> None:
+    holder = _holder(directory / LOCK_NAME)
+    if free is not False and (holder is None or _is_gone(holder, free)):
+        return
+    who = "another job"
+    if holder:
+        who = f"process {holder.get('pid')} on host {holder.get('host')}"
+    raise UsageError(
+        f"{directory}: in use by {who}\n"
+        "choose another --run-dir, or stop that job first; if it no longer exists, remove "
+        f"{directory / LOCK_NAME}"
+    )
+
+
+def _holder(path: Path) -> dict[str, Any] | None:
+    """Returns what a lock file says, None without one, and nothing known of a damaged one."""
+    try:
+        content = json.loads(read_at_most(path, _LARGEST_LOCK))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _is_gone(holder: Mapping[str, Any], free: bool | None) -> bool:
+    """Tells whether the holder certainly runs no more.
+
+    Args:
+        holder: What the lock file says.
+        free: Whether the kernel holds no lock for a process of this host; None if unknown.
+    """
+    job, restarts = _slurm().values()
+    same_job = job is not None and holder.get("slurm_job") == job
+    if same_job and holder.get("slurm_restarts") != restarts:
+        return True
+    if holder.get("host") != socket.gethostname():
+        return False
+    pid = holder.get("pid")
+    if free or type(pid) is not int or pid < 1:
+        return bool(free)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
+
+
+def _slurm() -> dict[str, str | None]:
+    """Returns which Slurm job this is, and how often Slurm has queued it again."""
+    return {
+        "slurm_job": os.environ.get("SLURM_JOB_ID"),
+        "slurm_restarts": os.environ.get("SLURM_RESTART_COUNT", "0"),
+    }

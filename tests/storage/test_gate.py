@@ -1,0 +1,84 @@
+"""What JSON of a checkpoint may hold; arrays are in `test_checkpoint.py`."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from music_tf.storage.gate import MisfitError, check_fit, expected_of, success_rate, take_over
+from music_tf.training.trainer import Counters, EpochLog, _Taken
+
+
+def test_counters_and_logs_come_back():
+    counters = Counters(epoch=3, cycle=10**9 + 6, env_steps=360, updates=12, elapsed_s=1.5)
+    assert take_over(Counters(), dataclasses.asdict(counters), "counters") == counters
+    log = EpochLog(1, [{"train/mean_q": -1.5}, {}], [(1, -2)], 1, 2, 60, 0.5)
+    data = dataclasses.asdict(log) | {"cells": [[1, -2]]}
+    assert take_over(EpochLog(), data, "log").totals == log.totals
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("epoch", -1),
+        ("epoch", 1.0),
+        ("epoch", True),
+        ("epoch", "3"),
+        ("epoch", 2**70),
+        ("elapsed_s", math.nan),
+        ("elapsed_s", -1.0),
+        ("elapsed_s", math.inf),
+        ("elapsed_s", 10**400),
+        ("more", 1),
+    ],
+)
+def test_counters_that_no_run_reaches_are_refused_by_name(key, value):
+    data = dataclasses.asdict(Counters()) | {key: value}
+    with pytest.raises(ValueError, match="counters"):
+        take_over(Counters(), data, "counters")
+    for other in (None, [], {"epoch": 1}):
+        with pytest.raises(ValueError, match="counters: expected epoch, cycle"):
+            take_over(Counters(), other, "counters")
+
+
+@pytest.mark.parametrize("scale", [0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1"])
+def test_steps_are_never_scaled_up_or_to_nothing(scale):
+    taken = take_over(_Taken(), {"updates": 4, "step_scale": 0.25}, "meta")
+    assert taken == _Taken(4, 0.25)
+    with pytest.raises(ValueError, match="step_scale"):
+        take_over(_Taken(), {"updates": 4, "step_scale": scale}, "meta")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"totals": [{"a": "1"}]},
+        {"totals": [{"a": math.nan}]},
+        {"totals": [[]]},
+        {"totals": {}},
+        {"cells": [[1]]},
+        {"cells": [[1, 2.0]]},
+        {"cells": ["ab"]},
+    ],
+)
+def test_logs_that_no_run_writes_are_refused(change):
+    with pytest.raises(ValueError, match="log"):
+        take_over(EpochLog(), dataclasses.asdict(EpochLog()) | change, "log")
+
+
+def test_a_success_rate_is_a_share_or_unknown():
+    assert success_rate(None) is None
+    assert success_rate(1) == 1.0
+    for bad in (1.5, -0.1, math.nan, "1", True):
+        with pytest.raises(ValueError, match="best_success_rate"):
+            success_rate(bad)
+
+
+def test_a_buffer_that_grows_may_have_any_length_and_no_other_shape():
+    expected = expected_of({"seen": np.zeros((0, 3), np.float32), "count": np.array(0)}, free=True)
+    found = {"seen": np.zeros((7, 3), np.float32), "count": np.array(7)}
+    check_fit(expected_of(found), expected, rows=True)
+    found["seen"] = np.zeros((7, 2), np.float32)
+    with pytest.raises(MisfitError, match=r"seen: expected .*, found float32 \(7, 2\)"):
+        check_fit(expected_of(found), expected, rows=True)
