@@ -11,12 +11,13 @@ import tensorflow as tf
 from music_tf import recipes
 from music_tf.cli import VERBS
 from music_tf.config.parse import parse_train
-from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.types import Transition
+from tests.kit.terms import context
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+EXAMPLE = [text for language, text in BLOCKS if language == "python"]
 LINES = [
     shlex.split(line, comments=True)
     for language, text in BLOCKS
@@ -27,10 +28,10 @@ LINES = [
 
 
 def test_the_example_of_a_reward_pays_for_height():
-    (source,) = [text for language, text in BLOCKS if language == "python"]
-    names = {"Mixing": Mixing, "RewardTerm": RewardTerm}
-    exec(source, names)  # the example, as a reader would paste it
-    term = names["Height"]()
+    names = {"__name__": "my_height"}
+    for source in EXAMPLE:
+        exec(source, names)  # the example, as a reader would paste it
+    term = names["Height"](names["HeightConfig"](), context())
     before = np.zeros([1, 4, 25], np.float32)
     after = before.copy()
     after[0, :, 5] = [0.40, 0.42, 0.47, 0.60]  # below the table, on it, and 5 and 18 cm above
@@ -53,7 +54,7 @@ def test_a_command_of_the_readme_is_one_that_exists(words):
     if words[1] == "launch":
         words = ["music-tf", *words[4:]]
     assert words[1] in VERBS
-    needs_more = "--resume" in words or "my_package" in " ".join(words)  # a run, a user's module
+    needs_more = "--resume" in words or "my_" in " ".join(words)  # a run, a user's module
     if words[1] == "train" and not needs_more:
         assert parse_train([word for word in words[2:] if word != "N"]).recipe == words[2]
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from music_tf import recipes
-from music_tf.config.fields import describe_type, fields_of, show_value
+from music_tf.config.command import options_of
+from music_tf.config.fields import describe_type, show_value
 from music_tf.config.tokens import show_option
 
 _USAGE = "usage: music-tf train RECIPE [options] [--any.config.field VALUE ...]"
@@ -58,11 +59,11 @@ def recipe_help(name: str) -> str:
         "options: --preset, --run-dir, --init-from, --parts, --resume (see music-tf train --help),",
         f"and each of these, with its default under the preset {recipes.DEFAULT_PRESET}",
     ]
-    for field in fields_of(recipes.resolve(name)):
+    for field in options_of(recipes.resolve(name), recipes.terms(name)).values():
         lines += [
             "",
             f"  {show_option(field.name)}  {show_value(field.value)}",
-            f"      {describe_type(field.hint)}. {field.documentation}",
+            f"      {describe_type(field.hint).capitalize()}. {field.documentation}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import tyro
 
 from music_tf import recipes
+from music_tf.config.command import Terms, options_of, rules
 from music_tf.config.environments import check_env_id
 from music_tf.config.fields import (
     Field,
@@ -23,11 +24,12 @@ from music_tf.config.fields import (
     value_count,
 )
 from music_tf.config.names import suggestion
-from music_tf.config.settings import Config
-from music_tf.config.start import Start, asked_start, missing_start
+from music_tf.config.settings import AgentConfig, Config
+from music_tf.config.start import Start, asked_start, missing_start, parts_of
 from music_tf.config.stored import (
     MAY_CHANGE_ON_RESUME,
     StoredRun,
+    allow_recipe,
     difference,
     read_run,
     stored_env_id,
@@ -69,7 +71,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         UsageError: Something on it is unknown, has a wrong type or is out of range.
     """
     arguments = tuple(argv)
-    words = split(arguments, _value_counts())
+    own = _own_recipe(arguments)
+    words = split(arguments, _value_counts(own))
     resume = "resume" in words.options
     run_dir = _run_dir(words, resume)
     env_id = check_env_id(words.options["env_id"][0]) if "env_id" in words.options else ""
@@ -93,19 +96,33 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
 
 
 def _stored(run_dir: Path, words: Words, env_id: str) -> StoredRun:
-    trusted = stored_env_id(run_dir) if "allow_import" in words.options else None
+    trusted = None
+    if "allow_import" in words.options:
+        trusted = stored_env_id(run_dir)
+        allow_recipe(run_dir)
     return read_run(run_dir, trusted or env_id or None)
 
 
-def _all_fields() -> dict[str, Field]:
+def _own_recipe(arguments: tuple[str, ...]) -> str:
+    """Returns the recipe of the user's on a command line, whose module is imported from now on."""
+    flags = ("--resume", "--allow-import", "--allow_import")
+    for before, word in zip(("--resume", *arguments), arguments, strict=False):
+        if ":" in word and not word.startswith("-") and (before[:1] != "-" or before in flags):
+            recipes.import_own(word)
+            return word
+    return ""
+
+
+def _all_fields(recipe: str) -> dict[str, Field]:
     """Returns every setting that any recipe has."""
-    return {
-        field.name: field for name in recipes.names() for field in fields_of(recipes.resolve(name))
-    }
+    found: dict[str, Field] = {}
+    for agent in AgentConfig.__subclasses__():
+        found |= options_of(Config(agent=agent()), recipes.terms(recipe))
+    return found
 
 
-def _value_counts() -> dict[str, int | None]:
-    fields = {name: value_count(field.hint) for name, field in _all_fields().items()}
+def _value_counts(recipe: str = "") -> dict[str, int | None]:
+    fields = {name: value_count(field.hint) for name, field in _all_fields(recipe).items()}
     return {**_OWN_OPTIONS, **fields}
 
 
@@ -153,15 +170,15 @@ def _start(
 ) -> Start | None:
     """Returns what a new run starts from; a run to resume has taken it over already."""
     if stored:
-        began = split(stored.arguments, _value_counts()).options
+        began = split(stored.arguments, _value_counts(recipe)).options
         for name in ("init_from", "parts"):
             if words.options.get(name, began.get(name)) != began.get(name):
                 raise UsageError(
                     "--resume: the run has taken over its parts, leave out --init-from and --parts"
                 )
         return None
-    source = recipes.source(recipe, preset)
-    start = asked_start(words, source, config.env_id)
+    source = config.start
+    start = asked_start(words, source, config.env_id, parts_of(recipes.terms(recipe).values()))
     if start is None and source is not None:
         options = "" if preset == recipes.DEFAULT_PRESET else f" --preset {preset}"
         raise missing_start(recipe, source, config.env_id, options)
@@ -170,22 +187,30 @@ def _start(
 
 def _apply(default: Config, options: dict[str, tuple[str, ...]], recipe: str) -> Config:
     """Returns the configuration with the typed fields set."""
-    fields = {field.name: field for field in fields_of(default)}
+    terms = recipes.terms(recipe)
+    fields = options_of(default, terms)
     typed = {name: values for name, values in options.items() if name not in _OWN_OPTIONS}
     for name in typed:
         if name not in fields:
             raise UsageError(f"{show_option(name)}: the recipe {recipe} has no such setting")
     words = {name: _as_words(fields[name], values) for name, values in typed.items()}
-    config = _tyro(default, [word for option in words.values() for word in option])
+    config = _tyro(default, terms, [word for option in words.values() for word in option])
     if config is None:
         for name, option in words.items():
-            if _tyro(default, option) is None:
+            if _tyro(default, terms, option) is None:
                 raise UsageError(_type_fault(fields[name], typed[name]))
         raise UsageError("the options do not fit together")
+    for name in typed:
+        term = name.partition(".")[0]
+        if term in terms and term not in config.rewards:
+            raise UsageError(
+                f"{show_option(name)}: the run does not pay the reward {term}\n"
+                f"add it with --rewards {' '.join([*config.rewards, term])}"
+            )
     return config
 
 
-def _tyro(default: Config, words: list[str]) -> Config | None:
+def _tyro(default: Config, terms: Terms, words: list[str]) -> Config | None:
     """Returns the parsed configuration, or None where a value has a wrong type."""
     try:
         with contextlib.redirect_stderr(io.StringIO()):
@@ -195,6 +220,7 @@ def _tyro(default: Config, words: list[str]) -> Config | None:
                 args=words,
                 console_outputs=False,
                 config=(tyro.conf.FlagConversionOff,),
+                registry=rules(terms),
             )
     except SystemExit:
         return None

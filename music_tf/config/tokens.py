@@ -6,6 +6,12 @@ from typing import NamedTuple
 from music_tf.config.names import nearest
 from music_tf.errors import UsageError
 
+_RENAMED = {
+    "music.agent": "world.agent",
+    "music.surrounding": "world.surrounding",
+    "skill.components": "world.descriptor",
+}
+
 
 class Words(NamedTuple):
     """A command line taken apart; option names as in the configuration, with underscores."""
@@ -54,6 +60,8 @@ def _known_name(written: str, counts: Mapping[str, int | None]) -> str:
     if written.startswith("--") and name in counts:
         return name
     fault = f"unknown option {written[:80]!r}"
+    if name in _RENAMED:
+        raise UsageError(f"{fault}\nit is called {show_option(_RENAMED[name])} now")
     inside = [known for known in counts if known.endswith(f".{name}")] if name else []
     if inside:
         raise UsageError(f"{fault}\ndid you mean {' or '.join(map(show_option, inside))}?")

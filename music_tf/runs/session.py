@@ -20,7 +20,7 @@ from music_tf.training.agreement import check_alike
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.tools.comparison import EPISODES, by_metric, compare
 from music_tf.storage.start import Heritage
-from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
+from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
 from music_tf.storage.origin import start_line, taken_before
 from music_tf.tools.paths import paths_from_above
 from music_tf.runs.processors import warn_of_differences
@@ -123,6 +123,8 @@ class Session:
         warn_of_differences(comm)
         self._trainer = Trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
+        self._terms = tuple(map(type, self._config.rewards.values()))
+        self._metrics = metrics_of(self._terms)
         self._row: Metrics = {}
         self._best: float | None = None
         self._saved_cycle = -1
@@ -139,6 +141,7 @@ class Session:
                 directory.path,
                 resume_after=epoch if command.resume else None,
                 complain=directory.complain,
+                terms=self._terms,
             )
             if comm.is_root
             else None
@@ -185,7 +188,7 @@ class Session:
         self._row = row
         self._trainer.check_equal()
         if self._writer is not None:
-            self._writer.write(dict.fromkeys(METRICS) | row)
+            self._writer.write(dict.fromkeys(self._metrics) | row)
         self._keep_best(row)
         if epoch % self._config.checkpoint_every == 0:
             self._save()
@@ -322,7 +325,10 @@ class Session:
         if self._writer is not None:
             after = trainer.counters.epoch
             self._writer = MetricsWriter(
-                self._directory.path, resume_after=after, complain=self._directory.complain
+                self._directory.path,
+                resume_after=after,
+                complain=self._directory.complain,
+                terms=self._terms,
             )
             _LOGGER.warning(
                 "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "
@@ -346,7 +352,7 @@ class Session:
         row = self._row or read_metrics(path, self._trainer.counters.epoch)
         self._directory.write_summary(
             {
-                "metrics": {name: row[name] for name in METRICS if name in row},
+                "metrics": {name: row[name] for name in self._metrics if name in row},
                 "evaluation": policies,
                 "wall_s": wall_s,
                 "training_s": self._trainer.counters.elapsed_s,

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.distributed import Communicator
+from music_tf.intrinsic.base import split_of
 from music_tf.measures.behaviour import (
     end_position,
     first_contact,
@@ -16,7 +17,6 @@ from music_tf.measures.information import paired_information
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.storage.metrics import CONTROL
-from music_tf.training.build import split_of
 from music_tf.training.policy import noisy_policy, random_policy
 from music_tf.training.trainer import Trainer
 from music_tf.types import Array, Episodes, IntArray, Metrics
@@ -142,7 +142,7 @@ def _ends(trainer: Trainer, played: list[Episodes]) -> Array:
 
 def _information(trainer: Trainer, played: Episodes) -> Metrics:
     """Estimates I(dx; dy) where robot and surroundings are known and two episodes share steps."""
-    split = split_of(trainer.config, trainer.envs.spec)
+    split = split_of(trainer.config.world, trainer.envs.spec)
     if split is None or len(played.length) < 2:  # noqa: PLR2004
         return {}
     moved = np.diff(played.observation, axis=1)  # [E, T, O]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from music_tf.config.settings import Config, SacConfig, Schedule
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.intrinsic.base import RewardTerm, schedule_value
+from music_tf.intrinsic.base import RewardTerm, schedule_value, split_of
 from music_tf.intrinsic.music import Music
 from music_tf.measures.behaviour import summarize, support_lost_at, visited_cells
 from music_tf.normalizer import NetworkInputs, Normalizer
@@ -21,7 +21,7 @@ from music_tf.rollout import Conditions, GoalsAndSkills, Policy, padded, perturb
 from music_tf.storage.restored import check_rows, sizes_of, take_over
 from music_tf.storage.state_folder import Sizes
 from music_tf.training.agreement import check_same_state
-from music_tf.training.build import build_learner, build_terms, discount, split_of
+from music_tf.training.build import build_learner, build_terms, discount
 from music_tf.training.epoch_log import EpochLog, over_ranks
 from music_tf.training.evaluation import evaluate, evaluation_conditions
 from music_tf.training.policy import learned_policy
@@ -77,7 +77,7 @@ class Trainer:
         self._learner = learner
         gamma = discount(config, spec)
         self.update = Update(learner, self._terms, config.agent, gamma, comm, config.workers)
-        split = split_of(config, spec) if "music" in config.rewards else None
+        split = split_of(config.world, spec) if "music" in config.rewards else None
         columns = [*split.agent, *split.surrounding] if split else []
         shards = {
             worker: Shard(spec, config.skills, config.replay, columns) for worker in self._workers

@@ -7,12 +7,12 @@ import tempfile
 import time
 
 import pytest
-from started import MPIRUN, ROOT, environment, finish, music_tf, start
 
 from music_tf.cli import launch
 from music_tf.cli.launch import Job
 from music_tf.cli.mpirun import needed, own_sessions
 from music_tf.errors import EnvironmentFault, Stopped
+from tests.kit.started import MPIRUN, ROOT, environment, finish, music_tf, start
 
 STUB = """
 import os, signal, sys, time

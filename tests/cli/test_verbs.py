@@ -5,11 +5,11 @@ import sys
 import types
 
 import pytest
-from started import ROOT, music_tf
 
 from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
 from music_tf.errors import UsageError
+from tests.kit.started import ROOT, music_tf
 
 LONG = "x" * 300
 

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from music_tf.config.settings import MusicConfig, SkillConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import load_run
 from music_tf.tools import filming, video
@@ -54,7 +55,9 @@ def test_skills_stand_side_by_side(tmp_path):
 
 
 def test_the_reward_is_drawn_below_each_picture(tmp_path):
-    save_run(tmp_path, "sac_diayn", skills=2, rewards=("music", "skill"))
+    save_run(
+        tmp_path, "sac_diayn", skills=2, rewards={"music": MusicConfig(), "skill": SkillConfig()}
+    )
     play(tmp_path, 1, None, tmp_path / "film.gif")
     with Image.open(tmp_path / "film.gif") as film:
         # Between picture and caption, for each reward, a line of 20 and a curve of 320 // 9.
