@@ -5,6 +5,7 @@ RECIPE ?=
 ENV_ID ?= FetchPush-v4
 EPOCHS ?=
 MINUTES ?=
+AGAINST ?= HEAD
 RUN ?= $(or $(MUSIC_TF_RUNS),runs)/latest
 ARGS ?=
 
@@ -26,7 +27,7 @@ fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
 .DEFAULT_GOAL := help
 .PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
-    tensorboard play plot report doctor test lint types check faults results bench
+    tensorboard play plot report doctor test lint types check same faults results bench
 
 help:  ## List the targets and their variables
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +89,9 @@ types: $(STAMP)  ## Check the types
 	$(VENV)/bin/mypy
 
 check: lint types test  ## What CI runs
+
+same: $(STAMP)  ## Compare all numbers with those of a commit, bit by bit (AGAINST=COMMIT, ARGS='--only sac')
+	$(VENV_PYTHON) tests/same/same.py $(AGAINST) $(ARGS)
 
 faults: $(STAMP)  ## Break jobs in every way, for long; writes faults.csv (ARGS='--faults F1 --count 100')
 	$(VENV_PYTHON) tests/faults/campaign.py $(ARGS)

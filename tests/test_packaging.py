@@ -30,6 +30,7 @@ MAKE_TARGETS = [
     "lint",
     "types",
     "check",
+    "same",
     "faults",
     "results",
     "bench",

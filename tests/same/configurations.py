@@ -1,0 +1,86 @@
+"""The runs that the net compares: small, and together every learner, reward and way of replay."""
+
+import dataclasses
+
+RENAMED_OPTIONS = {}
+"""Options that the working tree calls by another name than the commit it is compared with."""
+
+_POINT = (
+    *("--env-id", "music_tf/PointPush-v0", "--workers", "2", "--rollouts", "2", "--cycles", "2"),
+    *("--updates", "3", "--threads", "1", "--agent.hidden-sizes", "16", "16"),
+    *("--replay.batch-size", "32", "--evaluation.episodes", "5"),
+)
+_PUSH = (
+    *("--env-id", "FetchPush-v4", "--workers", "2", "--rollouts", "1", "--cycles", "1"),
+    *("--updates", "3", "--threads", "1", "--seed", "4", "--agent.hidden-sizes", "16", "16"),
+    *("--replay.batch-size", "32", "--evaluation.episodes", "2"),
+)
+_MUSIC = ("--music.hidden-size", "16", "--music.trajectories", "8", "--music.gain", "1000")
+_SKILL = ("--skill.hidden-sizes", "8")
+_LOSES_AN_OBJECT = 23
+"""A seed under which an episode of the first epoch is cut where its object is lost."""
+_OVERFULL = ("--replay.capacity", "150")
+"""Room for five of the eight episodes of a worker."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """A run of two epochs."""
+
+    words: tuple[str, ...]
+    """RECIPE and options."""
+    source: str | None = None
+    """The configuration whose run it starts from."""
+
+    def train(self, epochs):
+        """Returns the command line up to an epoch, without its directories."""
+        return ["train", *self.words, "--epochs", str(epochs)]
+
+
+def _point(recipe, *more, source=None, seed=3):
+    return Configuration((recipe, *_POINT, "--seed", str(seed), *more), source)
+
+
+CONFIGURATIONS = {
+    "ddpg": _point("ddpg", "--agent.gradient-reduce", "mean"),
+    "ddpg_her_future": _point("ddpg_her", *_OVERFULL, "--replay.overwrite", "random"),
+    "ddpg_her_final": _point(
+        *("ddpg_her", *_OVERFULL, "--replay.overwrite", "oldest", "--replay.strategy", "final"),
+        *("--agent.critics", "2", "--preset", "paper"),
+    ),
+    "ddpg_her_fast": _point(
+        *("ddpg_her_fast", *_MUSIC, "--music.weight", "0", "1", "1", "0"),
+        *("--task.weight", "0", "0", "1", "1"),
+    ),
+    "ddpg_music": _point("ddpg_music", *_MUSIC),
+    "ddpg_music_paper": _point("ddpg_music", *_MUSIC, "--preset", "paper"),
+    "ddpg_music_pairs": _point(
+        *("ddpg_music", *_MUSIC, "--music.pair-negatives", "all_pairs"),
+        *("--music.trajectory-negatives", "independent", "--music.normalize-inputs", "true"),
+        *("--lost-object", "continue"),
+    ),
+    "ddpg_music_finetune": _point("ddpg_music_finetune", source="ddpg_music"),
+    "ddpg_music_transfer": _point("ddpg_music_transfer", *_MUSIC, source="ddpg_music"),
+    "ddpg_music_prioritized": _point(
+        "ddpg_music_prioritized", *_MUSIC, *_OVERFULL, source="ddpg_music"
+    ),
+    "ddpg_joint_motion": _point("ddpg_joint_motion"),
+    "sac": _point("sac"),
+    "sac_per_sample": _point(
+        *("sac", "--agent.entropy-mode", "per_sample", "--agent.critics", "3"),
+        *("--agent.return-clip", "symmetric", "--agent.gradient-reduce", "mean"),
+    ),
+    "sac_her": _point("sac_her"),
+    "sac_music": _point("sac_music", *_MUSIC, seed=_LOSES_AN_OBJECT),
+    "sac_diayn": _point("sac_diayn", *_SKILL),
+    "sac_diayn_paper": _point("sac_diayn", *_SKILL, "--preset", "paper"),
+    "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
+    "sac_music_skills": _point("sac_music_skills", *_MUSIC),
+    "sac_music_diayn": _point("sac_music_diayn", *_MUSIC, *_SKILL, source="sac_music_skills"),
+    "every_reward": _point(
+        *("sac_diayn", *_MUSIC, *_SKILL, "--goals", "environment"),
+        *("--rewards", "task", "music", "joint_motion", "skill"),
+    ),
+    "push_her": Configuration(("ddpg_her", *_PUSH)),
+    "push_music": Configuration(("ddpg_music", *_PUSH, *_MUSIC)),
+}

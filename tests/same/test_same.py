@@ -1,0 +1,188 @@
+"""The net itself finds a changed bit, in either format, and nothing where only clocks differ."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.same import canonical
+from tests.same.configurations import CONFIGURATIONS
+from tests.same.same import with_sources
+
+STEPS = 4
+
+
+def rows(slots, size, scale=1.0):
+    """Two saved episodes of 2 and 4 steps; what lies beyond them is not zero."""
+    count = len(slots)
+    state = scale * np.arange(count * (STEPS + 1) * 3, dtype=np.float32)
+    return {
+        "observation": state.reshape(count, STEPS + 1, 3),
+        "action": np.ones([count, STEPS, 2], np.float32),
+        "length": np.array([2, 4][:count]),
+        "slots": np.array(slots),
+        "size": np.array(size),
+        "cursor": np.array(0),
+    }
+
+
+class Made:
+    """A run directory that is written in one of the two formats."""
+
+    def __init__(self):
+        self.state = {"parameters/actor/kernel": np.arange(6, dtype=np.float32).reshape(2, 3)}
+        self.meta = {"counters": {"epoch": 2, "elapsed_s": 1.5}, "env_id": "made up"}
+        self.rows = [rows([0, 1], 2), rows([0], 2, scale=2.0)]
+        self.table = "time/epoch,time/fps,train/mean_q\n1,100,0.5\n2,120,\n"
+
+    def write(self, directory, packed):
+        folder = directory / "checkpoints/epoch_000002"
+        folder.mkdir(parents=True)
+        (directory / "checkpoints/epoch_000001").mkdir()
+        (directory / "metrics.csv").write_text(self.table)
+        (folder / "meta.json").write_text(json.dumps(self.meta))
+        shards = [f"replay/worker_0000/epoch_{epoch:06d}" for epoch in (1, 2)]
+        for path, arrays in zip(shards, self.rows, strict=True):
+            place = directory / "checkpoints" / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if packed:
+                np.savez(place.with_suffix(".npz"), **arrays)
+            else:
+                place.mkdir()
+                for name, array in arrays.items():
+                    np.save(place / f"{name}.npy", array)
+        if packed:
+            np.savez(folder / "state.npz", **self.state)
+            entries = [[f"{path}.npz", 1, "digest"] for path in shards]
+            manifest = [{"epoch": 2, "shards": {"worker_0000": entries}}, "digest"]
+        else:
+            manifest = {"content": self.listed(folder, shards)}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        return directory
+
+    def listed(self, folder, shards):
+        arrays = []
+        for name, array in self.state.items():
+            path = f"{name.replace('/', '.')}.npy"
+            np.save(folder / path, array)
+            arrays.append({"name": name, "path": path})
+        files = [
+            [{"name": name, "path": f"{path}/{name}.npy"} for name in arrays_of]
+            for path, arrays_of in zip(shards, self.rows, strict=True)
+        ]
+        meta = {"name": "meta", "path": "meta.json"}
+        return {"meta": meta, "arrays": arrays, "shards": {"worker_0000": files}}
+
+
+def differences(one, other):
+    return [
+        name
+        for name in {**one, **other}
+        if canonical.difference(one.get(name), other.get(name)) is not None
+    ]
+
+
+def test_a_run_is_the_same_in_both_formats(tmp_path):
+    one = canonical.read_run(Made().write(tmp_path / "npy", packed=False))
+    other = canonical.read_run(Made().write(tmp_path / "npz", packed=True))
+    assert differences(one, other) == []
+    assert one["replay/worker_0000/observation"].shape == (3 + 5, 3)
+    assert one["replay/worker_0000/observation"][1, 0] == 6.0  # of the second save
+    assert one["metrics/train/mean_q"].tolist() == ["0.5", ""]
+
+
+def change_clocks(made):
+    made.meta["counters"]["elapsed_s"] = 9.0
+    made.table = made.table.replace("120", "7")
+
+
+def change_padding(made):
+    made.rows[1]["observation"][0, 3:] = -1.0
+    made.rows[0]["action"][0, 2:] = 7.0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("change", [change_clocks, change_padding])
+def test_clocks_and_padding_do_not_count(tmp_path, change, packed):
+    made = Made()
+    one = canonical.read_run(made.write(tmp_path / "one", packed))
+    change(made)
+    assert differences(one, canonical.read_run(made.write(tmp_path / "other", packed))) == []
+
+
+def change_bit(made):
+    kernel = made.state["parameters/actor/kernel"]
+    kernel[1, 2] = np.nextafter(kernel[1, 2], np.float32(np.inf))
+
+
+def change_sign_of_zero(made):
+    made.state["parameters/actor/kernel"][0, 0] = -0.0
+
+
+def change_precision(made):
+    made.state["parameters/actor/kernel"] = made.state["parameters/actor/kernel"].astype(float)
+
+
+def change_slot(made):
+    made.rows[1]["slots"][0] = 1
+
+
+def change_action(made):
+    made.rows[0]["action"][1, 3, 0] = 0.5
+
+
+def change_metric(made):
+    made.table = made.table.replace("0.5", "0.5000000000000001")
+
+
+def change_blank(made):
+    made.table = made.table.replace("120,", "120,nan")
+
+
+def change_counter(made):
+    made.meta["counters"]["epoch"] = 3
+
+
+def lose_an_array(made):
+    made.state["targets/actor/kernel"] = np.zeros(2)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (change_bit, "state/parameters/actor/kernel"),
+        (change_sign_of_zero, "state/parameters/actor/kernel"),
+        (change_precision, "state/parameters/actor/kernel"),
+        (change_slot, "replay/worker_0000/observation"),
+        (change_action, "replay/worker_0000/action"),
+        (change_metric, "metrics/train/mean_q"),
+        (change_blank, "metrics/train/mean_q"),
+        (change_counter, "meta/counters/epoch"),
+        (lose_an_array, "state/targets/actor/kernel"),
+    ],
+)
+def test_one_changed_number_is_found(tmp_path, change, name, packed):
+    made = Made()
+    one = canonical.read_run(made.write(tmp_path / "one", packed))
+    change(made)
+    assert name in differences(one, canonical.read_run(made.write(tmp_path / "other", packed)))
+
+
+def test_what_a_commit_renames_or_drops_can_be_said(tmp_path, monkeypatch):
+    made = Made()
+    one = canonical.read_run(made.write(tmp_path / "one", packed=False))
+    made.state = {f"new_{name}": array for name, array in made.state.items()}
+    made.state["updates"] = np.array(7)
+    path = made.write(tmp_path / "other", packed=True)
+    assert len(differences(one, canonical.read_run(path))) == 3
+    monkeypatch.setattr(canonical, "RENAMED", [(r"state/new_(.*)", r"state/\1")])
+    monkeypatch.setattr(canonical, "DROPPED", ["state/updates"])
+    assert differences(one, canonical.read_run(path)) == []
+
+
+def test_a_source_is_run_before_what_starts_from_it():
+    for name, configuration in CONFIGURATIONS.items():
+        order = with_sources([name])
+        assert order[-1] == name
+        assert configuration.source is None or configuration.source in order[:-1]
