@@ -4,20 +4,15 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from music_tf import recipes
 from music_tf.cli import VERBS
-from music_tf.config.parse import parse_train
-from music_tf.types import Transition
-from tests.kit.terms import context
+from music_tf.config.command import parse_train
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-EXAMPLE = [text for language, text in BLOCKS if language == "python"]
 LINES = [
     shlex.split(line, comments=True)
     for language, text in BLOCKS
@@ -25,22 +20,6 @@ LINES = [
     for line in text.splitlines()
     if line.startswith(("music-tf", "mpirun", "make"))
 ]
-
-
-def test_the_example_of_a_reward_pays_for_height():
-    names = {"__name__": "my_height"}
-    for source in EXAMPLE:
-        exec(source, names)  # the example, as a reader would paste it
-    term = names["Height"](names["HeightConfig"](), context())
-    before = np.zeros([1, 4, 25], np.float32)
-    after = before.copy()
-    after[0, :, 5] = [0.40, 0.42, 0.47, 0.60]  # below the table, on it, and 5 and 18 cm above
-    empty = Transition(*[None] * len(Transition._fields))
-    batch = empty._replace(observation=before, next_observation=after)
-    reward = term.mixing(term.reward({}, batch, term.feed(None, 1, 0)), tf.constant(1.0))
-    np.testing.assert_allclose(reward, [[0.0, 0.0, 0.5, 1.0]], atol=1e-5)
-    loss, metrics = term.loss({}, {})
-    assert (float(loss), metrics) == (0.0, {})
 
 
 @pytest.mark.parametrize("words", LINES, ids=" ".join)

@@ -21,9 +21,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from music_tf.config.command import parse_train
 from music_tf.config.environments import check_env_id
 from music_tf.config.names import suggestion
-from music_tf.config.parse import parse_train
 from music_tf.errors import MusicError, UsageError
 from music_tf.storage.runs_root import folder_name, runs_root
 from studying.fields import (

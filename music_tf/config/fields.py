@@ -79,8 +79,13 @@ class Settings:
         for name, hint in hints_of(type(self)).items():
             value = getattr(self, name)
             if not all(rule.fits(value) for rule in _rules(hint)):
-                shown = f"{self.name}.{name}" if self.name else name
-                raise UsageError(f"{shown}: expected {describe_type(hint)}, got {value!r}")
+                expected = describe_type(hint)
+                raise UsageError(f"{self.shown(name)}: expected {expected}, got {value!r}")
+
+    @classmethod
+    def shown(cls, name: str) -> str:
+        """Returns how users know one of the settings."""
+        return f"{cls.name}.{name}" if cls.name else name
 
 
 class Field(NamedTuple):
@@ -185,6 +190,17 @@ def describe_type(hint: Any) -> str:
         text = "text" if inner is str else f"a {_NAMES.get(inner, inner.__name__)}"
     ranges = "".join(map(str, _rules(hint)))
     return f"{text}{ranges}{' or None' if is_optional(hint) else ''}"
+
+
+def describe_range(hint: Any) -> str:
+    """Returns type and range as a sentence; empty where the type alone says it all."""
+    text = describe_type(hint)
+    return f"{text[0].upper()}{text[1:]}." if _rules(hint) else ""
+
+
+def show_option(name: str) -> str:
+    """Returns a setting's name as an option."""
+    return "--" + name.replace("_", "-")
 
 
 def show_value(value: object) -> str:

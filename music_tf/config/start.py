@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from music_tf.config.names import suggestion
 from music_tf.config.settings import TERMS, Source, TermConfig
-from music_tf.config.tokens import Words
 from music_tf.errors import UsageError
 
 
@@ -32,12 +31,17 @@ class Start(NamedTuple):
 
 
 def asked_start(
-    words: Words, source: Source | None, env_id: str, known: Sequence[str] = PARTS
+    path: str | None,
+    parts: str | None,
+    source: Source | None,
+    env_id: str,
+    known: Sequence[str] = PARTS,
 ) -> Start | None:
     """Returns what a command line says about the start, None where it says nothing.
 
     Args:
-        words: The command line.
+        path: What follows --init-from.
+        parts: What follows --parts.
         source: What the recipe needs, if anything.
         env_id: The environment of the run.
         known: Parts that there are.
@@ -45,23 +49,22 @@ def asked_start(
     Raises:
         UsageError: Parts are unknown, or one of the options lacks the other.
     """
-    if "init_from" not in words.options:
-        if "parts" in words.options:
+    if path is None:
+        if parts is not None:
             raise UsageError("--parts: needs --init-from RUN, the run that they come from")
         return None
-    if "parts" in words.options:
-        parts = parse_parts(words.options["parts"][0], known)
+    if parts is not None:
+        chosen = parse_parts(parts, known)
     elif source is not None:
-        parts = source.parts
+        chosen = source.parts
     else:
         raise UsageError(
             f"--init-from: say which parts to take over, any of {','.join(known)}\n"
             "for example: --parts actor,normalizer"
         )
-    path = words.options["init_from"][0]
     if source is None:
-        return Start(path, parts)
-    return Start(path, parts, source.epochs, source.env_id or env_id)
+        return Start(path, chosen)
+    return Start(path, chosen, source.epochs, source.env_id or env_id)
 
 
 def parse_parts(text: str, known: Sequence[str] = PARTS) -> tuple[str, ...]:

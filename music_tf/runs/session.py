@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from music_tf.process import limit_threads
-from music_tf.config.parse import TrainCommand
+from music_tf.config.command import TrainCommand
 from music_tf.config.settings import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start

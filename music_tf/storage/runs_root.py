@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from music_tf.config.parse import TrainCommand
+from music_tf.config.command import TrainCommand
 from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import EnvironmentFault, UsageError
 

@@ -168,14 +168,11 @@ class Trainer:
         return metrics
 
     def heldout(self, played: Episodes) -> Metrics:
-        """Returns what the networks of the active reward terms make of these episodes."""
-        learned = [term for term in self._active() if term.networks]
-        if not learned:
-            return {}
+        """Returns what the active reward terms make of these episodes."""
         if self.config.lost_object == "absorb":
             played = _cut_where_lost(played, self.envs)  # what the networks are trained on
         weights = self.update.weights()
-        found = [term.heldout(weights, played) for term in learned]
+        found = [term.heldout(weights, played) for term in self._active()]
         return {name: value for metrics in found for name, value in metrics.items()}
 
     def policy(self) -> Policy:

@@ -85,7 +85,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["evaluate"], ["RUN", "music-tf evaluate latest"]),
         (["evaluate", "a", "b"], ["RUN", "'a b'"]),
         (["evaluate", "nowhere"], ["'nowhere'", "config.json", "latest"]),
-        (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "1..1000000", "'0'"]),
+        (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "[1, 1000000]", "got 0"]),
         (["evaluate", "RUN", "--episode", "5"], ["did you mean --episodes?"]),
         (["evaluate", "RUN", "--export", "a.csv"], ["--export", ".npz", "'a.csv'"]),
         (["evaluate", "RUN", "--export", "no/a.npz"], ["--export", "folder", "'no'"]),

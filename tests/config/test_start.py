@@ -3,8 +3,7 @@ import json
 import pytest
 
 from music_tf import recipes
-from music_tf.config.help import train_help
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train, train_help
 from music_tf.config.start import PARTS, Source, Start, missing_start, other_source
 from music_tf.config.stored import StoredRun, read_run, run_to_json, stored_start
 from music_tf.errors import UsageError
@@ -135,10 +134,13 @@ def test_a_record_of_another_kind_is_refused(tmp_path, value):
         read_run(tmp_path)
 
 
-def test_the_help_of_a_recipe_says_what_it_starts_from():
-    text = train_help(["ddpg_music_reward", "--help"])
-    assert "needs --init-from, a run of ddpg_music; takes over statistics\n" in text
-    assert "needs --init-from" not in train_help(["ddpg_her", "--help"])
+def test_the_help_of_a_recipe_says_what_it_starts_from(capsys):
+    for recipe in ("ddpg_music_reward", "ddpg_her"):
+        with pytest.raises(SystemExit):
+            train_help([recipe, "--help"])
+        text = capsys.readouterr().out
+        needs = "needs --init-from, a run of ddpg_music; takes over statistics\n" in text
+        assert needs == (recipe == "ddpg_music_reward")
 
 
 def test_recipes_name_parts_that_exist():

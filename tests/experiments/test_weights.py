@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from music_tf import recipes
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.config.start import other_source
 from music_tf.errors import UsageError
 from music_tf.runs.inspection import try_heritage

@@ -17,7 +17,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 
 from music_tf.agents.ddpg import Ddpg
-from music_tf.config.parse import TrainCommand
+from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.errors import MusicError
 from music_tf.intrinsic.music import Music

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.runs_root import (
     find_run,

@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
 from music_tf.storage.results import NoEpochError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.config.settings import MusicConfig
 from music_tf.runs import session
 from music_tf.runs.inspection import try_heritage

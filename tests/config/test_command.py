@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -9,19 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
+from music_tf.config.command import parse_train, train_help
 from music_tf.config.fields import (
     choices_of,
-    describe_type,
+    describe_range,
     fields_of,
+    show_option,
     show_value,
     with_fields,
     without_none,
 )
-from music_tf.config.help import train_help
 from music_tf.config.names import nearest
-from music_tf.config.parse import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
-from music_tf.config.tokens import show_option
 from music_tf.errors import UsageError
 
 FIELDS = {
@@ -128,6 +128,10 @@ def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
             for field in fields_of(command.config)
             if isinstance(field.value, float)
         )
+
+
+def leaves(value):
+    return [leaf for item in value for leaf in (item if isinstance(item, tuple) else (item,))]
 
 
 def changed(field):
@@ -313,28 +317,50 @@ def test_a_resumed_run_of_an_older_version_says_which_defaults_it_takes(stored):
     assert parse_train(["sac"]).notice == ""
 
 
-def test_help_shows_every_recipe_and_main_option():
-    text = train_help([])
+@pytest.fixture
+def explained(capsys):
+    """Returns what `train ... --help` writes, without its frames."""
+
+    def explain(*words):
+        with pytest.raises(SystemExit) as ended:
+            train_help([*words, "--help"])
+        assert ended.value.code == 0
+        return " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+
+    return explain
+
+
+def test_help_shows_every_recipe_and_main_option(explained):
+    text = explained()
     named = ["--env-id", "--preset", "--seed", "--epochs", "--max-minutes", "--workers"]
     assert [word for word in (*named, "--run-dir", "--resume") if word not in text] == []
     assert [name for name in recipes.names() if recipes.describe(name) not in text] == []
 
 
-def test_help_of_a_recipe_shows_every_field_with_default_and_meaning():
-    text = train_help(["sac_her", "--help"])
+def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(explained):
+    text = explained("sac_her")
     for field in fields_of(recipes.resolve("sac_her")):
-        assert f"{show_option(field.name)}  {show_value(field.value)}\n" in text
+        entry = text.split(f" {show_option(field.name)} ")[-1]
         assert len(field.documentation) > 10
-        assert field.documentation in text
-        assert describe_type(field.hint).capitalize() in text or field.name == "rewards"
+        meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
+        value = field.value if isinstance(field.value, tuple) else (field.value,)
+        shown = " ".join(map(str, leaves(value)))
+        assert f"{meaning} (default: {shown})" in entry
+    assert [
+        term
+        for term in ("music", "joint_motion", "skill")
+        if f" --{term.replace('_', '-')}.weight " not in text
+    ] == []
 
 
 def test_reading_a_command_line_loads_nothing_heavy():
     code = (
-        "import sys\n"
-        "from music_tf.config.parse import parse_train\n"
-        "from music_tf.config.help import train_help\n"
-        "parse_train(['ddpg']); train_help([])\n"
+        "import contextlib, io, sys\n"
+        "from music_tf.config.command import parse_train\n"
+        "from music_tf.config.command import train_help\n"
+        "parse_train(['ddpg'])\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    train_help([])\n"
         "print([m for m in ('numpy', 'tensorflow', 'mpi4py', 'gymnasium') if m in sys.modules])"
     )
     done = subprocess.run(
