@@ -429,7 +429,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         run_dir=read.run_dir,
         resume=read.resume,
         arguments=tuple(argv),
-        start=_start(read, stored, every),
+        start=_start(read, stored, terms),
         notice=stored.notice if stored else "",
     )
 
@@ -531,12 +531,11 @@ def _refuse_changes(stored: Config, asked: Config) -> None:
     )
 
 
-def _start(read: Train, stored: StoredRun | None, options: Mapping[str, Field]) -> Start | None:
+def _start(read: Train, stored: StoredRun | None, terms: Terms) -> Start | None:
     """Returns what a new run starts from; a run to resume has taken it over already."""
     if stored:
-        began = split(
-            stored.arguments, {name: _count_of_train(field) for name, field in options.items()}
-        ).options
+        counts = {name: _count_of_train(field) for name, field in _every_option(terms).items()}
+        began = split(stored.arguments, counts).options
         for name, typed in (("init_from", read.init_from), ("parts", read.parts)):
             if typed is not None and (typed,) != began.get(name):
                 raise UsageError(
@@ -544,7 +543,7 @@ def _start(read: Train, stored: StoredRun | None, options: Mapping[str, Field]) 
                 )
         return None
     source = read.config.start
-    known = parts_of(recipes.terms(read.recipe).values())
+    known = parts_of(terms.values())
     start = asked_start(read.init_from, read.parts, source, read.config.env_id, known)
     if start is None and source is not None:
         more = "" if read.preset == recipes.DEFAULT_PRESET else f" --preset {read.preset}"

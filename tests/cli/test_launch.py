@@ -126,7 +126,7 @@ def test_a_job_that_does_not_mind_sigterm_is_ended_too():
 
 def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
     monkeypatch.setattr(launch, "_mpirun", lambda ranks: ["mpirun"])
-    monkeypatch.setattr(launch.signals, "stop_requested", lambda: True)
+    monkeypatch.setattr(launch.process, "stop_requested", lambda: True)
     with pytest.raises(Stopped, match="before the start"):
         launch.main(["-n", "2", "recipes"])
 
