@@ -140,9 +140,16 @@ class Recorded(NamedTuple):
 
     def changed(self) -> list[tuple[Field, Field]]:
         """Returns the settings that differ from the recipe's, each with the recipe's own."""
-        default = recipes.resolve(self.stored.recipe, self.stored.preset, self.stored.config.env_id)
-        pairs = zip(fields_of(self.stored.config), fields_of(default), strict=True)
-        return [(own, usual) for own, usual in pairs if own.value != usual.value]
+        config = self.stored.config
+        default = recipes.resolve(self.stored.recipe, self.stored.preset, config.env_id)
+        usual = {
+            field.name: field
+            for name, term in config.rewards.items()
+            for field in fields_of(type(term)(), f"{name}.")
+        }
+        usual |= {field.name: field for field in fields_of(default)}
+        pairs = [(own, usual[own.name]) for own in fields_of(config)]
+        return [(own, other) for own, other in pairs if own.value != other.value]
 
     def paths(self) -> dict[int, bytes]:
         """Returns pictures of the object's paths by environment steps: first, middle and last."""
