@@ -15,7 +15,7 @@ STAGES = [
     {"tools.doctor"},
     {"config"},
     {"recipes"},
-    {"config.parse", "config.help", "config.stored"},  # they read recipes
+    {"config.command", "config.stored"},  # they read recipes
     {"distributed"},
     {"distributions"},
     {"losses", "networks"},
@@ -99,7 +99,7 @@ def test_imports_point_upstream(path):
         ("replay", "from music_tf import agents"),
         ("replay", "import music_tf.agents"),
         ("replay", "def lazily():\n    from music_tf.agents import ddpg"),
-        ("config", "from music_tf.config.parse import parse"),
+        ("config", "from music_tf.config.command import parse_train"),
         ("envs", "from music_tf import load_policy"),
         ("losses", "from music_tf.networks.models import critic"),
     ],

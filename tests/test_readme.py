@@ -15,7 +15,7 @@ from scipy import stats
 from music_tf import recipes
 from music_tf.cli import VERBS
 from music_tf.config import settings
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.storage.results import read_result
 from music_tf.types import Transition
 

@@ -18,7 +18,7 @@ STUDY = Study(
         Condition(
             name="diayn_on_itself",
             recipe="sac_diayn",
-            arguments=f"{SMALL} --skill.components 0 1",
+            arguments=f"{SMALL} --world.descriptor 0 1",
             tasks=(PUSH,),
         ),
         Condition(

@@ -1,4 +1,4 @@
-"""The command `music-tf VERB`: one module a verb, imported only when it is asked for."""
+"""The command `music-tf VERB`. What a verb needs is imported only when it is asked for."""
 
 import importlib
 import sys
@@ -23,6 +23,7 @@ VERBS = {
     "check-env": "checks an environment, yours for example",
     "doctor": "checks the installation and says how to mend it",
 }
+_OWN_MODULE = ("train", "launch", "study", "doctor")
 _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "version"}
 
 
@@ -51,9 +52,17 @@ def run_verb(arguments: list[str]) -> int:
             f"VERB: expected one of {', '.join(VERBS)}, got {verb[:80]!r}"
             + suggestion(verb, (*VERBS, "--help", "--version"))
         )
-    module = importlib.import_module(f"music_tf.cli.{verb.replace('-', '_')}")
-    code: int = module.main(rest)
-    return code
+    try:
+        if verb in _OWN_MODULE:
+            code: int = importlib.import_module(f"music_tf.cli.{verb}").main(rest)
+            return code
+        from music_tf.cli import verbs  # noqa: PLC0415 - tyro, which the doctor does without
+
+        return verbs.run(verb, rest)
+    except SystemExit as end:
+        if end.code:
+            raise
+        return EXIT_DONE  # the help was written
 
 
 def help_text() -> str:

@@ -13,10 +13,8 @@ from pathlib import Path
 from music_tf import process
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
-from music_tf.cli.options import asks_for_help, whole_number
+from music_tf.config.command import asks_for_help, parse_train
 from music_tf.config.names import suggestion
-from music_tf.config.parse import parse_train
-from music_tf.config.tokens import Words
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
 from music_tf.process import ASKED_VARIABLE, death_follower
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
@@ -133,7 +131,12 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
         ranks = value if equals else (rest.pop(0) if rest else "")
     if not ranks:
         raise UsageError("launch: expected -n N\nfor example: music-tf launch -n 2 train ddpg_her")
-    number = whole_number(Words((), {"ranks": (ranks,)}), "ranks", 1, _MOST_RANKS)
+    few = ranks.isascii() and ranks.isdigit() and len(ranks) <= len(str(_MOST_RANKS))
+    number = int(ranks) if few else 0
+    if not 1 <= number <= _MOST_RANKS:
+        raise UsageError(
+            f"--ranks: expected a whole number in 1..{_MOST_RANKS}, got {ranks[:80]!r}"
+        )
     known = [verb for verb in VERBS if verb != "launch"]
     verb = rest[0] if rest else ""
     if verb not in known:

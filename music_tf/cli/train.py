@@ -2,14 +2,11 @@
 
 import contextlib
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
-from music_tf.cli.options import asks_for_help
-from music_tf.config.help import train_help
-from music_tf.config.parse import TrainCommand, parse_train
+from music_tf.config.command import TrainCommand, asks_for_help, parse_train, train_help
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, UsageError
 from music_tf.process import (
     die_with_parent,
@@ -45,7 +42,7 @@ def main(arguments: list[str]) -> int:
     """
     if asks_for_help(arguments):
         if launched_rank() == 0:
-            sys.stdout.write(train_help(arguments))
+            train_help(arguments)
         return EXIT_DONE
     if launched_world_size() > 1:
         die_with_parent(signal.SIGKILL)  # MPI leaves a rank alone whose mpirun was killed

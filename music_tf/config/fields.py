@@ -1,13 +1,19 @@
-"""The fields of a configuration tree by dotted name, with their types and documentation."""
+"""Settings as fields of dataclasses: their ranges, their documentation, and their dotted names."""
 
 import ast
+import contextlib
 import dataclasses
 import functools
 import inspect
+import itertools
+import math
+import textwrap
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import (
+    Annotated,
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
     TypeVar,
@@ -17,9 +23,69 @@ from typing import (
     get_type_hints,
 )
 
+from music_tf.errors import UsageError
+
 Tree = TypeVar("Tree")
 
 _NAMES = {int: "whole number", float: "number", str: "text"}
+
+
+@dataclasses.dataclass(frozen=True)
+class In:
+    """The numbers that a setting may take; each of them where it takes several."""
+
+    low: float
+    high: float
+    ends: str = "[]"
+    """Whether the ends belong to them: brackets do, parentheses do not."""
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is unset or inside."""
+        if isinstance(value, tuple):
+            return all(map(self.fits, value))
+        if value is None:
+            return True
+        above = value > self.low or (value == self.low and self.ends[0] == "[")
+        return bool(above and (value < self.high or (value == self.high and self.ends[1] == "]")))
+
+    def __str__(self) -> str:
+        """Returns what follows the description of a type, as in `a number in [0, 1]`."""
+        if self.high == math.inf:
+            return f" above {self.low:.10g}"
+        return f" in {self.ends[0]}{self.low:.10g}, {self.high:.10g}{self.ends[1]}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """Any other condition on a value, in words and as code."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+    def __str__(self) -> str:
+        """Returns what follows the description of a type, as in `2 numbers, the lower first`."""
+        return f", {self.words}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A group of settings. What their types say of their range is checked here, and only here."""
+
+    name: ClassVar[str] = ""
+    """What stands before the dot in the names of its settings."""
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range."""
+        for name, hint in hints_of(type(self)).items():
+            value = getattr(self, name)
+            if not all(rule.fits(value) for rule in _rules(hint)):
+                expected = describe_type(hint)
+                raise UsageError(f"{self.shown(name)}: expected {expected}, got {value!r}")
+
+    @classmethod
+    def shown(cls, name: str) -> str:
+        """Returns how users know one of the settings."""
+        return f"{cls.name}.{name}" if cls.name else name
 
 
 class Field(NamedTuple):
@@ -31,17 +97,33 @@ class Field(NamedTuple):
     documentation: str
 
 
+def hints_of(kind: Any) -> Mapping[str, Any]:
+    """Returns the settings of a class with their types; what is not compared is no setting."""
+    return _hints(kind)
+
+
+@functools.cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.compare}
+
+
 def fields_of(tree: Any, prefix: str = "") -> Iterator[Field]:
-    """Yields the settings of a configuration in the order of their definition."""
-    owner: Any = type(tree)
-    hints = get_type_hints(owner)
-    for field in dataclasses.fields(tree):
-        value = getattr(tree, field.name)
+    """Yields the settings of a configuration in the order of their definition.
+
+    A mapping of names to groups gives its names, then the settings of each group.
+    """
+    texts = documentation(type(tree))
+    for name, hint in hints_of(type(tree)).items():
+        value = getattr(tree, name)
         if dataclasses.is_dataclass(value):
-            yield from fields_of(value, f"{prefix}{field.name}.")
+            yield from fields_of(value, f"{prefix}{name}.")
+        elif isinstance(value, Mapping):
+            yield Field(f"{prefix}{name}", tuple[str, ...], tuple(value), texts.get(name, ""))
+            for key, group in value.items():
+                yield from fields_of(group, f"{prefix}{key}.")
         else:
-            documentation = _documentation(owner).get(field.name, "")
-            yield Field(f"{prefix}{field.name}", hints[field.name], value, documentation)
+            yield Field(f"{prefix}{name}", hint, value, texts.get(name, ""))
 
 
 def with_fields(tree: Tree, values: Mapping[str, object]) -> Tree:
@@ -55,21 +137,28 @@ def with_fields(tree: Tree, values: Mapping[str, object]) -> Tree:
         else:
             own[head] = value
     for head, inner in nested.items():
-        own[head] = with_fields(getattr(tree, head), inner)
+        if head in hints_of(type(tree)):
+            own[head] = with_fields(getattr(tree, head), inner)
+            continue
+        for group in hints_of(type(tree)):
+            members = own.get(group, getattr(tree, group))
+            if isinstance(members, Mapping) and head in members:
+                own[group] = {**members, head: with_fields(members[head], inner)}
     return dataclasses.replace(tree, **own)  # type: ignore[type-var]
 
 
 def is_optional(hint: Any) -> bool:
     """Whether the setting may be unset."""
-    return get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
+    inner = _bare(hint)
+    return get_origin(inner) in (Union, types.UnionType) and type(None) in get_args(inner)
 
 
 def without_none(hint: Any) -> Any:
-    """Returns the type of an optional setting once it is set."""
+    """Returns the bare type of a setting once it is set."""
     if not is_optional(hint):
-        return hint
-    (inner,) = (argument for argument in get_args(hint) if argument is not type(None))
-    return inner
+        return _bare(hint)
+    (inner,) = (kind for kind in get_args(_bare(hint)) if kind is not type(None))
+    return _bare(inner)
 
 
 def value_count(hint: Any) -> int | None:
@@ -89,16 +178,29 @@ def choices_of(hint: Any) -> tuple[str, ...]:
 
 
 def describe_type(hint: Any) -> str:
-    """Returns what a value must look like, in words."""
+    """Returns what a value must look like, in words: its type and its range."""
     inner = without_none(hint)
-    end = " or None" if is_optional(hint) else ""
     if get_origin(inner) is Literal:
-        return f"one of {', '.join(get_args(inner))}{end}"
-    if inner is bool:
-        return f"True or False{end}"
-    if get_origin(inner) is tuple:
-        return _describe_tuple(get_args(inner)) + end
-    return ("text" if inner is str else f"a {_NAMES[inner]}") + end
+        text = f"one of {', '.join(get_args(inner))}"
+    elif inner is bool:
+        text = "True or False"
+    elif get_origin(inner) is tuple:
+        text = _describe_tuple(get_args(inner))
+    else:
+        text = "text" if inner is str else f"a {_NAMES.get(inner, inner.__name__)}"
+    ranges = "".join(map(str, _rules(hint)))
+    return f"{text}{ranges}{' or None' if is_optional(hint) else ''}"
+
+
+def describe_range(hint: Any) -> str:
+    """Returns type and range as a sentence; empty where the type alone says it all."""
+    text = describe_type(hint)
+    return f"{text[0].upper()}{text[1:]}." if _rules(hint) else ""
+
+
+def show_option(name: str) -> str:
+    """Returns a setting's name as an option."""
+    return "--" + name.replace("_", "-")
 
 
 def show_value(value: object) -> str:
@@ -110,26 +212,20 @@ def show_value(value: object) -> str:
     return str(value)
 
 
-def _describe_tuple(members: tuple[Any, ...]) -> str:
-    first = members[0]
-    if Ellipsis not in members:
-        return f"{len(members)} {_NAMES[first]}s"
-    if get_origin(first) is tuple:
-        return "pairs of numbers, 'epoch value' for each"
-    if get_origin(first) is Literal:
-        return f"any of {', '.join(get_args(first))}"
-    return f"{_NAMES[first]}s"
+def documentation(kind: Any) -> Mapping[str, str]:
+    """Returns the texts that stand under the fields of a class and its parents."""
+    return _documentation(kind)
 
 
 @functools.cache
-def _documentation(kind: type) -> Mapping[str, str]:
-    """Returns the texts that stand under the fields of a class and its parents."""
+def _documentation(kind: Any) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for parent in reversed(inspect.getmro(kind)[:-1]):
-        (definition,) = ast.parse(inspect.getsource(parent)).body
-        if not isinstance(definition, ast.ClassDef):
-            continue
-        for field, text in zip(definition.body, definition.body[1:], strict=False):
+        body: list[ast.stmt] = []
+        with contextlib.suppress(OSError, TypeError):  # made at run time, so without a source
+            definition = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0]
+            body = definition.body if isinstance(definition, ast.ClassDef) else []
+        for field, text in itertools.pairwise(body):
             if (
                 isinstance(field, ast.AnnAssign)
                 and isinstance(field.target, ast.Name)
@@ -138,3 +234,23 @@ def _documentation(kind: type) -> Mapping[str, str]:
             ):
                 found[field.target.id] = " ".join(str(text.value.value).split())
     return found
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _rules(hint: Any) -> tuple[Any, ...]:
+    extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return tuple(extra for extra in extras if isinstance(extra, In | Where))
+
+
+def _describe_tuple(members: tuple[Any, ...]) -> str:
+    first = members[0]
+    if Ellipsis not in members:
+        return f"{len(members)} {_NAMES[first]}s"
+    if get_origin(first) is tuple:
+        return "pairs of numbers, 'epoch value' for each"
+    if get_origin(first) is Literal:
+        return f"any of {', '.join(get_args(first))}"
+    return "words" if first is str else f"{_NAMES[first]}s"

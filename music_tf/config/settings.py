@@ -8,87 +8,78 @@ a global batch of W * B, on however many ranks they are shared out.
 import dataclasses
 import itertools
 import math
-from typing import ClassVar, Literal, TypeAlias, get_args
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
+from music_tf.config.fields import In, Settings, Where
 from music_tf.errors import UsageError
 
-Schedule: TypeAlias = tuple[tuple[float, float], ...]
+_MOST_LAYERS = 16
+
+
+def _is_schedule(value: tuple[tuple[float, float], ...]) -> bool:
+    numbers = [number for point in value for number in point]
+    rising = all(before[0] < after[0] for before, after in itertools.pairwise(value))
+    return bool(value) and rising and all(map(math.isfinite, numbers))
+
+
+Schedule: TypeAlias = Annotated[
+    tuple[tuple[float, float], ...], Where("finite, with increasing epochs", _is_schedule)
+]
 """Values by epoch, `((epoch, value), ...)`: linear in between, constant outside."""
-
-_MOST_LAYERS, _MOST_UNITS = 16, 8192
-
-
-def _require(condition: bool, name: str, allowed: str, value: object) -> None:
-    if not condition:
-        raise UsageError(f"{name}: expected {allowed}, got {value!r}")
-
-
-def _in_range(name: str, value: float, low: float, high: float) -> None:
-    _require(low <= value <= high, name, f"a number in [{low:.10g}, {high:.10g}]", value)
+Bounds: TypeAlias = Annotated[
+    tuple[float, float], Where("the lower first (inf allowed)", lambda ends: ends[0] <= ends[1])
+]
+Layers: TypeAlias = Annotated[
+    tuple[int, ...],
+    Where("1 to 16 of them, each", lambda sizes: 1 <= len(sizes) <= _MOST_LAYERS),
+    In(1, 8192),
+]
+Rate: TypeAlias = Annotated[float, In(0, 1)]
 
 
-def _positive(name: str, value: float, high: float) -> None:
-    _require(0.0 < value <= high, name, f"a number in (0, {high:.10g}]", value)
+class Source(NamedTuple):
+    """The earlier run that a recipe cannot do without."""
 
-
-def _layers(name: str, sizes: tuple[int, ...]) -> None:
-    fits = 1 <= len(sizes) <= _MOST_LAYERS and all(1 <= size <= _MOST_UNITS for size in sizes)
-    _require(fits, name, f"1 to {_MOST_LAYERS} sizes in 1..{_MOST_UNITS}", sizes)
-
-
-def _schedule(name: str, value: Schedule) -> None:
-    finite = all(math.isfinite(number) for point in value for number in point)
-    epochs = [point[0] for point in value]
-    _require(
-        bool(value) and finite and all(a < b for a, b in itertools.pairwise(epochs)),
-        name,
-        "finite 'epoch value' pairs with increasing epochs",
-        value,
-    )
-
-
-def _bounds(name: str, value: tuple[float, float]) -> None:
-    low, high = value
-    _require(low <= high, name, "two numbers, the lower first (inf allowed)", value)
+    recipe: str
+    """What trains one."""
+    parts: tuple[str, ...]
+    """What is taken over from it unless the user says otherwise."""
+    env_id: str = ""
+    """Where it is trained; empty: in the environment of the run itself."""
+    epochs: int | None = None
+    """How many the published source has, where they are not those of its recipe."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AgentConfig:
+class AgentConfig(Settings):
     """DDPG, and what SAC shares with it."""
 
+    name: ClassVar[str] = "agent"
     actor: ClassVar[str] = "deterministic"
     """How its policy acts: one of `networks.acting.ACTORS`."""
-    hidden_sizes: tuple[int, ...] = (256, 256, 256)
-    """Units of each hidden layer of actor and critics, each in 1..8192."""
-    actor_learning_rate: float = 1e-3
-    """Adam step size of the actor, in [0, 1]."""
-    critic_learning_rate: float = 1e-3
-    """Adam step size of the critics, in [0, 1]."""
+
+    hidden_sizes: Layers = (256, 256, 256)
+    """Units of each hidden layer of actor and critics."""
+    actor_learning_rate: Rate = 1e-3
+    """Adam step size of the actor."""
+    critic_learning_rate: Rate = 1e-3
+    """Adam step size of the critics."""
     gradient_reduce: Literal["sum", "mean"] = "sum"
     """Gradients of the workers are summed (as released) or averaged; Adam nearly hides it."""
-    critics: int = 1
-    """Members of the critic ensemble, in 1..10; targets use the lowest of them."""
-    polyak: float = 0.95
-    """Share of the old target weights that a target update keeps, in [0, 1]."""
+    critics: Annotated[int, In(1, 10)] = 1
+    """Members of the critic ensemble; targets use the lowest of them."""
+    polyak: Annotated[float, In(0, 1)] = 0.95
+    """Share of the old target weights that a target update keeps."""
     polyak_every: Literal["cycle", "update"] = "cycle"
     """When target networks move."""
-    action_l2: float = 1.0
-    """Weight of the mean squared action in the actor's loss, in [0, 1e6]."""
-    discount: float | None = None
-    """Gamma per environment step, in [0, 1); unset means 1 - 1/T for episodes of T steps."""
+    action_l2: Annotated[float, In(0, 1e6)] = 1.0
+    """Weight of the mean squared action in the actor's loss."""
+    discount: Annotated[float | None, In(0, 1, "[)")] = None
+    """Gamma per environment step; unset means 1 - 1/T for episodes of T steps."""
     return_clip: Literal["off", "symmetric", "auto"] = "off"
     """Bounds of the TD target: none, +-4/(1 - gamma), or what the active rewards allow."""
-
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _layers("agent.hidden_sizes", self.hidden_sizes)
-        _in_range("agent.actor_learning_rate", self.actor_learning_rate, 0.0, 1.0)
-        _in_range("agent.critic_learning_rate", self.critic_learning_rate, 0.0, 1.0)
-        _in_range("agent.critics", self.critics, 1, 10)
-        _in_range("agent.polyak", self.polyak, 0.0, 1.0)
-        _in_range("agent.action_l2", self.action_l2, 0.0, 1e6)
-        if self.discount is not None:
-            _require(0.0 <= self.discount < 1.0, "agent.discount", "in [0, 1)", self.discount)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,34 +100,28 @@ class SacConfig(AgentConfig):
     """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
     that cannot steer the policy; `per_sample` what was meant; `next_state` the soft Bellman
     target of the SAC paper, scaled by the temperature."""
-    entropy_scale: float = 0.02
-    """Factor on -log pi before clipping, in [0, 1e6]."""
-    entropy_clip: tuple[float, float] = (-1.0, 0.0)
+    entropy_scale: Annotated[float, In(0, 1e6)] = 0.02
+    """Factor on -log pi before clipping."""
+    entropy_clip: Bounds = (-1.0, 0.0)
     """Bounds of the scaled entropy reward."""
     entropy_weight: Schedule = ((0.0, 0.2), (24.0, 0.2), (200.0, 0.2))
     """Weight of the entropy reward, by epoch."""
     actor_entropy: bool = False
     """Adds alpha log pi to the actor's loss, as in the SAC paper."""
-    temperature: float = 0.2
-    """Alpha at the start, in (0, 1e3]."""
+    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
+    """Alpha at the start."""
     learn_temperature: bool = False
     """Tunes alpha towards `target_entropy_per_action` nats per action component."""
-    target_entropy_per_action: float = -1.0
-    """Wanted entropy in nats for each component of the action, in [-100, 100]."""
-    temperature_learning_rate: float = 1e-3
-    """Adam step size of log alpha, in [0, 1]."""
+    target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
+    """Wanted entropy in nats for each component of the action."""
+    temperature_learning_rate: Rate = 1e-3
+    """Adam step size of log alpha."""
     next_action: Literal["target", "main"] = "target"
     """Which actor proposes the next action of the TD target."""
 
     def __post_init__(self) -> None:
-        """Rejects values outside their range."""
+        """Rejects values outside their range, and settings that contradict each other."""
         super().__post_init__()
-        _in_range("agent.entropy_scale", self.entropy_scale, 0.0, 1e6)
-        _bounds("agent.entropy_clip", self.entropy_clip)
-        _schedule("agent.entropy_weight", self.entropy_weight)
-        _positive("agent.temperature", self.temperature, 1e3)
-        _in_range("agent.target_entropy_per_action", self.target_entropy_per_action, -100.0, 100.0)
-        _in_range("agent.temperature_learning_rate", self.temperature_learning_rate, 0.0, 1.0)
         if self.entropy_mode == "next_state" and self.return_clip == "auto":
             raise UsageError(
                 "agent.return_clip: 'auto' needs bounded rewards, and agent.entropy_mode "
@@ -145,42 +130,70 @@ class SacConfig(AgentConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskConfig:
-    """The environment's own reward under the goal: w * (clip(scale * r, *clip) + shift)."""
+class TermConfig(Settings):
+    """A reward term, of which weight * (clip(raw reward) + shift) enters the sum of rewards.
 
-    scale: float = 1.0
-    """Factor before clipping, in [-1e9, 1e9]."""
-    clip: tuple[float, float] = (-math.inf, math.inf)
-    """Bounds of the scaled reward, beside those that the environment is known to keep."""
-    shift: float = 0.0
-    """Added after clipping, in [-1e9, 1e9]."""
+    A subclass names the term and the class that computes it, so that nobody has to list either:
+    whatever a module of recipes holds is found there.
+    """
+
+    name: ClassVar[str]
+    """What users call it: prefix of its options and of its metrics `reward/NAME_mean`."""
+    term: ClassVar[str]
+    """The `RewardTerm` that is built from it, as `module:Class`."""
+    networks: ClassVar[Sequence[str]] = ()
+    """Names of what it learns; each is a part that a later run can take over."""
+    metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Columns of metrics.csv that it alone writes, with their meaning."""
+
+    clip: Bounds = (-math.inf, math.inf)
+    """Bounds of the scaled reward."""
+    shift: Annotated[float, In(-1e9, 1e9)] = 0.0
+    """Added after clipping."""
     weight: Schedule = ((0.0, 1.0),)
     """Weight in the sum of rewards, by epoch."""
 
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _in_range("task.scale", self.scale, -1e9, 1e9)
-        _bounds("task.clip", self.clip)
-        _in_range("task.shift", self.shift, -1e9, 1e9)
-        _schedule("task.weight", self.weight)
+    def check(self, run: "Config") -> None:
+        """Refuses a run in which this term cannot work; any is fine by default.
+
+        Raises:
+            UsageError: Says which setting must change.
+        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MusicConfig:
+class TaskConfig(TermConfig):
+    """The environment's own reward under the goal: w * (clip(scale * r, *clip) + shift)."""
+
+    name: ClassVar[str] = "task"
+    term: ClassVar[str] = "music_tf.intrinsic.task:TaskReward"
+
+    scale: Annotated[float, In(-1e9, 1e9)] = 1.0
+    """Factor before clipping."""
+    clip: Bounds = (-math.inf, math.inf)
+    """Bounds of the scaled reward, beside those that the environment is known to keep."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MusicConfig(TermConfig):
     """Mutual information between agent and surrounding state (arXiv:2103.08107)."""
 
-    gain: float | None = None
-    """Reward per nat of the pair bound, before clipping, in [0, 1e9]; unset: the environment's."""
-    clip: tuple[float, float] = (0.0, 1.0)
+    name: ClassVar[str] = "music"
+    term: ClassVar[str] = "music_tf.intrinsic.music:Music"
+    networks: ClassVar[Sequence[str]] = ("statistics",)
+    metrics: ClassVar[Mapping[str, str]] = {
+        "music/bound": "bound on the mutual information in nats, on training trajectories",
+        "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
+    }
+
+    gain: Annotated[float | None, In(0, 1e9)] = None
+    """Reward per nat of the pair bound, before clipping; unset: the environment's."""
+    clip: Bounds = (0.0, 1.0)
     """Bounds of the scaled bound."""
-    shift: float = -1.0
+    shift: Annotated[float, In(-1e9, 1e9)] = -1.0
     """Added after clipping; -1 makes every reward a cost, 0 leaves an idle step worth nothing."""
     weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
     """Weight in the sum of rewards, by epoch."""
-    agent: tuple[int, ...] = ()
-    """Observation components of the robot itself; empty: the environment's own."""
-    surrounding: tuple[int, ...] = ()
-    """Observation components of its surroundings; empty: the environment's own."""
     pair_negatives: Literal["random", "swap", "all_pairs"] = "random"
     """Mismatched pairs of a transition: a coin flip between none and both swapped that a whole
     minibatch shares (as released), always swapped, or all four combinations."""
@@ -190,247 +203,228 @@ class MusicConfig:
     """Feeds the statistics network normalised instead of raw positions; needs another gain."""
     train: bool = True
     """False leaves the statistics network as it starts, at random or as loaded."""
-    hidden_size: int = 128
-    """Units of the statistics network, in 1..8192."""
-    learning_rate: float = 1e-3
-    """Adam step size of the statistics network, in [0, 1]."""
-    trajectories: int = 256
-    """Episodes in a batch of the statistics network, in 1..65536."""
-
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        if self.gain is not None:
-            _in_range("music.gain", self.gain, 0.0, 1e9)
-        _bounds("music.clip", self.clip)
-        _require(
-            bool(self.agent) == bool(self.surrounding),
-            "music.agent and music.surrounding",
-            "both or neither",
-            (self.agent, self.surrounding),
-        )
-        _in_range("music.shift", self.shift, -1e9, 1e9)
-        _schedule("music.weight", self.weight)
-        _in_range("music.hidden_size", self.hidden_size, 1, 8192)
-        _in_range("music.learning_rate", self.learning_rate, 0.0, 1.0)
-        _in_range("music.trajectories", self.trajectories, 1, 65536)
+    hidden_size: Annotated[int, In(1, 8192)] = 128
+    """Units of the statistics network."""
+    learning_rate: Rate = 1e-3
+    """Adam step size of the statistics network."""
+    trajectories: Annotated[int, In(1, 65536)] = 256
+    """Episodes in a batch of the statistics network."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class JointMotionConfig:
-    """One where robot and surroundings both move in a step, else zero: nothing is learned.
+class JointMotionConfig(TermConfig):
+    """One where robot and surroundings both move in a step, else zero: nothing is learned."""
 
-    Which components those are, `music.agent` and `music.surrounding` say.
-    """
+    name: ClassVar[str] = "joint_motion"
+    term: ClassVar[str] = "music_tf.intrinsic.joint_motion:JointMotion"
 
-    threshold: float = 0.001
-    """How far both must move, in the unit of the observation (metres for Fetch), in [0, 1e6]."""
-    shift: float = -1.0
-    """Added to it, in [-1e9, 1e9]."""
-    weight: Schedule = ((0.0, 1.0),)
-    """Weight in the sum of rewards, by epoch."""
-
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _in_range("joint_motion.threshold", self.threshold, 0.0, 1e6)
-        _in_range("joint_motion.shift", self.shift, -1e9, 1e9)
-        _schedule("joint_motion.weight", self.weight)
+    threshold: Annotated[float, In(0, 1e6)] = 0.001
+    """How far both must move, in the unit of the observation (metres for Fetch)."""
+    clip: Bounds = (0.0, 1.0)
+    """Bounds of the reward."""
+    shift: Annotated[float, In(-1e9, 1e9)] = -1.0
+    """Added after clipping."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SkillConfig:
+class SkillConfig(TermConfig):
     """Log-likelihood of the active skill given the surrounding state (arXiv:1802.06070)."""
 
-    scale: float = 0.5
-    """Factor on the reward before clipping, in [0, 1e9]."""
-    clip: tuple[float, float] = (-1.0, 0.0)
+    name: ClassVar[str] = "skill"
+    term: ClassVar[str] = "music_tf.intrinsic.skill:Skill"
+    networks: ClassVar[Sequence[str]] = ("discriminator",)
+    metrics: ClassVar[Mapping[str, str]] = {
+        "skill/accuracy": "share of states whose skill the discriminator names",
+        "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
+        "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
+        "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+    }
+
+    scale: Annotated[float, In(0, 1e9)] = 0.5
+    """Factor on the reward before clipping."""
+    clip: Bounds = (-1.0, 0.0)
     """Bounds of the scaled reward."""
-    shift: float = 0.0
-    """Added after clipping, in [-1e9, 1e9]."""
-    weight: Schedule = ((0.0, 1.0),)
-    """Weight in the sum of rewards, by epoch."""
     state: Literal["current", "next"] = "current"
     """Whether the discriminator looks at the state before the action (as released) or after."""
     subtract_prior: bool = False
     """Adds log K, so that guessing is worth zero, as in the DIAYN paper."""
-    components: tuple[int, ...] = ()
-    """Observation components that the discriminator sees; empty: the surroundings, or the whole
-    observation where the environment has none."""
     normalize_inputs: bool = False
     """Feeds the discriminator normalised instead of raw components."""
     train: bool = True
     """False leaves the discriminator as it starts."""
-    hidden_sizes: tuple[int, ...] = (128, 128, 128)
-    """Units of each hidden layer of the discriminator, each in 1..8192."""
-    learning_rate: float = 1e-3
-    """Adam step size of the discriminator, in [0, 1]."""
+    hidden_sizes: Layers = (128, 128, 128)
+    """Units of each hidden layer of the discriminator."""
+    learning_rate: Rate = 1e-3
+    """Adam step size of the discriminator."""
 
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _in_range("skill.scale", self.scale, 0.0, 1e9)
-        _bounds("skill.clip", self.clip)
-        _in_range("skill.shift", self.shift, -1e9, 1e9)
-        _schedule("skill.weight", self.weight)
-        _layers("skill.hidden_sizes", self.hidden_sizes)
-        _in_range("skill.learning_rate", self.learning_rate, 0.0, 1.0)
+    def check(self, run: "Config") -> None:
+        """Refuses a run in which no two skills could be told apart."""
+        if len(run.acting_skills) < 2:  # noqa: PLR2004
+            given = f"skills {run.skills} and pinned_skill {run.pinned_skill}"
+            raise UsageError(f"skills: the skill reward needs at least 2 that act, got {given}")
+
+
+TERMS: tuple[type[TermConfig], ...] = (TaskConfig, MusicConfig, JointMotionConfig, SkillConfig)
+"""Reward terms of ours, in the order of their metrics."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ReplayConfig:
+class WorldConfig(Settings):
+    """Which components of an observation are what, for all reward terms."""
+
+    name: ClassVar[str] = "world"
+
+    agent: tuple[int, ...] = ()
+    """Components of the robot itself; empty: the environment's own."""
+    surrounding: tuple[int, ...] = ()
+    """Components of its surroundings; empty: the environment's own."""
+    descriptor: tuple[int, ...] = ()
+    """Components by which skills are told apart; empty: the surroundings, or the whole
+    observation where the environment has none."""
+
+    def __post_init__(self) -> None:
+        """Rejects one half of a split."""
+        super().__post_init__()
+        if bool(self.agent) != bool(self.surrounding):
+            raise UsageError(
+                "world.agent and world.surrounding: expected both or neither, "
+                f"got {(self.agent, self.surrounding)}"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplayConfig(Settings):
     """Episode store and hindsight relabelling (arXiv:1707.01495)."""
 
-    capacity: int = 1_000_000
-    """Transitions kept per worker, in 1..1e9."""
+    name: ClassVar[str] = "replay"
+
+    capacity: Annotated[int, In(1, 10**9)] = 1_000_000
+    """Transitions kept per worker."""
     overwrite: Literal["random", "oldest"] = "random"
     """Which episodes give way in a full store."""
-    batch_size: int = 256
-    """Transitions per update and worker, in 1..1e6."""
+    batch_size: Annotated[int, In(1, 10**6)] = 256
+    """Transitions per update and worker."""
     strategy: Literal["future", "final", "none"] = "future"
     """Which achieved goal of the same episode replaces the desired one."""
-    relabel_k: float = 0.0
-    """Relabelled transitions per original one, in [0, 1e6]; 4 relabels four of five."""
+    relabel_k: Annotated[float, In(0, 1e6)] = 0.0
+    """Relabelled transitions per original one; 4 relabels four of five."""
     priority: Literal["uniform", "music"] = "uniform"
     """How episodes are drawn for actor and critics: alike, or by the rank of the mutual information
     in their steps, which the statistics network of the reward `music` measured when they came."""
 
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _in_range("replay.capacity", self.capacity, 1, 10**9)
-        _in_range("replay.batch_size", self.batch_size, 1, 10**6)
-        _in_range("replay.relabel_k", self.relabel_k, 0.0, 1e6)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExplorationConfig:
+class ExplorationConfig(Settings):
     """How actions are perturbed while data is collected."""
 
-    random_probability: float = 0.3
-    """Chance of replacing a whole action by a uniform one, in [0, 1]."""
-    noise: float = 0.2
-    """Deviation of the Gaussian noise on each component, in [0, 10]."""
+    name: ClassVar[str] = "exploration"
+
+    random_probability: Annotated[float, In(0, 1)] = 0.3
+    """Chance of replacing a whole action by a uniform one."""
+    noise: Annotated[float, In(0, 10)] = 0.2
+    """Deviation of the Gaussian noise on each component."""
     sample: bool = False
     """Draws the action from a stochastic policy instead of taking its mean."""
 
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _in_range("exploration.random_probability", self.random_probability, 0.0, 1.0)
-        _in_range("exploration.noise", self.noise, 0.0, 10.0)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NormalizerConfig:
+class NormalizerConfig(Settings):
     """Running mean and deviation of observations and goals."""
 
-    epsilon: float = 0.01
-    """Smallest deviation, in (0, 1e6]."""
-    clip: float = 5.0
-    """Bound of normalised components, in (0, 1e6]."""
-    input_clip: float = 200.0
-    """Bound of raw components before they are normalised, in (0, 1e9]."""
+    name: ClassVar[str] = "normalizer"
 
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _positive("normalizer.epsilon", self.epsilon, 1e6)
-        _positive("normalizer.clip", self.clip, 1e6)
-        _positive("normalizer.input_clip", self.input_clip, 1e9)
+    epsilon: Annotated[float, In(0, 1e6, "(]")] = 0.01
+    """Smallest deviation."""
+    clip: Annotated[float, In(0, 1e6, "(]")] = 5.0
+    """Bound of normalised components."""
+    input_clip: Annotated[float, In(0, 1e9, "(]")] = 200.0
+    """Bound of raw components before they are normalised."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EvaluationConfig:
+class EvaluationConfig(Settings):
     """Evaluation after each epoch: deterministic policy, fixed seeds by episode index."""
 
-    episodes: int = 20
-    """Episodes over all ranks, in 1..1e6."""
-    every: int = 1
-    """Epochs between evaluations, in 1..1e6."""
+    name: ClassVar[str] = "evaluation"
 
-    def __post_init__(self) -> None:
-        """Rejects values outside their range."""
-        _in_range("evaluation.episodes", self.episodes, 1, 10**6)
-        _in_range("evaluation.every", self.every, 1, 10**6)
-
-
-RewardName: TypeAlias = Literal["task", "music", "joint_motion", "skill"]
+    episodes: Annotated[int, In(1, 10**6)] = 20
+    """Episodes over all ranks."""
+    every: Annotated[int, In(1, 10**6)] = 1
+    """Epochs between evaluations."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Settings):
     """One training run."""
 
     env_id: str = "FetchPush-v4"
     """Gymnasium id of a goal-conditioned environment; `module:Id` imports yours first."""
-    seed: int = 0
-    """Every random stream derives from this, in 0..2^32 - 1."""
-    workers: int = 16
-    """Units of data and randomness, in 1..4096; a multiple of the ranks that share them."""
-    epochs: int = 50
-    """Epochs to train, in 1..1e9."""
-    max_minutes: float = math.inf
-    """Stops after the epoch in which this much training time has passed, in (0, inf]."""
-    hang_after: float = 300.0
+    seed: Annotated[int, In(0, 2**32 - 1)] = 0
+    """Every random stream derives from this."""
+    workers: Annotated[int, In(1, 4096)] = 16
+    """Units of data and randomness; a multiple of the ranks that share them."""
+    epochs: Annotated[int, In(1, 10**9)] = 50
+    """Epochs to train."""
+    max_minutes: Annotated[float, In(0, math.inf, "(]")] = math.inf
+    """Stops after the epoch in which this much training time has passed, that before a resume
+    included."""
+    hang_after: Annotated[float, In(0, math.inf, "(]")] = 300.0
     """Seconds without progress after which a run that hangs is ended with its stacks and exit code
-    86, in (0, inf]; compiling and saving may take four times as long."""
-    cycles: int = 50
-    """Rollouts with learning after each, per epoch, in 1..1e6."""
-    rollouts: int = 2
-    """Episodes per cycle and worker, in 1..4096."""
-    updates: int = 40
-    """Updates of all networks per cycle, in 0..1e6."""
+    86; compiling and saving may take four times as long."""
+    cycles: Annotated[int, In(1, 10**6)] = 50
+    """Rollouts with learning after each, per epoch."""
+    rollouts: Annotated[int, In(1, 4096)] = 2
+    """Episodes per cycle and worker."""
+    updates: Annotated[int, In(0, 10**6)] = 40
+    """Updates of all networks per cycle."""
     goals: Literal["environment", "zero"] = "environment"
     """Goals of training episodes; zero for learning without a task."""
-    rewards: tuple[RewardName, ...] = ("task",)
-    """Terms that are summed into the reward."""
-    skills: int = 1
-    """Number of discrete skills K, in 1..4096; the policy sees a one-hot vector of this size."""
-    pinned_skill: int | None = None
-    """The skill that acts in every episode, in 0..K - 1; unset: each drawn with equal chance."""
+    skills: Annotated[int, In(1, 4096)] = 1
+    """Number of discrete skills K; the policy sees a one-hot vector of this size."""
+    pinned_skill: Annotated[int | None, In(0, 4095)] = None
+    """The skill that acts in every episode, one of the K counted from 0; unset: each drawn with
+    equal chance."""
     lost_object: Literal["continue", "absorb"] = "continue"
     """What learning makes of an object that has left its support: the episode goes on, or it is
     cut there and every reward term counts as paying its lowest value for ever after. Needs an
     environment whose registered support says when that is; elsewhere nothing is ever lost."""
-    threads: int = 0
-    """TensorFlow threads per rank, in 0..1024; 0 means all cores for one rank, else one."""
-    checkpoint_every: int = 1
-    """Epochs between checkpoints, in 1..1e6."""
+    threads: Annotated[int, In(0, 1024)] = 0
+    """TensorFlow threads per rank; 0 means all cores for one rank, else one."""
+    checkpoint_every: Annotated[int, In(1, 10**6)] = 1
+    """Epochs between checkpoints."""
     agent: AgentConfig = dataclasses.field(default_factory=DdpgConfig)
-    task: TaskConfig = dataclasses.field(default_factory=TaskConfig)
-    music: MusicConfig = dataclasses.field(default_factory=MusicConfig)
-    joint_motion: JointMotionConfig = dataclasses.field(default_factory=JointMotionConfig)
-    skill: SkillConfig = dataclasses.field(default_factory=SkillConfig)
+    rewards: Mapping[str, TermConfig] = dataclasses.field(
+        default_factory=lambda: {"task": TaskConfig()}
+    )
+    """Terms that are summed into the reward, in this order; each has settings under its name."""
+    world: WorldConfig = dataclasses.field(default_factory=WorldConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     exploration: ExplorationConfig = dataclasses.field(default_factory=ExplorationConfig)
     normalizer: NormalizerConfig = dataclasses.field(default_factory=NormalizerConfig)
     evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
+    start: Source | None = dataclasses.field(default=None, compare=False)
+    """The earlier run that the recipe builds on. No setting: `--init-from` says which run it is."""
 
     def __post_init__(self) -> None:
         """Rejects values outside their range and settings that contradict each other."""
-        _in_range("seed", self.seed, 0, 2**32 - 1)
-        _in_range("workers", self.workers, 1, 4096)
-        _in_range("epochs", self.epochs, 1, 10**9)
-        _require(self.max_minutes > 0.0, "max_minutes", "a number above 0", self.max_minutes)
-        _require(self.hang_after > 0.0, "hang_after", "a number above 0", self.hang_after)
-        _in_range("cycles", self.cycles, 1, 10**6)
-        _in_range("rollouts", self.rollouts, 1, 4096)
-        _in_range("updates", self.updates, 0, 10**6)
-        _in_range("skills", self.skills, 1, 4096)
-        _in_range("threads", self.threads, 0, 1024)
-        _in_range("checkpoint_every", self.checkpoint_every, 1, 10**6)
-        _require(bool(self.env_id), "env_id", "a Gymnasium id", self.env_id)
-        _require(
-            bool(self.rewards) and len(set(self.rewards)) == len(self.rewards),
-            "rewards",
-            f"at least one of {', '.join(get_args(RewardName))}, each once",
-            self.rewards,
-        )
+        super().__post_init__()
+        if not self.env_id:
+            raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
+        if not self.rewards:
+            raise UsageError("rewards: expected at least one term, got none")
         if self.exploration.sample and not isinstance(self.agent, SacConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
-        if self.pinned_skill is not None:
-            _in_range("pinned_skill", self.pinned_skill, 0, self.skills - 1)
-        if "skill" in self.rewards and len(self.acting_skills) < 2:  # noqa: PLR2004
-            given = f"skills {self.skills} and pinned_skill {self.pinned_skill}"
-            raise UsageError(f"skills: the skill reward needs at least 2 that act, got {given}")
-        if self.replay.priority == "music" and (
-            "music" not in self.rewards or self.music.gain == 0
-        ):
+        if self.pinned_skill is not None and self.pinned_skill >= self.skills:
+            raise UsageError(
+                f"pinned_skill: expected a number in [0, {self.skills - 1}], "
+                f"got {self.pinned_skill}"
+            )
+        for name, term in self.rewards.items():
+            if name != term.name:
+                raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")
+            term.check(self)
+        music = self.rewards.get(self.replay.priority)
+        if self.replay.priority != "uniform" and getattr(music, "gain", 0) == 0:
             raise UsageError(
                 "replay.priority: 'music' needs the reward music and a gain above 0; a reward that "
                 "shall only measure gets --music.weight 0 0"

@@ -1,28 +1,21 @@
 """Starting from another run: which of its parts a new run takes over."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from music_tf.config.names import suggestion
-from music_tf.config.tokens import Words
+from music_tf.config.settings import TERMS, Source, TermConfig
 from music_tf.errors import UsageError
 
-PARTS = ("actor", "critic", "targets", "statistics", "discriminator", "normalizer")
-"""Networks by name, their slowly moving copies, and the running means and deviations."""
+
+def parts_of(terms: Iterable[type[TermConfig]]) -> tuple[str, ...]:
+    """Returns what a run can take over: networks by name, their copies, running statistics."""
+    learned = [network for term in terms for network in term.networks]
+    return ("actor", "critic", "targets", *learned, "normalizer")
 
 
-class Source(NamedTuple):
-    """The earlier run that a recipe cannot do without."""
-
-    recipe: str
-    """What trains one."""
-    parts: tuple[str, ...]
-    """What is taken over from it unless the user says otherwise."""
-    env_id: str = ""
-    """Where it is trained; empty: in the environment of the run itself."""
-    epochs: Mapping[str, int] = MappingProxyType({})
-    """How many the published source has, by environment, where they are not those of its recipe."""
+PARTS = parts_of(TERMS)
+"""Those of runs that only know our rewards."""
 
 
 class Start(NamedTuple):
@@ -37,37 +30,44 @@ class Start(NamedTuple):
     """Where the recipe wants its source trained; empty where it says nothing."""
 
 
-def asked_start(words: Words, source: Source | None, env_id: str) -> Start | None:
+def asked_start(
+    path: str | None,
+    parts: str | None,
+    source: Source | None,
+    env_id: str,
+    known: Sequence[str] = PARTS,
+) -> Start | None:
     """Returns what a command line says about the start, None where it says nothing.
 
     Args:
-        words: The command line.
+        path: What follows --init-from.
+        parts: What follows --parts.
         source: What the recipe needs, if anything.
         env_id: The environment of the run.
+        known: Parts that there are.
 
     Raises:
         UsageError: Parts are unknown, or one of the options lacks the other.
     """
-    if "init_from" not in words.options:
-        if "parts" in words.options:
+    if path is None:
+        if parts is not None:
             raise UsageError("--parts: needs --init-from RUN, the run that they come from")
         return None
-    if "parts" in words.options:
-        parts = parse_parts(words.options["parts"][0])
+    if parts is not None:
+        chosen = parse_parts(parts, known)
     elif source is not None:
-        parts = source.parts
+        chosen = source.parts
     else:
         raise UsageError(
-            f"--init-from: say which parts to take over, any of {','.join(PARTS)}\n"
+            f"--init-from: say which parts to take over, any of {','.join(known)}\n"
             "for example: --parts actor,normalizer"
         )
-    path = words.options["init_from"][0]
     if source is None:
-        return Start(path, parts)
-    return Start(path, parts, source.epochs.get(env_id), source.env_id or env_id)
+        return Start(path, chosen)
+    return Start(path, chosen, source.epochs, source.env_id or env_id)
 
 
-def parse_parts(text: str) -> tuple[str, ...]:
+def parse_parts(text: str, known: Sequence[str] = PARTS) -> tuple[str, ...]:
     """Returns the parts of a list such as `actor,critic`, each once.
 
     Raises:
@@ -75,10 +75,10 @@ def parse_parts(text: str) -> tuple[str, ...]:
     """
     parts = tuple(dict.fromkeys(text.split(",")))
     for part in parts:
-        if part not in PARTS:
+        if part not in known:
             raise UsageError(
-                f"--parts: expected any of {','.join(PARTS)}, got {part[:80]!r}"
-                + suggestion(part, PARTS)
+                f"--parts: expected any of {','.join(known)}, got {part[:80]!r}"
+                + suggestion(part, known)
             )
     return parts
 
@@ -93,7 +93,7 @@ def missing_start(recipe: str, source: Source, env_id: str, options: str) -> Usa
         options: What else both commands need, each option with a space in front.
     """
     trained_on = source.env_id or env_id
-    epochs = f" --epochs {source.epochs[env_id]}" if env_id in source.epochs else ""
+    epochs = "" if source.epochs is None else f" --epochs {source.epochs}"
     return UsageError(
         f"{recipe} starts from a run of {source.recipe}: --init-from RUN is missing\n"
         f"first: music-tf train {source.recipe} --env-id {trained_on}{options}{epochs}\n"

@@ -1,19 +1,19 @@
-"""A run's configuration as JSON: written by us, but read as anybody's.
+"""A run's configuration as JSON, which is trusted no more than any other file.
 
 Reading checks every key and type, and never imports what a file names: the classes follow from
-the recipe, and an environment that needs an import must be typed again by the user.
+the recipe and the names of its rewards. A recipe or an environment in a module of the user's must
+be typed again, or allowed with --allow-import.
 """
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
 
 from music_tf import recipes
 from music_tf.config.environments import names_a_module
-from music_tf.config.fields import describe_type, is_optional, without_none
+from music_tf.config.fields import Settings, describe_type, hints_of, is_optional, without_none
 from music_tf.config.names import suggestion
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
@@ -23,7 +23,7 @@ CONFIG_NAME = "config.json"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
 """Settings that do not change what a run computes up to a given epoch."""
 _LARGEST_FILE = 1_000_000
-_ALWAYS_THERE = frozenset({"env_id", "seed", "workers", "agent"})
+_ALWAYS_THERE = ("env_id", "seed", "workers", "agent", "rewards")
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -62,7 +62,7 @@ def config_from_json(
 
     Args:
         data: Parsed JSON; a setting that is missing has the default of its class.
-        recipe: Decides which settings an agent has.
+        recipe: Decides which settings an agent has, and which rewards there are beside ours.
         typed_env_id: The id that the user typed, if any: `module:Id` is taken from nowhere else.
 
     Returns:
@@ -72,14 +72,22 @@ def config_from_json(
         UsageError: A key is unknown, one that every version writes is missing, or a value has a
             wrong type or range.
     """
-    missing: list[str] = []
-    config: Config = _decode_tree(recipes.resolve(recipe), data, "", missing)
+    if not recipes.is_trusted(recipe):
+        raise UsageError(
+            f"recipe: a file may not import a module, and it asks for {recipe[:80]!r}\n"
+            "if that recipe is yours, add --allow-import"
+        )
+    reader = _Reader(recipe)
+    for key in _ALWAYS_THERE:
+        if key not in data:
+            raise UsageError(f"{key}: missing")
+    config: Config = reader.settings(Config, data)
     if names_a_module(config.env_id) and config.env_id != typed_env_id:
         raise UsageError(
             f"env_id: a file may not import a module, and it asks for {config.env_id[:80]!r}\n"
             f"if that environment is yours, add --allow-import or --env-id {config.env_id[:80]}"
         )
-    return config, tuple(missing)
+    return config, tuple(reader.missing)
 
 
 def difference(first: Config, second: Config) -> list[str]:
@@ -134,6 +142,17 @@ def stored_env_id(directory: Path) -> str | None:
     return None
 
 
+def allow_recipe(directory: Path) -> None:
+    """Imports the recipe that a run directory names, for a user who trusts it.
+
+    Raises:
+        UsageError: There is no run, or no such recipe.
+    """
+    recipe = _read_json(directory / CONFIG_NAME).get("recipe")
+    if isinstance(recipe, str) and not recipes.is_trusted(recipe):
+        recipes.import_own(recipe)
+
+
 def stored_start(directory: Path) -> Mapping[str, Any] | None:
     """Returns where the run of a directory took parts over from; None where it began anew.
 
@@ -172,8 +191,10 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _encode(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return {f.name: _encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Settings):
+        return {name: _encode(getattr(value, name)) for name in hints_of(type(value))}
+    if isinstance(value, Mapping):
+        return {name: _encode(inner) for name, inner in value.items()}
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
     if isinstance(value, float) and value in _INFINITIES.values():
@@ -181,58 +202,78 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _decode_tree(template: Any, data: Any, prefix: str, missing: list[str]) -> Any:
-    """Returns an instance of the template's class, and adds the names that `data` lacks.
+class _Reader:
+    """Turns JSON values into the settings of a recipe, and remembers what was missing."""
 
-    What is missing takes the default of its class and not the recipe's present choice: a new
-    setting's default is what every run did before there was one.
-    """
-    if not isinstance(data, Mapping):
-        _refuse(prefix.rstrip(".") or "config", "an object", data)
-    hints = get_type_hints(type(template))
-    known = [field.name for field in dataclasses.fields(template)]
-    for key in data:
-        if key not in known:
-            raise UsageError(f"unknown setting {f'{prefix}{key}'[:80]!r}{suggestion(key, known)}")
-    values = {}
-    for key in known:
-        current = getattr(template, key)
-        if key not in data:
-            if not prefix and key in _ALWAYS_THERE:
-                raise UsageError(f"{key}: missing")
-            missing.append(f"{prefix}{key}")
-        elif dataclasses.is_dataclass(current):
-            values[key] = _decode_tree(current, data[key], f"{prefix}{key}.", missing)
+    def __init__(self, recipe: str) -> None:
+        self.missing: list[str] = []
+        self._agent = type(recipes.resolve(recipe).agent)
+        self._terms = recipes.terms(recipe)
+
+    def settings(self, kind: type[Any], data: Any, prefix: str = "") -> Any:
+        """Returns settings; a missing one has the default of its class, not of the recipe.
+
+        The default of a newer setting is what every run did before there was one.
+        """
+        if not isinstance(data, Mapping):
+            _refuse(prefix.rstrip(".") or "config", "an object", data)
+        hints = hints_of(kind)
+        for key in data:
+            if key not in hints:
+                raise UsageError(
+                    f"unknown setting {f'{prefix}{key}'[:80]!r}{suggestion(key, hints)}"
+                )
+        self.missing += [f"{prefix}{key}" for key in hints if key not in data]
+        return kind(
+            **{
+                key: self._value(hint, data[key], f"{prefix}{key}")
+                for key, hint in hints.items()
+                if key in data
+            }
+        )
+
+    def _value(self, hint: Any, value: Any, name: str) -> Any:
+        inner = without_none(hint)
+        if is_optional(hint) and value is None:
+            return None
+        if get_origin(inner) is Mapping:
+            return self._rewards(value, name)
+        if isinstance(inner, type) and issubclass(inner, Settings):
+            return self.settings(self._agent if name == "agent" else inner, value, f"{name}.")
+        if get_origin(inner) is tuple:
+            return self._tuple(hint, get_args(inner), value, name)
+        if get_origin(inner) is Literal:
+            fits = isinstance(value, str) and value in get_args(inner)
+        elif inner is float:
+            value = _as_float(value)
+            fits = isinstance(value, float)
         else:
-            values[key] = _decode(hints[key], data[key], f"{prefix}{key}")
-    return type(template)(**values)
+            fits = type(value) is inner
+        if not fits:
+            _refuse(name, describe_type(hint), value)
+        return value
 
+    def _rewards(self, value: Any, name: str) -> dict[str, Any]:
+        """Returns reward terms; which class one has, its name says and not the file."""
+        if not isinstance(value, Mapping):
+            _refuse(name, "an object", value)
+        for term in value:
+            if term not in self._terms:
+                known = ", ".join(self._terms)
+                raise UsageError(
+                    f"{name}: expected any of {known}, got {term[:80]!r}"
+                    + suggestion(term, self._terms)
+                )
+        return {
+            term: self.settings(self._terms[term], data, f"{term}.") for term, data in value.items()
+        }
 
-def _decode(hint: Any, value: Any, name: str) -> Any:
-    if is_optional(hint) and value is None:
-        return None
-    inner = without_none(hint)
-    if get_origin(inner) is tuple:
-        return _decode_tuple(hint, get_args(inner), value, name)
-    if get_origin(inner) is Literal:
-        fits = isinstance(value, str) and value in get_args(inner)
-    elif inner is float:
-        value = _as_float(value)
-        fits = isinstance(value, float)
-    else:
-        fits = type(value) is inner
-    if not fits:
-        _refuse(name, describe_type(hint), value)
-    return value
-
-
-def _decode_tuple(hint: Any, members: tuple[Any, ...], value: Any, name: str) -> Any:
-    if not isinstance(value, list):
-        _refuse(name, describe_type(hint), value)
-    kinds = [members[0]] * len(value) if Ellipsis in members else list(members)
-    if len(kinds) != len(value):
-        _refuse(name, describe_type(hint), value)
-    return tuple(_decode(kind, item, name) for kind, item in zip(kinds, value, strict=True))
+    def _tuple(self, hint: Any, members: tuple[Any, ...], value: Any, name: str) -> Any:
+        count = len(value) if isinstance(value, list) else -1
+        kinds = [members[0]] * count if Ellipsis in members else list(members)
+        if len(kinds) != count:
+            _refuse(name, describe_type(hint), value)
+        return tuple(self._value(kind, item, name) for kind, item in zip(kinds, value, strict=True))
 
 
 def _as_float(value: Any) -> Any:
@@ -251,12 +292,15 @@ def _refuse(name: str, expected: str, value: Any) -> NoReturn:
     raise UsageError(f"{name}: expected {expected}, got {json.dumps(value)[:80]}")
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Returns the leaves of nested settings by their dotted names."""
+def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings of a stored configuration by the names that options have."""
     flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{key}.")
+    for key, value in config.items():
+        if not isinstance(value, Mapping):
+            flat[key] = value
+        elif key == "rewards":
+            flat[key] = list(value)
+            flat |= flatten(value)
         else:
-            flat[f"{prefix}{key}"] = value
+            flat |= {f"{key}.{name}": inner for name, inner in flatten(value).items()}
     return flat

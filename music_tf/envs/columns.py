@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 
-from music_tf.config.settings import Config
+from music_tf.config.settings import WorldConfig
 from music_tf.errors import UsageError
 from music_tf.types import EnvSpec, SplitSpec
 
 
-def split_of(config: Config, spec: EnvSpec) -> SplitSpec | None:
-    """Returns agent and surrounding components: as configured, else the environment's own."""
-    if not config.music.agent:
+def split_of(world: WorldConfig, spec: EnvSpec) -> SplitSpec | None:
+    """Returns agent and surrounding components: as configured, else the environment's own.
+
+    Raises:
+        UsageError: A component is not there.
+    """
+    if not world.agent:
         return spec.split
-    split = SplitSpec(agent=config.music.agent, surrounding=config.music.surrounding)
-    for name in ("agent", "surrounding"):
-        check_components(f"music.{name}", getattr(split, name), spec)
-    return split
+    check_components("world.agent", world.agent, spec)
+    check_components("world.surrounding", world.surrounding, spec)
+    return SplitSpec(agent=world.agent, surrounding=world.surrounding)
 
 
 def check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:

@@ -1,21 +1,70 @@
 """What a reward term is, and how terms are mixed."""
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.settings import Schedule
+from music_tf.config.settings import Schedule, TermConfig, WorldConfig
+from music_tf.envs.columns import check_components, split_of
+from music_tf.envs.registry import EnvironmentInfo
+from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.types import Array, Episodes, Metrics, Transition
+from music_tf.types import Array, EnvSpec, Episodes, Metrics, SplitSpec, Transition
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 Feed: TypeAlias = Mapping[str, tf.Tensor]
 """What a term asked for, one update of it: samples and random draws, each [W, ...]."""
+
+
+class TermContext(NamedTuple):
+    """What a term may know of the run that it is built for, beside its own settings."""
+
+    spec: EnvSpec
+    info: EnvironmentInfo
+    """What the package knows of the environment."""
+    world: WorldConfig
+    """What the user says of it."""
+    seed: int
+    skills: int
+    """Number K of skills."""
+    measure: Callable[[Sequence[int]], tuple[Array, Array]]
+    """Plays random actions for the centre and unit of components of the observation; each
+    [components]. They are the same in every run of a seed."""
+
+    def split(self) -> SplitSpec:
+        """Returns which components are the robot's and which its surroundings'.
+
+        Raises:
+            UsageError: Nobody says, or the user names a component that is not there.
+        """
+        split = split_of(self.world, self.spec)
+        if split is None:
+            reason = self.info.why_no_split or (
+                "nothing says which components of its observation are the robot and which its "
+                "surroundings."
+            )
+            raise UsageError(
+                f"{self.spec.env_id}: {reason}\n"
+                "for example: --world.agent 0 1 2 --world.surrounding 3 4 5"
+            )
+        return split
+
+    def descriptor(self) -> Sequence[int]:
+        """Returns the components by which skills are told apart.
+
+        Raises:
+            UsageError: The user names a component that is not there.
+        """
+        if self.world.descriptor:
+            check_components("world.descriptor", self.world.descriptor, self.spec)
+            return self.world.descriptor
+        split = split_of(self.world, self.spec)
+        return split.surrounding if split else range(self.spec.observation_dim)
 
 
 class Mixing(NamedTuple):
@@ -72,13 +121,13 @@ class RewardTerm(abc.ABC):
 
     A term holds no weights: it gets those of its networks with every call, and the gradient of
     its loss is taken, reduced and applied together with everybody else's. One that learns nothing
-    has a name, a mixing and a reward; all else is optional.
+    says its reward and nothing else; all else is optional.
     """
 
     name: str
     """Prefix of its metrics, `reward/NAME_mean` and so on."""
     mixing: Mixing
-    """How it enters the sum."""
+    """How it enters the sum: by default w * (clip(r) + shift), without a factor."""
     networks: Sequence[Network] = ()
     """What it learns; empty for a term that is only computed."""
     every: int = 1
@@ -93,6 +142,12 @@ class RewardTerm(abc.ABC):
     scales: Mapping[str, tf.Variable] = MappingProxyType({})
     """Centre and unit of a network's inputs, [2, inputs], where they are scaled: measured before
     training and no part of the gradient, they belong to its weights."""
+
+    def __init__(self, config: TermConfig, context: TermContext) -> None:
+        """Takes its settings, and what it needs of the run; a term that learns builds networks."""
+        del context
+        self.name = config.name
+        self.mixing = Mixing(1.0, config.clip, config.shift, config.weight)
 
     def scaled(self, network: str, inputs: tf.Tensor) -> tf.Tensor:
         """Returns a network's inputs [..., inputs] in units of its scale; raw without one."""

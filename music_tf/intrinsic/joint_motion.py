@@ -3,8 +3,8 @@
 import tensorflow as tf
 
 from music_tf.config.settings import JointMotionConfig
-from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights
-from music_tf.types import SplitSpec, Transition
+from music_tf.intrinsic.base import Feed, RewardTerm, TermContext, Weights
+from music_tf.types import Transition
 
 
 class JointMotion(RewardTerm):
@@ -16,18 +16,12 @@ class JointMotion(RewardTerm):
     does better than this has been learned.
     """
 
-    name = "joint_motion"
-
-    def __init__(self, config: JointMotionConfig, split: SplitSpec) -> None:
-        """Takes the settings.
-
-        Args:
-            config: Threshold and mixing.
-            split: Which components are the agent's and which the surroundings'.
-        """
+    def __init__(self, config: JointMotionConfig, context: TermContext) -> None:
+        """Takes the threshold, and which components are the agent's and the surroundings'."""
+        super().__init__(config, context)
+        split = context.split()
         self._threshold = config.threshold
         self._sides = (list(split.agent), list(split.surrounding))
-        self.mixing = Mixing(1.0, (0.0, 1.0), config.shift, config.weight)
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns 1 where both moved, else 0, [W, B]."""

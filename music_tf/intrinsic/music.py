@@ -6,14 +6,21 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.settings import MusicConfig
-from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights, scale_variables
+from music_tf.intrinsic.base import (
+    Feed,
+    Mixing,
+    RewardTerm,
+    TermContext,
+    Weights,
+    scale_variables,
+)
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
 from music_tf.networks.two_layers import two_layers
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.types import Array, Episodes, IntArray, Metrics, SplitSpec, Transition
+from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
 
 class Music(RewardTerm):
@@ -30,41 +37,26 @@ class Music(RewardTerm):
     beyond the end of a shorter episode are left out of both averages.
     """
 
-    name = "music"
-
-    def __init__(
-        self,
-        config: MusicConfig,
-        gain: float,
-        split: SplitSpec,
-        scale: tuple[Array, Array] | None,
-        seed: int,
-    ) -> None:
-        """Builds the statistics network.
-
-        Args:
-            config: Sizes, step size and variants.
-            gain: Reward per nat.
-            split: Which components are the agent's and which the surroundings'.
-            scale: Centre and unit of each of these components for `normalize_inputs`, each
-                [agent + surrounding]; None feeds raw values.
-            seed: Of the run.
-        """
+    def __init__(self, config: MusicConfig, context: TermContext) -> None:
+        """Builds the statistics network, and measures its inputs if it sees them normalised."""
+        super().__init__(config, context)
+        split = context.split()
+        gain = context.info.music_gain if config.gain is None else config.gain
         self._config = config
-        self._split = split
+        self._seed = context.seed
+        self._agent_dim = len(split.agent)
+        self.columns = [*split.agent, *split.surrounding]
+        scale = context.measure(self.columns) if config.normalize_inputs else None
         self.scales = scale_variables("statistics", scale)
         self.inputs = {
             "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}
         }
-        self._seed = seed
-        self._agent_dim = len(split.agent)
-        self.columns = [*split.agent, *split.surrounding]
         self.mixing = Mixing(gain, config.clip, config.shift, config.weight)
         model = statistics_network(
             self._agent_dim,
             len(split.surrounding),
             config.hidden_size,
-            stream(seed, "initial weights/statistics"),
+            stream(context.seed, "initial weights/statistics"),
         )
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("statistics", model, rate)]

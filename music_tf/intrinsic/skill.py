@@ -8,13 +8,20 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.settings import SkillConfig
-from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights, scale_variables
+from music_tf.intrinsic.base import (
+    Feed,
+    Mixing,
+    RewardTerm,
+    TermContext,
+    Weights,
+    scale_variables,
+)
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
-from music_tf.types import Array, Episodes, Metrics, Transition
+from music_tf.types import Episodes, Metrics, Transition
 
 
 class Skill(RewardTerm):
@@ -28,40 +35,24 @@ class Skill(RewardTerm):
     subtracted, clipped to [-1, 0].
     """
 
-    name = "skill"
-
-    def __init__(
-        self,
-        config: SkillConfig,
-        columns: Sequence[int],
-        skills: int,
-        scale: tuple[Array, Array] | None,
-        seed: int,
-    ) -> None:
-        """Builds the discriminator.
-
-        Args:
-            config: Sizes, step size and variants.
-            columns: Components of the observation that it looks at.
-            skills: Number K of skills.
-            scale: Centre and unit of each of these components for `normalize_inputs`, each
-                [columns]; None feeds raw values.
-            seed: Of the run.
-        """
+    def __init__(self, config: SkillConfig, context: TermContext) -> None:
+        """Builds the discriminator, and measures its inputs if it is to see them normalised."""
+        super().__init__(config, context)
         self._config = config
-        self._columns = list(columns)
+        self._columns = list(context.descriptor())
+        scale = context.measure(self._columns) if config.normalize_inputs else None
         self.scales = scale_variables("discriminator", scale)
         self.inputs = {"discriminator": {"components": self._columns, "state": config.state}}
-        self._baseline = math.log(skills) if config.subtract_prior else 0.0
+        self._baseline = math.log(context.skills) if config.subtract_prior else 0.0
         lowest, highest = config.clip
         certain = config.scale * self._baseline  # no guess is worth more
         clip = lowest, max(lowest, min(highest, certain))
         self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
         model = skill_discriminator(
             len(self._columns),
-            skills,
+            context.skills,
             config.hidden_sizes,
-            stream(seed, "initial weights/discriminator"),
+            stream(context.seed, "initial weights/discriminator"),
         )
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("discriminator", model, rate)]

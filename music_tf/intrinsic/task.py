@@ -3,22 +3,17 @@
 import tensorflow as tf
 
 from music_tf.config.settings import TaskConfig
-from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, Weights
+from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext, Weights
 from music_tf.types import Transition
 
 
 class TaskReward(RewardTerm):
     """The task reward under the goal that replay gave each transition."""
 
-    name = "task"
-
-    def __init__(self, config: TaskConfig, bounds: tuple[float, float]) -> None:
-        """Takes the settings.
-
-        Args:
-            config: Of the term.
-            bounds: Of the environment's reward, which tighten the clip of the settings.
-        """
+    def __init__(self, config: TaskConfig, context: TermContext) -> None:
+        """Takes the settings; the bounds of the environment's reward tighten their clip."""
+        super().__init__(config, context)
+        bounds = context.info.reward_bounds
         low, high = sorted(config.scale * end if config.scale else 0.0 for end in bounds)
         clip = (max(low, config.clip[0]), min(high, config.clip[1]))
         self.mixing = Mixing(config.scale, clip, config.shift, config.weight)

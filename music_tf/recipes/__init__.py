@@ -1,34 +1,47 @@
-"""Published settings, one a file: a docstring, CONFIG (preset `paper`) and LAPTOP.
+"""Published settings. A recipe is a function of preset and environment that returns a `Config`.
 
-A recipe may also define PER_ENVIRONMENT, settings by environment id and dotted field name that
-hold under both presets, and LAPTOP_PER_ENVIRONMENT for that preset alone; and SOURCE, the earlier
-run that it starts from, with LAPTOP_SOURCE in its place for that preset. A new file here is a new
-recipe; nothing else lists them.
+Every public function that a module in this folder defines is the recipe of its name: the first
+line of its docstring is what `music-tf recipes` prints, the default of `env_id` its own
+environment, and the type of `preset` lists its presets. Settings of a new reward term stand
+beside its recipe, as a subclass of `TermConfig`. All of that may also lie in a module of your own:
+its recipes are called `module:function`. Such modules load the standard library alone.
 """
 
 import importlib
+import inspect
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable
 from types import ModuleType
+from typing import Literal, TypeAlias, get_args, get_type_hints
 
-from music_tf.config.fields import with_fields
+from music_tf.config import settings
 from music_tf.config.names import suggestion
-from music_tf.config.settings import Config
-from music_tf.config.start import Source
+from music_tf.config.settings import Config, Source, TermConfig
 from music_tf.errors import UsageError
 
-PRESETS = ("laptop", "paper")
+Preset: TypeAlias = Literal["laptop", "paper"]
+PRESETS = get_args(Preset)
 DEFAULT_PRESET = "laptop"
+
+Recipe: TypeAlias = Callable[..., Config]
+
+_PARAMETERS = ["preset", "env_id"]
+_TRUSTED: set[str] = set()
 
 
 def names() -> tuple[str, ...]:
-    """Returns the recipes, in alphabetical order."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    """Returns the recipes of this package, in alphabetical order."""
+    return tuple(sorted(_recipes()))
 
 
 def describe(name: str) -> str:
     """Returns the first line of a recipe's documentation."""
-    return (_load(name).__doc__ or "").strip().splitlines()[0]
+    return (inspect.getdoc(_find(name)) or "").partition("\n")[0]
+
+
+def presets(name: str) -> tuple[str, ...]:
+    """Returns the presets of a recipe, the default one first."""
+    return get_args(get_type_hints(_find(name)).get("preset")) or PRESETS
 
 
 def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config:
@@ -37,34 +50,90 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
     Raises:
         UsageError: There is no such recipe or preset.
     """
-    module = _load(name)
-    if preset not in PRESETS:
+    recipe, known = _find(name), presets(name)
+    if preset not in known:
         raise UsageError(
-            f"--preset: expected one of {', '.join(PRESETS)}, got {preset[:80]!r}"
-            f"{suggestion(preset, PRESETS)}"
+            f"--preset: expected one of {', '.join(known)}, got {preset[:80]!r}"
+            f"{suggestion(preset, known)}"
         )
-    config: Config = module.LAPTOP if preset == "laptop" else module.CONFIG
-    chosen = env_id or config.env_id
-    tables = ["PER_ENVIRONMENT"] + ["LAPTOP_PER_ENVIRONMENT"] * (preset == "laptop")
-    fields: dict[str, object] = {"env_id": chosen}
-    for table in tables:
-        overrides: Mapping[str, Mapping[str, object]] = getattr(module, table, {})
-        fields |= overrides.get(chosen, {})
-    return with_fields(config, fields)
+    own = inspect.signature(recipe).parameters["env_id"].default
+    config = recipe(preset, env_id or (own if isinstance(own, str) else Config.env_id))
+    if not isinstance(config, Config):
+        raise UsageError(f"{name}: expected a recipe that returns a Config, got {config!r:.80}")
+    return config
 
 
-def source(name: str, preset: str = DEFAULT_PRESET) -> Source | None:
+def source(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Source | None:
     """Returns the earlier run that a recipe cannot do without, if there is one."""
-    module = _load(name)
-    needed: Source | None = getattr(module, "SOURCE", None)
-    return getattr(module, "LAPTOP_SOURCE", needed) if preset == "laptop" else needed
+    return resolve(name, preset, env_id).start
 
 
-def _load(name: str) -> ModuleType:
-    known = names()
-    if name not in known:
+def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
+    """Returns the reward terms by name: ours, and those that come with a recipe of the user's.
+
+    Raises:
+        UsageError: Two terms have the same name.
+    """
+    found: dict[str, type[TermConfig]] = {}
+    own = [importlib.import_module(recipe.partition(":")[0])] if ":" in recipe else []
+    for module in (settings, *_modules(), *own):
+        for kind in vars(module).values():
+            if not (isinstance(kind, type) and issubclass(kind, TermConfig)) or kind is TermConfig:
+                continue
+            if found.setdefault(kind.name, kind) is not kind:
+                raise UsageError(f"{module.__name__}: there is a reward {kind.name!r} already")
+    return found
+
+
+def import_own(name: str) -> None:
+    """Imports the module of a recipe that the user typed or trusts; a file may not ask for it."""
+    _find(name)
+    _TRUSTED.add(name)
+
+
+def is_trusted(name: str) -> bool:
+    """Whether a stored run may be of this recipe: it is one of ours, or the user named it."""
+    return ":" not in name or name in _TRUSTED
+
+
+def _modules() -> list[ModuleType]:
+    listed = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return [importlib.import_module(f"{__name__}.{name}") for name in listed]
+
+
+def _defined_in(module: ModuleType) -> dict[str, Recipe]:
+    own = {
+        name: function
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    }
+    return {
+        name: function
+        for name, function in own.items()
+        if list(inspect.signature(function).parameters) == _PARAMETERS
+    }
+
+
+def _recipes() -> dict[str, Recipe]:
+    return {name: recipe for module in _modules() for name, recipe in _defined_in(module).items()}
+
+
+def _find(name: str) -> Recipe:
+    module_name, colon, function = name.partition(":")
+    if colon:
+        try:
+            known = _defined_in(importlib.import_module(module_name))
+        except Exception as error:  # whatever a module of the user's raises
+            raise UsageError(
+                f"RECIPE: the module {module_name[:80]!r} cannot be imported: "
+                f"{type(error).__name__}: {str(error)[:200]}"
+            ) from error
+        where = f"one of {len(known)} that {module_name[:80]} defines"
+    else:
+        known, function = _recipes(), name
+        where = f"one of the {len(known)} that music-tf recipes lists"
+    if function not in known:
         raise UsageError(
-            f"RECIPE: expected one of the {len(known)} that music-tf recipes lists, "
-            f"got {name[:80]!r}{suggestion(name, known)}"
+            f"RECIPE: expected {where}, got {function[:80]!r}{suggestion(function, known)}"
         )
-    return importlib.import_module(f"{__name__}.{name}")
+    return known[function]

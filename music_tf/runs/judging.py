@@ -242,7 +242,7 @@ def _ends(evaluation: Evaluation, played: list[Episodes]) -> Array:
 
 def _information(evaluation: Evaluation, played: Episodes) -> Metrics:
     """Estimates I(dx; dy) where robot and surroundings are known and two episodes share steps."""
-    split = split_of(evaluation.config, evaluation.envs.spec)
+    split = split_of(evaluation.config.world, evaluation.envs.spec)
     if split is None or len(played.length) < 2:  # noqa: PLR2004
         return {}
     moved = np.diff(played.observation, axis=1)  # [E, T, O]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from music_tf.config.parse import TrainCommand
+from music_tf.config.command import TrainCommand
 from music_tf.config.settings import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
@@ -27,7 +27,7 @@ from music_tf.runs.processors import warn_of_differences
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
-from music_tf.storage.metrics import METRICS, PATHS_TAG, MetricsWriter
+from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
@@ -126,6 +126,8 @@ class Session:
         warn_of_differences(comm)
         self._trainer = build_trainer(command.config, comm)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
+        self._terms = tuple(map(type, self._config.rewards.values()))
+        self._metrics = metrics_of(self._terms)
         self._row: Metrics = {}
         self._best: float | None = None
         self._saved_cycle = -1
@@ -142,6 +144,7 @@ class Session:
                 directory.path,
                 resume_after=epoch if command.resume else None,
                 warn=directory.disk_warning,
+                terms=self._terms,
             )
             if comm.is_root
             else None
@@ -188,7 +191,7 @@ class Session:
         self._row = row
         self._trainer.check_equal()
         if self._writer is not None:
-            self._writer.write(dict.fromkeys(METRICS) | row)
+            self._writer.write(dict.fromkeys(self._metrics) | row)
         self._keep_best(row)
         if epoch % self._config.checkpoint_every == 0:
             self._save()
@@ -327,7 +330,10 @@ class Session:
         if self._writer is not None:
             after = trainer.counters.epoch
             self._writer = MetricsWriter(
-                self._directory.path, resume_after=after, warn=self._directory.disk_warning
+                self._directory.path,
+                resume_after=after,
+                warn=self._directory.disk_warning,
+                terms=self._terms,
             )
             _LOGGER.warning(
                 "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "
@@ -352,7 +358,7 @@ class Session:
         row = self._row or read_metrics(path, self._trainer.counters.epoch)
         self._directory.write_summary(
             {
-                "metrics": {name: row[name] for name in METRICS if name in row},
+                "metrics": {name: row[name] for name in self._metrics if name in row},
                 "evaluation": policies,
                 "wall_s": wall_s,
                 "training_s": self._trainer.counters.elapsed_s,

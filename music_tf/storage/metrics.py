@@ -9,13 +9,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.settings import TERMS, TermConfig
 from music_tf.errors import EnvironmentFault
 from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.run_directory import RateLimitedWarning
@@ -32,15 +33,9 @@ _PICTURE = re.compile(r"paths_(\d{1,15})\.png")
 _EVENT_FILES = itertools.count()
 _LOGGER = logging.getLogger(__name__)
 
-_REWARD_TERMS = {
-    "task": "task reward",
-    "music": "MUSIC reward",
-    "joint_motion": "joint motion reward",
-    "skill": "skill reward",
-}
 _STATISTICS = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
 
-METRICS: dict[str, str] = {
+_FIRST = {
     "time/epoch": "epochs done",
     "time/env_steps": "environment steps so far, over all ranks",
     "time/updates": "gradient updates so far",
@@ -62,17 +57,8 @@ METRICS: dict[str, str] = {
     "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
     "train/entropy": "mean of -log pi in nats, for stochastic policies",
     "train/temperature": "weight of the entropy, for SAC",
-    **{
-        f"reward/{term}_{statistic}": f"{meaning} of the {what} in minibatches, clipped, weighted"
-        for term, what in _REWARD_TERMS.items()
-        for statistic, meaning in _STATISTICS.items()
-    },
-    "music/bound": "bound on the mutual information in nats, on training trajectories",
-    "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
-    "skill/accuracy": "share of states whose skill the discriminator names",
-    "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
-    "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
-    "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+}
+_LAST = {
     "stats/observation_mean": "mean over components of the running observation mean",
     "stats/observation_std": "mean over components of the running observation deviation",
     "stats/goal_mean": "mean over components of the running goal mean",
@@ -80,7 +66,29 @@ METRICS: dict[str, str] = {
     "mpi/allreduce_ms": "milliseconds per reduction over ranks, mean of the epoch",
     "mpi/wait_ms_max": "longest reduction of the epoch in milliseconds",
 }
-"""Every metric with its meaning, in the order of columns; the names are public interface."""
+
+
+def metrics_of(terms: Iterable[type[TermConfig]]) -> dict[str, str]:
+    """Returns the metrics of runs that these reward terms may pay, with their meanings.
+
+    Args:
+        terms: Of the user's; ours come first, paid or not, so that columns keep their order.
+    """
+    every = list(dict.fromkeys([*TERMS, *terms]))
+    paid = {
+        f"reward/{term.name}_{statistic}": (
+            f"{meaning} of the {term.name.replace('_', ' ')} reward in minibatches, clipped, "
+            "weighted"
+        )
+        for term in every
+        for statistic, meaning in _STATISTICS.items()
+    }
+    own = {name: meaning for term in every for name, meaning in term.metrics.items()}
+    return {**_FIRST, **paid, **own, **_LAST}
+
+
+METRICS = metrics_of(())
+"""Every metric of ours with its meaning, in the order of columns; the names are public."""
 
 CONTROL = {
     "control/coverage": "share of the support's cells that the object visits in evaluation",
@@ -102,7 +110,12 @@ class MetricsWriter:
     """Writes metrics on the root; a disk that fails costs a warning, never the run."""
 
     def __init__(
-        self, directory: Path, *, resume_after: int | None, warn: RateLimitedWarning | None = None
+        self,
+        directory: Path,
+        *,
+        resume_after: int | None,
+        warn: RateLimitedWarning | None = None,
+        terms: Iterable[type[TermConfig]] = (),
     ) -> None:
         """Starts metrics files, or continues those of a resumed run.
 
@@ -111,6 +124,7 @@ class MetricsWriter:
             resume_after: Last epoch to keep: rows and events of later ones are dropped. None
                 for a new run.
             warn: What warns of a disk that fails; one of its own by default.
+            terms: Reward terms of the run, which may have columns of their own.
 
         Raises:
             EnvironmentFault: The rows of a resumed run cannot be read.
@@ -118,6 +132,7 @@ class MetricsWriter:
         path = directory / CSV_NAME
         warn = warn or RateLimitedWarning()
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
+        self._metrics = metrics_of(terms)
         self._csv = _AppendFile(path, len(kept), warn)
         self._header = _first_line(kept)
         self._events = _AppendFile(directory / _event_file_name(), 0, warn)
@@ -139,16 +154,16 @@ class MetricsWriter:
                 are left blank. The first row decides which columns the CSV has.
 
         Raises:
-            ValueError: A name is not in `METRICS`, or the epoch or the steps are missing.
+            ValueError: No meaning is known of a name, or the epoch or the steps are missing.
         """
-        unknown = sorted(set(row) - set(METRICS))
+        unknown = sorted(set(row) - set(self._metrics))
         if unknown:
             raise ValueError(f"metrics without a documented name: {', '.join(unknown)}")
         epoch, steps = row.get("time/epoch"), row.get("time/env_steps")
         if epoch is None or steps is None:
             raise ValueError("a row needs time/epoch and time/env_steps")
         if not self._header:
-            self._header = ("epoch", *(name for name in METRICS if name in row))
+            self._header = ("epoch", *(name for name in self._metrics if name in row))
             self._csv.append(_csv_line(self._header))
         values = [_cell(row.get(name)) for name in self._header[1:]]
         self._csv.append(_csv_line([_cell(epoch), *values]))
@@ -205,7 +220,7 @@ class MetricsWriter:
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
 
         summary = summary_pb2.Summary()
-        for name in METRICS:
+        for name in self._metrics:
             value = row.get(name)
             if value is not None and not math.isnan(value):
                 summary.value.add(tag=name, simple_value=float(value))

@@ -29,7 +29,7 @@ from music_tf.storage.files import read_at_most, remove_drafts, replace_file
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 
 if TYPE_CHECKING:
-    from music_tf.config.parse import TrainCommand
+    from music_tf.config.command import TrainCommand
     from music_tf.distributed import Communicator
 
 LATEST = "latest"

@@ -209,12 +209,18 @@ class Recorded(NamedTuple):
 
     def changed(self) -> list[tuple[str, str, str, str]]:
         """Returns name, value, the recipe's value, and meaning of settings that differ from it."""
-        default = recipes.resolve(self.stored.recipe, self.stored.preset, self.stored.config.env_id)
-        pairs = zip(fields_of(self.stored.config), fields_of(default), strict=True)
+        config = self.stored.config
+        default = recipes.resolve(self.stored.recipe, self.stored.preset, config.env_id)
+        usual = {
+            field.name: field
+            for name, term in config.rewards.items()
+            for field in fields_of(type(term)(), f"{name}.")
+        }
+        usual |= {field.name: field for field in fields_of(default)}
         return [
-            (own.name, show_value(own.value), show_value(usual.value), own.documentation)
-            for own, usual in pairs
-            if own.value != usual.value
+            (own.name, show_value(own.value), show_value(other.value), own.documentation)
+            for own, other in ((own, usual[own.name]) for own in fields_of(config))
+            if own.value != other.value
         ]
 
     def provenance(self) -> dict[str, Any]:

@@ -47,9 +47,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from music_tf.config.command import parse_train
 from music_tf.config.environments import check_env_id
 from music_tf.config.names import suggestion
-from music_tf.config.parse import parse_train
 from music_tf.config.stored import CONFIG_NAME, stored_start
 from music_tf.errors import (
     EXIT_DONE,

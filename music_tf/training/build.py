@@ -1,7 +1,9 @@
 """Builds a run from its configuration: every part is made here, and handed to those that use it."""
 
+import functools
+import importlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,21 +12,16 @@ from music_tf.agents.ddpg import Ddpg
 from music_tf.agents.sac import Sac
 from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
 from music_tf.distributed import Communicator
-from music_tf.envs.columns import check_components, split_of
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Mixing, RewardTerm
-from music_tf.intrinsic.joint_motion import JointMotion
-from music_tf.intrinsic.music import Music
-from music_tf.intrinsic.skill import Skill
-from music_tf.intrinsic.task import TaskReward
+from music_tf.intrinsic.base import Mixing, RewardTerm, TermContext
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.collect import Collector
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
-from music_tf.types import Array, EnvSpec, SplitSpec
+from music_tf.types import Array, EnvSpec
 
 _SCALING_EPISODES = 20
 
@@ -72,7 +69,18 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
         UsageError: MUSIC where nothing says what the robot's surroundings are, or a lost object
             under a reward that has no lowest value.
     """
-    terms = [_TERMS[name](config, envs) for name in config.rewards]
+    context = TermContext(
+        spec=envs.spec,
+        info=envs.info,
+        world=config.world,
+        seed=config.seed,
+        skills=config.skills,
+        measure=functools.partial(_input_scale, config, envs),
+    )
+    terms: list[RewardTerm] = []
+    for settings in config.rewards.values():
+        module, _, name = settings.term.partition(":")
+        terms.append(getattr(importlib.import_module(module), name)(settings, context))
     for term in terms:
         ends = (term.mixing.range[0], term.mixing.bounds[0])
         if config.lost_object == "absorb" and not all(map(math.isfinite, ends)):
@@ -122,58 +130,6 @@ def return_bounds(
             )
     low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
     return low / (1.0 - gamma), high / (1.0 - gamma)
-
-
-def _needed_split(config: Config, envs: LockstepEnvs) -> SplitSpec:
-    split = split_of(config, envs.spec)
-    if split is None:
-        reason = envs.info.why_no_split or (
-            "nothing says which components of its observation are the robot and which its "
-            "surroundings."
-        )
-        raise UsageError(
-            f"{config.env_id}: {reason}\nfor example: --music.agent 0 1 2 --music.surrounding 3 4 5"
-        )
-    return split
-
-
-def _music(config: Config, envs: LockstepEnvs) -> Music:
-    split = _needed_split(config, envs)
-    gain = envs.info.music_gain if config.music.gain is None else config.music.gain
-    columns = [*split.agent, *split.surrounding]
-    scale = _input_scale(config, envs, columns) if config.music.normalize_inputs else None
-    return Music(config.music, gain, split, scale, config.seed)
-
-
-def _joint_motion(config: Config, envs: LockstepEnvs) -> JointMotion:
-    return JointMotion(config.joint_motion, _needed_split(config, envs))
-
-
-def _skill(config: Config, envs: LockstepEnvs) -> Skill:
-    columns = _descriptor(config, envs)
-    scale = _input_scale(config, envs, columns) if config.skill.normalize_inputs else None
-    return Skill(config.skill, columns, config.skills, scale, config.seed)
-
-
-def _descriptor(config: Config, envs: LockstepEnvs) -> Sequence[int]:
-    """Returns what the discriminator sees of an observation."""
-    if config.skill.components:
-        check_components("skill.components", config.skill.components, envs.spec)
-        return config.skill.components
-    split = split_of(config, envs.spec)
-    return split.surrounding if split else range(envs.spec.observation_dim)
-
-
-def _task(config: Config, envs: LockstepEnvs) -> TaskReward:
-    return TaskReward(config.task, envs.info.reward_bounds)
-
-
-_TERMS: Mapping[str, Callable[[Config, LockstepEnvs], RewardTerm]] = {
-    "task": _task,
-    "music": _music,
-    "joint_motion": _joint_motion,
-    "skill": _skill,
-}
 
 
 def _input_scale(config: Config, envs: LockstepEnvs, columns: Sequence[int]) -> tuple[Array, Array]:

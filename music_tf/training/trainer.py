@@ -235,14 +235,11 @@ class Trainer:
         return Evaluation(self.envs, self.config, self.comm).behaviour(played)
 
     def heldout(self, played: Episodes) -> Metrics:
-        """Returns what the networks of the active reward terms make of these episodes."""
-        learned = [term for term in self.active_terms() if term.networks]
-        if not learned:
-            return {}
+        """Returns what the active reward terms make of these episodes."""
         if self.config.lost_object == "absorb":
             played = cut_where_lost(played, self.envs.info)  # what the networks are trained on
         weights = self.update.weights()
-        found = [term.heldout(weights, played) for term in learned]
+        found = [term.heldout(weights, played) for term in self.active_terms()]
         return {name: value for metrics in found for name, value in metrics.items()}
 
     def weights(self) -> dict[str, np.ndarray]:

@@ -1,8 +1,8 @@
 import pytest
-from started import PLAIN, WITH_MPI4PY, music_tf
 
 from music_tf.cli.exits import guarded, report
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
+from tests.kit.started import PLAIN, WITH_MPI4PY, music_tf
 
 TOGETHER = pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
 

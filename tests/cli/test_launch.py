@@ -7,12 +7,12 @@ import tempfile
 import time
 
 import pytest
-from started import MPIRUN, ROOT, environment, finish, music_tf, start
 
 from music_tf.cli import launch
 from music_tf.cli.launch import Job
 from music_tf.cli.mpirun import needed, own_sessions
 from music_tf.errors import EnvironmentFault, Stopped
+from tests.kit.started import MPIRUN, ROOT, environment, finish, music_tf, start
 
 STUB = """
 import os, signal, sys, time
@@ -126,7 +126,7 @@ def test_a_job_that_does_not_mind_sigterm_is_ended_too():
 
 def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
     monkeypatch.setattr(launch, "_mpirun", lambda ranks: ["mpirun"])
-    monkeypatch.setattr(launch.signals, "stop_requested", lambda: True)
+    monkeypatch.setattr(launch.process, "stop_requested", lambda: True)
     with pytest.raises(Stopped, match="before the start"):
         launch.main(["-n", "2", "recipes"])
 

@@ -4,11 +4,11 @@ import os
 import pathlib
 
 import pytest
-from started import music_tf
 
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from tests.kit.saved_run import save_run
+from tests.kit.started import music_tf
 
 REACH = "FetchReach-v4"
 

@@ -1,7 +1,7 @@
 import pytest
 
 from music_tf.cli import train
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 
 
 @pytest.mark.parametrize(("hang_after", "expected"), [("2", 300.0), ("1000", 1000.0)])

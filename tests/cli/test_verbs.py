@@ -5,11 +5,11 @@ import sys
 import types
 
 import pytest
-from started import ROOT, music_tf
 
 from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
 from music_tf.errors import UsageError
+from tests.kit.started import ROOT, music_tf
 
 LONG = "x" * 300
 
@@ -85,7 +85,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["evaluate"], ["RUN", "music-tf evaluate latest"]),
         (["evaluate", "a", "b"], ["RUN", "'a b'"]),
         (["evaluate", "nowhere"], ["'nowhere'", "config.json", "latest"]),
-        (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "1..1000000", "'0'"]),
+        (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "[1, 1000000]", "got 0"]),
         (["evaluate", "RUN", "--episode", "5"], ["did you mean --episodes?"]),
         (["evaluate", "RUN", "--export", "a.csv"], ["--export", ".npz", "'a.csv'"]),
         (["evaluate", "RUN", "--export", "no/a.npz"], ["--export", "folder", "'no'"]),

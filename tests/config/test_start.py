@@ -3,14 +3,13 @@ import json
 import pytest
 
 from music_tf import recipes
-from music_tf.config.help import train_help
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train, train_help
 from music_tf.config.start import PARTS, Source, Start, missing_start, other_source
 from music_tf.config.stored import StoredRun, read_run, run_to_json, stored_start
 from music_tf.errors import UsageError
 
 NEEDY = [name for name in recipes.names() if recipes.source(name)]
-SHORTER = Source("ddpg_music", ("actor",), epochs={"FetchSlide-v4": 13})
+SHORTER = Source("ddpg_music", ("actor",), epochs=13)
 
 
 def refusal(*arguments):
@@ -23,39 +22,40 @@ def refusal(*arguments):
 @pytest.mark.parametrize("preset", recipes.PRESETS)
 def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset):
     text = refusal(recipe, "--preset", preset, "--env-id", "FetchSlide-v4")
-    needed = recipes.source(recipe, preset)
+    needed = recipes.source(recipe, preset, "FetchSlide-v4")
     first, then = (line.split("music-tf ")[1].split() for line in text.splitlines()[1:3])
     assert f"--parts {','.join(needed.parts)}" in text
     before = parse_train(first[1:])
     assert (before.recipe, before.preset) == (needed.recipe, preset)
     assert before.config.env_id == (needed.env_id or "FetchSlide-v4")
     usual = recipes.resolve(needed.recipe, preset, before.config.env_id).epochs
-    epochs = needed.epochs.get("FetchSlide-v4")
-    assert before.config.epochs == (epochs or usual)
+    assert before.config.epochs == (needed.epochs or usual)
     again = parse_train(then[1:])
     assert (again.recipe, again.preset) == (recipe, preset)
     assert again.config.env_id == "FetchSlide-v4"
-    assert again.start == Start("latest", needed.parts, epochs, before.config.env_id)
+    assert again.start == Start("latest", needed.parts, needed.epochs, before.config.env_id)
 
 
 def test_a_source_with_epochs_of_its_own_is_made_with_them():
-    def commands(env_id):
-        text = str(missing_start("ddpg_music_finetune", SHORTER, env_id, " --preset paper"))
+    def commands(env_id, source):
+        text = str(missing_start("ddpg_music_finetune", source, env_id, " --preset paper"))
         return text.splitlines()[1:3]
 
-    assert commands("FetchSlide-v4") == [
+    assert commands("FetchSlide-v4", SHORTER) == [
         "first: music-tf train ddpg_music --env-id FetchSlide-v4 --preset paper --epochs 13",
         "then:  music-tf train ddpg_music_finetune --env-id FetchSlide-v4 --preset paper "
         "--init-from latest",
     ]
-    assert commands("FetchPush-v4")[0].endswith("--env-id FetchPush-v4 --preset paper")
+    usual = SHORTER._replace(epochs=None)
+    assert commands("FetchPush-v4", usual)[0].endswith("--env-id FetchPush-v4 --preset paper")
 
 
-def test_a_start_knows_the_epochs_of_the_published_source(monkeypatch):
-    monkeypatch.setattr(recipes, "source", lambda recipe, preset: SHORTER)
+def test_a_start_knows_the_epochs_of_the_published_source():
+    parts = ("actor", "critic", "targets")
+    words = ["ddpg_music_finetune", "--preset", "paper", "--init-from", "run"]
     for env_id, epochs in (("FetchSlide-v4", 13), ("FetchPush-v4", None)):
-        command = parse_train(["ddpg_music_finetune", "--env-id", env_id, "--init-from", "run"])
-        assert command.start == Start("run", ("actor",), epochs, env_id)
+        command = parse_train([*words, "--env-id", env_id])
+        assert command.start == Start("run", parts, epochs, env_id)
 
 
 def test_a_source_of_other_epochs_than_the_published_one_is_told_of():
@@ -134,10 +134,13 @@ def test_a_record_of_another_kind_is_refused(tmp_path, value):
         read_run(tmp_path)
 
 
-def test_the_help_of_a_recipe_says_what_it_starts_from():
-    text = train_help(["ddpg_music_reward", "--help"])
-    assert "needs --init-from, a run of ddpg_music; takes over statistics\n" in text
-    assert "needs --init-from" not in train_help(["ddpg_her", "--help"])
+def test_the_help_of_a_recipe_says_what_it_starts_from(capsys):
+    for recipe in ("ddpg_music_reward", "ddpg_her"):
+        with pytest.raises(SystemExit):
+            train_help([recipe, "--help"])
+        text = capsys.readouterr().out
+        needs = "needs --init-from, a run of ddpg_music; takes over statistics\n" in text
+        assert needs == (recipe == "ddpg_music_reward")
 
 
 def test_recipes_name_parts_that_exist():

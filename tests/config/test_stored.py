@@ -5,12 +5,14 @@ import math
 import pytest
 
 from music_tf import recipes
-from music_tf.config.fields import with_fields
+from music_tf.config.fields import fields_of, with_fields
+from music_tf.config.settings import MusicConfig, TaskConfig
 from music_tf.config.stored import (
     StoredRun,
     config_from_json,
     config_to_json,
     difference,
+    flatten,
     read_run,
     run_to_json,
 )
@@ -39,11 +41,12 @@ def test_unusual_values_come_back_too():
         "music.clip": (-math.inf, math.inf),
         "music.weight": ((0.0, 1.0), (1.0, 0.0)),
         "agent.discount": 0.9,
-        "rewards": ("task", "music"),
     }
-    config = with_fields(recipes.resolve("ddpg"), values)
+    both = {"task": TaskConfig(), "music": MusicConfig()}
+    config = with_fields(dataclasses.replace(recipes.resolve("ddpg"), rewards=both), values)
     data = config_to_json(config)
-    assert data["music"]["clip"] == ["-inf", "inf"]
+    assert data["rewards"]["music"]["clip"] == ["-inf", "inf"]
+    assert list(config_from_json(data, "ddpg")[0].rewards) == ["task", "music"]
     assert config_from_json(data, "ddpg") == (config, ())
 
 
@@ -66,8 +69,14 @@ def test_unusual_values_come_back_too():
         (("agent", "hidden_sizes"), [1.5], "agent.hidden_sizes"),
         (("agent", "learn_temperature"), 1, "agent.learn_temperature"),
         (("agent",), [], "agent"),
-        (("music", "weight"), [[0.0, 1.0, 2.0]], "music.weight"),
-        (("rewards",), ["taks"], "rewards"),
+        (("rewards", "task", "weight"), [[0.0, 1.0, 2.0]], "task.weight"),
+        (("rewards", "task", "scael"), 1.0, "did you mean scale"),
+        (("rewards", "task"), 1.0, "task: expected an object"),
+        (("rewards", "taks"), {}, "did you mean task"),
+        (("rewards", "os:system"), {}, "rewards"),
+        (("rewards",), ["task"], "rewards: expected an object"),
+        (("rewards",), {}, "rewards: expected at least one"),
+        (("music",), {}, "unknown setting 'music'"),
         (("agent", "polyac"), 1, "did you mean polyak"),
         (("agent", "__class__"), "os.system", "__class__"),
     ],
@@ -82,7 +91,7 @@ def test_a_wrong_value_or_key_is_refused_by_name(path, value, part):
         config_from_json(data, "sac")
 
 
-@pytest.mark.parametrize("key", ["env_id", "seed", "workers", "agent"])
+@pytest.mark.parametrize("key", ["env_id", "seed", "workers", "agent", "rewards"])
 def test_what_every_version_writes_must_be_there(key):
     data = stored()
     del data[key]
@@ -129,10 +138,14 @@ def test_a_file_cannot_name_a_module_but_the_user_can():
 
 def test_difference_names_the_fields():
     first = recipes.resolve("ddpg")
-    second = with_fields(first, {"seed": 3, "music.shift": 0.0})
+    second = with_fields(first, {"seed": 3, "task.shift": 1.0})
     assert difference(first, first) == []
-    assert difference(first, second) == ["seed", "music.shift"]
+    assert difference(first, second) == ["seed", "task.shift"]
     assert "agent.entropy_mode" in difference(first, recipes.resolve("sac"))
+    music = recipes.resolve("ddpg_music_reward")
+    assert {"rewards", "music.gain"} < set(difference(first, music))
+    turned = dataclasses.replace(music, rewards=dict(reversed(music.rewards.items())))
+    assert difference(music, turned) == ["rewards"]  # the order of summation
 
 
 def test_a_run_comes_back_from_its_directory_beside_other_entries(tmp_path):
@@ -174,4 +187,6 @@ def test_nan_is_no_value(tmp_path):
 
 def test_every_field_is_written():
     config = recipes.resolve("sac")
-    assert list(config_to_json(config)) == [field.name for field in dataclasses.fields(config)]
+    names = [field.name for field in dataclasses.fields(config) if field.name != "start"]
+    assert list(config_to_json(config)) == names
+    assert set(flatten(config_to_json(config))) == {field.name for field in fields_of(config)}

@@ -7,7 +7,7 @@ import pytest
 
 import music_tf
 from music_tf import recipes
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.config.start import other_source
 from music_tf.errors import UsageError
 from music_tf.runs.warm_start import try_heritage

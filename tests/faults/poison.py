@@ -3,11 +3,13 @@
 Usage: poison.py FOLDER. Every rank writes FOLDER/RANK.json: how the run of each way ended.
 """
 
-import dataclasses
 import json
 import os
 import sys
 from pathlib import Path
+
+from music_tf.config.settings import TaskConfig
+from tests.kit.small import SMALL_MUSIC, paying
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -15,7 +17,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 
 from music_tf.agents.ddpg import Ddpg
-from music_tf.config.parse import TrainCommand
+from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.errors import MusicError
 from music_tf.intrinsic.music import Music
@@ -26,7 +28,7 @@ from tests.kit.sessions import run_session
 from tests.kit.small import MUSIC
 
 RANK = 1
-CONFIG = dataclasses.replace(MUSIC, rewards=("task", "music"), epochs=3, rollouts=1, updates=2)
+CONFIG = paying(MUSIC, TaskConfig(), SMALL_MUSIC, epochs=3, rollouts=1, updates=2)
 """Two cycles an epoch; what is poisoned below is called once in each, or as often as said."""
 
 

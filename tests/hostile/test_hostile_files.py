@@ -22,7 +22,7 @@ import pytest
 
 from music_tf.cli import train as train_verb
 from music_tf.cli.exits import guarded
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.storage import checkpoint

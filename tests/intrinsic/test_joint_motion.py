@@ -10,15 +10,16 @@ from music_tf.errors import UsageError
 from music_tf.intrinsic.joint_motion import JointMotion
 from music_tf.types import SplitSpec
 from tests.kit.carried import transitions
-from tests.kit.small import MUSIC, go_on, trainer_of
+from tests.kit.small import MUSIC, go_on, paying, trainer_of
+from tests.kit.terms import context
 
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
-RUN = dataclasses.replace(MUSIC, rewards=("joint_motion",))
+RUN = paying(MUSIC, JointMotionConfig())
 
 
 def rewards_of(steps, **settings):
     """Mixed rewards of steps [B, 6] in metres, gripper then object."""
-    term = JointMotion(JointMotionConfig(**settings), SPLIT)
+    term = JointMotion(JointMotionConfig(**settings), context(SPLIT))
     before = np.full([1, len(steps), 25], 0.5, np.float32)
     after = before.copy()
     after[0, :, :6] += np.array(steps, np.float32)
@@ -61,6 +62,5 @@ def test_it_needs_something_to_move():
 @pytest.mark.parametrize("preset", recipes.PRESETS)
 def test_the_recipe_differs_from_music_by_its_reward_alone(preset):
     ours, music = (recipes.resolve(name, preset) for name in ("ddpg_joint_motion", "ddpg_music"))
-    assert ours.joint_motion.shift == music.music.shift
-    same = dataclasses.replace(ours, rewards=music.rewards, joint_motion=music.joint_motion)
-    assert same == music
+    assert ours.rewards["joint_motion"].shift == music.rewards["music"].shift
+    assert dataclasses.replace(ours, rewards=music.rewards) == music

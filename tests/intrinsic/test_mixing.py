@@ -8,6 +8,7 @@ from music_tf.config.settings import TaskConfig
 from music_tf.intrinsic.base import Mixing, schedule_value
 from music_tf.intrinsic.task import TaskReward
 from music_tf.types import Transition
+from tests.kit.terms import context
 
 MUSIC = Mixing(5000.0, (0.0, 1.0), -1.0, ((0.0, 1.0),))
 PUBLISHED = ((0.0, 0.2), (24.0, 0.2), (200.0, 1.0))
@@ -88,7 +89,7 @@ def test_schedules_are_linear_between_their_points_and_constant_outside(epoch, v
     ],
 )
 def test_without_a_clip_the_task_reward_has_the_bounds_of_its_environment(scale, bounds, clip):
-    assert TaskReward(TaskConfig(scale=scale), bounds).mixing.clip == clip
+    assert TaskReward(TaskConfig(scale=scale), context(reward_bounds=bounds)).mixing.clip == clip
 
 
 def test_a_term_of_scale_zero_is_gone_with_its_shift():
@@ -102,7 +103,8 @@ def test_the_task_reward_is_the_replayed_one():
     batch = Transition(*[None] * len(Transition._fields))._replace(
         reward=tf.constant([[-1.0, 0.0]])
     )
-    term = TaskReward(TaskConfig(scale=2.0, clip=(-1.5, 1.0), shift=0.5), (-1.0, 0.0))
+    settings = TaskConfig(scale=2.0, clip=(-1.5, 1.0), shift=0.5)
+    term = TaskReward(settings, context(reward_bounds=(-1.0, 0.0)))
     assert term.mixing.clip == (-1.5, 0.0)
     assert term.networks == ()
     reward = term.reward({}, batch, {})

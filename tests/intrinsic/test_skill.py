@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -11,12 +12,14 @@ from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.update import AdamState, adam_step
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.terms import context
 
 SKILLS = 3
 
 
 def skill(columns=(0, 2), scale=None, **config):
-    return Skill(SkillConfig(hidden_sizes=(8,), **config), columns, SKILLS, scale, seed=0)
+    settings = SkillConfig(hidden_sizes=(8,), normalize_inputs=scale is not None, **config)
+    return Skill(settings, context(columns=columns, skills=SKILLS, scale=scale))
 
 
 def replay(workers=2, episodes=None):
@@ -165,7 +168,7 @@ def test_the_reward_of_a_guess_is_zero_and_on_average_no_skill_pays_more_than_an
     ],
 )
 def test_no_bound_is_above_what_certainty_pays(config, expected):
-    term = Skill(SkillConfig(**config), (0,), SKILLS, None, seed=0)
+    term = Skill(SkillConfig(**config), context(columns=(0,), skills=SKILLS))
     assert term.mixing.range == pytest.approx(expected)
 
 
@@ -173,8 +176,9 @@ def test_losing_the_object_is_worth_what_a_guess_is_on_a_laptop():
     # `absorb` pays the lowest reward for ever after
     for name in ("sac_diayn", "sac_music_diayn"):
         config = recipes.resolve(name)
-        assert (config.lost_object, config.skill.subtract_prior) == ("absorb", True)
-        assert Skill(config.skill, (0,), SKILLS, None, seed=0).mixing.range[0] == 0.0
+        settings = dataclasses.replace(config.rewards["skill"], normalize_inputs=False)
+        assert (config.lost_object, settings.subtract_prior) == ("absorb", True)
+        assert Skill(settings, context(columns=(0,), skills=SKILLS)).mixing.range[0] == 0.0
 
 
 def test_a_constant_added_to_the_logits_changes_nothing():

@@ -9,6 +9,7 @@ from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.update import AdamState, adam_step
 from music_tf.types import EnvSpec, Episodes, SplitSpec, Transition
+from tests.kit.terms import context
 
 STEPS = 50
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
@@ -60,7 +61,10 @@ def replay_of(*shares, count=60, length=STEPS):
 
 
 def music(scale=None, seed=0, **config):
-    return Music(MusicConfig(trajectories=32, **config), 5000.0, SPLIT, scale, seed)
+    settings = MusicConfig(
+        trajectories=32, gain=5000.0, normalize_inputs=scale is not None, **config
+    )
+    return Music(settings, context(SPLIT, scale=scale, seed=seed))
 
 
 def weights_of(term, seed=None):

@@ -13,6 +13,7 @@ from music_tf.config.settings import (
     ReplayConfig,
     SacConfig,
     SkillConfig,
+    TaskConfig,
 )
 from music_tf.distributed import Communicator
 from music_tf.training.build import build_trainer
@@ -20,6 +21,12 @@ from music_tf.training.build import build_trainer
 PUSH = "music_tf/PointPush-v0"
 NETWORK = {"hidden_sizes": (16, 16)}
 BATCHES = {"batch_size": 32, "capacity": 3000}
+
+
+def paying(config, *terms, **changes):
+    """The configuration with these reward terms, in this order."""
+    return dataclasses.replace(config, rewards={term.name: term for term in terms}, **changes)
+
 
 BASE = Config(
     env_id=PUSH,
@@ -32,9 +39,9 @@ BASE = Config(
     evaluation=EvaluationConfig(episodes=5),
 )
 HER = dataclasses.replace(BASE, replay=ReplayConfig(relabel_k=4.0, **BATCHES))
-MUSIC = dataclasses.replace(
-    BASE, goals="zero", rewards=("music",), music=MusicConfig(trajectories=8, hidden_size=16)
-)
+SMALL_MUSIC = MusicConfig(trajectories=8, hidden_size=16)
+SMALL_SKILL = SkillConfig(hidden_sizes=(8,))
+MUSIC = paying(BASE, SMALL_MUSIC, goals="zero")
 SAC = dataclasses.replace(BASE, agent=SacConfig(**NETWORK))
 SOFT = dataclasses.replace(
     HER,
@@ -48,12 +55,12 @@ SOFT = dataclasses.replace(
     ),
     exploration=ExplorationConfig(sample=True),
 )
-EVERYTHING = dataclasses.replace(
-    MUSIC,
-    goals="environment",
-    rewards=("task", "music", "skill"),
+EVERYTHING = paying(
+    BASE,
+    TaskConfig(),
+    SMALL_MUSIC,
+    SMALL_SKILL,
     skills=3,
-    skill=SkillConfig(hidden_sizes=(8,)),
     agent=SacConfig(**NETWORK),
 )
 ALL = {"her": HER, "music": MUSIC, "sac": SAC, "soft": SOFT, "everything": EVERYTHING}

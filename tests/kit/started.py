@@ -9,7 +9,7 @@ import sys
 from music_tf.cli.mpirun import own_sessions
 
 ROOT = pathlib.Path(__file__).parents[2]
-SITE = pathlib.Path(__file__).parent / "stub_site"
+SITE = ROOT / "tests" / "cli" / "stub_site"
 MPIRUN = [
     str(pathlib.Path(sys.executable).parent / "mpirun"),
     *("--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", "2"),

@@ -1,4 +1,5 @@
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from music_tf import recipes
 from music_tf.config.environments import KNOWN
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import DdpgConfig, SacConfig
+from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig, SkillConfig, TaskConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 
@@ -30,10 +31,18 @@ NAMES = (
 )
 
 
-def test_every_file_is_a_recipe():
-    files = Path(recipes.__file__).parent.glob("*.py")
-    assert recipes.names() == tuple(sorted(file.stem for file in files if file.stem != "__init__"))
+def test_every_public_function_is_a_recipe():
+    texts = [file.read_text() for file in Path(recipes.__file__).parent.glob("[a-z]*.py")]
+    found = [name for text in texts for name in re.findall(r"^def ([a-z]\w*)", text, re.MULTILINE)]
+    assert recipes.names() == tuple(sorted(found))
     assert set(NAMES) <= set(recipes.names())
+
+
+def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have():
+    presets = {name: recipes.presets(name) for name in recipes.names()}
+    assert presets.pop("sac_diayn") == ("laptop", "paper", "music")
+    assert set(presets.values()) == {("laptop", "paper")}
+    assert recipes.resolve("sac_diayn", "music") == recipes.resolve("sac_diayn", "paper")
 
 
 @pytest.mark.parametrize("name", recipes.names())
@@ -49,8 +58,9 @@ def test_the_paper_preset_has_the_published_sizes(name):
     sizes = (config.workers, config.rollouts, config.cycles, config.updates, config.epochs)
     assert sizes == (16, 2, 50, 40, 50)
     assert config.replay.batch_size == 256
-    assert config.music.trajectories == (32 if name == "ddpg_her_fast" else 256)
-    assert config.music.pair_negatives == ("swap" if name == "ddpg_her_fast" else "random")
+    music = config.rewards.get("music", MusicConfig())
+    assert music.trajectories == (32 if name == "ddpg_her_fast" else 256)
+    assert music.pair_negatives == ("swap" if name == "ddpg_her_fast" else "random")
     assert (config.agent.polyak, config.agent.polyak_every) == (0.95, "cycle")
     assert config.agent.actor_learning_rate == config.agent.critic_learning_rate == 1e-3
 
@@ -62,7 +72,7 @@ def test_the_laptop_preset_does_less_of_the_same(name):
     assert laptop.workers * laptop.rollouts * laptop.cycles < 1600
     # Without MUSIC the object is let go before there are skills
     kept = ("music",) if name == "sac_music_diayn" else ()
-    assert (laptop.goals, laptop.rewards) == (paper.goals, (*kept, *paper.rewards))
+    assert (laptop.goals, [*laptop.rewards]) == (paper.goals, [*kept, *paper.rewards])
     assert type(laptop.agent) is type(paper.agent)
     # Goals of these are zero, and hindsight would only vary an input that means nothing
     without_goals = name in ("sac_diayn", "sac_music_diayn")
@@ -73,16 +83,17 @@ def test_the_laptop_preset_does_less_of_the_same(name):
 @pytest.mark.parametrize("name", ["ddpg", "sac"])
 def test_baselines_take_the_task_reward_without_hindsight(name):
     config = recipes.resolve(name, "paper")
-    assert (config.goals, config.rewards, config.replay.relabel_k) == ("environment", ("task",), 0)
+    assert (config.goals, [*config.rewards]) == ("environment", ["task"])
+    assert config.replay.relabel_k == 0
     assert config.agent.return_clip == "off"
 
 
 @pytest.mark.parametrize("name", ["ddpg_music", "sac_music"])
 def test_music_sees_no_task(name):
     config = recipes.resolve(name, "paper")
-    assert (config.goals, config.rewards, config.replay.relabel_k) == ("zero", ("music",), 0)
-    assert config.music.shift == -1.0
-    assert config.music.pair_negatives == "random"
+    assert (config.goals, [*config.rewards], config.replay.relabel_k) == ("zero", ["music"], 0)
+    assert config.rewards["music"].shift == -1.0
+    assert config.rewards["music"].pair_negatives == "random"
 
 
 @pytest.mark.parametrize("name", ["ddpg_her", "ddpg_her_fast", "sac_her"])
@@ -125,12 +136,12 @@ def test_recipes_with_skills_are_the_released_ones(name, rewards, relabel_k, goa
     config = recipes.resolve(name, "paper")
     assert config.env_id == "FetchPickAndPlace-v4"
     assert (config.skills, config.pinned_skill) == (5, pinned)
-    assert (config.rewards, config.replay.relabel_k) == (rewards, relabel_k)
+    assert ((*config.rewards,), config.replay.relabel_k) == (rewards, relabel_k)
     assert config.goals == goals
     assert isinstance(config.agent, SacConfig)
     entropy = schedule_value(config.agent.entropy_weight, 10)
     assert entropy == (0.5 if name == "sac_diayn_finetune" else 0.2)
-    skill = config.skill
+    skill = config.rewards.get("skill", SkillConfig())
     assert (skill.scale, skill.clip, skill.state) == (0.5, (-1.0, 0.0), "current")
     assert (skill.subtract_prior, skill.hidden_sizes) == (False, (128, 128, 128))
 
@@ -150,15 +161,16 @@ def test_recipes_that_follow_on_others_have_their_networks(name, preset):
 
 def test_skills_after_music_change_what_is_rewarded_and_nothing_else_on_a_laptop():
     before, after = recipes.resolve("sac_music_skills"), recipes.resolve("sac_music_diayn")
-    assert after.skill == recipes.resolve("sac_diayn").skill
-    assert (after.rewards, after.music.weight) == (("music", "skill"), ((0.0, 0.3),))
+    assert [*after.rewards] == ["music", "skill"]
+    music, skill = after.rewards.values()
+    assert skill == recipes.resolve("sac_diayn").rewards["skill"]
+    assert music.weight == ((0.0, 0.3),)
     assert after.agent.action_l2 == 0.0
-    unchanged = dataclasses.replace(
-        after, rewards=before.rewards, skill=before.skill, music=before.music, agent=before.agent
-    )
+    unchanged = dataclasses.replace(after, rewards=before.rewards, agent=before.agent)
     assert unchanged == before
     assert dataclasses.replace(after.agent, action_l2=before.agent.action_l2) == before.agent
-    assert dataclasses.replace(after.music, weight=before.music.weight) == before.music
+    was = before.rewards["music"]
+    assert dataclasses.replace(music, weight=was.weight) == was
 
 
 @pytest.mark.parametrize("preset", recipes.PRESETS)
@@ -212,7 +224,7 @@ def test_dotted_names_replace_settings_at_any_depth():
 def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, after):
     config = recipes.resolve("ddpg_her_fast", env_id=env_id)
     weights = [
-        (schedule_value(config.task.weight, epoch), schedule_value(config.music.weight, epoch))
+        tuple(schedule_value(config.rewards[name].weight, epoch) for name in ("task", "music"))
         for epoch in (before, middle, after, 1000)
     ]
     assert weights == [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0), (1.0, 0.0)]
@@ -220,17 +232,17 @@ def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, a
 
 def test_the_fast_recipe_only_reaches_where_nothing_can_be_moved():
     config = recipes.resolve("ddpg_her_fast", env_id="FetchReach-v4")
-    assert config.rewards == ("task",)
-    assert schedule_value(config.task.weight, 0) == 1.0
+    assert config.rewards == {"task": TaskConfig()}
 
 
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"])
 @pytest.mark.parametrize("preset", recipes.PRESETS)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_its_baseline_with_what_music_gives(name, preset):
+def test_a_variant_is_its_baseline_with_what_music_gives(name, preset, env_id):
     learner, _, variant, *her = name.split("_")
-    base = recipes.resolve("_".join([learner, *her]), preset)
-    config = recipes.resolve(name, preset)
-    fields = {"rewards": base.rewards, "music": base.music, "replay": base.replay}
+    base = recipes.resolve("_".join([learner, *her]), preset, env_id)
+    config = recipes.resolve(name, preset, env_id)
+    fields = {"rewards": base.rewards, "replay": base.replay}
     if variant == "finetune":
         fields = {}
         entropy = 0.5 if name == "sac_music_finetune" else 0.2  # the release's, on fine-tuning
@@ -245,13 +257,14 @@ def test_a_variant_is_its_baseline_with_what_music_gives(name, preset):
 @pytest.mark.parametrize("name", [name for name in VARIANTS if "finetune" not in name])
 def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
     config = recipes.resolve(name, preset, "FetchPush-v4")
-    music = recipes.resolve("ddpg_music", preset, "FetchPush-v4").music
-    assert (config.rewards, config.goals) == (("task", "music"), "environment")
-    assert not config.music.train
+    music = recipes.resolve("ddpg_music", preset, "FetchPush-v4").rewards["music"]
+    assert ([*config.rewards], config.goals) == (["task", "music"], "environment")
+    frozen = config.rewards["music"]
+    assert not frozen.train
     by_priority = "prioritized" in name
-    assert schedule_value(config.music.weight, 10) == (0.0 if by_priority else 1.0)
+    assert schedule_value(frozen.weight, 10) == (0.0 if by_priority else 1.0)
     assert config.replay.priority == ("music" if by_priority else "uniform")
-    assert dataclasses.replace(config.music, train=True, weight=music.weight) == music
+    assert dataclasses.replace(frozen, train=True, weight=music.weight) == music
     assert recipes.source(name, preset).parts == ("statistics",)
 
 
@@ -266,16 +279,19 @@ def test_fine_tuning_starts_from_policy_critic_and_targets():
 
 def test_the_slide_is_fine_tuned_from_13_epochs_under_paper():
     for name in ("ddpg_music_finetune", "sac_music_finetune"):
-        assert recipes.source(name, "paper").epochs == {"FetchSlide-v4": 13}
-        assert recipes.source(name, "laptop").epochs == {}
-        assert recipes.source(f"{name}_her", "paper").epochs == {}  # nothing is published of it
+        slide = "FetchSlide-v4"
+        assert recipes.source(name, "paper", slide).epochs == 13
+        assert recipes.source(name, "paper", "FetchPush-v4").epochs is None
+        assert recipes.source(name, "laptop", slide).epochs is None
+        # nothing is published of it
+        assert recipes.source(f"{name}_her", "paper", slide).epochs is None
 
 
 @pytest.mark.parametrize("preset", recipes.PRESETS)
 def test_the_slide_halves_the_added_reward(preset):
     for name in (*ADDED, "ddpg_music_transfer"):
         config = recipes.resolve(name, preset, "FetchSlide-v4")
-        assert schedule_value(config.music.weight, 10) == 0.5
+        assert schedule_value(config.rewards["music"].weight, 10) == 0.5
 
 
 def test_transfer_takes_its_reward_from_picking_and_placing():

@@ -87,7 +87,7 @@ def test_without_priorities_none_are_stored():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"rewards": ("task", "music"), "music": MusicConfig(gain=0.0)}],
+    [{}, {"rewards": {"music": MusicConfig(gain=0.0)}}],
     ids=["no network", "no gain"],
 )
 def test_priorities_need_a_network_that_measures(settings):

@@ -1,15 +1,14 @@
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import MusicConfig, SkillConfig
 from music_tf.errors import UsageError
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import learned_arrays
 from music_tf.runs.learned import Learned
-from tests.kit.small import BASE, EVERYTHING, MUSIC, trainer_of
+from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 
 def learned(trainer):
@@ -33,7 +32,7 @@ def rests(observation, goal, skill, noise):
 
 
 def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negatives():
-    config = dataclasses.replace(MUSIC, music=MusicConfig(trajectories=8, gain=20.0))
+    config = paying(MUSIC, MusicConfig(trajectories=8, gain=20.0))
     trainer = trainer_of(config)
     played = trainer.played(3, carries)
     (trace,) = learned(trainer).traces(played)
@@ -53,9 +52,7 @@ def test_who_rests_is_paid_the_least():
 
 
 def test_every_learned_reward_has_a_trace_at_full_weight():
-    half = dataclasses.replace(
-        EVERYTHING, skill=SkillConfig(hidden_sizes=(8,), weight=((0.0, 0.5),))
-    )
+    half = with_fields(EVERYTHING, {"skill.weight": ((0.0, 0.5),)})
     full, weighted = trainer_of(EVERYTHING), trainer_of(half)
     played = full.played(3, rests)
     traces = learned(full).traces(played)

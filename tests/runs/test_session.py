@@ -11,7 +11,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from music_tf import process
-from music_tf.config.parse import TrainCommand
+from music_tf.config.command import TrainCommand
 from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError

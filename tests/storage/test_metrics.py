@@ -2,7 +2,6 @@ import csv
 import math
 import os
 import re
-from typing import get_args
 
 import imageio.v3
 import numpy as np
@@ -10,10 +9,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
 
-from music_tf.config.settings import RewardName
+from music_tf.config.settings import TERMS
 from music_tf.storage import metrics
 from music_tf.storage.metrics import METRICS, MetricsWriter
-from music_tf.training.build import _TERMS
 
 
 def row(epoch, **values):
@@ -37,8 +35,7 @@ def test_names_follow_the_form_group_slash_quantity():
 
 
 def test_every_reward_has_its_metrics_and_its_term():
-    names = get_args(RewardName)
-    assert set(_TERMS) == set(names)
+    names = [term.name for term in TERMS]
     assert all(f"reward/{name}_mean" in METRICS for name in names)
     assert {name.split("/")[1].rsplit("_", 1)[0] for name in METRICS if "reward/" in name} == {
         *names

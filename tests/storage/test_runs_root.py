@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.run_directory import (
     find_run,

@@ -6,18 +6,27 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import SacConfig
+from music_tf.config.settings import SacConfig, TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import load_weights, save_weights
 from music_tf.storage.start import export_weights, inherit
 from tests.kit.saved_run import save_checkpoint, save_run, small_config
-from tests.kit.small import BASE, EVERYTHING, HER, MUSIC, NETWORK, go_on, trainer_of
+from tests.kit.small import (
+    BASE,
+    EVERYTHING,
+    HER,
+    MUSIC,
+    NETWORK,
+    SMALL_MUSIC,
+    SMALL_SKILL,
+    go_on,
+    paying,
+    trainer_of,
+)
 
 POLICY = ("actor", "critic", "targets", "normalizer")
-FROZEN = dataclasses.replace(
-    HER, rewards=("task", "music"), music=dataclasses.replace(MUSIC.music, train=False)
-)
+FROZEN = with_fields(paying(HER, TaskConfig(), SMALL_MUSIC), {"music.train": False})
 
 
 def trained(path, config, epochs=1):
@@ -130,9 +139,9 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
 
 
 def test_a_frozen_discriminator_stays_as_it_was_taken_over_and_so_does_its_scale(tmp_path):
-    scaled = dataclasses.replace(EVERYTHING.skill, normalize_inputs=True)
-    before = trained(tmp_path, dataclasses.replace(EVERYTHING, skill=scaled))
-    config = dataclasses.replace(EVERYTHING, skill=dataclasses.replace(scaled, train=False))
+    scaled = with_fields(EVERYTHING, {"skill.normalize_inputs": True})
+    before = trained(tmp_path, scaled)
+    config = with_fields(scaled, {"skill.train": False})
     after = started(config, tmp_path / "checkpoints", ("discriminator",))
     for _ in range(2):
         after.run_epoch(go_on)
@@ -221,7 +230,7 @@ def test_another_type_of_number_is_refused(music_run):
 SCALED = {
     "statistics": with_fields(MUSIC, {"music.normalize_inputs": True, "cycles": 1}),
     "discriminator": with_fields(
-        EVERYTHING, {"rewards": ("skill",), "skill.normalize_inputs": True, "cycles": 1}
+        EVERYTHING, {"rewards": {"skill": SMALL_SKILL}, "skill.normalize_inputs": True, "cycles": 1}
     ),
 }
 
@@ -257,7 +266,7 @@ def test_raw_and_scaled_inputs_do_not_fit(tmp_path, part):
 
 
 def test_a_reward_network_of_other_components_is_refused(tmp_path, music_run):
-    swapped = with_fields(MUSIC, {"music.agent": (3, 4, 5), "music.surrounding": (0, 1, 2)})
+    swapped = with_fields(MUSIC, {"world.agent": (3, 4, 5), "world.surrounding": (0, 1, 2)})
     with pytest.raises(UsageError, match=r"(?s)statistics.*\[3, 4, 5\].*found.*\[0, 1, 2\]"):
         try_heritage(swapped, music_run[0], ("statistics",))
     raw = with_fields(SCALED["discriminator"], {"skill.normalize_inputs": False})

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from music_tf.cli import run_verb
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.lock import RunLock

@@ -12,12 +12,13 @@ from music_tf.config.settings import (
     SacConfig,
     SkillConfig,
     TaskConfig,
+    WorldConfig,
 )
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
-from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC
+from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying
 
 
 class Term:
@@ -93,7 +94,7 @@ def test_every_recipe_builds_its_rewards_and_its_learner(name, preset, envs):
     small = dataclasses.replace(config.agent, hidden_sizes=(4,))
     config = dataclasses.replace(config, agent=small)
     terms = build_terms(config, envs)
-    assert tuple(term.name for term in terms) == config.rewards
+    assert [term.name for term in terms] == list(config.rewards)
     learner = build_learner(config, envs.spec, terms)
     assert learner.networks[0].name == "actor"
 
@@ -122,31 +123,32 @@ def test_initial_weights_follow_from_the_seed_alone(envs):
 def test_the_gain_is_the_environments_own_unless_given(envs):
     (term,) = build_terms(MUSIC, envs)
     assert term.mixing.scale == 300.0
-    given = dataclasses.replace(MUSIC, music=MusicConfig(gain=7.0))
+    given = paying(MUSIC, MusicConfig(gain=7.0))
     assert build_terms(given, envs)[0].mixing.scale == 7.0
     fetch = LockstepEnvs("FetchPush-v4", 1)
     assert build_terms(MUSIC, fetch)[0].mixing.scale == 5000.0
 
 
 def test_a_split_given_replaces_that_of_the_environment(envs):
-    config = dataclasses.replace(MUSIC, music=MusicConfig(agent=(0, 1), surrounding=(3, 4, 6)))
+    given = WorldConfig(agent=(0, 1), surrounding=(3, 4, 6))
+    config = paying(MUSIC, MusicConfig(), world=given)
     (term,) = build_terms(config, envs)
     assert term.networks[0].shapes[:4:2] == [(2, 128), (3, 128)]
-    wrong = dataclasses.replace(MUSIC, music=MusicConfig(agent=(0,), surrounding=(3, 8)))
-    with pytest.raises(UsageError, match=r"music.surrounding: expected components in 0..7, got"):
+    wrong = dataclasses.replace(MUSIC, world=WorldConfig(agent=(0,), surrounding=(3, 8)))
+    with pytest.raises(UsageError, match=r"world.surrounding: expected components in 0..7, got"):
         build_terms(wrong, envs)
 
 
 def test_music_without_surroundings_is_refused_with_the_way_out():
     reach = LockstepEnvs("music_tf/PointReach-v0", 1)
     config = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0")
-    with pytest.raises(UsageError, match=r"(?s)no object.*--music.agent 0 1 2"):
+    with pytest.raises(UsageError, match=r"(?s)no object.*--world.agent 0 1 2"):
         build_terms(config, reach)
-    assert build_terms(dataclasses.replace(config, rewards=("task",)), reach)
+    assert build_terms(paying(config, TaskConfig()), reach)
 
 
 def test_the_input_scale_is_the_spread_under_random_actions(envs):
-    config = dataclasses.replace(MUSIC, music=MusicConfig(normalize_inputs=True))
+    config = paying(MUSIC, MusicConfig(normalize_inputs=True))
     (term,) = build_terms(config, envs)
     centre, unit = term.scales["statistics"].numpy()
     assert centre.shape == unit.shape == (6,)
@@ -158,7 +160,7 @@ def test_the_input_scale_is_the_spread_under_random_actions(envs):
 
 
 def test_task_settings_reach_the_task_term(envs):
-    config = dataclasses.replace(BASE, task=TaskConfig(scale=2.0, clip=(-1.0, 0.0), shift=0.5))
+    config = paying(BASE, TaskConfig(scale=2.0, clip=(-1.0, 0.0), shift=0.5))
     mixing = build_terms(config, envs)[0].mixing
     assert (mixing.scale, mixing.clip, mixing.shift) == (2.0, (-1.0, 0.0), 0.5)
 
@@ -170,7 +172,7 @@ def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
     monkeypatch.setattr(envs, "info", unbounded)
     with pytest.raises(UsageError, match=r"lost_object: 'absorb'.*task has none.*--task.clip -1 0"):
         build_terms(config, envs)
-    bounded = dataclasses.replace(config, task=TaskConfig(clip=(-1.0, 0.0)))
+    bounded = paying(config, TaskConfig(clip=(-1.0, 0.0)))
     assert build_terms(bounded, envs)
 
 
@@ -187,16 +189,16 @@ def discriminator_inputs(envs, config):
 
 
 def test_the_discriminator_sees_the_surroundings_unless_told_otherwise(envs):
-    config = dataclasses.replace(BASE, rewards=("skill",), skills=2)
+    config = paying(BASE, SkillConfig(), skills=2)
     assert discriminator_inputs(envs, config) == 3
-    chosen = dataclasses.replace(config, skill=SkillConfig(components=(3, 4)))
+    chosen = dataclasses.replace(config, world=WorldConfig(descriptor=(3, 4)))
     assert discriminator_inputs(envs, chosen) == 2
     alone = dataclasses.replace(config, env_id="music_tf/PointReach-v0")
     assert discriminator_inputs(LockstepEnvs(alone.env_id, 1), alone) == 3  # all of it
 
 
 def test_components_that_the_environment_does_not_have_are_refused(envs):
-    skill = SkillConfig(components=(3, 8))
-    config = dataclasses.replace(BASE, rewards=("skill",), skills=2, skill=skill)
-    with pytest.raises(UsageError, match=r"skill\.components: expected .* 0\.\.7, got \(3, 8\)"):
+    world = WorldConfig(descriptor=(3, 8))
+    config = paying(BASE, SkillConfig(), skills=2, world=world)
+    with pytest.raises(UsageError, match=r"world\.descriptor: expected .* 0\.\.7, got \(3, 8\)"):
         build_terms(config, envs)

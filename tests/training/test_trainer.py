@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.config.settings import ExplorationConfig, MusicConfig, SacConfig, SkillConfig
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import (
+    ExplorationConfig,
+    MusicConfig,
+    SacConfig,
+    SkillConfig,
+    TaskConfig,
+)
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
@@ -20,9 +27,11 @@ from tests.kit.small import (
     MUSIC,
     NETWORK,
     SAC,
+    SMALL_MUSIC,
     TIMES,
     assert_same_state,
     go_on,
+    paying,
     replay_state,
     trainer_of,
 )
@@ -191,10 +200,8 @@ def test_skills_of_a_worker_follow_from_the_seed_alone():
 def test_discriminator_and_agent_leave_each_other_alone(learner):
     still = {"actor_learning_rate": 0.0, "critic_learning_rate": 0.0}
     config = dataclasses.replace(
-        EVERYTHING,
-        rewards=("skill",),
+        paying(EVERYTHING, SkillConfig(hidden_sizes=(8,), train=learner == "discriminator")),
         agent=SacConfig(**NETWORK, **(still if learner == "discriminator" else {})),
-        skill=SkillConfig(hidden_sizes=(8,), train=learner == "discriminator"),
     )
     trainer = trainer_of(config)
     before = trainer.weights()
@@ -349,7 +356,7 @@ def test_what_does_not_fit_is_refused_by_name(trained, change, says):
 
 
 def test_a_frozen_statistics_network_stays_as_it_is_through_training():
-    config = dataclasses.replace(MUSIC, music=MusicConfig(train=False, hidden_size=16))
+    config = paying(MUSIC, MusicConfig(train=False, hidden_size=16))
     trainer = trainer_of(config)
     before = {k: v for k, v in trainer.shared().items() if "statistics" in k}
     row = trainer.run_epoch(go_on)
@@ -390,9 +397,9 @@ def test_mujoco_tasks_go_on_bit_equal_too(env_id):
 
 def handed_over():
     """MUSIC for one epoch, then the task alone."""
-    task = dataclasses.replace(HER.task, weight=((0.0, 0.0), (1.0, 1.0)))
-    music = dataclasses.replace(MUSIC.music, weight=((0.0, 1.0), (1.0, 0.0)))
-    return dataclasses.replace(HER, rewards=("task", "music"), task=task, music=music)
+    task = TaskConfig(weight=((0.0, 0.0), (1.0, 1.0)))
+    music = dataclasses.replace(SMALL_MUSIC, weight=((0.0, 1.0), (1.0, 0.0)))
+    return paying(HER, task, music)
 
 
 def test_a_term_whose_weight_stays_zero_is_no_longer_fed_nor_measured():
@@ -410,8 +417,8 @@ def test_a_term_whose_weight_stays_zero_is_no_longer_fed_nor_measured():
 
 
 def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
-    task = dataclasses.replace(BASE.task, weight=((0.0, 0.0),))
-    metrics = trainer_of(BASE, task=task).run_epoch(go_on)
+    config = with_fields(BASE, {"task.weight": ((0.0, 0.0),)})
+    metrics = trainer_of(config).run_epoch(go_on)
     assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0
 
 

@@ -7,14 +7,25 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner, Losses, Phase
-from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig, TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.networks.parameters import Scalar
 from music_tf.training import update as update_module
 from music_tf.training.update import AdamState, Feed, Schedules, Update, adam_step
-from tests.kit.small import ALL, BASE, EVERYTHING, HER, MUSIC, NETWORK, trainer_of
+from tests.kit.small import (
+    ALL,
+    BASE,
+    EVERYTHING,
+    HER,
+    MUSIC,
+    NETWORK,
+    SMALL_MUSIC,
+    paying,
+    trainer_of,
+)
 
 
 class Several(Communicator):
@@ -215,7 +226,7 @@ def test_only_networks_with_targets_have_them():
 
 
 def test_a_frozen_statistics_network_stays_bit_identical():
-    config = dataclasses.replace(MUSIC, music=MusicConfig(train=False, hidden_size=16))
+    config = paying(MUSIC, MusicConfig(train=False, hidden_size=16))
     trainer, given = prepared(config)
     before = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
     for _ in range(3):
@@ -451,7 +462,7 @@ def test_a_loss_that_is_not_finite_is_a_fault_even_where_its_gradient_is(bad):
     ],
 )
 def test_a_weight_that_is_nan_is_found_although_its_reward_is_clipped(weight, found):
-    config = dataclasses.replace(MUSIC, music=dataclasses.replace(MUSIC.music, train=False))
+    config = with_fields(MUSIC, {"music.train": False})
     trainer, given = prepared(config)
     arrays = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
     arrays[weight].flat[-1] = np.nan
@@ -468,7 +479,7 @@ def test_a_trajectory_that_is_not_finite_is_reported():
 
 
 def test_a_term_that_is_not_fed_changes_nothing_but_its_own_network():
-    config = dataclasses.replace(BASE, rewards=("task", "music"), music=MUSIC.music)
+    config = paying(BASE, TaskConfig(), SMALL_MUSIC)
     found, names = [], []
     for fed in (("task", "music"), ("task",)):
         trainer, given = prepared(config)
@@ -491,8 +502,7 @@ def test_a_term_that_is_not_fed_changes_nothing_but_its_own_network():
 def test_schedules_weigh_terms_and_entropy():
     schedule = ((0.0, 1.0), (10.0, 0.0))
     config = dataclasses.replace(
-        EVERYTHING,
-        music=dataclasses.replace(EVERYTHING.music, weight=schedule),
+        with_fields(EVERYTHING, {"music.weight": schedule}),
         agent=SacConfig(entropy_weight=((0.0, 0.2), (4.0, 1.0)), **NETWORK),
     )
     trainer = trainer_of(config)

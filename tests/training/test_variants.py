@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.config.parse import parse_train
+from music_tf.config.command import parse_train
+from music_tf.config.settings import MusicConfig
 from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import load_weights
@@ -16,17 +17,26 @@ from tests.kit.small import trainer_of
 
 WORDS = """
 --env-id music_tf/PointPush-v0 --epochs 1 --cycles 2 --updates 3 --workers 2 --rollouts 2
---agent.hidden-sizes 16 16 --music.hidden-size 16 --music.trajectories 8 --replay.batch-size 16
+--agent.hidden-sizes 16 16 --replay.batch-size 16
 --evaluation.episodes 4
 """
-SMALL = tuple(WORDS.split())
+OF_TERMS = {
+    "music": ("--music.hidden-size", "16", "--music.trajectories", "8"),
+    "skill": ("--skill.hidden-sizes", "8"),
+}
 STARTED = [name for name in recipes.names() if recipes.source(name)]
 CONTROLS = ["ddpg_music_frozen", "ddpg_joint_motion"]
 
 
+def small(recipe):
+    """Options that make a run of this recipe short."""
+    paid = recipes.resolve(recipe).rewards
+    return [*WORDS.split(), *(word for term in paid for word in OF_TERMS.get(term, ()))]
+
+
 def train(path, recipe, *words):
     """Trains as `music-tf train RECIPE --run-dir PATH ...` does, but for its exit."""
-    command = parse_train([recipe, *SMALL, "--run-dir", str(path), *words])
+    command = parse_train([recipe, *small(recipe), "--run-dir", str(path), *words])
     heritage = None
     if command.start:
         heritage = try_heritage(
@@ -91,14 +101,14 @@ def test_a_control_learns_without_a_task_and_without_a_network(recipe, tmp_path)
 
 @pytest.mark.parametrize("recipe", ["ddpg_music", "sac_music", "sac_diayn"])
 def test_the_released_settings_learn_too(recipe, tmp_path):
-    words = ("--preset", "paper", "--skill.hidden-sizes", "8")
-    config = parse_train([recipe, *SMALL, *words]).config
+    config = parse_train([recipe, *small(recipe), "--preset", "paper"]).config
     assert (config.goals, config.agent.polyak_every) == ("zero", "cycle")
-    assert config.music.pair_negatives == "random"
+    music = config.rewards.get("music", MusicConfig())
+    assert music.pair_negatives == "random"
     if recipe.startswith("sac"):
         assert config.agent.entropy_mode == "batch_mean"
     before = trainer_of(config).shared()
-    after = train(tmp_path / "run", recipe, *words)
+    after = train(tmp_path / "run", recipe, "--preset", "paper")
     for part in ("actor", "critic_0", "discriminator" if recipe == "sac_diayn" else "statistics"):
         assert moved(before, after, part)
     metrics = json.loads((tmp_path / "run/summary.json").read_text())["metrics"]

@@ -1,20 +1,27 @@
+import dataclasses
 import json
 import math
+import re
 import subprocess
 import sys
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.config.fields import choices_of, fields_of, show_value, with_fields
-from music_tf.config.help import train_help
+from music_tf.config.command import parse_train, train_help
+from music_tf.config.fields import (
+    choices_of,
+    describe_range,
+    fields_of,
+    show_option,
+    show_value,
+    with_fields,
+    without_none,
+)
 from music_tf.config.names import nearest
-from music_tf.config.parse import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
-from music_tf.config.tokens import show_option
 from music_tf.errors import UsageError
 
 FIELDS = {
@@ -123,6 +130,10 @@ def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
         )
 
 
+def leaves(value):
+    return [leaf for item in value for leaf in (item if isinstance(item, tuple) else (item,))]
+
+
 def changed(field):
     """Returns a valid value that is not the field's own."""
     if field.name == "env_id":
@@ -138,19 +149,29 @@ def changed(field):
         nested = bool(field.value) and isinstance(field.value[0], tuple)
         floats = bool(field.value) and isinstance(field.value[0], float)
         return ((1.0, 0.25), (2.0, 0.5)) if nested else (-0.25, 0.75) if floats else (3, 4)
-    return 0 if int in get_args(field.hint) else 0.125
+    return 0 if without_none(field.hint) is int else 0.125
 
 
 @pytest.mark.parametrize("spelling", [show_option, "--{}".format])
 def test_every_field_is_an_option_with_either_spelling(spelling):
-    default = recipes.resolve("sac", env_id="FetchSlideDense-v4")
-    fields = list(fields_of(default))
+    every = [kind() for kind in recipes.terms().values()]
+    default = dataclasses.replace(
+        recipes.resolve("sac", env_id="FetchSlideDense-v4"),
+        rewards={term.name: term for term in every},
+        skills=3,
+    )
+    apart = {"rewards", "pinned_skill"}  # no skill can be pinned where skills are paid
+    fields = [field for field in fields_of(default) if field.name not in apart]
     values = {field.name: changed(field) for field in fields}
     words = [[spelling(name), *show_value(value).split()] for name, value in values.items()]
+    words.append(["--rewards", *default.rewards])
     config = parse_train(["sac", *(word for option in words for word in option)]).config
     assert config == with_fields(default, values)
+    assert list(config.rewards) == list(default.rewards)
     same = [field.name for field in fields_of(config) if field in fields]
     assert same == ["env_id"]
+    pinned = parse_train(["sac", "--skills", "3", spelling("pinned_skill"), "2"]).config
+    assert pinned.pinned_skill == 2
 
 
 def test_typed_values_arrive():
@@ -163,11 +184,11 @@ def test_typed_values_arrive():
     assert command.recipe == "ddpg"
     assert config.seed == 7
     assert config.agent.hidden_sizes == (8, 9)
-    assert config.music.clip == (-math.inf, 2.0)
-    assert config.music.weight == ((0.0, 1.0), (5.0, 0.5))
+    assert list(config.rewards) == ["task", "music"]
+    assert config.rewards["music"].clip == (-math.inf, 2.0)
+    assert config.rewards["music"].weight == ((0.0, 1.0), (5.0, 0.5))
     assert config.agent.discount == 0.9
-    assert config.music.train is False
-    assert config.rewards == ("task", "music")
+    assert config.rewards["music"].train is False
 
 
 def test_the_last_of_several_values_wins_and_none_unsets():
@@ -204,14 +225,22 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --preset papr", ["'papr'", "did you mean paper?"]),
         ("ddpg --goals zer", ["environment, zero", "'zer'", "did you mean zero?"]),
         ("ddpg --rewards taks", ["did you mean task?"]),
-        ("ddpg --workers 1.5", ["--workers", "whole number", "'1.5'", "in 1..4096"]),
+        ("ddpg --workers 1.5", ["--workers", "whole number", "'1.5'", "in [1, 4096]"]),
         ("ddpg --workers 0", ["workers", "[1, 4096]", "got 0"]),
         ("ddpg --agent.polyak x", ["--agent.polyak", "a number", "'x'", "in [0, 1]", "Now 0.995"]),
         ("ddpg --agent.polyak nan", ["agent.polyak", "[0, 1]", "nan"]),
         ("ddpg --agent.polyak 2", ["agent.polyak", "[0, 1]", "2"]),
+        ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
+        ("ddpg --rewards", ["--rewards", "at least one of task, music", "got ''"]),
+        ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
+        ("ddpg_music --rewards task --music.gain 2", ["--music.gain", "--rewards task music"]),
+        ("ddpg --music.agent 0", ["'--music.agent'", "--world.agent"]),
+        ("ddpg --music.surrounding 0", ["--world.surrounding"]),
+        ("ddpg --skill.components 0", ["--world.descriptor"]),
+        ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
         ("ddpg --max-minutes nan", ["max_minutes", "nan"]),
-        ("ddpg --music.clip 1", ["--music.clip", "2 values", "got 1"]),
-        ("ddpg --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
+        ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),
+        ("ddpg_music --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
         ("ddpg --seed", ["--seed", "a value", "none"]),
         ("ddpg --resume", ["--resume", "--run-dir"]),
         ("ddpg --run-dir=", ["--run-dir", "''"]),
@@ -288,27 +317,50 @@ def test_a_resumed_run_of_an_older_version_says_which_defaults_it_takes(stored):
     assert parse_train(["sac"]).notice == ""
 
 
-def test_help_shows_every_recipe_and_main_option():
-    text = train_help([])
+@pytest.fixture
+def explained(capsys):
+    """Returns what `train ... --help` writes, without its frames."""
+
+    def explain(*words):
+        with pytest.raises(SystemExit) as ended:
+            train_help([*words, "--help"])
+        assert ended.value.code == 0
+        return " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+
+    return explain
+
+
+def test_help_shows_every_recipe_and_main_option(explained):
+    text = explained()
     named = ["--env-id", "--preset", "--seed", "--epochs", "--max-minutes", "--workers"]
     assert [word for word in (*named, "--run-dir", "--resume") if word not in text] == []
     assert [name for name in recipes.names() if recipes.describe(name) not in text] == []
 
 
-def test_help_of_a_recipe_shows_every_field_with_default_and_meaning():
-    text = train_help(["sac_her", "--help"])
+def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(explained):
+    text = explained("sac_her")
     for field in fields_of(recipes.resolve("sac_her")):
-        assert f"{show_option(field.name)}  {show_value(field.value)}\n" in text
+        entry = text.split(f" {show_option(field.name)} ")[-1]
         assert len(field.documentation) > 10
-        assert field.documentation in text
+        meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
+        value = field.value if isinstance(field.value, tuple) else (field.value,)
+        shown = " ".join(map(str, leaves(value)))
+        assert f"{meaning} (default: {shown})" in entry
+    assert [
+        term
+        for term in ("music", "joint_motion", "skill")
+        if f" --{term.replace('_', '-')}.weight " not in text
+    ] == []
 
 
 def test_reading_a_command_line_loads_nothing_heavy():
     code = (
-        "import sys\n"
-        "from music_tf.config.parse import parse_train\n"
-        "from music_tf.config.help import train_help\n"
-        "parse_train(['ddpg']); train_help([])\n"
+        "import contextlib, io, sys\n"
+        "from music_tf.config.command import parse_train\n"
+        "from music_tf.config.command import train_help\n"
+        "parse_train(['ddpg'])\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    train_help([])\n"
         "print([m for m in ('numpy', 'tensorflow', 'mpi4py', 'gymnasium') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -1,0 +1,84 @@
+"""MUSIC (arXiv:2103.08107): learning to control an object without any task reward."""
+
+import dataclasses
+
+from music_tf.config.settings import (
+    Config,
+    DdpgConfig,
+    EvaluationConfig,
+    MusicConfig,
+    ReplayConfig,
+    SacConfig,
+)
+from music_tf.recipes import Preset
+
+_PUSH, _PICK, _SLIDE = "FetchPush-v4", "FetchPickAndPlace-v4", "FetchSlide-v4"
+
+
+def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG on mutual information alone: learns to control an object without any task reward.
+
+    Unsupervised MUSIC (arXiv:2103.08107). The preset `paper` is the release: training goals are
+    zero, the only reward is the mutual information between agent and surrounding state, nothing is
+    relabelled, 16 workers. The preset `laptop` is tuned for minutes on two cores; docs/music.md
+    says what each of its differences does. Needs an environment with an object.
+    """
+    paper = Config(
+        env_id=env_id,
+        goals="zero",
+        agent=DdpgConfig(),
+        rewards={"music": MusicConfig()},
+        evaluation=EvaluationConfig(episodes=320),
+    )
+    if preset == "paper":
+        return paper
+    picking = env_id == _PICK
+    gain = 1000.0 if env_id in (_PUSH, _SLIDE) else None
+    return dataclasses.replace(
+        paper,
+        workers=4,
+        epochs=60 if picking else 28,
+        cycles=20,
+        lost_object="absorb",
+        agent=DdpgConfig(
+            polyak=0.995,
+            polyak_every="update",
+            action_l2=0.1,
+            discount=0.95 if picking else None,
+            return_clip="off" if picking else "auto",
+        ),
+        rewards={
+            "music": MusicConfig(gain=gain, pair_negatives="swap", shift=0.0, trajectories=32)
+        },
+        replay=ReplayConfig(batch_size=64),
+        evaluation=EvaluationConfig(episodes=40),
+    )
+
+
+def sac_music(preset: Preset, env_id: str = _PUSH) -> Config:
+    """Stochastic actor on mutual information alone: learns control without any task reward.
+
+    Unsupervised MUSIC (arXiv:2103.08107) with the released "SAC", a Gaussian policy with a small
+    entropy offset that is averaged over the batch. Training goals are zero and nothing is
+    relabelled. Needs an environment with an object. The preset `paper` has the released sizes;
+    on FetchSlide the entropy scale is the release's larger one. The preset `laptop` has the
+    settings of `ddpg_music`, and no entropy offset: beside rewards that are never negative it
+    would make losing the object pay.
+    """
+    config = ddpg_music(preset, env_id)
+    agent = SacConfig(
+        **vars(config.agent),
+        entropy_mode="batch_mean" if preset == "paper" else "off",
+        entropy_scale=0.03 if env_id == _SLIDE else 0.02,
+    )
+    return dataclasses.replace(config, agent=agent)
+
+
+def sac_music_skills(preset: Preset, env_id: str = _PICK) -> Config:
+    """Unsupervised MUSIC with five skills: a random constant input beside what `sac_music` sees.
+
+    Nothing rewards the skills for being different. The release (arXiv:2103.08107) has this recipe
+    so that skill discrimination can start from its weights, as `sac_music_diayn` does: an agent
+    with skills has larger inputs.
+    """
+    return dataclasses.replace(sac_music(preset, env_id), skills=5)

@@ -1,0 +1,199 @@
+"""What MUSIC gives to a task: a policy to start from, a reward, an order of replay."""
+
+import dataclasses
+
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import Config, Source, TaskConfig
+from music_tf.recipes import Preset
+from music_tf.recipes.music import ddpg_music
+from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her
+
+_REACH, _PUSH = "FetchReach-v4", "FetchPush-v4"
+_PICK, _SLIDE = "FetchPickAndPlace-v4", "FetchSlide-v4"
+_PARTS = ("actor", "critic", "targets")
+
+
+def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
+    """Hindsight relabelling after some epochs of MUSIC: learns to push and to pick in minutes.
+
+    A policy that has never moved the object learns little from hindsight: all it sees are goals
+    that were reached by doing nothing. So the first epochs are paid by the mutual information
+    between robot and object (MUSIC, arXiv:2103.08107), which moves it within one to five epochs;
+    then the weights pass linearly to the task's own reward. Goals are relabelled in hindsight
+    (arXiv:1707.01495) all along. It is one run with one replay buffer, so that its time counts the
+    pre-training. Once its weight is zero for good, the statistics network is neither trained nor
+    computed. On FetchReach there is no object to move, and no such phase. `laptop` takes 40
+    updates a cycle, 80 on FetchPush. All else is as in `ddpg_her`.
+    """
+    config = ddpg_her(preset, env_id)
+    if preset == "laptop":
+        epochs = {_REACH: 10, _PUSH: 30, _PICK: 60, _SLIDE: 150}.get(env_id, 40)
+        updates = 80 if env_id == _PUSH else 40
+        config = dataclasses.replace(config, epochs=epochs, updates=updates)
+    if env_id == _REACH:
+        return config
+    begin, end = {_PUSH: (5.0, 8.0), _PICK: (15.0, 20.0), _SLIDE: (3.0, 10.0)}.get(
+        env_id, (5.0, 10.0)
+    )
+    both = {"task": TaskConfig(), **ddpg_music("laptop", env_id).rewards}
+    handover = {
+        "task.weight": ((0.0, 0.0), (begin, 0.0), (end, 1.0)),
+        "music.weight": ((0.0, 1.0), (begin, 1.0), (end, 0.0)),
+    }
+    return with_fields(dataclasses.replace(config, rewards=both), handover)
+
+
+def ddpg_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
+
+    Fine-tuning of arXiv:2103.08107 (its release): actor, critic and targets of `ddpg_music` go on
+    learning under the task's goals and reward, without hindsight. The release leaves the running
+    statistics behind; `laptop` brings those of observations along. On FetchSlide the release starts
+    from a run of 13 epochs.
+    """
+    return _finetuned(preset, ddpg(preset, env_id), "ddpg_music", _PARTS, published=True)
+
+
+def ddpg_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG with hindsight relabelling, from the policy of a run of MUSIC.
+
+    `ddpg_her` in all settings, so that the two differ by where they start. The release has no such
+    recipe: its fine-tuning does without hindsight.
+    """
+    return _finetuned(preset, ddpg_her(preset, env_id), "ddpg_music", _PARTS)
+
+
+def sac_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
+    """The released "SAC" on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
+
+    As `ddpg_music_finetune`, from a run of `sac_music`, and with the larger weight of the entropy
+    offset that the release gives to fine-tuning.
+    """
+    config = with_fields(sac(preset, env_id), {"agent.entropy_weight": ((0.0, 0.5),)})
+    return _finetuned(preset, config, "sac_music", _PARTS, published=True)
+
+
+def sac_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
+    """Soft actor-critic with hindsight relabelling, from the policy of a run of MUSIC.
+
+    `sac_her` in all settings, so that the two differ by where they start. It has two critics of
+    soft values and `sac_music` one of another kind, so that only the actor is taken over.
+    """
+    return _finetuned(preset, sac_her(preset, env_id), "sac_music", ("actor",))
+
+
+def ddpg_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG on the task reward, with mutual information as an added reward: "MUSIC-r".
+
+    Of arXiv:2103.08107 (its release): the statistics network of a run of `ddpg_music`, frozen, pays
+    beside the task, at half the weight on FetchSlide. No hindsight.
+    """
+    return _rewarded(preset, ddpg(preset, env_id), "ddpg_music")
+
+
+def ddpg_music_reward_her(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG with hindsight, with mutual information as an added reward.
+
+    `ddpg_her` in all other settings, so that the two differ by what MUSIC gives. The release has
+    no such recipe: it does without hindsight.
+    """
+    return _rewarded(preset, ddpg_her(preset, env_id), "ddpg_music")
+
+
+def sac_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
+    """The released "SAC" on the task reward, with mutual information as an added reward: "MUSIC-r".
+
+    As `ddpg_music_reward`, with the statistics network of a run of `sac_music`.
+    """
+    return _rewarded(preset, sac(preset, env_id), "sac_music")
+
+
+def sac_music_reward_her(preset: Preset, env_id: str = _PUSH) -> Config:
+    """Soft actor-critic with hindsight, with mutual information as an added reward.
+
+    `sac_her` in all other settings, so that the two differ by what MUSIC gives. The release has no
+    such recipe: it does without hindsight.
+    """
+    return _rewarded(preset, sac_her(preset, env_id), "sac_music")
+
+
+def ddpg_music_transfer(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG on the task reward, with the mutual information of another environment added: "MUSIC-t".
+
+    As `ddpg_music_reward`, but the statistics network comes from a run on FetchPickAndPlace, as
+    released for FetchPush and FetchSlide (arXiv:2103.08107). Any run on positions of as many
+    components serves.
+    """
+    start = Source("ddpg_music", ("statistics",), env_id=_PICK)
+    return dataclasses.replace(ddpg_music_reward(preset, env_id), start=start)
+
+
+def ddpg_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG on the task reward, replaying episodes by their mutual information: "MUSIC-p".
+
+    Prioritised replay of arXiv:2103.08107 (its release): the statistics network of a run of
+    `ddpg_music`, frozen, measures each new episode, and actor and critic learn from episodes drawn
+    by the dense rank of that. It pays no reward: its weight is 0. No hindsight.
+    """
+    return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")
+
+
+def ddpg_music_prioritized_her(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG with hindsight, replaying episodes by their mutual information.
+
+    `ddpg_her` in all other settings, so that the two differ by what MUSIC gives. The release has
+    no such recipe: it does without hindsight.
+    """
+    return _prioritized(preset, ddpg_her(preset, env_id), "ddpg_music")
+
+
+def sac_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
+    """The released "SAC" on the task, replaying episodes by their mutual information: "MUSIC-p".
+
+    As `ddpg_music_prioritized`, with the statistics network of a run of `sac_music`.
+    """
+    return _prioritized(preset, sac(preset, env_id), "sac_music")
+
+
+def sac_music_prioritized_her(preset: Preset, env_id: str = _PUSH) -> Config:
+    """Soft actor-critic with hindsight, replaying episodes by their mutual information.
+
+    `sac_her` in all other settings, so that the two differ by what MUSIC gives. The release has no
+    such recipe: it does without hindsight.
+    """
+    return _prioritized(preset, sac_her(preset, env_id), "sac_music")
+
+
+def _finetuned(
+    preset: Preset, config: Config, source: str, parts: tuple[str, ...], published: bool = False
+) -> Config:
+    """Starts from a policy; the release leaves its running statistics behind."""
+    if preset == "laptop":
+        start = Source(source, (*parts, "normalizer"))
+    else:
+        epochs = 13 if published and config.env_id == _SLIDE else None
+        start = Source(source, parts, epochs=epochs)
+    return dataclasses.replace(config, start=start)
+
+
+def _rewarded(preset: Preset, config: Config, source: str) -> Config:
+    """Adds the reward of a statistics network that learns no more."""
+    rewarded = _with_frozen_music(preset, config, source)
+    if config.env_id == _SLIDE:
+        return with_fields(rewarded, {"music.weight": ((0.0, 0.5),)})
+    return rewarded
+
+
+def _prioritized(preset: Preset, config: Config, source: str) -> Config:
+    """Draws episodes by what a statistics network that learns no more sees in them."""
+    return with_fields(
+        _with_frozen_music(preset, config, source),
+        {"music.weight": ((0.0, 0.0),), "replay.priority": "music"},
+    )
+
+
+def _with_frozen_music(preset: Preset, config: Config, source: str) -> Config:
+    both = {**config.rewards, **ddpg_music(preset, config.env_id).rewards}
+    start = Source(source, ("statistics",))
+    frozen = dataclasses.replace(config, rewards=both, start=start)
+    return with_fields(frozen, {"music.train": False})

@@ -1,0 +1,202 @@
+"""Two new files make a reward of one's own, in a module of the user's or in the package."""
+
+import csv
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf import intrinsic, recipes
+from music_tf.config.command import parse_train
+from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.errors import UsageError
+from music_tf.runs import session
+from music_tf.storage.metrics import metrics_of
+from music_tf.types import Transition
+from tests.kit.sessions import run_session
+from tests.kit.started import ROOT
+from tests.kit.terms import context
+
+RECIPE = '''
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from music_tf.config.fields import In
+from music_tf.config.settings import Bounds, TermConfig
+from music_tf.recipes.music import ddpg_music
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeightConfig(TermConfig):
+    """Pays for the object's height over the table."""
+
+    name: ClassVar[str] = "height"
+    term: ClassVar[str] = "{term}:Height"
+    metrics: ClassVar[dict[str, str]] = {{"height/seen": "share of states over the table"}}
+    clip: Bounds = (0.0, 1.0)
+    top: Annotated[float, In(0, 10, "(]")] = 0.1
+    """Metres that pay 1."""
+
+
+def ddpg_height(preset, env_id):
+    """DDPG that lifts the object."""
+    return replace(ddpg_music(preset, env_id), rewards={{"height": HeightConfig()}})
+'''
+TERM = '''
+import tensorflow as tf
+
+from music_tf.intrinsic.base import RewardTerm
+
+
+class Height(RewardTerm):
+    """Pays for the object's height over the table."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._top = config.top
+
+    def reward(self, weights, batch, feed):
+        return (batch.next_observation[..., 5] - 0.42) / self._top
+
+    def heldout(self, weights, episodes):
+        return {"height/seen": float((episodes.observation[..., 5] > 0.42).mean())}
+'''
+SMALL = (
+    *("--env-id", "music_tf/PointPush-v0", "--epochs", "1", "--cycles", "2", "--updates", "3"),
+    *("--workers", "2", "--rollouts", "2", "--agent.hidden-sizes", "16", "16"),
+    *("--replay.batch-size", "16", "--evaluation.episodes", "4"),
+)
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """Puts both files beside the package; returns the name of the recipe."""
+    (tmp_path / "my_height.py").write_text(RECIPE.format(term="my_height_term"))
+    (tmp_path / "my_height_term.py").write_text(TERM)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(recipes, "_TRUSTED", set())
+    yield "my_height:ddpg_height"
+    for name in ("my_height", "my_height_term"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def inside(tmp_path, monkeypatch):
+    """Puts both files into the package's folders; returns the name of the recipe."""
+    for package, text in ((recipes, RECIPE.format(term="music_tf.intrinsic.height")),
+                          (intrinsic, TERM)):  # fmt: skip
+        folder = tmp_path / package.__name__
+        folder.mkdir()
+        (folder / "height.py").write_text(text)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+    yield "ddpg_height"
+    for package in (recipes, intrinsic):
+        sys.modules.pop(f"{package.__name__}.height", None)
+        vars(package).pop("height", None)
+
+
+def test_the_reward_is_paid_from_the_table_to_the_top(outside):
+    config = parse_train([outside, "--height.top", "0.2"]).config.rewards["height"]
+    module, _, name = config.term.partition(":")
+    term = getattr(importlib.import_module(module), name)(config, context())
+    after = np.zeros([1, 4, 25], np.float32)
+    after[0, :, 5] = [0.40, 0.42, 0.52, 0.70]  # below the table, on it, 10 and 28 cm above
+    batch = Transition(*[None] * len(Transition._fields))._replace(next_observation=after)
+    paid = term.mixing(term.reward({}, batch, term.feed(None, 1, 0)), tf.constant(1.0))
+    np.testing.assert_allclose(paid, [[0.0, 0.0, 0.5, 1.0]], atol=1e-5)
+    loss, metrics = term.loss({}, {})
+    assert (float(loss), metrics) == (0.0, {})
+
+
+@pytest.mark.parametrize("where", ["outside", "inside"])
+def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_path, monkeypatch):
+    recipe = request.getfixturevalue(where)
+    monkeypatch.setattr(session, "compare", lambda trainer, comm: {})
+    run = tmp_path / "run"
+    command = parse_train([recipe, *SMALL, "--height.top", "0.2", "--run-dir", str(run)])
+    run_session(command)
+    with (run / "metrics.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    own = ["height/seen", *(f"reward/height_{part}" for part in ("mean", "std", "min", "max"))]
+    assert all(0.0 <= float(row[name]) <= 1.0 for name in own)
+    every = list(metrics_of(map(type, command.config.rewards.values())))
+    assert list(row)[1:] == every
+    assert [name for name in every if name not in own] == list(metrics_of(()))
+    stored = json.loads((run / "config.json").read_text())["config"]["rewards"]
+    assert stored["height"]["top"] == 0.2
+    if where == "inside":
+        assert recipe in recipes.names()
+    again = ["--run-dir", str(run), "--resume", "--epochs", "2"]
+    assert parse_train([*again, "--allow-import"]).config.rewards["height"].top == 0.2
+
+
+def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outside):
+    config = parse_train(["--seed", "7", outside, "--rewards", "task", "height"]).config
+    assert (config.seed, list(config.rewards)) == (7, ["task", "height"])
+    for words, part in (
+        (["--height.tpo", "1"], "did you mean --height.top?"),
+        (["--height.top", "0"], "height.top: expected a number in (0, 10], got 0.0"),
+        (["--rewards", "task", "--height.top", "1"], "--rewards task height"),
+        (["--rewards", "hieght"], "did you mean height?"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            parse_train([outside, *words])
+        assert part in str(caught.value)
+    with pytest.raises(UsageError, match=r"unknown option '--height\.top'"):
+        parse_train(["ddpg", "--height.top", "1"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "part"),
+    [
+        ("my_hieght:ddpg_height", "cannot be imported: ModuleNotFoundError"),
+        ("my_height:ddpg_hieght", "did you mean ddpg_height?"),
+        ("my_height:replace", "expected one of 1 that my_height defines"),
+        (":ddpg", "cannot be imported"),
+        ("os:system", "expected one of 0 that os defines"),
+    ],
+)
+@pytest.mark.usefixtures("outside")
+def test_a_recipe_that_is_not_there_is_refused(recipe, part):
+    with pytest.raises(UsageError) as caught:
+        parse_train([recipe])
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["train", "--resume", "--run-dir", "RUN"], ["evaluate", "RUN"], ["play", "RUN"],
+     ["plot", "RUN"], ["report", "RUN"]],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    config = parse_train([outside, *SMALL]).config
+    record = run_to_json(StoredRun(outside, "laptop", (outside,), config))
+    (run / "config.json").write_text(json.dumps(record))
+    (tmp_path / "my_height.py").write_text("open('imported', 'w').close()\n")
+    line = [str(run) if word == "RUN" else word for word in words]
+
+    def answer(*more):
+        done = subprocess.run(
+            [sys.executable, "-m", "music_tf", *line, *more],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert len(done.stderr.splitlines()) <= 10
+        return done.returncode, done.stderr
+
+    code, text = answer()
+    assert code == 2
+    assert "'my_height:ddpg_height'" in text
+    assert "--allow-import" in text
+    assert not (tmp_path / "imported").exists()
+    assert answer("--allow-import")[0] == 2  # imported, and no recipe is there any more
+    assert (tmp_path / "imported").exists()
