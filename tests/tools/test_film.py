@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from music_tf import rollout
+from music_tf.config.settings import MusicConfig, SkillConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import Probe
@@ -97,7 +98,9 @@ def test_skills_stand_side_by_side(tmp_path):
 
 
 def test_the_reward_is_drawn_below_each_picture_by_a_process_without_tensorflow(tmp_path):
-    save_run(tmp_path, "sac_diayn", skills=2, rewards=("music", "skill"))
+    save_run(
+        tmp_path, "sac_diayn", skills=2, rewards={"music": MusicConfig(), "skill": SkillConfig()}
+    )
     alone("play", tmp_path, "--episodes", "1", "--out", tmp_path / "film.gif")
     with Image.open(tmp_path / "film.gif") as drawn:
         # Between picture and caption, for each reward, a line of 20 and a curve of 320 // 9.

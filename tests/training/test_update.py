@@ -511,4 +511,4 @@ def test_schedules_weigh_terms_and_entropy():
     found = {name: float(weight) for name, weight in schedules.terms.items()}
     assert found == pytest.approx({"task": 1.0, "music": 0.8, "skill": 1.0})
     assert float(schedules.entropy) == pytest.approx(0.6)  # 0.2 + 0.8 * 2 / 4
-    assert float(trainer_of(BASE)._schedules().entropy) == 0.0
+    assert float(trainer_of(BASE).schedules().entropy) == 0.0
