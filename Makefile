@@ -27,7 +27,7 @@ fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
 .DEFAULT_GOAL := help
 .PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
-    tensorboard play plot report doctor test lint types check same faults results bench
+    tensorboard play plot report doctor test lint types check same faults mutants results bench
 
 help:  ## List the targets and their variables
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ same: $(STAMP)  ## Compare all numbers with those of a commit, bit by bit (AGAIN
 
 faults: $(STAMP)  ## Break jobs in every way, for long; writes faults.csv (ARGS='--faults F1 --count 100')
 	$(VENV_PYTHON) tests/faults/campaign.py $(ARGS)
+
+mutants: $(STAMP)  ## Break the code in 30 places and see that tests notice; writes mutants.csv
+	$(VENV_PYTHON) tests/mutants/mutants.py $(ARGS)
 
 results: $(STAMP)  ## Rebuild tables and pictures from experiments/results
 	$(VENV_PYTHON) experiments/tables.py

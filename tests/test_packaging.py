@@ -32,6 +32,7 @@ MAKE_TARGETS = [
     "check",
     "same",
     "faults",
+    "mutants",
     "results",
     "bench",
 ]

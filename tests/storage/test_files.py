@@ -2,7 +2,12 @@ import os
 
 import pytest
 
-from music_tf.storage.files import links_and_devices, open_regular, read_at_most
+from music_tf.storage.files import (
+    links_and_devices,
+    open_regular,
+    read_at_most,
+    replace_file,
+)
 
 
 def test_a_regular_file_is_read_up_to_a_limit(tmp_path):
@@ -41,3 +46,24 @@ def test_links_and_pipes_are_found_at_any_depth(tmp_path):
     assert sorted(links_and_devices(tmp_path / "beside")) == [
         path.replace("/run/", "/beside/") for path in found
     ]
+
+
+def test_new_content_is_on_the_disk_before_it_takes_the_place_of_the_old(tmp_path, monkeypatch):
+    path, calls = tmp_path / "a", []
+    replace = os.replace
+
+    def sync(descriptor):
+        synced = os.readlink(f"/proc/self/fd/{descriptor}")
+        calls.append(("sync", synced, os.fstat(descriptor).st_size))
+
+    def record(source, target):
+        calls.append(("replace", str(source), str(target)))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", record)
+    replace_file(path, b"12345")
+    draft = f"{path}.tmp-{os.getpid()}"
+    assert calls[:2] == [("sync", draft, 5), ("replace", draft, str(path))]
+    assert [call[:2] for call in calls[2:]] == [("sync", str(tmp_path))]
+    assert path.read_bytes() == b"12345"

@@ -167,6 +167,21 @@ def test_the_way_of_several_ranks_gives_what_one_rank_does(name):
     np.testing.assert_allclose(trainer.update.targets, other.update.targets, atol=1e-6)
 
 
+def test_gradients_of_all_ranks_are_added_up():
+    class Doubling(Several):
+        def sum_into(self, values, total):
+            total[:] = 2.0 * values
+
+    norms, moments = [], []
+    for comm in (Several(), Doubling()):
+        trainer, given = prepared(updates=1)
+        trainer.update._comm = comm
+        norms.append(run(trainer, given)["train/grad_norm"])
+        moments.append(trainer.update.moments[0].first.numpy())
+    assert norms[1] == pytest.approx(2.0 * norms[0], rel=1e-5)
+    np.testing.assert_allclose(moments[1], 2.0 * moments[0], rtol=1e-4, atol=1e-9)
+
+
 @pytest.mark.parametrize(("comm", "signs"), [(Communicator, 3), (Several, 5)])
 def test_the_watchdog_hears_of_updates_while_they_are_taken(monkeypatch, comm, signs):
     heard = []
