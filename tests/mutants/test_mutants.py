@@ -1,5 +1,6 @@
 import pytest
 
+from tests.mutants import mutants
 from tests.mutants.mutants import MUTANTS, ROOT, Mutant
 
 
@@ -20,3 +21,32 @@ def test_every_mutant_still_breaks_the_code(mutant):
 def test_a_mutant_whose_place_is_not_found_once_is_named(text):
     with pytest.raises(ValueError, match=r"a-sign: found [02] times in module\.py"):
         Mutant("a-sign", "module.py", "a - b", "a + b", "tests").broken(text)
+
+
+@pytest.mark.parametrize(
+    ("first_only", "killer", "met"),
+    [(True, None, ["near"]), (False, "far::test", ["near", "tests", "far::test"])],
+)
+def test_a_mutant_meets_the_tests_near_it_first_and_then_all_others(
+    first_only, killer, met, tmp_path, monkeypatch
+):
+    module, seen = tmp_path / "module.py", []
+    module.write_text("a + b")
+
+    def noticed(folder, *words):
+        seen.append((words[-1], module.read_text()))
+        return "far::test" if seen[-1] == ("tests", "a - b") else None
+
+    monkeypatch.setattr(mutants, "noticed", noticed)
+    mutant = Mutant("sum", "module.py", "a + b", "a - b", "near")
+    assert mutants.killer_of(mutant, tmp_path, first_only)[0] == killer
+    assert [name for name, _ in seen] == met
+    assert [text for _, text in seen[:2]] == ["a - b"] * min(2, len(met))
+    assert module.read_text() == "a + b"
+
+
+def test_a_test_that_is_red_anyway_kills_nothing(tmp_path, monkeypatch):
+    (tmp_path / "module.py").write_text("a + b")
+    monkeypatch.setattr(mutants, "noticed", lambda *_: "near::test")
+    with pytest.raises(RuntimeError, match="near::test is red without a mutant"):
+        mutants.killer_of(Mutant("sum", "module.py", "a + b", "a - b", "near"), tmp_path, True)
