@@ -10,12 +10,14 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from music_tf import intrinsic, recipes
 from music_tf.config.command import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
 from music_tf.runs import session
+from music_tf.storage.checkpoint import load_weights
 from music_tf.storage.metrics import metrics_of
 from music_tf.types import Transition
 from tests.kit.sessions import run_session
@@ -66,6 +68,78 @@ class Height(RewardTerm):
     def heldout(self, weights, episodes):
         return {"height/seen": float((episodes.observation[..., 5] > 0.42).mean())}
 '''
+NOVELTY_RECIPE = '''
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from music_tf.config.fields import In
+from music_tf.config.settings import Bounds, TermConfig
+from music_tf.recipes.music import ddpg_music
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoveltyConfig(TermConfig):
+    """Pays for states of the object that lie far from those of late."""
+
+    name: ClassVar[str] = "novelty"
+    term: ClassVar[str] = "{term}:Novelty"
+    clip: Bounds = (0.0, 5.0)
+    neighbours: Annotated[int, In(1, 100)] = 3
+    """How many of the nearest states count."""
+    kept: Annotated[int, In(1, 10**6)] = 40
+    """States of each worker that are remembered."""
+
+
+def ddpg_novelty(preset, env_id):
+    """DDPG that goes where the object has not been."""
+    return replace(ddpg_music(preset, env_id), rewards={{"novelty": NoveltyConfig()}})
+'''
+NOVELTY = '''
+import numpy as np
+import tensorflow as tf
+
+from music_tf.intrinsic.base import RewardTerm
+
+
+class Novelty(RewardTerm):
+    """Log of the mean distance to the nearest of the object's late states; learns nothing."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._config, self._columns = config, list(context.split().surrounding)
+        self._late = {{}}
+
+    def observe(self, episodes, cycle):
+        for worker, own in episodes.items():
+            states = own.observation[:, -1][:, self._columns]
+            late = self._late.get(worker, np.zeros([0, len(self._columns)], np.float32))
+            self._late[worker] = np.concatenate([late, states])[-self._config.kept:]
+
+    def feed(self, replay, updates, cycle):
+        late = [self._late[worker] for worker in replay.shards]
+        far = np.full([len(late), self._config.kept, len(self._columns)], 1e3, np.float32)
+        for row, states in zip(far, late, strict=True):
+            row[:len(states)] = states
+        return {{"late": np.broadcast_to(far, [updates, *far.shape])}}
+
+    def reward(self, weights, batch, feed):
+        here = tf.gather(batch.next_observation, self._columns, axis=-1)
+        apart = tf.norm(here[:, :, None] - feed["late"][:, None], axis=-1)  # [W, B, kept]
+        nearest = -tf.math.top_k(-apart, self._config.neighbours).values
+        return tf.math.log1p(tf.reduce_mean(nearest, axis=-1))
+
+    def of_worker(self, worker):
+        return {{"late": self._late.get(worker, np.zeros([0, len(self._columns)], np.float32))}}
+
+    def load_worker(self, worker, kept):
+        self._late[worker] = kept["late"]
+
+    def histograms(self, weights, episodes):
+        return {{"novelty/height": episodes.observation[..., 5]}}
+
+    def pictures(self, weights, episodes):
+        return {{"novelty/picture": np.zeros([4, 6, 3], np.uint8)}}
+'''.replace("{{", "{").replace("}}", "}")
 SMALL = (
     *("--env-id", "music_tf/PointPush-v0", "--epochs", "1", "--cycles", "2", "--updates", "3"),
     *("--workers", "2", "--rollouts", "2", "--agent.hidden-sizes", "16", "16"),
@@ -73,31 +147,39 @@ SMALL = (
 )
 
 
+METHODS = {"height": (RECIPE, TERM), "novelty": (NOVELTY_RECIPE, NOVELTY)}
+
+
 @pytest.fixture
 def outside(tmp_path, monkeypatch):
-    """Puts both files beside the package; returns the name of the recipe."""
-    (tmp_path / "my_height.py").write_text(RECIPE.format(term="my_height_term"))
-    (tmp_path / "my_height_term.py").write_text(TERM)
+    """Puts the files of both rewards beside the package; returns the recipe of one."""
+    names = []
+    for name, (recipe, term) in METHODS.items():
+        (tmp_path / f"my_{name}.py").write_text(recipe.format(term=f"my_{name}_term"))
+        (tmp_path / f"my_{name}_term.py").write_text(term)
+        names += [f"my_{name}", f"my_{name}_term"]
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(recipes, "_TRUSTED", set())
     yield "my_height:ddpg_height"
-    for name in ("my_height", "my_height_term"):
+    for name in names:
         sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def inside(tmp_path, monkeypatch):
-    """Puts both files into the package's folders; returns the name of the recipe."""
-    for package, text in ((recipes, RECIPE.format(term="music_tf.intrinsic.height")),
-                          (intrinsic, TERM)):  # fmt: skip
+    """Puts the files of both rewards into the package's folders; returns the recipe of one."""
+    for package in (recipes, intrinsic):
         folder = tmp_path / package.__name__
         folder.mkdir()
-        (folder / "height.py").write_text(text)
+        for name, (recipe, term) in METHODS.items():
+            text = recipe.format(term=f"music_tf.intrinsic.{name}") if package is recipes else term
+            (folder / f"{name}.py").write_text(text)
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
     yield "ddpg_height"
     for package in (recipes, intrinsic):
-        sys.modules.pop(f"{package.__name__}.height", None)
-        vars(package).pop("height", None)
+        for name in METHODS:
+            sys.modules.pop(f"{package.__name__}.{name}", None)
+            vars(package).pop(name, None)
 
 
 def test_the_reward_is_paid_from_the_table_to_the_top(outside):
@@ -116,7 +198,7 @@ def test_the_reward_is_paid_from_the_table_to_the_top(outside):
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_path, monkeypatch):
     recipe = request.getfixturevalue(where)
-    monkeypatch.setattr(session, "compare", lambda trainer, comm: {})
+    monkeypatch.setattr(session, "compare", lambda *given: {})
     run = tmp_path / "run"
     command = parse_train([recipe, *SMALL, "--height.top", "0.2", "--run-dir", str(run)])
     run_session(command)
@@ -133,6 +215,35 @@ def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_p
         assert recipe in recipes.names()
     again = ["--run-dir", str(run), "--resume", "--epochs", "2"]
     assert parse_train([*again, "--allow-import"]).config.rewards["height"].top == 0.2
+
+
+@pytest.mark.parametrize("where", ["outside", "inside"])
+def test_a_reward_that_keeps_a_buffer_goes_on_where_it_stopped(
+    where, request, tmp_path, monkeypatch
+):
+    recipe = request.getfixturevalue(where).replace("height", "novelty")
+    monkeypatch.setattr(session, "compare", lambda *given: {})
+
+    def train(run, *words):
+        run_session(parse_train([recipe, *SMALL, "--run-dir", str(tmp_path / run), *words]))
+        with (tmp_path / run / "metrics.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        clocks = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
+        numbers = [{n: v for n, v in row.items() if n not in clocks} for row in rows]
+        return numbers, load_weights(tmp_path / run / "checkpoints")[0]
+
+    straight, weights = train("straight", "--epochs", "2")
+    train("stopped", "--epochs", "1")
+    resumed, again = train("stopped", "--epochs", "2", "--resume")
+    assert resumed == straight
+    np.testing.assert_equal(again, weights)
+    paid = [float(row["reward/novelty_mean"]) for row in straight]
+    assert all(0.0 < value <= 5.0 for value in paid)
+    assert paid[0] != paid[1]
+    shown = EventAccumulator(str(tmp_path / "straight"))
+    shown.Reload()
+    assert [event.step for event in shown.Images("novelty/picture")] == [240, 480]
+    assert [event.step for event in shown.Tensors("novelty/height")] == [240, 480]
 
 
 def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outside):

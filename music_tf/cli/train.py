@@ -94,9 +94,10 @@ def _run(command: TrainCommand, comm: "Communicator", made: list[Path]) -> None:
             made.insert(0, directory)
         load_tensorflow()
         from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks
+        from music_tf.tools.paths import paths_from_above  # noqa: PLC0415 - Pillow
 
     try:
-        run(command, comm, directory, heritage, link_latest)
+        run(command, comm, directory, heritage, link_latest, paths_from_above)
     except MemoryError as error:
         raise _out_of_memory(error, directory) from error
 

@@ -5,13 +5,17 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from music_tf.config.command import TrainCommand
 from music_tf.config.settings import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
 from music_tf.distributed import Communicator
+from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import NumbersFault, Stopped, UsageError
 from music_tf.process import (
     available_cores,
@@ -31,7 +35,6 @@ from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
-from music_tf.tools.paths import paths_from_above
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
 from music_tf.types import Episodes, Metrics
@@ -45,6 +48,8 @@ COMPACT_EVERY = 20
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
+DrawPaths: TypeAlias = Callable[[Episodes, EnvironmentInfo], npt.NDArray[np.uint8]]
+"""A picture [height, width, 3] of where the object went in some episodes."""
 
 
 def run(
@@ -53,6 +58,7 @@ def run(
     path: Path,
     heritage: Heritage | None = None,
     begun: Callable[[Path], None] | None = None,
+    draw_paths: DrawPaths | None = None,
 ) -> None:
     """Trains as a command says, in a directory of its own; every rank must call it together.
 
@@ -64,6 +70,7 @@ def run(
         path: The run directory.
         heritage: What a new run takes over from an earlier one, the same on every rank.
         begun: Called with the directory by the root once nothing refuses the run any more.
+        draw_paths: Draws where the object went in an evaluation; None draws nothing.
 
     Raises:
         UsageError: The directory or the configuration cannot be used.
@@ -79,7 +86,7 @@ def run(
         check_alike(record, command.resume, comm)
         directory = open_run(path, record, command.resume, comm)
         try:
-            session = _built(command, comm, directory, heritage)
+            session = _built(command, comm, directory, heritage, draw_paths)
             if begun is not None and comm.is_root:
                 begun(path)
             session.run()
@@ -92,9 +99,10 @@ def _built(
     comm: Communicator,
     directory: RunDirectory,
     heritage: Heritage | None,
+    draw_paths: DrawPaths | None,
 ) -> "Session":
     try:
-        return Session(command, comm, directory, heritage)
+        return Session(command, comm, directory, heritage, draw_paths)
     except UsageError:
         if not command.resume:
             directory.discard()
@@ -110,9 +118,11 @@ class Session:
         comm: Communicator,
         directory: RunDirectory,
         heritage: Heritage | None = None,
+        draw_paths: DrawPaths | None = None,
     ) -> None:
         """Builds the trainer and brings it to where the run was left, or to where it starts."""
         self._command = command
+        self._draw_paths = draw_paths
         self._stored = _stored(command, heritage)
         self._config = command.config
         self._comm = comm
@@ -161,7 +171,7 @@ class Session:
         try:
             while trainer.counters.epoch < config.epochs and not self._out_of_time():
                 try:
-                    row = trainer.run_epoch(self._on_cycle, self._show_paths)
+                    row = trainer.run_epoch(self._on_cycle, self._show)
                     if row is None:
                         self._stop()
                     self._finish_epoch(row)
@@ -179,12 +189,20 @@ class Session:
         self._progress.cycle(done, self._config.cycles, steps)
         return stop_requested()
 
-    def _show_paths(self, episodes: Episodes) -> None:
-        """Shows in TensorBoard where the object went in an evaluation."""
-        info = self._trainer.envs.info
-        if self._writer is not None and info.object is not None:
-            steps = self._trainer.counters.env_steps
-            self._writer.write_image(PATHS_TAG, paths_from_above(episodes, info), steps, "paths")
+    def _show(self, episodes: Episodes) -> None:
+        """Lets the root show an evaluation: where the object went, and what terms have to show."""
+        trainer, writer = self._trainer, self._writer
+        if writer is None:
+            return
+        steps, info = trainer.counters.env_steps, trainer.envs.info
+        if self._draw_paths is not None and info.object is not None:
+            writer.write_image(PATHS_TAG, self._draw_paths(episodes, info), steps, "paths")
+        weights = trainer.update.weights()
+        for term in trainer.active_terms():
+            for tag, values in term.histograms(weights, episodes).items():
+                writer.write_histogram(tag, values, steps)
+            for tag, picture in term.pictures(weights, episodes).items():
+                writer.write_image(tag, picture, steps)
 
     def _finish_epoch(self, row: Metrics) -> None:
         epoch = self._trainer.counters.epoch

@@ -4,6 +4,7 @@ from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
 from music_tf.runs import session
 from music_tf.storage.run_directory import open_run
+from music_tf.tools.paths import paths_from_above
 
 
 def run_session(command, heritage=None, comm=None):
@@ -13,6 +14,6 @@ def run_session(command, heritage=None, comm=None):
     stored = StoredRun(command.recipe, command.preset, command.arguments, command.config, record)
     directory = open_run(command.run_dir, run_to_json(stored), command.resume, comm)
     try:
-        session.Session(command, comm, directory, heritage).run()
+        session.Session(command, comm, directory, heritage, paths_from_above).run()
     finally:
         directory.close()

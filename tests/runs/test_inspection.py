@@ -211,7 +211,7 @@ def test_tensorflow_is_loaded_only_where_networks_are_asked(tmp_path, recipe, lo
 
 def test_networks_that_do_not_fit_are_named_where_they_are_asked(tmp_path):
     config = save_run(tmp_path, "sac_diayn", skills=2).config
-    skill = dataclasses.replace(config.skill, hidden_sizes=(16,))
+    skill = dataclasses.replace(config.rewards["skill"], hidden_sizes=(16,))
     write_config(tmp_path, dataclasses.replace(config, skill=skill), "sac_diayn")
     with pytest.raises(UsageError, match=r"does not fit config\.json\ndiscriminator/hidden_"):
         evaluate_run(tmp_path, 1)

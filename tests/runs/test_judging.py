@@ -179,8 +179,8 @@ def test_a_single_episode_is_judged_by_what_needs_no_other():
 def test_episodes_that_end_at_once_have_no_information(monkeypatch):
     play = Evaluation.play
 
-    def cut(*given):
-        return padded(play(*given)._replace(length=np.array([1, 1, 1])))
+    def cut(*given, **named):
+        return padded(play(*given, **named)._replace(length=np.array([1, 1, 1])))
 
     monkeypatch.setattr(Evaluation, "play", cut)
     found = judge(evaluation(), carry, 3)["ours"]

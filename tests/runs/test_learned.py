@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import MusicConfig, SkillConfig
+from music_tf.config.settings import MusicConfig
 from music_tf.errors import UsageError
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import learned_arrays
@@ -76,8 +76,8 @@ def test_heldout_measures_are_those_of_training(lost_object):
 
 
 def test_only_terms_that_still_count_are_measured():
-    retired = SkillConfig(hidden_sizes=(8,), weight=((0.0, 1.0), (2.0, 0.0)))
-    trainer = trainer_of(EVERYTHING, skill=retired)
+    retired = with_fields(EVERYTHING, {"skill.weight": ((0.0, 1.0), (2.0, 0.0))})
+    trainer = trainer_of(retired)
     played = trainer.played(2, rests)
     assert "skill/accuracy_heldout" in learned(trainer).heldout(played, 1)
     assert set(learned(trainer).heldout(played, 3)) == {"music/bound_heldout"}
