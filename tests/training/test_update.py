@@ -342,6 +342,23 @@ def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     assert other.counts()["phase_steps"] == [4, 6]
 
 
+def test_a_phase_counts_its_own_steps():
+    class Downhill(TwoSteps):
+        phases = property(
+            lambda self: [Phase(self._first, ("a",)), Phase(self._second, ("b",), every=2)]
+        )
+
+        def _second(self, weights, *rest):
+            return Losses(weights["b"][0] * tf.ones([1]), {})
+
+    trainer, given = prepared(updates=4)
+    update = Update(Downhill(None), trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
+    update.run(*given)
+    # under a gradient of 1 each step of Adam is the rate, if it divides by how many there were
+    assert update.counts()["phase_steps"] == [4, 2]
+    assert update.parameters.numpy()[1] == pytest.approx(-0.02, rel=1e-4)
+
+
 def test_a_phase_moves_networks_that_lie_side_by_side():
     class Apart(TwoSteps):
         networks = (*TwoSteps.networks, Scalar("c", 0.0, 0.1))
