@@ -17,6 +17,7 @@ from music_tf.rollout import GoalsAndSkills, perturbation
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import SplitSpec
 from tests.kit.episodes import SPEC, goal_reward, make_episodes, places
+from tests.kit.terms import context
 
 SEED = 11
 
@@ -53,13 +54,8 @@ def contents(store):
 
 
 def music(**config):
-    return Music(
-        MusicConfig(hidden_size=4, **config),
-        1.0,
-        SplitSpec(agent=(0,), surrounding=(3,)),
-        None,
-        SEED,
-    )
+    split = SplitSpec(agent=(0,), surrounding=(3,))
+    return Music(MusicConfig(hidden_size=4, gain=1.0, **config), context(split, seed=SEED))
 
 
 def streams():

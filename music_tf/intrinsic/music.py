@@ -72,7 +72,9 @@ class Music(RewardTerm):
             swapped = np.ones_like(swapped)
         feed: dict[str, np.ndarray] = {"swapped": swapped}
         if self._config.train:
-            columns, lengths = replay.sample_trajectories(updates, self._config.trajectories, cycle)
+            columns, lengths = replay.sample_trajectories(
+                updates, self._config.trajectories, cycle, self.columns
+            )
             order = np.stack(
                 [
                     self._permutations(worker, cycle, lengths[:, index], columns.shape[3])

@@ -52,7 +52,7 @@ class Shard:
         self.size = 0
         self._cursor = 0
         self._config = config
-        self._columns = np.array(columns, dtype=np.int64)
+        self.columns = np.array(columns, dtype=np.int64)
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim}
         extras = {f"extras/{name}": size for name, size in spec.extras.items()}
         episode = {"desired_goal": spec.goal_dim, "skill": skills}
@@ -164,7 +164,7 @@ class Shard:
         """Writes rows into given slots, and what follows from them."""
         for name, array in self.arrays.items():
             array[slots] = rows[name]
-        self.trajectories[slots] = rows["observation"][:, :, self._columns]
+        self.trajectories[slots] = rows["observation"][:, :, self.columns]
         self._returns[slots] = rows["reward"].sum(axis=1)
 
     def _slots(self, count: int, generator: np.random.Generator) -> IntArray:
@@ -246,23 +246,34 @@ class ReplayBuffer:
         observations, goals = zip(*drawn, strict=True)
         return np.stack(observations), np.stack(goals)
 
-    def sample_trajectories(self, updates: int, count: int, cycle: int) -> tuple[Array, IntArray]:
-        """Draws whole trajectories of the kept columns with their lengths.
+    def sample_trajectories(
+        self, updates: int, count: int, cycle: int, columns: Sequence[int] | None = None
+    ) -> tuple[Array, IntArray]:
+        """Draws whole trajectories of columns that shards keep, with their lengths.
+
+        Args:
+            updates: Number U of updates.
+            count: Number M of trajectories for each.
+            cycle: Which draws are taken.
+            columns: Which of the kept ones, in which order; None for all as they are kept.
 
         Returns:
             Columns, shape [U, W, M, T + 1, D], and lengths in steps, shape [U, W, M].
         """
         shards = list(self.shards.values())
         sizes = shards[0].trajectories.shape[1:]
-        columns = np.empty([updates, len(shards), count, *sizes], np.float32)
+        found = np.empty([updates, len(shards), count, *sizes], np.float32)
         lengths = np.empty([updates, len(shards), count], np.int64)
         for index, (worker, shard) in enumerate(self.shards.items()):
             generator = stream(self._seed, "replay/trajectories", worker, cycle)
             slots = generator.integers(shard.size, size=(updates, count))
             lengths[:, index] = shard.arrays["length"][slots]
             for update, own in enumerate(slots):  # into their place: half the time of a copy more
-                shard.trajectories.take(own, axis=0, out=columns[update, index], mode="clip")
-        return columns, lengths
+                shard.trajectories.take(own, axis=0, out=found[update, index], mode="clip")
+        kept = list(shards[0].columns)
+        if columns is not None and list(columns) != kept:  # other terms keep columns too
+            found = found[..., [kept.index(column) for column in columns]]
+        return found, lengths
 
     def unsaved(self) -> dict[int, dict[str, np.ndarray]]:
         """Returns what was stored since `mark_saved`, by worker; empty where there is nothing."""

@@ -42,7 +42,7 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     spec, gamma = envs.spec, discount(config, envs.spec)
     terms = build_terms(config, envs)
     learner = build_learner(config, spec, terms)
-    columns = [column for term in terms for column in term.columns]
+    columns = list(dict.fromkeys(column for term in terms for column in term.columns))
     shards = {worker: Shard(spec, config.skills, config.replay, columns) for worker in workers}
     goal_reward = envs.goal_reward if "task" in config.rewards else None
     return Trainer(

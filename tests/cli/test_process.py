@@ -89,7 +89,7 @@ def test_one_rank_takes_all_cores_and_several_one_each():
     config = recipes.resolve("ddpg")
     assert threads_per_rank(config.threads, 1) == len(os.sched_getaffinity(0))
     assert threads_per_rank(config.threads, 2) == 1
-    assert threads_per_rank(with_fields(config, {"threads": 5}), 2) == 5
+    assert threads_per_rank(with_fields(config, {"threads": 5}).threads, 2) == 5
 
 
 @pytest.mark.parametrize(

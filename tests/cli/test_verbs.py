@@ -159,12 +159,15 @@ def stand_in(monkeypatch, module, name):
 
 def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     calls = stand_in(monkeypatch, "music_tf.runs.inspection", "evaluate_run")
+    stub = types.ModuleType("music_tf.tools.export")
+    stub.exporter = lambda npz, minari: ("exporter", npz, minari)
+    monkeypatch.setitem(sys.modules, "music_tf.tools.export", stub)
     assert run_verb(["evaluate", "latest"]) == 0
     assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
     more = ["--full", "--export", "a.npz", "--minari", "push/music-v0"]
     assert run_verb(["evaluate", str(stored_run), *more]) == 0
-    plain = {"full": False, "npz": None, "minari": None}
-    asked = {"full": True, "npz": pathlib.Path("a.npz"), "minari": "push/music-v0"}
+    plain = {"full": False, "export": ("exporter", None, None)}
+    asked = {"full": True, "export": ("exporter", pathlib.Path("a.npz"), "push/music-v0")}
     assert calls == [
         ((stored_run.resolve(), 100, None), plain),
         ((stored_run, 7, None), plain),

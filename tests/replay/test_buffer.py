@@ -282,6 +282,9 @@ def test_trajectories_are_the_kept_columns_of_whole_episodes():
     assert set(np.ravel(number)) == {0, 1, 2}
     np.testing.assert_array_equal(lengths, np.array([5, 2, 4])[number])
     np.testing.assert_array_equal(columns, shard.arrays["observation"][number][..., [3, 0]])
+    chosen, again = buffer_of(shard).sample_trajectories(2, 40, 0, [0, 3, 0])
+    np.testing.assert_array_equal(chosen, columns[..., [1, 0, 1]])
+    np.testing.assert_array_equal(again, lengths)
 
 
 def test_fresh_transitions_are_as_many_as_steps_and_come_from_the_fresh_episodes():

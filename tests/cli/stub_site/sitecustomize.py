@@ -7,7 +7,7 @@ import time
 import types
 
 
-def run(command, comm, directory, heritage, begun):
+def run(command, comm, directory, heritage, begun, draw_paths):
     del heritage
     if comm.is_root:
         begun(directory)
