@@ -56,6 +56,23 @@ class Communicator:
                 "music-tf doctor looks for what is wrong with this mpirun"
             )
 
+    def group(self, role: int) -> "Communicator":
+        """Splits ranks by role: update and reduction of learners need not meet the actors.
+
+        Every rank must call it together.
+
+        Args:
+            role: At least 0.
+
+        Returns:
+            The ranks of this one's role, in their order.
+        """
+        group = Communicator(alone=True)
+        if self._comm is not None:
+            group._comm = self._comm.Split(role, self.rank)
+            group.rank, group.size = group._comm.Get_rank(), group._comm.Get_size()
+        return group
+
     @property
     def is_root(self) -> bool:
         """Whether this rank prints, logs and writes checkpoints."""

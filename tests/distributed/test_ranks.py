@@ -53,6 +53,20 @@ def test_all_ranks_end_with_the_same_bits(results, ranks):
         assert facts["metrics"] == first[1]["metrics"]
 
 
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        (1, [(0, 1, 0)]),
+        (2, [(0, 1, 0), (0, 1, 1)]),
+        (4, [(0, 2, 1), (1, 2, 1), (0, 2, 5), (1, 2, 5)]),
+    ],
+)
+def test_ranks_of_one_role_meet_by_themselves(results, ranks, expected):
+    found = [facts["learners"] for _, facts in results[ranks]]
+    assert [(one["rank"], one["size"], one["total"]) for one in found] == expected
+    assert [one["root"] for one in found] == [rank == 0 for rank, _, _ in expected]
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_the_same_weights_play_the_same_episodes_to_the_last_bit(results, ranks):
     alone, several = (replay(results[n], "touching/") for n in (1, ranks))

@@ -109,6 +109,13 @@ def initial_with_other_seeds(comm):
     return np.concatenate([trainer.update.parameters.numpy(), trainer.update.targets.numpy()])
 
 
+def learners(comm):
+    """Sums the numbers of the ranks that learn, the first half, and of the others by themselves."""
+    group = comm.group(int(comm.rank >= comm.size / 2))
+    total = int(group.sum_in_place(np.array([comm.rank]))[0])
+    return {"rank": group.rank, "size": group.size, "total": total, "root": group.is_root}
+
+
 def main(folder):
     """Runs all of it."""
     comm = Communicator()
@@ -128,6 +135,7 @@ def main(folder):
         "metrics": metrics,
         "disturbed": disturbed(trainer, comm),
         "perturbed": perturbed(trainer, comm),
+        "learners": learners(comm),
         "heavy": "tensorflow_probability" in sys.modules,
     }
     name = f"{comm.size}_{comm.rank}"
