@@ -197,8 +197,8 @@ class Session:
         steps, info = trainer.counters.env_steps, trainer.envs.info
         if self._draw_paths is not None and info.object is not None:
             writer.write_image(PATHS_TAG, self._draw_paths(episodes, info), steps, "paths")
-        weights = trainer.update.weights()
         for term in trainer.active_terms():
+            weights = trainer.update.weights()
             for tag, values in term.histograms(weights, episodes).items():
                 writer.write_histogram(tag, values, steps)
             for tag, picture in term.pictures(weights, episodes).items():

@@ -236,6 +236,8 @@ class Trainer:
 
     def heldout(self, played: Episodes) -> Metrics:
         """Returns what the active reward terms make of these episodes."""
+        if not self.terms:
+            return {}
         if self.config.lost_object == "absorb":
             played = cut_where_lost(played, self.envs.info)  # what the networks are trained on
         weights = self.update.weights()
