@@ -22,7 +22,6 @@ from tyro.constructors import (
 )
 
 from music_tf import recipes
-from music_tf.config.environments import check_env_id
 from music_tf.config.fields import (
     Field,
     Settings,
@@ -37,7 +36,7 @@ from music_tf.config.fields import (
     show_value,
     value_count,
 )
-from music_tf.config.names import nearest, suggestion
+from music_tf.config.names import check_env_id, nearest, suggestion
 from music_tf.config.settings import AgentConfig, Config, TermConfig
 from music_tf.config.start import Start, asked_start, missing_start, parts_of
 from music_tf.config.stored import (

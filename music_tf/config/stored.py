@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
 
 from music_tf import recipes
-from music_tf.config.environments import names_a_module
 from music_tf.config.fields import Settings, describe_type, hints_of, is_optional, without_none
-from music_tf.config.names import suggestion
+from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
 from music_tf.storage.files import links_and_devices, read_at_most

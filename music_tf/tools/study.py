@@ -48,8 +48,7 @@ from rich.live import Live
 from rich.table import Table
 
 from music_tf.config.command import parse_train
-from music_tf.config.environments import check_env_id
-from music_tf.config.names import suggestion
+from music_tf.config.names import check_env_id, suggestion
 from music_tf.config.stored import CONFIG_NAME, stored_start
 from music_tf.errors import (
     EXIT_DONE,
