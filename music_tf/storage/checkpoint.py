@@ -31,6 +31,7 @@ from music_tf.storage.gate import (
     DamagedError,
     Entry,
     Expected,
+    ExpectedFrom,
     ExpectedState,
     check_path,
     parse_json,
@@ -520,7 +521,9 @@ def load_weights(
 
 
 def newest_weights(
-    directory: Path, expected: Expected | None = None, wanted: tuple[str, ...] = ("",)
+    directory: Path,
+    expected: Expected | ExpectedFrom | None = None,
+    wanted: tuple[str, ...] = ("",),
 ) -> StoredWeights:
     """Returns the newest intact checkpoint, without its replay.
 

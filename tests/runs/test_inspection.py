@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run, load_run, measure
 from music_tf.training.evaluation import wilson_interval
@@ -85,8 +86,10 @@ def test_weights_that_do_not_fit_are_named(tmp_path, hidden_sizes, text):
 @pytest.mark.parametrize(
     ("totals", "text"),
     [
-        (np.ones(4), r"normalizer/goal: expected totals of shape \(5,\), got \(4,\)"),
-        (np.ones((7, 1)), r"normalizer/goal: expected totals of shape \(7,\)"),
+        (np.ones(4), r"normalizer/goal: expected float64 \(5,\), found float64 \(4,\)"),
+        (np.ones(7, np.float32), r"normalizer/goal: expected float64 \(7,\), found float32"),
+        (np.ones((7, 1)), r"normalizer/goal: expected at most 1048576 numbers, found \(7, 1\)"),
+        (np.ones(2**20 + 1), "normalizer/goal: expected at most 1048576 numbers"),
         (None, "normalizer/goal: missing"),
     ],
 )
@@ -211,8 +214,7 @@ def test_tensorflow_is_loaded_only_where_networks_are_asked(tmp_path, recipe, lo
 
 def test_networks_that_do_not_fit_are_named_where_they_are_asked(tmp_path):
     config = save_run(tmp_path, "sac_diayn", skills=2).config
-    skill = dataclasses.replace(config.skill, hidden_sizes=(16,))
-    write_config(tmp_path, dataclasses.replace(config, skill=skill), "sac_diayn")
+    write_config(tmp_path, with_fields(config, {"skill.hidden_sizes": (16,)}), "sac_diayn")
     with pytest.raises(UsageError, match=r"does not fit config\.json\ndiscriminator/hidden_"):
         evaluate_run(tmp_path, 1)
 

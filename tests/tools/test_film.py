@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from music_tf import rollout
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import MusicConfig, SkillConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
@@ -168,8 +169,7 @@ def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(tmp_path):
 
 def test_rewards_that_do_not_fit_or_cannot_be_asked_are_a_fault(tmp_path, monkeypatch):
     config = save_run(tmp_path, "sac_diayn", skills=2).config
-    skill = dataclasses.replace(config.skill, hidden_sizes=(16,))
-    write_config(tmp_path, dataclasses.replace(config, skill=skill), "sac_diayn")
+    write_config(tmp_path, with_fields(config, {"skill.hidden_sizes": (16,)}), "sac_diayn")
     loaded = load_run(tmp_path)
     played = loaded.evaluation.play(loaded.policy, 1)
     with pytest.raises(UsageError, match=r"does not fit config\.json\ndiscriminator/hidden_"):
