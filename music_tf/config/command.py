@@ -40,11 +40,11 @@ from music_tf.config.names import check_env_id, nearest, suggestion
 from music_tf.config.settings import AgentConfig, Config, TermConfig
 from music_tf.config.start import Start, asked_start, missing_start, parts_of
 from music_tf.config.stored import (
-    MAY_CHANGE_ON_RESUME,
     StoredRun,
     allow_recipe,
-    difference,
     read_run,
+    refuse_changes,
+    run_to_json,
     stored_env_id,
 )
 from music_tf.errors import UsageError
@@ -406,11 +406,9 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     stored = _stored_run(given) if "resume" in given else None
     recipe = _recipe(words.positional, stored, every)
     preset = given.get("preset", (stored.preset if stored else recipes.DEFAULT_PRESET,))[0]
-    if stored and preset != stored.preset:
-        raise UsageError(f"--preset: the run to resume has {stored.preset}, got {preset[:80]!r}")
     env_id = check_env_id(given["env_id"][0]) if "env_id" in given else ""
     default = stored.config if stored else recipes.resolve(recipe, preset, env_id)
-    terms = recipes.terms(recipe)
+    terms = recipes.terms(stored.recipe if stored else recipe)
     fields = _options_of(default, terms)
     for name in given:
         if name not in fields:
@@ -420,7 +418,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     )
     _refuse_unpaid(given, read.config, terms)
     if stored:
-        _refuse_changes(stored.config, read.config)
+        asked = stored._replace(recipe=recipe, preset=preset, config=read.config)
+        refuse_changes(run_to_json(stored), run_to_json(asked))
     return TrainCommand(
         recipe=recipe,
         preset=preset,
@@ -498,8 +497,6 @@ def _recipe(
             f"unexpected word {others[0][:80]!r} after the recipe {recipe}"
             + suggestion(others[0], map(show_option, options))
         )
-    if stored and stored.recipe != recipe:
-        raise UsageError(f"RECIPE: the run to resume is one of {stored.recipe}, got {recipe}")
     return recipe
 
 
@@ -511,23 +508,6 @@ def _refuse_unpaid(given: Iterable[str], config: Config, terms: Terms) -> None:
                 f"{show_option(name)}: the run does not pay the reward {term}\n"
                 f"add it with --rewards {' '.join([*config.rewards, term])}"
             )
-
-
-def _refuse_changes(stored: Config, asked: Config) -> None:
-    changed = [name for name in difference(stored, asked) if name not in MAY_CHANGE_ON_RESUME]
-    if not changed:
-        return
-    before = {field.name: show_value(field.value) for field in fields_of(stored)}
-    after = {field.name: show_value(field.value) for field in fields_of(asked)}
-    lines = [
-        f"{show_option(name)}: the run has {before.get(name, 'none')}, "
-        f"got {after.get(name, 'none')}"[:200]
-        for name in changed[:5]
-    ]
-    allowed = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
-    raise UsageError(
-        f"--resume continues a run exactly, only {allowed} may change\n" + "\n".join(lines)
-    )
 
 
 def _start(read: Train, stored: StoredRun | None, terms: Terms) -> Start | None:

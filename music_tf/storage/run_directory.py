@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from music_tf.config.names import suggestion
-from music_tf.config.stored import CONFIG_NAME, MAY_CHANGE_ON_RESUME, flatten
+from music_tf.config.stored import CONFIG_NAME, refuse_changes
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import available_cores
 from music_tf.storage.files import read_at_most, remove_drafts, replace_file
@@ -41,7 +41,6 @@ _FOLDERS = ("checkpoints", "videos", "logs")
 _MOST_TRIES = 1000
 _LARGEST_CONFIG = 1_000_000
 _KEPT_RESUMES = 20
-_SHOWN = 5
 _QUIET_SECONDS = 600.0
 _PACKAGE = "music_tf"
 _PACKAGES = (
@@ -367,51 +366,20 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
             "leave out --resume to start a new run there"
         )
     stored = _read_record(path)
-    before, after = _settings(stored), _settings(record)
-    # a setting that the stored run lacks is newer than it, and has its default
-    changed = [
-        name
-        for name, value in before.items()
-        if value != after.get(name) and name not in MAY_CHANGE_ON_RESUME
-    ]
-    if changed:
-        lines = [
-            f"{name}: the run has {json.dumps(before.get(name))}, "
-            f"got {json.dumps(after.get(name))}"[:200]
-            for name in changed[:_SHOWN]
-        ]
-        allowed = ", ".join(MAY_CHANGE_ON_RESUME)
-        raise UsageError(
-            f"{path}: --resume continues a run exactly, only {allowed} may change\n"
-            + "\n".join(lines)
-        )
-    _refuse_fewer_epochs(path, after.get("epochs"))
-    resumes = stored.get("resumes", [])
-    now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
-    return {**stored, "config": record.get("config"), "resumes": [*resumes, now][-_KEPT_RESUMES:]}
-
-
-def _refuse_fewer_epochs(path: Path, asked: Any) -> None:
-    """Refuses a number of epochs that was meant to be added to those that are done."""
+    refuse_changes(stored, record)
     from music_tf.storage.checkpoint import labels  # noqa: PLC0415 - numpy
 
     folder = path / "checkpoints"
     found = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    done = int(found[-1].split("_")[1]) if found else 0
+    done, asked = int(found[-1].split("_")[1]) if found else 0, record["config"].get("epochs")
     if isinstance(asked, int) and asked < done:
         raise UsageError(
             f"--epochs: expected at least the {done} that the run in {path} has, got {asked}\n"
             "the number counts all of them, also those before --resume"
         )
-
-
-def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what makes a run the run it is, by dotted names."""
-    return {
-        "recipe": record.get("recipe"),
-        "preset": record.get("preset"),
-        **flatten(record.get("config") or {}),
-    }
+    resumes = stored.get("resumes", [])
+    now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
+    return {**stored, "config": record.get("config"), "resumes": [*resumes, now][-_KEPT_RESUMES:]}
 
 
 def _read_record(path: Path) -> dict[str, Any]:

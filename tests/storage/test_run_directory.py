@@ -253,9 +253,9 @@ def test_a_resume_with_other_settings_names_each_with_both_values(tmp_path):
     with pytest.raises(UsageError) as fault:
         open_and_close(tmp_path, {**record, "recipe": "sac"}, resume=True)
     text = str(fault.value)
-    assert 'recipe: the run has "ddpg_her", got "sac"' in text
-    assert "workers: the run has 2, got 4" in text
-    assert "agent.discount: the run has 0.9, got 0.8" in text
+    assert "RECIPE: the run has ddpg_her, got sac" in text
+    assert "--workers: the run has 2, got 4" in text
+    assert "--agent.discount: the run has 0.9, got 0.8" in text
     assert contents(tmp_path) == before
 
 
