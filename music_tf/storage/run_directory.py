@@ -497,18 +497,22 @@ def versions() -> dict[str, str | None]:
 
 def commit(checkout: Path) -> str | None:
     """Returns the git commit that is checked out in a directory, None outside a checkout."""
-    git = checkout / ".git"
+    git = shared = checkout / ".git"
     try:
-        head = (git / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
-            return head if _COMMIT.fullmatch(head) else None
-        name = head.removeprefix("ref: ")
-        if (git / name).is_file():
-            return (git / name).read_text().strip()
-        packed = (git / "packed-refs").read_text().splitlines()
-    except OSError:
+        if git.is_file():  # a worktree: branches lie where it was made from
+            git = checkout / git.read_text().strip().removeprefix("gitdir: ")
+            shared = git / (git / "commondir").read_text().strip()
+        found = (git / "HEAD").read_text().strip()
+        if found.startswith("ref: "):
+            name = found.removeprefix("ref: ")
+            if (shared / name).is_file():
+                found = (shared / name).read_text().strip()
+            else:
+                packed = (shared / "packed-refs").read_text().splitlines()
+                found = next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+    except (OSError, ValueError):
         return None
-    return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+    return found if _COMMIT.fullmatch(found) else None
 
 
 def processor() -> str:

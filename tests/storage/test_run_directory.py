@@ -340,3 +340,18 @@ def test_the_commit_is_read_from_head_a_branch_or_packed_branches(tmp_path):
     assert commit(tmp_path) == "b" * 40
     (git / "refs/heads/main").write_text("c" * 40 + "\n")
     assert commit(tmp_path) == "c" * 40
+
+
+def test_the_commit_of_a_worktree_is_found_where_its_branches_lie(tmp_path):
+    git = ["git", "-c", "user.name=me", "-c", "user.email=me@here"]
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    for words in (
+        ["init", "-q", str(main)],
+        ["-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"],
+        ["-C", str(main), "worktree", "add", "-q", "-b", "other", str(tree)],
+        ["-C", str(tree), "commit", "-q", "--allow-empty", "-m", "second"],
+    ):
+        subprocess.run([*git, *words], check=True, timeout=60)
+    for checkout in (main, tree):
+        told = subprocess.check_output(["git", "-C", str(checkout), "rev-parse", "HEAD"], text=True)
+        assert commit(checkout) == told.strip()
