@@ -102,9 +102,12 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str], example: str) ->
         name: Field(name, hint, None, documentation(kind).get(name, ""))
         for name, hint in hints_of(kind).items()
     }
-    (place,) = [name for name, field in fields.items() if _is_positional(field)] or [""]
+    (place,) = [
+        name for name, field in fields.items() if POSITIONAL in get_args(field.hint)[1:]
+    ] or [""]
     options = {name: field for name, field in fields.items() if name != place}
-    words = split(arguments, {name: _count(field) for name, field in options.items()})
+    counts = {n: 0 if f.hint is bool else value_count(f.hint) for n, f in options.items()}
+    words = split(arguments, counts)
     several = bool(place) and value_count(fields[place].hint) is None
     if not several and len(words.positional) != bool(place):
         expected = f"{place.upper()}: expected one" if place else f"{verb}: expected no arguments"
@@ -187,14 +190,6 @@ def _is_option(word: str) -> bool:
     except ValueError:
         return True
     return False
-
-
-def _is_positional(field: Field) -> bool:
-    return any(extra is POSITIONAL for extra in get_args(field.hint)[1:])
-
-
-def _count(field: Field) -> int | None:
-    return 0 if field.hint is bool else value_count(field.hint)
 
 
 def _converted(

@@ -512,14 +512,6 @@ def save_weights(
     return True
 
 
-def load_weights(
-    directory: Path, expected: Expected | None = None, wanted: tuple[str, ...] = ("",)
-) -> tuple[Arrays, dict[str, Any]]:
-    """Returns arrays and meta values as `newest_weights` finds them."""
-    found = newest_weights(directory, expected, wanted)
-    return found.arrays, found.meta
-
-
 def newest_weights(
     directory: Path,
     expected: Expected | ExpectedFrom | None = None,

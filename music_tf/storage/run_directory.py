@@ -347,15 +347,12 @@ def refuse_if_taken(path: Path) -> None:
             f"--run-dir: {path} already holds a run\n"
             "add --resume to continue it, or choose another directory"
         )
-    if os.path.isdir(path) and any(_is_foreign(entry) for entry in path.iterdir()):
-        raise UsageError(f"{path}: expected a new or empty directory, found other files")
-
-
-def _is_foreign(entry: Path) -> bool:
-    """Tells whether an entry is more than what an interrupted start leaves behind."""
-    if entry.is_dir():
-        return entry.name not in _FOLDERS or any(entry.iterdir())
-    return entry.name != LOCK_NAME and not entry.name.startswith((LOCK_NAME, CONFIG_NAME))
+    for entry in path.iterdir() if os.path.isdir(path) else ():
+        left_behind = entry.name.startswith((LOCK_NAME, CONFIG_NAME))
+        if entry.is_dir():
+            left_behind = entry.name in _FOLDERS and not any(entry.iterdir())
+        if not left_behind:
+            raise UsageError(f"{path}: expected a new or empty directory, found other files")
 
 
 def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:

@@ -629,7 +629,9 @@ class Pool:
                 return STOPPED  # the same end of training is judged next time
             if code != EXIT_DONE:
                 ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-                self.faults[run.name] = [ending, *_last_lines(run.log)]
+                printed = run.log.read_text(encoding="utf-8", errors="replace").splitlines()
+                said = [line.rstrip()[:200] for line in printed if line.strip()]
+                self.faults[run.name] = [ending, *said[-_SHOWN_LINES:]]
                 return FAILED
             if not run.result(self._results).exists():
                 store(run, self._results)
@@ -678,12 +680,6 @@ def _begun(run: Run) -> str:
     except UsageError:
         return RUNNING  # by another runner, or by hand
     return STOPPED if run.has_checkpoint else WAITING
-
-
-def _last_lines(log: Path) -> list[str]:
-    """Returns the end of what a run printed."""
-    text = log.read_text(encoding="utf-8", errors="replace")
-    return [line.rstrip()[:200] for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]
 
 
 @contextlib.contextmanager

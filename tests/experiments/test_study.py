@@ -373,7 +373,7 @@ def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
         (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
         (("(4,)", "(4, 4)"), "each once"),
         (("(4,)", "(-1,)"), "seed: expected"),
-        (("epochs=2", "epochs=0"), "epochs: expected a number in [1, 1000000000], got 0"),
+        (("epochs=2", "epochs=0"), "epochs: expected a whole number in [1, 1000000000], got 0"),
         (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
         (("epochs=2", "epochs=2.5"), "epochs: expected a whole number or None, got 2.5"),
         (("epochs=2", "minutes='6'"), f"Task {ENV}: minutes: expected a number or None, got '6'"),

@@ -10,10 +10,10 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import SacConfig, TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.checkpoint import load_weights, save_weights
+from music_tf.storage.checkpoint import save_weights
 from music_tf.storage.start import export_weights, inherit, start_line
 from tests.kit.guessing import GuessConfig
-from tests.kit.saved_run import save_checkpoint, save_run, small_config
+from tests.kit.saved_run import load_weights, save_checkpoint, save_run, small_config
 from tests.kit.small import (
     BASE,
     EVERYTHING,
