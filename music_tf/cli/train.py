@@ -114,7 +114,7 @@ def _out_of_memory(error: MemoryError, directory: Path) -> EnvironmentFault:
 def _watch_the_start(
     parsed: TrainCommand | UsageError,
 ) -> contextlib.AbstractContextManager[None]:
-    """Watches what comes before training, which has its time however short `hang_after` is."""
+    """Runs a watchdog until training begins; it waits long enough even for a short `hang_after`."""
     seconds = _START_SECONDS
     if isinstance(parsed, TrainCommand):
         seconds = max(seconds, parsed.config.hang_after)

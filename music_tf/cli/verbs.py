@@ -15,9 +15,8 @@ from tyro.conf import arg
 
 from music_tf import recipes
 from music_tf.config.command import POSITIONAL, Options, read
-from music_tf.config.environments import check_env_id
 from music_tf.config.fields import In
-from music_tf.config.names import few, suggestion
+from music_tf.config.names import check_env_id, few, suggestion
 from music_tf.config.stored import CONFIG_NAME, allow_recipe, stored_env_id
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.process import launched_world_size, prepare_tensorflow

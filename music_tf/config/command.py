@@ -22,7 +22,6 @@ from tyro.constructors import (
 )
 
 from music_tf import recipes
-from music_tf.config.environments import check_env_id
 from music_tf.config.fields import (
     Field,
     Settings,
@@ -37,15 +36,15 @@ from music_tf.config.fields import (
     show_value,
     value_count,
 )
-from music_tf.config.names import nearest, suggestion
+from music_tf.config.names import check_env_id, nearest, suggestion
 from music_tf.config.settings import AgentConfig, Config, TermConfig
 from music_tf.config.start import Start, asked_start, missing_start, parts_of
 from music_tf.config.stored import (
-    MAY_CHANGE_ON_RESUME,
     StoredRun,
     allow_recipe,
-    difference,
     read_run,
+    refuse_changes,
+    run_to_json,
     stored_env_id,
 )
 from music_tf.errors import UsageError
@@ -103,9 +102,12 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str], example: str) ->
         name: Field(name, hint, None, documentation(kind).get(name, ""))
         for name, hint in hints_of(kind).items()
     }
-    (place,) = [name for name, field in fields.items() if _is_positional(field)] or [""]
+    (place,) = [
+        name for name, field in fields.items() if POSITIONAL in get_args(field.hint)[1:]
+    ] or [""]
     options = {name: field for name, field in fields.items() if name != place}
-    words = split(arguments, {name: _count(field) for name, field in options.items()})
+    counts = {n: 0 if f.hint is bool else value_count(f.hint) for n, f in options.items()}
+    words = split(arguments, counts)
     several = bool(place) and value_count(fields[place].hint) is None
     if not several and len(words.positional) != bool(place):
         expected = f"{place.upper()}: expected one" if place else f"{verb}: expected no arguments"
@@ -188,14 +190,6 @@ def _is_option(word: str) -> bool:
     except ValueError:
         return True
     return False
-
-
-def _is_positional(field: Field) -> bool:
-    return any(extra is POSITIONAL for extra in get_args(field.hint)[1:])
-
-
-def _count(field: Field) -> int | None:
-    return 0 if field.hint is bool else value_count(field.hint)
 
 
 def _converted(
@@ -407,11 +401,9 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     stored = _stored_run(given) if "resume" in given else None
     recipe = _recipe(words.positional, stored, every)
     preset = given.get("preset", (stored.preset if stored else recipes.DEFAULT_PRESET,))[0]
-    if stored and preset != stored.preset:
-        raise UsageError(f"--preset: the run to resume has {stored.preset}, got {preset[:80]!r}")
     env_id = check_env_id(given["env_id"][0]) if "env_id" in given else ""
     default = stored.config if stored else recipes.resolve(recipe, preset, env_id)
-    terms = recipes.terms(recipe)
+    terms = recipes.terms(stored.recipe if stored else recipe)
     fields = _options_of(default, terms)
     for name in given:
         if name not in fields:
@@ -421,7 +413,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     )
     _refuse_unpaid(given, read.config, terms)
     if stored:
-        _refuse_changes(stored.config, read.config)
+        asked = stored._replace(recipe=recipe, preset=preset, config=read.config)
+        refuse_changes(run_to_json(stored), run_to_json(asked))
     return TrainCommand(
         recipe=recipe,
         preset=preset,
@@ -499,8 +492,6 @@ def _recipe(
             f"unexpected word {others[0][:80]!r} after the recipe {recipe}"
             + suggestion(others[0], map(show_option, options))
         )
-    if stored and stored.recipe != recipe:
-        raise UsageError(f"RECIPE: the run to resume is one of {stored.recipe}, got {recipe}")
     return recipe
 
 
@@ -512,23 +503,6 @@ def _refuse_unpaid(given: Iterable[str], config: Config, terms: Terms) -> None:
                 f"{show_option(name)}: the run does not pay the reward {term}\n"
                 f"add it with --rewards {' '.join([*config.rewards, term])}"
             )
-
-
-def _refuse_changes(stored: Config, asked: Config) -> None:
-    changed = [name for name in difference(stored, asked) if name not in MAY_CHANGE_ON_RESUME]
-    if not changed:
-        return
-    before = {field.name: show_value(field.value) for field in fields_of(stored)}
-    after = {field.name: show_value(field.value) for field in fields_of(asked)}
-    lines = [
-        f"{show_option(name)}: the run has {before.get(name, 'none')}, "
-        f"got {after.get(name, 'none')}"[:200]
-        for name in changed[:5]
-    ]
-    allowed = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
-    raise UsageError(
-        f"--resume continues a run exactly, only {allowed} may change\n" + "\n".join(lines)
-    )
 
 
 def _start(read: Train, stored: StoredRun | None, terms: Terms) -> Start | None:

@@ -205,7 +205,7 @@ def show_option(name: str) -> str:
 
 def show_value(value: object) -> str:
     """Returns a value as it would be typed."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return " ".join(show_value(item) for item in value) or "(empty)"
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"

@@ -1,14 +1,64 @@
-"""Names for people: the nearest valid one to a mistyped one, and long lists cut short."""
+"""Names for people: the nearest valid one to a mistyped one, and those of environments.
+
+Environments that come with us or gymnasium-robotics 1.4 are a list kept by hand, so that a mistyped
+name is refused before anything heavy is loaded.
+"""
 
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from itertools import product
+
+from music_tf.errors import UsageError
 
 FEW = 3
 """How many of several names a line usually shows."""
 _SHORTLIST = 8
 _CUTOFF = 0.5
 _SHORTEST_START = 3
+
+_REWARDS = ("", "Dense")
+_TOUCH = ("", "_BooleanTouchSensors", "_ContinuousTouchSensors")
+_MANIPULATED = (
+    *("BlockRotateZ", "BlockRotateParallel", "BlockRotateXYZ", "Block"),
+    *("EggRotate", "Egg", "PenRotate", "Pen"),
+)
+_MAZES = (
+    "UMaze",
+    *(
+        f"{size}{variant}"
+        for size, variant in product(("Open", "Medium", "Large"), ("", "_Diverse_G", "_Diverse_GR"))
+    ),
+)
+
+TOYS = (
+    "music_tf/PointPush-v0",
+    "music_tf/PointPushTerminating-v0",
+    "music_tf/PointReach-v0",
+)
+FETCH = tuple(
+    f"Fetch{task}{reward}-v4"
+    for task, reward in product(("Reach", "Push", "Slide", "PickAndPlace"), _REWARDS)
+)
+HAND = (
+    *(f"HandReach{reward}-v3" for reward in _REWARDS),
+    *(
+        f"HandManipulate{thing}{touch}{reward}-v1"
+        for thing, touch, reward in product(_MANIPULATED, _TOUCH, _REWARDS)
+    ),
+    *(
+        f"HandManipulate{thing}Full{reward}-v1"
+        for thing, reward in product(("Block", "Egg", "Pen"), _REWARDS)
+    ),
+)
+POINT_MAZE = tuple(f"PointMaze_{maze}{reward}-v3" for maze, reward in product(_MAZES, _REWARDS))
+ANT_MAZE = tuple(
+    f"AntMaze_{maze}{reward}-v{version}"
+    for maze, reward, version in product(_MAZES, _REWARDS, (3, 4, 5))
+)
+KNOWN = (*TOYS, *FETCH, *HAND, *POINT_MAZE, *ANT_MAZE)
+
+_OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
@@ -49,6 +99,28 @@ def few(names: Sequence[str], most: int = FEW) -> str:
     """Returns the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def names_a_module(env_id: str) -> bool:
+    """Whether the id asks for a module to be imported first."""
+    return ":" in env_id
+
+
+def check_env_id(env_id: str) -> str:
+    """Returns the id that a user typed, if it is one of ours or of the form `module:Id`.
+
+    Raises:
+        UsageError: Any other id, with the nearest known one.
+    """
+    if env_id in KNOWN or _OWN.fullmatch(env_id):
+        return env_id
+    short = {known.rpartition("/")[2]: known for known in KNOWN}  # without the namespace
+    found = nearest(env_id, (*short, *KNOWN))
+    hint = f"\ndid you mean {short.get(found, found)}?" if found else ""
+    raise UsageError(
+        f"--env-id: unknown environment {env_id[:80]!r}{hint}\n"
+        "your own environment goes in as module:Id, for example --env-id my_package:MyTask-v0"
+    )
 
 
 def edits(first: str, second: str) -> int:

@@ -15,7 +15,7 @@ def parts_of(terms: Iterable[type[TermConfig]]) -> tuple[str, ...]:
 
 
 PARTS = parts_of(TERMS)
-"""Those of runs that only know our rewards."""
+"""Parts of runs that are paid our own rewards alone."""
 
 
 class Start(NamedTuple):

@@ -12,15 +12,23 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
 
 from music_tf import recipes
-from music_tf.config.environments import names_a_module
-from music_tf.config.fields import Settings, describe_type, hints_of, is_optional, without_none
-from music_tf.config.names import suggestion
+from music_tf.config.fields import (
+    Settings,
+    describe_type,
+    hints_of,
+    is_optional,
+    show_option,
+    show_value,
+    without_none,
+)
+from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
 from music_tf.storage.files import links_and_devices, read_at_most
 
 CONFIG_NAME = "config.json"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
+_SHOWN = 5
 """Settings that do not change what a run computes up to a given epoch."""
 _LARGEST_FILE = 1_000_000
 _ALWAYS_THERE = ("env_id", "seed", "workers", "agent", "rewards")
@@ -90,10 +98,35 @@ def config_from_json(
     return config, tuple(reader.missing)
 
 
-def difference(first: Config, second: Config) -> list[str]:
-    """Returns the dotted names of the settings that differ."""
-    left, right = flatten(config_to_json(first)), flatten(config_to_json(second))
-    return [name for name in {**left, **right} if left.get(name) != right.get(name)]
+def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Refuses to resume a run as another one; a setting that it lacks is newer, and may be any.
+
+    Args:
+        stored: What `run_to_json` wrote.
+        asked: The same of the run as it shall go on.
+
+    Raises:
+        UsageError: More differs than `MAY_CHANGE_ON_RESUME`; each setting with both values.
+    """
+    before, after = (
+        {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
+        for run in (stored, asked)
+    )
+    changed = [
+        name
+        for name, value in before.items()
+        if value != after.get(name) and name not in MAY_CHANGE_ON_RESUME
+    ]
+    if changed:
+        lines = [
+            f"{name if name == 'RECIPE' else show_option(name)}: "
+            f"the run has {show_value(before[name])}, got {show_value(after.get(name))}"[:200]
+            for name in changed[:_SHOWN]
+        ]
+        allowed = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
+        raise UsageError(
+            f"--resume continues a run exactly, only {allowed} may change\n" + "\n".join(lines)
+        )
 
 
 def run_to_json(run: StoredRun) -> dict[str, Any]:

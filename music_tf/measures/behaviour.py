@@ -139,19 +139,17 @@ def end_position(observation: Array, length: IntArray, info: EnvironmentInfo) ->
     return _places(observation, info.object)[np.arange(len(length)), length]
 
 
-def summarize(
-    observation: Array, length: IntArray, info: EnvironmentInfo, group: str = "eval"
-) -> Metrics:
+def summarize(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:
     """Means over episodes and coverage, by metric name such as `eval/object_moved_rate`."""
     per_episode = behaviour_metrics(observation, length, info)
     rates = ("object_moved", "object_on_support", "object_lift")
     metrics = {
-        f"{group}/{name}_rate" if name in rates else f"{group}/{name}": float(np.mean(values))
+        f"eval/{name}_rate" if name in rates else f"eval/{name}": float(np.mean(values))
         for name, values in per_episode.items()
     }
     if info.object is not None and info.support is not None:
         cells = visited_cells(observation, length, info)
-        metrics[f"{group}/object_coverage"] = float(len(cells))
+        metrics["eval/object_coverage"] = float(len(cells))
     return metrics
 
 

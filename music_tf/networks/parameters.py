@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.types import Array, all_finite
+from music_tf.types import Array
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -106,6 +106,12 @@ class Layout:
         if len(set(self.names)) != len(self.names):
             raise ValueError("two weights share a name")
 
+    @property
+    def expected(self) -> dict[str, tuple[np.dtype[np.float32], tuple[int, ...]]]:
+        """Type and shape of each weight by name, as the gate of stored arrays compares them."""
+        kind = np.dtype(np.float32)
+        return {name: (kind, shape) for name, shape in zip(self.names, self._shapes, strict=True)}
+
     def initial(self) -> Array:
         """Returns the flat vector of all networks as initialised, shape [P]."""
         return np.concatenate([network.initial for network in self.networks]).astype(np.float32)
@@ -152,22 +158,7 @@ class Layout:
         }
 
     def flatten(self, arrays: Mapping[str, Array]) -> Array:
-        """Joins weights by name to the flat vector.
-
-        Raises:
-            ValueError: A weight is missing, not finite, or of another shape or type; the text
-                names it.
-        """
-        for name, shape in zip(self.names, self._shapes, strict=True):
-            if name not in arrays:
-                raise ValueError(f"{name}: missing")
-            found = arrays[name]
-            if found.shape != shape or found.dtype != np.float32:
-                raise ValueError(
-                    f"{name}: expected float32 {shape}, found {found.dtype} {found.shape}"
-                )
-            if not all_finite(found):
-                raise ValueError(f"{name}: expected finite numbers")
+        """Joins weights by name, of the shapes that are `expected`, to the flat vector."""
         return np.concatenate([np.ravel(arrays[name]) for name in self.names])
 
 

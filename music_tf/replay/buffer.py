@@ -144,6 +144,36 @@ class Shard:
         goal[relabelled] = episodes.achieved_goal[episode, chosen][relabelled]
         return episodes.observation[episode, time], goal
 
+    def full_rows(self) -> dict[str, np.ndarray]:
+        """Returns what a save of all slots holds, for names, types and shapes."""
+        slots = np.broadcast_to(np.int64(0), self.capacity)
+        return {**self.arrays, "slots": slots, "size": np.array(0), "cursor": np.array(0)}
+
+    def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Checks rows in order of saving, before any of them is restored.
+
+        Args:
+            saved: Arrays of the names, types and shapes that `full_rows` has, or fewer rows.
+
+        Raises:
+            ValueError: They lie outside the shard, or leave some of it unset.
+        """
+        filled: set[int] = set()
+        size = 0
+        for rows in saved:
+            slots, size, cursor = rows["slots"], int(rows["size"]), int(rows["cursor"])
+            inside = 0 <= size <= self.capacity and 0 <= cursor < self.capacity
+            if not inside or not ((slots >= 0) & (slots < size)).all():
+                raise ValueError("replay: slots, size or cursor lie outside its capacity")
+            if any(len(rows[name]) != len(slots) for name in self.arrays):
+                raise ValueError("replay: not as many rows as slots")
+            lengths = rows["length"]
+            if not ((lengths >= 1) & (lengths <= self._steps.shape[1])).all():
+                raise ValueError("replay: length lies outside an episode")
+            filled.update(slots.tolist())
+        if len(filled) != size:
+            raise ValueError(f"replay: {len(filled)} of {size} episodes are there")
+
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Starts from an empty store and repeats the additions that `saved` holds, in order."""
         self.size = self._cursor = 0

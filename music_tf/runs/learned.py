@@ -23,6 +23,7 @@ from music_tf.replay.buffer import all_transitions
 from music_tf.runs.judging import Trace
 from music_tf.training.build import build_terms
 from music_tf.training.collect import cut_where_lost
+from music_tf.training.update import fitting
 from music_tf.types import Episodes, Metrics
 
 
@@ -48,9 +49,7 @@ class Learned:
         prefix = "parameters/"
         found = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
         try:
-            for name in sorted(set(found) - set(layout.names)):
-                raise ValueError(f"{name}: no such weight in this run")
-            self._weights = layout.split(tf.constant(layout.flatten(found)))
+            self._weights = layout.split(tf.constant(fitting(layout, found)))
             for term in self._terms:
                 term.load(arrays)
         except ValueError as error:

@@ -24,7 +24,7 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     trainer = build_trainer(small, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
-        heritage = inherit(own, source, parts, trainer.meta()["inputs"])
+        heritage = inherit(own, source, parts, trainer.meta()["inputs"], config.rewards.values())
         try:
             trainer.start_from(heritage.arrays)
         except ValueError as error:

@@ -31,6 +31,7 @@ from music_tf.storage.gate import (
     DamagedError,
     Entry,
     Expected,
+    ExpectedFrom,
     ExpectedState,
     check_path,
     parse_json,
@@ -511,16 +512,10 @@ def save_weights(
     return True
 
 
-def load_weights(
-    directory: Path, expected: Expected | None = None, wanted: tuple[str, ...] = ("",)
-) -> tuple[Arrays, dict[str, Any]]:
-    """Returns arrays and meta values as `newest_weights` finds them."""
-    found = newest_weights(directory, expected, wanted)
-    return found.arrays, found.meta
-
-
 def newest_weights(
-    directory: Path, expected: Expected | None = None, wanted: tuple[str, ...] = ("",)
+    directory: Path,
+    expected: Expected | ExpectedFrom | None = None,
+    wanted: tuple[str, ...] = ("",),
 ) -> StoredWeights:
     """Returns the newest intact checkpoint, without its replay.
 

@@ -1,4 +1,4 @@
-"""Files that anybody may have put there, or that a crash may cut short; standard library only."""
+"""Reads and writes files safely: untrusted ones, and across a crash; standard library only."""
 
 import contextlib
 import errno

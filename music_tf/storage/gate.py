@@ -16,7 +16,7 @@ import struct
 import sys
 import tokenize
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import (
     IO,
@@ -39,6 +39,8 @@ from music_tf.storage.files import open_regular
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Expected: TypeAlias = Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
 """Type and shape of arrays by name."""
+ExpectedFrom: TypeAlias = Callable[[Expected], Expected]
+"""Says what is expected of the arrays that a file has, where some sizes stand in the file alone."""
 FREE = -1
 """A length that is not known beforehand."""
 Own = TypeVar("Own")
@@ -310,7 +312,7 @@ def parse_json(content: bytes) -> Any:
 def read_arrays(
     base: Path,
     entry: Entry,
-    expected: Expected | None = None,
+    expected: Expected | ExpectedFrom | None = None,
     wanted: tuple[str, ...] = ("",),
     rows: bool = False,
 ) -> tuple[Arrays, tuple[str, ...]]:
@@ -321,8 +323,9 @@ def read_arrays(
         ValueError: An array is not finite; or, as `MisfitError`, not one of those expected.
     """
     most = _LARGEST_STATE
-    if expected is not None and not any(FREE in shape for _, shape in expected.values()):
-        sizes = (math.prod(shape) * dtype.itemsize for dtype, shape in expected.values())
+    known = {} if expected is None or callable(expected) else expected
+    if known and not any(FREE in shape for _, shape in known.values()):
+        sizes = (math.prod(shape) * dtype.itemsize for dtype, shape in known.values())
         most = 2 * sum(sizes) + _MARGIN
     arrays: Arrays = {}
     with _verified(base, entry, most) as file:
@@ -331,8 +334,9 @@ def read_arrays(
                 members = _members(archive, entry.size)
                 chosen = {name: m for name, m in members.items() if name.startswith(wanted)}
                 headers = {name: _read_header(archive, m) for name, m in chosen.items()}
-                if expected is not None:
-                    own = {name: e for name, e in expected.items() if name.startswith(wanted)}
+                own = expected(headers) if callable(expected) else expected
+                if own is not None:
+                    own = {name: e for name, e in own.items() if name.startswith(wanted)}
                     check_fit(headers, own, rows)
                 for name, member in chosen.items():
                     with archive.open(member) as content:

@@ -50,6 +50,13 @@ class RunLock:
             os.close(self._folder)
             raise
 
+    def __enter__(self) -> None:
+        """Holds the directory until the end of a `with`."""
+
+    def __exit__(self, *fault: object) -> None:
+        """Gives the directory back."""
+        self.release()
+
     def release(self) -> None:
         """Gives the directory back."""
         with contextlib.suppress(OSError):

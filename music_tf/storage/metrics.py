@@ -135,7 +135,10 @@ class MetricsWriter:
         self._metrics = metrics_of(terms)
         self._csv = _AppendFile(path, len(kept), warn)
         self._header = _first_line(kept)
-        self._events = _AppendFile(directory / _event_file_name(), 0, warn)
+        # TensorBoard knows the name, and takes files in its order
+        stamp = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
+        events = f"events.out.tfevents.{stamp}.{next(_EVENT_FILES):06d}"
+        self._events = _AppendFile(directory / events, 0, warn)
         self._put_event(file_version="brain.Event:2")
         self._start_session(_last_steps(kept) + 1)
         self._warn = warn
@@ -333,9 +336,3 @@ def _cell(value: float | None) -> str:
     if math.isfinite(value) and value == int(value) and abs(value) < _LARGEST_INTEGER:
         return str(int(value))
     return repr(float(value))
-
-
-def _event_file_name() -> str:
-    """Returns a name that TensorBoard recognises and that sorts after earlier ones."""
-    stamp = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
-    return f"events.out.tfevents.{stamp}.{next(_EVENT_FILES):06d}"

@@ -4,6 +4,8 @@ policy = music_tf.load_policy("runs/latest")
 action = policy.act(observation)
 """
 
+import functools
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,14 +21,19 @@ from music_tf.errors import UsageError
 from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights
-from music_tf.storage.gate import Arrays
-from music_tf.types import Array, all_finite
+from music_tf.storage.gate import Expected, MisfitError
+from music_tf.types import Array
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or what a goal environment gives: a dictionary of them and goals."""
 
 _MATRIX = 2
 _LARGEST_COUNT = 2**62
+_NORMALIZERS = ("normalizer/observation", "normalizer/goal")
+_MOST_COMPONENTS = 2**20
+"""Numbers in a vector that an environment takes or gives."""
+_LARGEST_NETWORKS = 2**29
+"""Bytes of weights beside the actor's."""
 
 
 class SavedPolicy:
@@ -160,13 +167,23 @@ def saved_policy(
         UsageError: No checkpoint yet, or one that does not fit `config.json`.
         EnvironmentFault: Every checkpoint is damaged.
     """
-    found = newest_weights(run.resolve() / "checkpoints", wanted=wanted)
+    config = stored.config
+    expected = functools.partial(_expected, config)
     try:
-        snapshot = _snapshot(found.arrays, stored.config)
+        found = newest_weights(run.resolve() / "checkpoints", expected, wanted)
         counters = _counters(found.meta.get("counters"))
     except ValueError as error:
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
-    return SavedPolicy(stored, snapshot, counters), found
+    moments = []
+    for name in _NORMALIZERS:
+        totals = found.arrays[name]
+        normalizer = Normalizer(totals.size // 2, config.normalizer, Communicator(alone=True))
+        normalizer.state = totals
+        moments.append(normalizer.moments)
+    shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
+    weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
+    inputs = NetworkInputs(moments[0], moments[1], config.normalizer)
+    return SavedPolicy(stored, Snapshot(config.agent.actor, weights, inputs), counters), found
 
 
 def _counters(found: Any) -> dict[str, int]:
@@ -181,42 +198,39 @@ def _counters(found: Any) -> dict[str, int]:
     return counts
 
 
-def _snapshot(arrays: Arrays, config: Config) -> Snapshot:
-    """Returns what acts, after checking the shapes that the run's sizes fix."""
-    moments = []
-    for name in ("observation", "goal"):
-        totals = _found(arrays, f"normalizer/{name}")
-        normalizer = Normalizer(totals.size // 2, config.normalizer, Communicator(alone=True))
-        try:
-            normalizer.state = totals
-        except ValueError as error:
-            raise ValueError(f"normalizer/{name}: {error}") from error
-        moments.append(normalizer.moments)
-    inputs = NetworkInputs(moments[0], moments[1], config.normalizer)
-    agent = config.agent
-    input_dim = len(inputs.observation.mean) + config.skills + len(inputs.goal.mean)
-    last = list(actor_shapes(agent.actor, input_dim, agent.hidden_sizes, 0))[-1]
-    action_dim = _found(arrays, f"parameters/{last}").size
-    expected = actor_shapes(agent.actor, input_dim, agent.hidden_sizes, action_dim)
-    for name in sorted(arrays):
-        weight = name.removeprefix("parameters/")
-        if weight.startswith("actor/") and weight not in expected:
-            raise ValueError(f"{weight}: no such weight in this run")
-    for weight, shape in expected.items():
-        array = _found(arrays, f"parameters/{weight}")
-        if array.shape != shape or array.dtype != np.float32:
-            came = f"{array.dtype} {array.shape}"
-            raise ValueError(f"{weight}: expected float32 {shape}, found {came}")
-        if not all_finite(array):
-            raise ValueError(f"{weight}: expected finite numbers")
-    weights = {weight: arrays[f"parameters/{weight}"] for weight in expected}
-    return Snapshot(agent.actor, weights, inputs)
+def _actor_shapes(
+    config: Config, observation_dim: int, goal_dim: int, action_dim: int
+) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the actor's weights by name, in the order of its layers."""
+    agent, input_dim = config.agent, observation_dim + config.skills + goal_dim
+    return actor_shapes(agent.actor, input_dim, agent.hidden_sizes, action_dim)
 
 
-def _found(arrays: Arrays, name: str) -> npt.NDArray[Any]:
-    if name not in arrays:
-        raise ValueError(f"{name.removeprefix('parameters/')}: missing")
-    return arrays[name]
+def _expected(config: Config, found: Expected) -> Expected:
+    """Returns what a run's checkpoint must hold; what the environment has stands in it alone.
+
+    Networks of rewards, whose shapes only TensorFlow knows, are bounded as a whole.
+    """
+    *_, last = _actor_shapes(config, 0, 0, 0)
+    sizes = {}
+    for name in (*_NORMALIZERS, f"parameters/{last}"):
+        if name not in found:
+            raise MisfitError(name, "numbers", None)
+        _, shape = found[name]
+        if len(shape) != 1 or shape[0] > _MOST_COMPONENTS:
+            raise MisfitError(name, f"at most {_MOST_COMPONENTS} numbers", str(shape))
+        sizes[name] = shape[0]
+    observation, goal, actions = sizes.values()
+    expected: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
+        name: (np.dtype(np.float64), (2 * (sizes[name] // 2) + 1,)) for name in _NORMALIZERS
+    }
+    for name, shape in _actor_shapes(config, observation // 2, goal // 2, actions).items():
+        expected[f"parameters/{name}"] = np.dtype(np.float32), shape
+    others = {n: e for n, e in found.items() if not n.startswith(("parameters/actor/", "norm"))}
+    size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
+    if size > _LARGEST_NETWORKS:
+        raise MisfitError("parameters", f"at most {_LARGEST_NETWORKS} bytes", str(size))
+    return expected | others
 
 
 def _numbers(name: str, values: npt.ArrayLike, size: int) -> Array:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from music_tf.config.names import suggestion
-from music_tf.config.stored import CONFIG_NAME, MAY_CHANGE_ON_RESUME, flatten
+from music_tf.config.stored import CONFIG_NAME, refuse_changes
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import available_cores
 from music_tf.storage.files import read_at_most, remove_drafts, replace_file
@@ -41,7 +41,6 @@ _FOLDERS = ("checkpoints", "videos", "logs")
 _MOST_TRIES = 1000
 _LARGEST_CONFIG = 1_000_000
 _KEPT_RESUMES = 20
-_SHOWN = 5
 _QUIET_SECONDS = 600.0
 _PACKAGE = "music_tf"
 _PACKAGES = (
@@ -348,15 +347,12 @@ def refuse_if_taken(path: Path) -> None:
             f"--run-dir: {path} already holds a run\n"
             "add --resume to continue it, or choose another directory"
         )
-    if os.path.isdir(path) and any(_is_foreign(entry) for entry in path.iterdir()):
-        raise UsageError(f"{path}: expected a new or empty directory, found other files")
-
-
-def _is_foreign(entry: Path) -> bool:
-    """Tells whether an entry is more than what an interrupted start leaves behind."""
-    if entry.is_dir():
-        return entry.name not in _FOLDERS or any(entry.iterdir())
-    return entry.name != LOCK_NAME and not entry.name.startswith((LOCK_NAME, CONFIG_NAME))
+    for entry in path.iterdir() if os.path.isdir(path) else ():
+        left_behind = entry.name.startswith((LOCK_NAME, CONFIG_NAME))
+        if entry.is_dir():
+            left_behind = entry.name in _FOLDERS and not any(entry.iterdir())
+        if not left_behind:
+            raise UsageError(f"{path}: expected a new or empty directory, found other files")
 
 
 def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
@@ -367,51 +363,20 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
             "leave out --resume to start a new run there"
         )
     stored = _read_record(path)
-    before, after = _settings(stored), _settings(record)
-    # a setting that the stored run lacks is newer than it, and has its default
-    changed = [
-        name
-        for name, value in before.items()
-        if value != after.get(name) and name not in MAY_CHANGE_ON_RESUME
-    ]
-    if changed:
-        lines = [
-            f"{name}: the run has {json.dumps(before.get(name))}, "
-            f"got {json.dumps(after.get(name))}"[:200]
-            for name in changed[:_SHOWN]
-        ]
-        allowed = ", ".join(MAY_CHANGE_ON_RESUME)
-        raise UsageError(
-            f"{path}: --resume continues a run exactly, only {allowed} may change\n"
-            + "\n".join(lines)
-        )
-    _refuse_fewer_epochs(path, after.get("epochs"))
-    resumes = stored.get("resumes", [])
-    now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
-    return {**stored, "config": record.get("config"), "resumes": [*resumes, now][-_KEPT_RESUMES:]}
-
-
-def _refuse_fewer_epochs(path: Path, asked: Any) -> None:
-    """Refuses a number of epochs that was meant to be added to those that are done."""
+    refuse_changes(stored, record)
     from music_tf.storage.checkpoint import labels  # noqa: PLC0415 - numpy
 
     folder = path / "checkpoints"
     found = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    done = int(found[-1].split("_")[1]) if found else 0
+    done, asked = int(found[-1].split("_")[1]) if found else 0, record["config"].get("epochs")
     if isinstance(asked, int) and asked < done:
         raise UsageError(
             f"--epochs: expected at least the {done} that the run in {path} has, got {asked}\n"
             "the number counts all of them, also those before --resume"
         )
-
-
-def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what makes a run the run it is, by dotted names."""
-    return {
-        "recipe": record.get("recipe"),
-        "preset": record.get("preset"),
-        **flatten(record.get("config") or {}),
-    }
+    resumes = stored.get("resumes", [])
+    now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
+    return {**stored, "config": record.get("config"), "resumes": [*resumes, now][-_KEPT_RESUMES:]}
 
 
 def _read_record(path: Path) -> dict[str, Any]:
@@ -529,18 +494,22 @@ def versions() -> dict[str, str | None]:
 
 def commit(checkout: Path) -> str | None:
     """Returns the git commit that is checked out in a directory, None outside a checkout."""
-    git = checkout / ".git"
+    git = shared = checkout / ".git"
     try:
-        head = (git / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
-            return head if _COMMIT.fullmatch(head) else None
-        name = head.removeprefix("ref: ")
-        if (git / name).is_file():
-            return (git / name).read_text().strip()
-        packed = (git / "packed-refs").read_text().splitlines()
-    except OSError:
+        if git.is_file():  # a worktree: branches lie where it was made from
+            git = checkout / git.read_text().strip().removeprefix("gitdir: ")
+            shared = git / (git / "commondir").read_text().strip()
+        found = (git / "HEAD").read_text().strip()
+        if found.startswith("ref: "):
+            name = found.removeprefix("ref: ")
+            if (shared / name).is_file():
+                found = (shared / name).read_text().strip()
+            else:
+                packed = (shared / "packed-refs").read_text().splitlines()
+                found = next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+    except (OSError, ValueError):
         return None
-    return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+    return found if _COMMIT.fullmatch(found) else None
 
 
 def processor() -> str:

@@ -5,10 +5,12 @@ a checkpoint that holds nothing else and may leave out parts. Names, shapes and 
 those of the new run. `config.json` then says where the run started, and how far that one had come.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_tf.config.settings import TermConfig
 from music_tf.config.start import PARTS
 from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import EnvironmentFault, UsageError
@@ -20,18 +22,17 @@ _PREFIXES = {
     "actor": ("parameters/actor/",),
     "critic": ("parameters/critic_",),
     "targets": ("targets/",),
-    "statistics": ("parameters/statistics/", "scales/statistics"),
-    "discriminator": ("parameters/discriminator/", "scales/discriminator"),
     "normalizer": ("normalizer/",),
 }
+"""How arrays of a part are named; any other part is the network of a reward term."""
 _GOAL_STATISTICS = "normalizer/goal"
-_REWARDS = {"statistics": "music", "discriminator": "skill"}
-"""The reward whose network a part is."""
 _NO_WEIGHT = "no such weight"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
 _KINDS = {True: "scaled", False: "raw"}
 _LONGEST = 300
 _MOST_EPOCHS = 10**9
+_MOST_PARTS = 12
+_PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _FACTS = ("goals", "env_id", "inputs", "counters", BEFORE)
 
 
@@ -44,7 +45,13 @@ class Heritage(NamedTuple):
     """For `config.json`, as `record_of` returns it."""
 
 
-def inherit(own: Arrays, source: Path, parts: Sequence[str], inputs: Mapping[str, Any]) -> Heritage:
+def inherit(
+    own: Arrays,
+    source: Path,
+    parts: Sequence[str],
+    inputs: Mapping[str, Any],
+    terms: Iterable[TermConfig] = (),
+) -> Heritage:
     """Returns what a run starts with that takes over parts of an earlier one.
 
     Targets that are not among the parts are copies of the networks that they follow. Statistics
@@ -54,18 +61,20 @@ def inherit(own: Arrays, source: Path, parts: Sequence[str], inputs: Mapping[str
     Args:
         own: Weights, targets and statistics of the new run as it would start by itself.
         source: The checkpoints of a run, or a folder of weights.
-        parts: Names out of `PARTS`.
+        parts: Names out of `parts_of(terms)`.
         inputs: What the reward networks of the new run look at, as `RewardTerm.inputs` says.
+        terms: Reward terms of the new run.
 
     Raises:
         UsageError: There is nothing at the source, or a part of it does not fit.
         EnvironmentFault: Whatever is there is damaged.
     """
     stored = _stored(source, parts)
+    paid = {network: term for term in terms for network in term.networks}
     arrays = dict(own)
     for part in parts:
-        if part in _REWARDS:
-            _check_inputs(part, own, stored, inputs)
+        if part in paid:
+            _check_inputs(part, paid[part], own, stored, inputs)
         arrays |= _taken(part, own, stored)
     if "targets" not in parts:
         followed = [name for name in own if name.startswith("targets/")]
@@ -81,7 +90,7 @@ def export_weights(
     Args:
         source: The checkpoints of a run.
         folder: A new directory, or one that holds weights and is replaced.
-        parts: Names out of `PARTS`.
+        parts: What to take over, as `parts_of` names it.
         facts: What else to say of the run, as JSON values; the checkpoint itself is believed first.
 
     Raises:
@@ -168,7 +177,8 @@ def parts_of(record: Mapping[str, Any] | None) -> list[str]:
     parts = (record or {}).get("parts")
     if not isinstance(parts, list):
         return []
-    return [part if part in PARTS else "?" for part in parts[: len(PARTS)]]
+    plain = [isinstance(part, str) and _PLAIN.fullmatch(part) for part in parts[:_MOST_PARTS]]
+    return [part if named else "?" for part, named in zip(parts, plain, strict=False)]
 
 
 def digest_of(record: Mapping[str, Any] | None) -> str:
@@ -185,10 +195,9 @@ def printable(value: object) -> str:
 
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:
     """Returns the parts as far as they are there, under any names and shapes."""
+    wanted = [prefix.removesuffix("/") for part in parts for prefix in _prefixes(part)]
     try:
-        return newest_weights(
-            source, wanted=tuple(prefix for part in parts for prefix in _PREFIXES[part])
-        )
+        return newest_weights(source, wanted=tuple(wanted))
     except ValueError as error:
         raise UsageError(f"--init-from: {source}: {error}") from error
 
@@ -215,23 +224,30 @@ def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
     return found
 
 
+def _prefixes(part: str) -> tuple[str, ...]:
+    return _PREFIXES.get(part, (f"parameters/{part}/", f"scales/{part}/"))
+
+
 def _part(part: str, arrays: Arrays) -> Arrays:
-    prefix = _PREFIXES[part]
-    return {name: array for name, array in arrays.items() if name.startswith(prefix)}
+    prefixes = _prefixes(part)
+    return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
 
 
 def _absent(part: str, where: str, names: Collection[str]) -> UsageError:
-    present = [other for other in PARTS if any(n.startswith(_PREFIXES[other]) for n in names)]
+    known = dict.fromkeys((*PARTS[:-1], part, PARTS[-1]))
+    present = [p for p in known if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
 
 
-def _check_inputs(part: str, own: Arrays, stored: StoredWeights, inputs: Mapping[str, Any]) -> None:
+def _check_inputs(
+    part: str, term: TermConfig, own: Arrays, stored: StoredWeights, inputs: Mapping[str, Any]
+) -> None:
     """Refuses a reward network whose inputs mean something else in the run that it comes from."""
     here, there = (f"scales/{part}" in names for names in (own, stored.names))
     if here != there:
         raise UsageError(
             f"--parts {part}: expected {_KINDS[here]} inputs, found {_KINDS[there]} ones in "
-            f"{stored.folder}\nboth runs need the same --{_REWARDS[part]}.normalize-inputs"
+            f"{stored.folder}\nboth runs need the same --{term.name}.normalize-inputs"
         )
     seen = stored.meta.get("inputs")
     if part in inputs and isinstance(seen, dict) and seen.get(part, inputs[part]) != inputs[part]:

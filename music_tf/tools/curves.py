@@ -370,13 +370,12 @@ def draw_curves(
         raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
 
 
-def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str, axis: str = "steps") -> str:
+def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str) -> str:
     """Returns a panel as SVG for a page, in the page's own letters and colour of text.
 
     Args:
         groups: What `in_groups` returned; line n has colour n of `COLOURS`.
-        metric: Drawn where a run has it.
-        axis: A key of `AXES`.
+        metric: Drawn over steps where a run has it.
     """
     import matplotlib as mpl  # noqa: PLC0415 - a second to load
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
@@ -385,7 +384,7 @@ def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str, axis: str = "st
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": metric}):
         figure = Figure(figsize=_PANEL_INCHES)
         panel = figure.add_axes(_PANEL_PLACE)
-        _draw_panel(panel, groups, metric, axis)
+        _draw_panel(panel, groups, metric, "steps")
         panel.ticklabel_format(axis="y", scilimits=_PLAIN_EXPONENTS)
         panel.spines[["top", "right"]].set_visible(False)
         figure.savefig(drawn, format="svg", transparent=True, metadata=_NO_METADATA)

@@ -356,12 +356,12 @@ def candidates() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in (chosen, *BACKENDS) if name))
 
 
-def probe_backend(backend: str, seconds: float = 60.0) -> Probe:
+def probe_backend(backend: str) -> Probe:
     """Draws a small picture with MUJOCO_GL set to `backend`, in a process of its own.
 
     MuJoCo reads it once, when it is imported, and a backend that cannot load breaks even stepping.
     """
-    return run_python(_DRAW_A_BALL, seconds=seconds, environment={"MUJOCO_GL": backend})
+    return run_python(_DRAW_A_BALL, seconds=60.0, environment={"MUJOCO_GL": backend})
 
 
 def working_backend() -> str | None:

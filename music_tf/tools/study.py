@@ -21,7 +21,6 @@ metrics are stored under comments that say how it came about.
 
 import contextlib
 import dataclasses
-import fcntl
 import graphlib
 import itertools
 import json
@@ -48,8 +47,7 @@ from rich.live import Live
 from rich.table import Table
 
 from music_tf.config.command import parse_train
-from music_tf.config.environments import check_env_id
-from music_tf.config.names import suggestion
+from music_tf.config.names import check_env_id, suggestion
 from music_tf.config.stored import CONFIG_NAME, stored_start
 from music_tf.errors import (
     EXIT_DONE,
@@ -62,12 +60,13 @@ from music_tf.errors import (
 from music_tf.process import available_cores, run_command
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.files import replace_file
-from music_tf.storage.lock import refuse_if_in_use
+from music_tf.storage.lock import RunLock, refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import BEFORE, FINAL, StoredResult, header, read_result
 from music_tf.storage.run_directory import (
     EVALUATION_NAME,
     SUMMARY_NAME,
+    commit,
     folder_name,
     processor,
     runs_root,
@@ -392,13 +391,12 @@ def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | 
 
 def code_version() -> str:
     """Returns the commit that is checked out, and whether the code differs from it."""
-    git = ["git", "-C", str(_CHECKOUT)]
-    commit = run_command([*git, "rev-parse", "HEAD"], seconds=30.0)
-    if not (_CHECKOUT / ".git").exists() or not commit.ok:
+    found = commit(_CHECKOUT)
+    status = ["git", "-C", str(_CHECKOUT), "status", "--porcelain", "--", *_CODE]
+    changes = run_command(status, seconds=60.0)
+    if found is None or not changes.ok:
         return "commit unknown"
-    changes = run_command([*git, "status", "--porcelain", "--", *_CODE], seconds=60.0)
-    changed = " with uncommitted changes" if changes.output.strip() else ""
-    return f"commit {commit.output.strip()}{changed}"
+    return f"commit {found}{' with uncommitted changes' if changes.output.strip() else ''}"
 
 
 class _Stretches:
@@ -631,7 +629,9 @@ class Pool:
                 return STOPPED  # the same end of training is judged next time
             if code != EXIT_DONE:
                 ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-                self.faults[run.name] = [ending, *_last_lines(run.log)]
+                printed = run.log.read_text(encoding="utf-8", errors="replace").splitlines()
+                said = [line.rstrip()[:200] for line in printed if line.strip()]
+                self.faults[run.name] = [ending, *said[-_SHOWN_LINES:]]
                 return FAILED
             if not run.result(self._results).exists():
                 store(run, self._results)
@@ -680,12 +680,6 @@ def _begun(run: Run) -> str:
     except UsageError:
         return RUNNING  # by another runner, or by hand
     return STOPPED if run.has_checkpoint else WAITING
-
-
-def _last_lines(log: Path) -> list[str]:
-    """Returns the end of what a run printed."""
-    text = log.read_text(encoding="utf-8", errors="replace")
-    return [line.rstrip()[:200] for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]
 
 
 @contextlib.contextmanager
@@ -769,7 +763,16 @@ def train_missing(
     study = load_study(file)
     runs = runs_of(file.stem, study)
     console = Console(file=sys.stdout)
-    with _alone(runs_root() / "studies" / file.stem):
+    folder = runs_root() / "studies" / file.stem
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = RunLock(folder)
+    except OSError as error:
+        raise EnvironmentFault(f"{folder}: cannot be written ({error.strerror})") from error
+    except UsageError as fault:
+        used, _, _ = str(fault).partition("\n")
+        raise UsageError(f"{used}: another runner is at work on this study") from fault
+    with lock:
         pool = Pool(runs, out, jobs, trainer)  # what another runner did counts
         _say(console, f"{study.question} {pool.summary()}")
         requests = Requests(minutes)
@@ -794,19 +797,3 @@ def show_plan(file: Path, out: Path, commands: bool) -> int:
         elif state in (WAITING, STOPPED):
             sys.stdout.write(f"{shlex.join(['music-tf', *run.words()])}\n")
     return EXIT_DONE
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keeps a second runner off the runs of a study."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    except OSError as error:
-        raise EnvironmentFault(f"{folder}: cannot be written ({error.strerror})") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(f"{folder}: another runner is at work on this study") from error
-        yield

@@ -16,7 +16,6 @@ from music_tf.measures.behaviour import visited_cells
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.replay.saved import check_rows, full_rows
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ExpectedState, expected_of, take_over
 from music_tf.training.collect import Collector, cut_where_lost, learned_policy
@@ -285,7 +284,7 @@ class Trainer:
     def expected(self) -> ExpectedState:
         """Returns names, types and shapes of what a checkpoint of this run holds."""
         worker, shard = next(iter(self.replay.shards.items()))
-        rows = expected_of(full_rows(shard))
+        rows = expected_of(shard.full_rows())
         for term in self.terms:
             kept = term.of_worker(worker)
             rows |= expected_of({f"{term.name}/{n}": a for n, a in kept.items()}, free=True)
@@ -313,7 +312,7 @@ class Trainer:
             ValueError: Replay rows do not fit; nothing has changed then.
         """
         for worker, shard in self.replay.shards.items():
-            check_rows(saved[worker], shard)
+            shard.check_rows(saved[worker])
         for worker, shard in self.replay.shards.items():
             names = {*shard.arrays, "slots", "size", "cursor"}
             shard.restore([{n: a for n, a in rows.items() if n in names} for rows in saved[worker]])

@@ -16,6 +16,7 @@ from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.process import heartbeat, longer_timeout
+from music_tf.storage.gate import check_fit, expected_of
 from music_tf.types import Array, Metrics, Transition
 
 DESYNC_INTERVAL = 100
@@ -224,8 +225,8 @@ class Update:
         Raises:
             ValueError: A name is missing or does not fit; the text names it.
         """
-        first = self.layout.flatten(group(shared, "adam_first"))
-        second = self.layout.flatten(group(shared, "adam_second"))
+        first = fitting(self.layout, group(shared, "adam_first"))
+        second = fitting(self.layout, group(shared, "adam_second"))
         self.load_weights(shared)
         self.load_targets(shared)
         for phase, moments in zip(self._phases, self.moments, strict=True):
@@ -245,10 +246,7 @@ class Update:
         Raises:
             ValueError: A name is missing, unknown, or does not fit; the text names it.
         """
-        parameters = group(shared, "parameters")
-        for name in sorted(set(parameters) - set(self.layout.names)):
-            raise ValueError(f"{name}: no such weight in this run")
-        self.parameters.assign(self.layout.flatten(parameters))
+        self.parameters.assign(fitting(self.layout, group(shared, "parameters")))
 
     def load_targets(self, shared: Mapping[str, np.ndarray]) -> None:
         """Takes over the targets.
@@ -256,7 +254,7 @@ class Update:
         Raises:
             ValueError: A name is missing or does not fit; the text names it.
         """
-        self.targets.assign(self.targets_layout.flatten(group(shared, "targets")))
+        self.targets.assign(fitting(self.targets_layout, group(shared, "targets")))
 
     def _updates(self, feed: Feed, schedules: Schedules) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes all updates; returns metric shares [U, metrics], and extremes [U, terms] twice."""
@@ -515,6 +513,16 @@ def group(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
     return {
         key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)
     }
+
+
+def fitting(layout: Layout, arrays: Mapping[str, np.ndarray]) -> Array:
+    """Returns weights by name as one flat vector.
+
+    Raises:
+        ValueError: A name is missing, unknown, or of another shape or type; the text names it.
+    """
+    check_fit(expected_of(arrays), layout.expected)
+    return layout.flatten(arrays)
 
 
 def _phases(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[_Phase]:

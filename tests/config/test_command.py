@@ -287,8 +287,8 @@ def test_a_resumed_run_may_become_longer(stored):
     [
         (["--seed", "6"], "--seed: the run has 5, got 6"),
         (["--agent.polyak", "0.95"], "--agent.polyak: the run has 0.9, got 0.95"),
-        (["--preset", "paper"], "laptop"),
-        (["ddpg"], "sac"),
+        (["--preset", "paper"], "--preset: the run has laptop, got paper"),
+        (["ddpg"], "RECIPE: the run has sac, got ddpg"),
     ],
 )
 def test_nothing_else_of_a_resumed_run_may_change(stored, words, part):

@@ -5,8 +5,7 @@ import gymnasium
 import gymnasium_robotics
 import pytest
 
-from music_tf.config.environments import ANT_MAZE, FETCH, HAND, KNOWN, POINT_MAZE, check_env_id
-from music_tf.config.names import nearest
+from music_tf.config.names import ANT_MAZE, FETCH, HAND, KNOWN, POINT_MAZE, check_env_id, nearest
 from music_tf.errors import UsageError
 
 

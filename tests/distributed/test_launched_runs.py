@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from music_tf.storage.checkpoint import load_weights
 from tests.distributed.jobs import environment
+from tests.kit.saved_run import load_weights
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 

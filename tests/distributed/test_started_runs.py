@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from music_tf.storage.checkpoint import load_weights
 from tests.distributed.test_launched_runs import RUN, finish, launch
+from tests.kit.saved_run import load_weights
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 SIZES = RUN[2:]

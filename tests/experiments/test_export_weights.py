@@ -5,8 +5,7 @@ import pytest
 from experiments.export_weights import main
 from music_tf.config.stored import read_run
 from music_tf.errors import UsageError
-from music_tf.storage.checkpoint import load_weights
-from tests.kit.saved_run import save_run
+from tests.kit.saved_run import load_weights, save_run
 
 
 def test_the_script_writes_the_parts_it_is_asked_for(tmp_path, monkeypatch, capsys):

@@ -1,4 +1,3 @@
-import contextlib
 import io
 import json
 import os
@@ -16,6 +15,7 @@ from rich.console import Console
 from music_tf.cli.exits import guarded
 from music_tf.cli.study import main
 from music_tf.envs.toys import EPISODE_STEPS
+from music_tf.storage.lock import RunLock
 from music_tf.storage.results import read_result
 from music_tf.tools import curves, study
 from music_tf.tools.study import (
@@ -331,15 +331,13 @@ def test_two_runners_do_not_share_a_study(folder):
 @pytest.mark.usefixtures("keeps_handlers")
 def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(folder, monkeypatch):
     path = write(folder, TINY.format(seeds="(4,)"))
-    alone = study._alone
 
-    @contextlib.contextmanager
-    def after_another(place):
-        assert run_study(folder)[0] == 0
-        with alone(place):
-            yield
+    class AfterAnother(RunLock):
+        def __init__(self, place):
+            assert run_study(folder)[0] == 0
+            super().__init__(place)
 
-    monkeypatch.setattr(study, "_alone", after_another)
+    monkeypatch.setattr(study, "RunLock", AfterAnother)
     assert main([str(path)], [sys.executable, stand_in.__file__]) == 0
     assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
 
@@ -375,7 +373,7 @@ def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
         (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
         (("(4,)", "(4, 4)"), "each once"),
         (("(4,)", "(-1,)"), "seed: expected"),
-        (("epochs=2", "epochs=0"), "epochs: expected a number in [1, 1000000000], got 0"),
+        (("epochs=2", "epochs=0"), "epochs: expected a whole number in [1, 1000000000], got 0"),
         (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
         (("epochs=2", "epochs=2.5"), "epochs: expected a whole number or None, got 2.5"),
         (("epochs=2", "minutes='6'"), f"Task {ENV}: minutes: expected a number or None, got '6'"),

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from music_tf.cli.mpirun import own_sessions
-from music_tf.storage.checkpoint import load_weights
+from tests.kit.saved_run import load_weights
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAND_IN = Path(__file__).parent / "stand_in"

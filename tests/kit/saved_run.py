@@ -6,7 +6,7 @@ import json
 from music_tf import recipes
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
-from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.checkpoint import Checkpoints, newest_weights
 from music_tf.training.build import build_trainer
 
 ENV_ID = "music_tf/PointPush-v0"
@@ -32,6 +32,12 @@ def save_checkpoint(path, trainer, epoch=1):
     assert Checkpoints(path / "checkpoints", Communicator()).save(
         epoch, trainer.shared(), rows, trainer.meta()
     )
+
+
+def load_weights(path):
+    """Arrays and meta values of the newest checkpoint in a folder."""
+    found = newest_weights(path)
+    return found.arrays, found.meta
 
 
 def save_run(path, recipe="ddpg", **changes):

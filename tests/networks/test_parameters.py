@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from music_tf.networks.models import critic, gaussian_actor, statistics_network
 from music_tf.networks.parameters import Layout, Network, Scalar
+from music_tf.storage.gate import expected_of
 
 
 @pytest.fixture
@@ -66,34 +67,7 @@ def test_arrays_by_name_survive_a_round_trip(layout):
     arrays = layout.name_arrays(flat)
     shuffled = {name: arrays[name] for name in sorted(arrays)}
     np.testing.assert_array_equal(layout.flatten(shuffled), flat)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda arrays: arrays.pop("critic_0/value/bias"), r"^critic_0/value/bias: missing$"),
-        (
-            lambda arrays: arrays.update({"critic_0/value/bias": np.zeros(2, np.float32)}),
-            r"^critic_0/value/bias: expected float32 \(1,\), found float32 \(2,\)$",
-        ),
-        (
-            lambda arrays: arrays.update({"actor/mean/bias": np.zeros(2, np.float64)}),
-            r"^actor/mean/bias: expected float32 \(2,\), found float64 \(2,\)$",
-        ),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused_by_name(layout, change, says):
-    arrays = layout.name_arrays(layout.initial())
-    change(arrays)
-    with pytest.raises(ValueError, match=says):
-        layout.flatten(arrays)
-
-
-def test_weights_that_are_not_finite_are_refused_by_name(layout):
-    arrays = layout.name_arrays(layout.initial())
-    arrays["log_temperature"] = np.array(np.nan, np.float32)
-    with pytest.raises(ValueError, match="log_temperature: expected finite numbers"):
-        layout.flatten(arrays)
+    assert layout.expected == expected_of(arrays)
 
 
 def test_two_networks_of_one_name_are_refused(networks):

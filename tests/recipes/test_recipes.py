@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from music_tf import recipes
-from music_tf.config.environments import KNOWN
 from music_tf.config.fields import with_fields
+from music_tf.config.names import KNOWN
 from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig, SkillConfig, TaskConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value

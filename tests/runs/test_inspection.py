@@ -86,8 +86,10 @@ def test_weights_that_do_not_fit_are_named(tmp_path, hidden_sizes, text):
 @pytest.mark.parametrize(
     ("totals", "text"),
     [
-        (np.ones(4), r"normalizer/goal: expected totals of shape \(5,\), got \(4,\)"),
-        (np.ones((7, 1)), r"normalizer/goal: expected totals of shape \(7,\)"),
+        (np.ones(4), r"normalizer/goal: expected float64 \(5,\), found float64 \(4,\)"),
+        (np.ones(7, np.float32), r"normalizer/goal: expected float64 \(7,\), found float32"),
+        (np.ones((7, 1)), r"normalizer/goal: expected at most 1048576 numbers, found \(7, 1\)"),
+        (np.ones(2**20 + 1), "normalizer/goal: expected at most 1048576 numbers"),
         (None, "normalizer/goal: missing"),
     ],
 )

@@ -18,9 +18,10 @@ from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.checkpoint import Checkpoints, load_weights, save_weights
+from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import PATHS_TAG
 from music_tf.training import trainer
+from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC, TIMES
 

@@ -17,11 +17,11 @@ from music_tf.storage.checkpoint import (
     MANIFEST,
     Checkpoints,
     labels,
-    load_weights,
     read_manifest,
     save_weights,
 )
 from music_tf.storage.gate import ExpectedState, expected_of
+from tests.kit.saved_run import load_weights
 
 WORKERS = ["worker_0000", "worker_0001"]
 

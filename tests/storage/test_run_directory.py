@@ -253,9 +253,9 @@ def test_a_resume_with_other_settings_names_each_with_both_values(tmp_path):
     with pytest.raises(UsageError) as fault:
         open_and_close(tmp_path, {**record, "recipe": "sac"}, resume=True)
     text = str(fault.value)
-    assert 'recipe: the run has "ddpg_her", got "sac"' in text
-    assert "workers: the run has 2, got 4" in text
-    assert "agent.discount: the run has 0.9, got 0.8" in text
+    assert "RECIPE: the run has ddpg_her, got sac" in text
+    assert "--workers: the run has 2, got 4" in text
+    assert "--agent.discount: the run has 0.9, got 0.8" in text
     assert contents(tmp_path) == before
 
 
@@ -340,3 +340,18 @@ def test_the_commit_is_read_from_head_a_branch_or_packed_branches(tmp_path):
     assert commit(tmp_path) == "b" * 40
     (git / "refs/heads/main").write_text("c" * 40 + "\n")
     assert commit(tmp_path) == "c" * 40
+
+
+def test_the_commit_of_a_worktree_is_found_where_its_branches_lie(tmp_path):
+    git = ["git", "-c", "user.name=me", "-c", "user.email=me@here"]
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    for words in (
+        ["init", "-q", str(main)],
+        ["-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"],
+        ["-C", str(main), "worktree", "add", "-q", "-b", "other", str(tree)],
+        ["-C", str(tree), "commit", "-q", "--allow-empty", "-m", "second"],
+    ):
+        subprocess.run([*git, *words], check=True, timeout=60)
+    for checkout in (main, tree):
+        told = subprocess.check_output(["git", "-C", str(checkout), "rev-parse", "HEAD"], text=True)
+        assert commit(checkout) == told.strip()

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from music_tf.storage.checkpoint import load_weights
+from tests.kit.saved_run import load_weights
 
 WORDS = """
 train sac_music --env-id music_tf/PointPush-v0 --epochs 2 --cycles 3 --updates 5 --workers 2

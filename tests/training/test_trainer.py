@@ -345,6 +345,10 @@ def test_weights_are_what_acting_needs(trained):
             lambda arrays: arrays.update({"adam_first/actor/mean/bias": np.zeros(4, "f4")}),
             r"actor/mean/bias: expected float32 \(3,\), found float32 \(4,\)",
         ),
+        (
+            lambda arrays: arrays.update({"targets/actor/mean/bias": np.zeros(3)}),
+            r"actor/mean/bias: expected float32 \(3,\), found float64 \(3,\)",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(trained, change, says):

@@ -10,8 +10,8 @@ from music_tf.config.command import parse_train
 from music_tf.config.settings import MusicConfig
 from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.checkpoint import load_weights
 from music_tf.storage.run_directory import find_source
+from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
 from tests.kit.small import trainer_of
 

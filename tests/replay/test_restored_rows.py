@@ -3,7 +3,6 @@ import pytest
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.replay.buffer import Shard
-from music_tf.replay.saved import check_rows, full_rows
 from tests.kit.episodes import SPEC, STEPS, make_episodes
 
 CAPACITY = 6
@@ -30,8 +29,8 @@ def changed(number, **fields):
 
 
 def test_rows_that_a_run_saved_fit():
-    check_rows(rows(), shard())
-    check_rows([], shard())
+    shard().check_rows(rows())
+    shard().check_rows([])
 
 
 @pytest.mark.parametrize(
@@ -49,11 +48,11 @@ def test_rows_that_a_run_saved_fit():
 )
 def test_rows_that_lie_elsewhere_are_refused(saved, says):
     with pytest.raises(ValueError, match=says):
-        check_rows(saved, shard())
+        shard().check_rows(saved)
 
 
 def test_a_full_shard_says_what_rows_look_like():
-    full, (first, _) = full_rows(shard()), rows()
+    full, (first, _) = shard().full_rows(), rows()
     assert set(full) == set(first)
     for name, array in first.items():
         assert full[name].dtype == array.dtype

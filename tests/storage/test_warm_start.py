@@ -5,13 +5,15 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
+from music_tf.config.command import parse_train
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import SacConfig, TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.checkpoint import load_weights, save_weights
-from music_tf.storage.start import export_weights, inherit
-from tests.kit.saved_run import save_checkpoint, save_run, small_config
+from music_tf.storage.checkpoint import save_weights
+from music_tf.storage.start import export_weights, inherit, start_line
+from tests.kit.guessing import GuessConfig
+from tests.kit.saved_run import load_weights, save_checkpoint, save_run, small_config
 from tests.kit.small import (
     BASE,
     EVERYTHING,
@@ -225,6 +227,29 @@ def test_another_type_of_number_is_refused(music_run):
     own = {name: array.astype(np.float64) for name, array in music_run[1].shared().items()}
     with pytest.raises(UsageError, match=r"expected float64 .*, found float32"):
         inherit(own, music_run[0], ("actor",), {})
+
+
+def test_the_network_of_ones_own_reward_is_a_part_by_its_name(tmp_path, monkeypatch, music_run):
+    monkeypatch.setattr(recipes, "_TRUSTED", set())
+    recipe = "tests.kit.guessing:guessing"
+    config = paying(BASE, GuessConfig())
+    before = trained(tmp_path, config)
+    words = [recipe, "--init-from", str(tmp_path), "--parts", "actor,guesser"]
+    parts = parse_train(words).start.parts
+    after = started(config, tmp_path / "checkpoints", parts)
+    np.testing.assert_equal(
+        group(after, "parameters/guesser/"), group(before, "parameters/guesser/")
+    )
+    heritage = try_heritage(config, tmp_path / "checkpoints", parts)
+    assert start_line(heritage.record).endswith("epoch 1: actor, guesser")
+    with pytest.raises(UsageError, match="did you mean guesser"):
+        parse_train([*words[:-1], "guess"])
+    with pytest.raises(UsageError, match=r"guesser: \S+ has none; its parts are actor,"):
+        try_heritage(config, music_run[0], ("guesser",))
+    with pytest.raises(UsageError, match="guesser: this run has none"):
+        try_heritage(HER, tmp_path / "checkpoints", ("guesser",))
+    export_weights(tmp_path / "checkpoints", tmp_path / "weights", ("guesser",))
+    assert set(load_weights(tmp_path / "weights")[0]) == set(group(before, "parameters/guesser/"))
 
 
 SCALED = {
