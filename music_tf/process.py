@@ -75,6 +75,16 @@ def threads_per_rank(asked: int, ranks: int) -> int:
     return available_cores() if ranks == 1 else 1
 
 
+def available_memory() -> float:
+    """Returns the bytes that this machine can still give, swap included; infinity if unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+        return 1024.0 * (sizes["MemAvailable"] + sizes.get("SwapFree", 0))
+    except (OSError, ValueError, KeyError, IndexError):
+        return math.inf
+
+
 def install_signal_handlers() -> None:
     """Turns SIGUSR1, SIGTERM and Ctrl-C into a request to save and stop.
 

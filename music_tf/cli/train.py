@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
 from music_tf.config.command import TrainCommand, asks_for_help, parse_train, train_help
-from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, UsageError
+from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.process import (
     die_with_parent,
     launched_rank,
@@ -78,7 +78,7 @@ def _train(command: TrainCommand, comm: "Communicator") -> None:
     folders = missing_folders(command) if comm.is_root else []
     try:
         _run(command, comm, folders)
-    except (UsageError, EnvironmentFault):
+    except (UsageError, EnvironmentFault, Stopped):
         remove_empty(folders)
         raise
 
