@@ -10,7 +10,14 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.errors import EXIT_DONE, EXIT_HANGING, EnvironmentFault, NumbersFault, UsageError
+from music_tf.errors import (
+    EXIT_DONE,
+    EXIT_HANGING,
+    EnvironmentFault,
+    NoMpi,
+    NumbersFault,
+    UsageError,
+)
 from music_tf.process import asked_world_size, launched_world_size
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -240,7 +247,7 @@ def _load_mpi(wanted: int) -> Any:
     try:
         from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
     except (ImportError, RuntimeError) as error:
-        raise EnvironmentFault(
+        raise NoMpi(
             f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
             "install both with: pip install 'music_tf[mpi]'"
         ) from error

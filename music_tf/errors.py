@@ -29,6 +29,10 @@ class EnvironmentFault(MusicError):
     exit_code = EXIT_ENVIRONMENT
 
 
+class NoMpi(EnvironmentFault):
+    """This rank cannot load MPI, so it reaches no other; they need not have met the same."""
+
+
 class NumbersFault(MusicError):
     """Our own numbers went bad: actions, losses, gradients, or ranks that differ."""
 

@@ -35,6 +35,9 @@ LONGER = 4.0
 _TIME_FOR_OTHERS_S = 1.0
 _LOOKS = 10.0
 _STOPPED_S = 2.0
+_WEEK = 604800.0
+_IN_A_THREAD = 2
+"""SIGEV_THREAD of a timer."""
 
 
 def launched_world_size() -> int:
@@ -73,6 +76,16 @@ def threads_per_rank(asked: int, ranks: int) -> int:
     if asked:
         return asked
     return available_cores() if ranks == 1 else 1
+
+
+def available_memory() -> float:
+    """Returns the bytes that this machine can still give, swap included; infinity if unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+        return 1024.0 * (sizes["MemAvailable"] + sizes.get("SwapFree", 0))
+    except (OSError, ValueError, KeyError, IndexError):
+        return math.inf
 
 
 def install_signal_handlers() -> None:
@@ -244,6 +257,49 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+class _Event(ctypes.Structure):
+    """What a POSIX timer does once its time is up: call a function in a thread of its own."""
+
+    _fields_ = (
+        ("argument", ctypes.c_void_p),
+        ("signal", ctypes.c_int),
+        ("kind", ctypes.c_int),
+        ("function", ctypes.c_void_p),
+        ("rest", ctypes.c_byte * 40),
+    )
+
+
+class _Times(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_long) for name in ("every_s", "every_ns", "in_s", "in_ns"))
+
+
+@contextlib.contextmanager
+def backstop(seconds: float) -> Iterator[None]:
+    """Ends this process with exit code 86 after `seconds`, whatever holds the interpreter lock.
+
+    MPI starts within an import, which a `watchdog` in Python cannot interrupt. So stacks are shown
+    by faulthandler's thread, and the C library's timer calls `_exit`. Where there is no such timer,
+    or the time is longer than a week, nothing is done.
+    """
+    library = ctypes.CDLL(None)
+    if seconds > _WEEK or sys.platform != "linux" or not hasattr(library, "timer_create"):
+        yield
+        return
+    end = ctypes.cast(library._exit, ctypes.c_void_p).value
+    timer = ctypes.c_void_p()
+    event = _Event(argument=EXIT_HANGING, kind=_IN_A_THREAD, function=end)
+    library.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer))
+    whole = int(seconds)
+    due = _Times(in_s=whole + 1, in_ns=int(1e9 * (seconds - whole)))
+    library.timer_settime(timer, 0, ctypes.byref(due), None)
+    faulthandler.dump_traceback_later(seconds, file=sys.stderr)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        library.timer_delete(timer)
 
 
 def _end(message: str, log: Path | None) -> NoReturn:

@@ -82,3 +82,46 @@ def test_a_process_that_was_stopped_and_goes_on_is_not_hanging():
         waker.wait()
     """)
     assert done.returncode == 0, done.stderr
+
+
+STAND_IN = """
+import ctypes, time
+{wait}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "after", "says"),
+    [
+        ("ctypes.PyDLL(None).sleep(60)", 1.0, "Timeout (0:00:02"),
+        ("time.sleep(60)", 20.0, "music-tf: rank 1: no progress for 1 s, ending the job"),
+    ],
+    ids=["holds the lock", "lets others run"],
+)
+def test_an_mpi_that_does_not_come_up_ends_the_rank_with_its_stack(tmp_path, wait, after, says):
+    """The import of MPI, where it starts, stands still."""
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py/__init__.py").touch()
+    (tmp_path / "mpi4py/MPI.py").write_text(STAND_IN.format(wait=wait))
+    done, _ = run(f"""
+        import os
+        sys.path.insert(0, {str(tmp_path)!r})
+        os.environ |= {{"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}}
+        from music_tf.cli import train
+        train._START_SECONDS, train._AFTER_THE_WATCHDOG = 1.0, {after}
+        train.die_with_parent = lambda number: None
+        train.main(["ddpg", "--hang-after", "0.5"])
+    """)
+    assert done.returncode == HANGING, done.stderr
+    assert says in done.stderr
+    assert "mpi4py/MPI.py" in done.stderr
+
+
+def test_a_backstop_that_was_not_needed_does_nothing():
+    done, _ = run("""
+        with backstop(0.2), backstop(math.inf):
+            pass
+        time.sleep(1.5)
+        print("alive")
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")

@@ -2,20 +2,23 @@
 
 Where ranks cannot meet, all of them meet the same fault, so only the first rank speaks, the
 others leave in silence, and it follows a moment later: mpirun then reports its code and adds
-nothing. Where they can, they first find out whether all of them arrived at a fault.
+nothing. Where they can, they first find out whether all of them arrived at a fault. A rank that
+alone cannot load MPI waits for the first to speak, then ends the job itself.
 """
 
 import contextlib
 import functools
 import os
+import socket
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_HANGING, EXIT_STOPPED, MusicError
+from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_HANGING, EXIT_STOPPED, MusicError, NoMpi
 from music_tf.process import launched_rank, launched_world_size
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 MOST_LINES = 10
 _LONGEST_LINE = 300
 _AGREEMENT_SECONDS = 3.0
+_FIRST_RANK_SECONDS = 2.0
 _SECONDS_PER_RANK = 0.7
 _LAST_RANK_TO_WAIT = 4
 
@@ -43,6 +47,8 @@ def guarded(action: Callable[[], int]) -> int:
     try:
         code = action()
         sys.stdout.flush()
+    except NoMpi as fault:
+        return _without_mpi(fault)
     except MusicError as fault:
         if launched_rank() == 0:
             report(fault)
@@ -56,6 +62,27 @@ def guarded(action: Callable[[], int]) -> int:
         _show_traceback(launched_rank(), launched_world_size())
         return EXIT_BUG
     return code
+
+
+def _without_mpi(fault: NoMpi) -> int:
+    """Returns the exit code of a rank that cannot load MPI, or ends the job if it is the only one.
+
+    The first rank tells those of its host by a file in the folder that mpirun makes for a job, and
+    they are silent. Without it, or on another host, a rank speaks for itself.
+    """
+    rank, folder = launched_rank(), os.environ.get("PMIX_SERVER_TMPDIR")
+    mark = Path(folder) / "music_tf_no_mpi" if folder else Path(os.devnull) / "none"
+    end = time.monotonic() + (_FIRST_RANK_SECONDS if rank else 0.0)
+    while time.monotonic() < end:
+        if mark.exists():
+            return fault.exit_code
+        time.sleep(0.02)
+    with contextlib.suppress(OSError):
+        mark.touch()
+    report(fault, f"music-tf: rank {rank} on {socket.gethostname()}")
+    if rank:
+        os._exit(fault.exit_code)
+    return fault.exit_code
 
 
 def leave(code: int) -> NoReturn:

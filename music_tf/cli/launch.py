@@ -174,5 +174,5 @@ def _mpirun(ranks: int) -> list[str]:
     answer = ask_version(mpirun, _VERSION_SECONDS)
     if answer.code is None:
         raise EnvironmentFault(f"{mpirun} cannot be used: {answer.reason}\n{CURE}")
-    package = [*_DEAF_UNTIL_READY, sys.executable, "-m", "mpi4py", "-m", "music_tf"]
+    package = [*_DEAF_UNTIL_READY, sys.executable, "-m", "music_tf"]
     return [*rank_words(mpirun, flavour(answer.output), ranks), *package]

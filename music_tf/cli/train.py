@@ -1,14 +1,16 @@
 """`music-tf train RECIPE ...`: trains a recipe, on as many MPI ranks as were started."""
 
 import contextlib
+import math
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
 from music_tf.config.command import TrainCommand, asks_for_help, parse_train, train_help
-from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, UsageError
+from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.process import (
+    backstop,
     die_with_parent,
     launched_rank,
     launched_world_size,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from music_tf.storage.start import Heritage
 
 _START_SECONDS = 300.0
+_AFTER_THE_WATCHDOG = 5.0
 _FAULTS = {kind.exit_code: kind for kind in (MusicError, UsageError, EnvironmentFault)}
 
 
@@ -50,7 +53,8 @@ def main(arguments: list[str]) -> int:
     prepare_tensorflow()
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
-    with _watch_the_start(parsed):
+    limit = _seconds_to_start(parsed) if launched_world_size() > 1 else math.inf
+    with _watch_the_start(parsed), backstop(limit + _AFTER_THE_WATCHDOG):
         comm = Communicator()
     run_together(comm, lambda: _train(_agreed(parsed, comm), comm))
 
@@ -78,7 +82,7 @@ def _train(command: TrainCommand, comm: "Communicator") -> None:
     folders = missing_folders(command) if comm.is_root else []
     try:
         _run(command, comm, folders)
-    except (UsageError, EnvironmentFault):
+    except (UsageError, EnvironmentFault, Stopped):
         remove_empty(folders)
         raise
 
@@ -114,11 +118,14 @@ def _out_of_memory(error: MemoryError, directory: Path) -> EnvironmentFault:
 def _watch_the_start(
     parsed: TrainCommand | UsageError,
 ) -> contextlib.AbstractContextManager[None]:
-    """Runs a watchdog until training begins; it waits long enough even for a short `hang_after`."""
-    seconds = _START_SECONDS
-    if isinstance(parsed, TrainCommand):
-        seconds = max(seconds, parsed.config.hang_after)
-    return watchdog(seconds, f"music-tf: rank {launched_rank()}", None)
+    """Watches what comes before training."""
+    return watchdog(_seconds_to_start(parsed), f"music-tf: rank {launched_rank()}", None)
+
+
+def _seconds_to_start(parsed: TrainCommand | UsageError) -> float:
+    """Returns the time that the start has, however short `hang_after` is."""
+    given = parsed.config.hang_after if isinstance(parsed, TrainCommand) else 0.0
+    return max(_START_SECONDS, given)
 
 
 def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Heritage | None]":

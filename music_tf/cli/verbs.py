@@ -17,10 +17,10 @@ from music_tf import recipes
 from music_tf.config.command import POSITIONAL, Options, read
 from music_tf.config.fields import In
 from music_tf.config.names import check_env_id, few, suggestion
-from music_tf.config.stored import CONFIG_NAME, allow_recipe, stored_env_id
+from music_tf.config.stored import CONFIG_NAME, LATEST, allow_recipe, runs_root, stored_env_id
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.process import launched_world_size, prepare_tensorflow
-from music_tf.storage.run_directory import LATEST, find_run, runs_root
+from music_tf.storage.run_directory import find_run
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 _FILMS = (".mp4", ".gif")

@@ -40,8 +40,10 @@ from music_tf.config.names import check_env_id, nearest, suggestion
 from music_tf.config.settings import AgentConfig, Config, TermConfig
 from music_tf.config.start import Start, asked_start, missing_start, parts_of
 from music_tf.config.stored import (
+    LATEST,
     StoredRun,
     allow_recipe,
+    named_run,
     read_run,
     refuse_changes,
     run_to_json,
@@ -323,7 +325,7 @@ class Train(Options):
     """Sizes: laptop is for two cores, paper as published; some recipes have more."""
     run_dir: Path | None = None
     """Where the run goes; default runs/ENV/RECIPE/seedN-TIME. $MUSIC_TF_RUNS replaces runs/, and
-    runs/latest points at the newest."""
+    latest is the newest there."""
     resume: bool = False
     """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change."""
     allow_import: bool = False
@@ -398,7 +400,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     given = words.options
     if "run_dir" in given and (not given["run_dir"][0] or "\0" in given["run_dir"][0]):
         raise UsageError(f"--run-dir: expected a directory, got {given['run_dir'][0][:80]!r}")
-    stored = _stored_run(given) if "resume" in given else None
+    run_dir = _run_dir(given)
+    stored = _stored_run(given, run_dir) if "resume" in given else None
     recipe = _recipe(words.positional, stored, every)
     preset = given.get("preset", (stored.preset if stored else recipes.DEFAULT_PRESET,))[0]
     env_id = check_env_id(given["env_id"][0]) if "env_id" in given else ""
@@ -419,7 +422,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         recipe=recipe,
         preset=preset,
         config=read.config,
-        run_dir=read.run_dir,
+        run_dir=run_dir,
         resume=read.resume,
         arguments=tuple(argv),
         start=_start(read, stored, terms),
@@ -463,11 +466,19 @@ def _count_of_train(field: Field) -> int | None:
     return 0 if field.name in ("resume", "allow_import") else value_count(field.hint)
 
 
-def _stored_run(given: Mapping[str, tuple[str, ...]]) -> StoredRun:
-    """Returns the run to resume."""
+def _run_dir(given: Mapping[str, tuple[str, ...]]) -> Path | None:
+    """Returns the directory typed; one to resume, and `latest`, may also lie under the root."""
     if "run_dir" not in given:
+        return None
+    text = given["run_dir"][0]
+    there = named_run(text) if "resume" in given or text == LATEST else None
+    return there or Path(text)
+
+
+def _stored_run(given: Mapping[str, tuple[str, ...]], run_dir: Path | None) -> StoredRun:
+    """Returns the run to resume."""
+    if run_dir is None:
         raise UsageError("--resume: needs --run-dir DIR, the run to continue")
-    run_dir = Path(given["run_dir"][0])
     typed = check_env_id(given["env_id"][0]) if "env_id" in given else None
     if "allow_import" in given:
         allow_recipe(run_dir)

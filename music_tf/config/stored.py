@@ -7,6 +7,7 @@ be typed again, or allowed with --allow-import.
 
 import contextlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
@@ -27,6 +28,7 @@ from music_tf.errors import UsageError
 from music_tf.storage.files import links_and_devices, read_at_most
 
 CONFIG_NAME = "config.json"
+LATEST = "latest"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
 _SHOWN = 5
 """Settings that do not change what a run computes up to a given epoch."""
@@ -138,6 +140,19 @@ def run_to_json(run: StoredRun) -> dict[str, Any]:
         "config": config_to_json(run.config),
         "init_from": run.init_from,
     }
+
+
+def runs_root() -> Path:
+    """Returns the directory that holds all runs without a directory of their own."""
+    return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
+
+
+def named_run(text: str) -> Path | None:
+    """Returns the run directory that a path or a name under the root means, such as `latest`."""
+    for directory in (Path(text), runs_root() / text) if text else ():
+        if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
+            return directory
+    return None
 
 
 def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:

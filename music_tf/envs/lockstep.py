@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,9 @@ from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Member, Outcome, PlainMember, Row
 from music_tf.envs.registry import lookup
 from music_tf.envs.specification import action_bounds, describe
-from music_tf.errors import EnvironmentFault, MusicError, NumbersFault
-from music_tf.types import Array, BoolArray, all_finite, finite
+from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped
+from music_tf.process import heartbeat, stop_requested
+from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
 
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
@@ -51,13 +52,18 @@ class LockstepEnvs:
     Args:
         env_id: Gymnasium id of a goal environment; `module:Id` imports the module first.
         count: Number of copies.
+        accept: Called with the sizes of the environment and the bytes that one takes at least,
+            once the first is made; it may refuse the others.
 
     Raises:
         UsageError: Unknown id, no goal environment, unbounded actions or unknown episode length.
         EnvironmentFault: The environment cannot be created here.
+        Stopped: A signal asked for it before all were made.
     """
 
-    def __init__(self, env_id: str, count: int) -> None:
+    def __init__(
+        self, env_id: str, count: int, accept: Callable[[EnvSpec, int], None] | None = None
+    ) -> None:
         self.info = lookup(env_id)
         self._env_id = env_id
         first = self._make_member()
@@ -65,7 +71,13 @@ class LockstepEnvs:
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
         self.spec = describe(env_id, first.environment, self.info.split, self.info.extras)
         self._members: list[Member | None] = [first]
-        self._members += [self._make_member() for _ in range(count - 1)]
+        if accept is not None:
+            accept(self.spec, simulator.bytes_of(first.environment))
+        for _ in range(count - 1):
+            if stop_requested():
+                raise Stopped("stopped while environments were made")
+            self._members.append(self._make_member())
+            heartbeat()
         self._faults: list[str | None] = [None] * count
         self._elapsed = np.zeros(count, np.int64)
         goal, extras = self.spec.goal_dim, self.spec.extras

@@ -75,6 +75,9 @@ class Shard:
         """Views of the packed rows by name; together all that has to be saved."""
         self.trajectories = np.empty([count, steps + 1, len(columns)], np.float32)
         self._returns = np.empty([count], np.float32)
+        blocks = (self._states, self._steps, self._episodes, self.trajectories, self._returns)
+        self.bytes = sum(block.nbytes for block in blocks)
+        """What it takes once it is full."""
 
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None

@@ -103,10 +103,18 @@ def _built(
 ) -> "Session":
     try:
         return Session(command, comm, directory, heritage, draw_paths)
-    except UsageError:
+    except (UsageError, Stopped) as fault:
         if not command.resume:
             directory.discard()
+        if isinstance(fault, Stopped):
+            raise Stopped(f"{fault}, {_after_an_early_stop(command)}") from fault
         raise
+
+
+def _after_an_early_stop(command: TrainCommand) -> str:
+    if command.resume:
+        return f"to go on:\nmusic-tf train {command.recipe} --run-dir {command.run_dir} --resume"
+    return "nothing is saved yet: start it anew"
 
 
 class Session:

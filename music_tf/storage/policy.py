@@ -1,6 +1,6 @@
 """What a run has learned, ready to act in a few lines: numpy only, no TensorFlow, MPI or simulator.
 
-policy = music_tf.load_policy("runs/latest")
+policy = music_tf.load_policy("latest")
 action = policy.act(observation)
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import Config
-from music_tf.config.stored import StoredRun, read_run
+from music_tf.config.stored import StoredRun, named_run, read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
@@ -140,7 +140,7 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
     The run may still be going: nothing is locked or written.
 
     Args:
-        run: The run directory, `runs/latest` for example.
+        run: The run directory, or `latest`.
         env_id: Repeats the id `module:Id` of your own environment, which no file may import;
             needed for nothing else.
 
@@ -148,8 +148,9 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
         UsageError: No run, no checkpoint yet, or a checkpoint that does not fit `config.json`.
         EnvironmentFault: Every checkpoint is damaged.
     """
-    stored = read_run(Path(run).resolve(), env_id)
-    return saved_policy(Path(run), stored, ("parameters/actor/", "normalizer/"))[0]
+    directory = named_run(os.fspath(run)) or Path(run)
+    stored = read_run(directory.resolve(), env_id)
+    return saved_policy(directory, stored, ("parameters/actor/", "normalizer/"))[0]
 
 
 def saved_policy(

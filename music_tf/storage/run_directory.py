@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from music_tf.config.names import suggestion
-from music_tf.config.stored import CONFIG_NAME, refuse_changes
+from music_tf.config.stored import CONFIG_NAME, LATEST, named_run, refuse_changes, runs_root
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import available_cores
 from music_tf.storage.files import read_at_most, remove_drafts, replace_file
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from music_tf.config.command import TrainCommand
     from music_tf.distributed import Communicator
 
-LATEST = "latest"
 READY_MADE = Path(__file__).resolve().parents[1] / "weights"
 """Weights that come with the package, a folder each."""
 SUMMARY_NAME = "summary.json"
@@ -59,11 +58,6 @@ _LOGGER = logging.getLogger(__name__)
 
 
 # --- where runs lie ---------------------------------------------------------------------------
-
-
-def runs_root() -> Path:
-    """Returns the directory that holds all runs without a directory of their own."""
-    return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
 
 
 def folder_name(env_id: str) -> str:
@@ -145,10 +139,9 @@ def find_run(text: str) -> Path:
     Raises:
         UsageError: There is no run.
     """
-    candidates = [Path(text), runs_root() / text] if text else []
-    for directory in candidates:
-        if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
-            return _behind_link(directory)
+    directory = named_run(text)
+    if directory is not None:
+        return _behind_link(directory)
     hint = f"the newest run under {runs_root()} is called {LATEST}"
     if text == LATEST:
         hint = f"there is none under {runs_root()} yet; music-tf train starts one"

@@ -48,7 +48,7 @@ from rich.table import Table
 
 from music_tf.config.command import parse_train
 from music_tf.config.names import check_env_id, suggestion
-from music_tf.config.stored import CONFIG_NAME, stored_start
+from music_tf.config.stored import CONFIG_NAME, runs_root, stored_start
 from music_tf.errors import (
     EXIT_DONE,
     EXIT_ENVIRONMENT,
@@ -69,7 +69,6 @@ from music_tf.storage.run_directory import (
     commit,
     folder_name,
     processor,
-    runs_root,
 )
 from music_tf.storage.start import taken_before
 from music_tf.tools.curves import LEADING

@@ -1,5 +1,6 @@
 """Builds a run from its configuration: every part is made here, and handed to those that use it."""
 
+import contextlib
 import functools
 import importlib
 import math
@@ -13,12 +14,14 @@ from music_tf.agents.sac import Sac
 from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import UsageError
+from music_tf.errors import Stopped, UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm, TermContext
 from music_tf.normalizer import InputMoments
+from music_tf.process import stop_requested
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.collect import Collector
+from music_tf.training.memory import refuse_too_large
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
 from music_tf.types import Array, EnvSpec
@@ -34,11 +37,12 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
         comm: The ranks, which share the workers.
 
     Raises:
-        UsageError: Settings that do not fit the environment or the ranks.
+        UsageError: Settings that do not fit the environment, the ranks or the memory.
         EnvironmentFault: The environment cannot be created.
+        Stopped: A signal asked for it meanwhile.
     """
     workers = comm.local_workers(config.workers)
-    envs = LockstepEnvs(config.env_id, len(workers) * config.rollouts)
+    envs = _build_envs(config, comm, len(workers) * config.rollouts)
     spec, gamma = envs.spec, discount(config, envs.spec)
     terms = build_terms(config, envs)
     learner = build_learner(config, spec, terms)
@@ -53,6 +57,17 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
         inputs=InputMoments(spec, config.normalizer, comm),
         update=Update(learner, terms, config.agent, gamma, comm, config.workers),
     )
+
+
+def _build_envs(config: Config, comm: Communicator, count: int) -> LockstepEnvs:
+    """Makes environments, the longest part; the ranks stop together where any is asked to."""
+    envs = None
+    with contextlib.suppress(Stopped):
+        accept = functools.partial(refuse_too_large, config, comm)
+        envs = LockstepEnvs(config.env_id, count, accept)
+    if any(comm.collect(envs is None or stop_requested())) or envs is None:
+        raise Stopped("stopped before the first step")
+    return envs
 
 
 def discount(config: Config, spec: EnvSpec) -> float:

@@ -1,8 +1,12 @@
+import socket
+
 import pytest
 
+from music_tf import recipes
 from music_tf.cli.exits import guarded, report
-from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
-from tests.kit.started import PLAIN, WITH_MPI4PY, music_tf
+from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError
+from tests.kit.saved_run import write_config
+from tests.kit.started import LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
 
 TOGETHER = pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
 
@@ -62,7 +66,9 @@ def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tm
         "music-tf: out of memory: Unable to allocate 9 TiB",
         f"lower --replay.capacity or --workers, and remove {run}: it holds nothing yet",
     ]
+    write_config(run, recipes.resolve("ddpg"))
     (run / "checkpoints/epoch_000001").mkdir(parents=True)
+    words = ("train", "--run-dir", str(run), "--resume")
     assert f"--run-dir {run} --resume" in music_tf(*words, mode="no memory")[2]
 
 
@@ -140,3 +146,41 @@ def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(mode):
     assert code == 1
     assert errors.count("Traceback") == 1
     assert f"[rank {0 if mode == 'bug' else 1}] Traceback" in errors
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("how", [PLAIN, ["launch", "-n", "2"]], ids=["mpirun", "launch"])
+@pytest.mark.parametrize("lacking", ["0", "1", "0,1"])
+def test_ranks_that_cannot_load_mpi_say_so_and_end_the_job(monkeypatch, tmp_path, how, lacking):
+    monkeypatch.setenv("RANKS_WITHOUT_MPI", lacking)
+    monkeypatch.setenv("PYTHONPATH", f"{LACKING}:{ROOT}")
+    words = ["train", "ddpg", "--env-id", "music_tf/PointPush-v0"]
+    if how is PLAIN:
+        code, _, errors = music_tf(*words, how=how)
+    else:
+        code, _, errors = music_tf(*how, *words)
+    assert code == 3, errors
+    named = [line for line in errors.splitlines() if "mpi4py cannot load an MPI library" in line]
+    host = socket.gethostname()
+    assert {line.partition(": 2 ranks")[0] for line in named} <= {
+        f"music-tf: rank {rank} on {host}" for rank in lacking.split(",")
+    }
+    assert named
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("rank", ["1", "5"])
+def test_a_rank_without_mpi_is_silent_where_the_first_has_spoken(
+    monkeypatch, tmp_path, capsys, rank
+):
+    def fault():
+        raise NoMpi("lacking")
+
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "6")
+    monkeypatch.setenv("PMIX_SERVER_TMPDIR", str(tmp_path))
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    assert guarded(fault) == 3
+    assert capsys.readouterr().err == f"music-tf: rank 0 on {socket.gethostname()}: lacking\n"
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+    assert guarded(fault) == 3
+    assert capsys.readouterr() == ("", "")

@@ -7,6 +7,7 @@ import pytest
 
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
+from music_tf.envs import lockstep
 from tests.kit.saved_run import save_run
 from tests.kit.started import music_tf
 
@@ -72,3 +73,15 @@ def test_a_start_from_what_does_not_fit_is_refused(run, words, texts):
     assert len(errors.splitlines()) <= 4
     assert everything(run) == before
     assert not pathlib.Path(os.environ["MUSIC_TF_RUNS"]).exists()
+
+
+def test_ctrl_c_while_environments_are_made_ends_with_75(run, monkeypatch, capsys):
+    def interrupted(env_id):
+        raise KeyboardInterrupt
+
+    before = everything(run)
+    monkeypatch.setattr(lockstep, "make_environment", interrupted)
+    assert guarded(lambda: run_verb(["evaluate", "run"])) == 75
+    assert guarded(lambda: run_verb(["play", "run", "--out", "film.gif"])) == 75
+    assert "Traceback" not in capsys.readouterr().err
+    assert everything(run) == before

@@ -105,6 +105,9 @@ class Update(update.Update):
             self.check_equal()
         return {"train/critic_loss": np.mean(losses), "train/grad_norm": np.mean(norms)}
 
+    def weights(self):
+        return {}
+
     def actor_weights(self):
         return self.layout.split_arrays(self.parameters.value.copy())["actor"]
 

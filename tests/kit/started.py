@@ -10,6 +10,7 @@ from music_tf.cli.mpirun import own_sessions
 
 ROOT = pathlib.Path(__file__).parents[2]
 SITE = ROOT / "tests" / "cli" / "stub_site"
+LACKING = ROOT / "tests" / "cli" / "lacking_site"
 MPIRUN = [
     str(pathlib.Path(sys.executable).parent / "mpirun"),
     *("--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", "2"),

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from music_tf import process
 from music_tf.config.command import TrainCommand
 from music_tf.config.start import Start
 from music_tf.distributed import Communicator
+from music_tf.envs import lockstep
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
@@ -665,3 +667,67 @@ def test_a_stopped_run_shows_the_paths_of_a_whole_one(whole, tmp_path, stop_afte
     stop_after(0)
     train(path, resume=True)
     assert pictures_of(path) == pictures_of(whole)
+
+
+@pytest.fixture
+def stopped_after(monkeypatch):
+    """Sends the signal while the environment of this number is made."""
+
+    def send(number):
+        made = []
+        make = lockstep.make_environment
+
+        def making(env_id):
+            made.append(env_id)
+            if len(made) == number:
+                process._received.append(signal.SIGUSR1)
+            return make(env_id)
+
+        monkeypatch.setattr(lockstep, "make_environment", making)
+        return made
+
+    yield send
+    process.forget_signals()
+
+
+def begin(path, config, resume=False):
+    command = TrainCommand(
+        recipe="ddpg_her",
+        preset="laptop",
+        config=config,
+        run_dir=path,
+        resume=resume,
+        arguments=("ddpg_her",),
+    )
+    session.run(command, Communicator(), path)
+
+
+@pytest.mark.parametrize("number", [1, 2, 8])
+def test_a_stop_while_environments_are_made_ends_a_new_run_without_a_trace(
+    tmp_path, monkeypatch, stopped_after, number
+):
+    monkeypatch.setattr(session, "limit_threads", lambda threads: None)
+    made = stopped_after(number)
+    with pytest.raises(Stopped, match=r"before the first step, nothing is saved yet: start it"):
+        begin(tmp_path / "run", dataclasses.replace(HER_RUN, rollouts=8))
+    assert len(made) == number
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stop_while_environments_are_made_leaves_a_run_to_resume_as_it_is(
+    whole, tmp_path, monkeypatch, stopped_after
+):
+    monkeypatch.setattr(session, "limit_threads", lambda threads: None)
+    path = tmp_path / "run"
+    shutil.copytree(whole, path)
+    before = (path / "metrics.csv").read_bytes(), sorted((path / "checkpoints").iterdir())
+    stopped_after(1)
+    longer = dataclasses.replace(HER_RUN, epochs=5)
+    with pytest.raises(Stopped, match=rf"before the first step, to go on:\n.*{path} --resume"):
+        begin(path, longer, resume=True)
+    assert before == (
+        (path / "metrics.csv").read_bytes(),
+        sorted((path / "checkpoints").iterdir()),
+    )
+    process.forget_signals()
+    begin(path, longer, resume=True)

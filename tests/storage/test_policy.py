@@ -12,6 +12,7 @@ from music_tf.networks.acting import policy_of
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import discard
 from music_tf.storage.policy import load_policy
+from music_tf.storage.run_directory import link_latest
 from music_tf.training.collect import learned_policy
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
@@ -187,6 +188,12 @@ def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypat
 
     monkeypatch.setattr(checkpoint, "read_arrays", overtaken)
     assert load_policy(tmp_path).epoch == 5
+
+
+def test_the_latest_run_is_found_by_its_name(tmp_path):
+    saved(tmp_path / "runs/Task/run")
+    link_latest(tmp_path / "runs/Task/run")
+    assert load_policy("latest").epoch == 2
 
 
 def test_a_link_to_nowhere_is_a_damaged_checkpoint(tmp_path):

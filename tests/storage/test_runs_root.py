@@ -14,6 +14,7 @@ from music_tf.storage.run_directory import (
     prepare_directory,
     remove_empty,
 )
+from tests.kit.saved_run import write_config
 
 
 @pytest.fixture
@@ -59,6 +60,25 @@ def test_a_run_in_latest_stays_where_it_is_when_the_link_moves_on(root):
     found = find_run("latest")
     begun("ddpg")
     assert found.resolve() == resumed.resolve() == first.resolve()
+
+
+@pytest.mark.parametrize("text", ["latest", "Task/run"])
+def test_a_run_to_resume_may_be_named_as_every_verb_names_it(root, text):
+    config = parse_train(["sac", "--seed", "5"]).config
+    write_config(root / "Task/run", config, "sac")
+    link_latest(root / "Task/run")
+    command = parse_train(["--run-dir", text, "--resume"])
+    assert command.config.seed == 5
+    assert prepare_directory(command) == root / "Task/run"
+
+
+def test_a_new_run_does_not_go_into_the_latest_one(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_config(root / "Task/run", parse_train(["sac"]).config, "sac")
+    link_latest(root / "Task/run")
+    with pytest.raises(UsageError, match="--resume"):
+        prepare_directory(parse_train(["sac", "--run-dir", "latest"]))
+    assert prepare_directory(parse_train(["sac", "--run-dir", "Task/run"])) == Path("Task/run")
 
 
 def test_latest_does_not_leave_the_root(root, tmp_path):

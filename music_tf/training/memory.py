@@ -1,0 +1,53 @@
+"""Refuses a run that this machine cannot hold, before it makes hundreds of environments."""
+
+import dataclasses
+import math
+import socket
+
+from music_tf.config.settings import Config
+from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
+from music_tf.process import available_memory
+from music_tf.replay.buffer import Shard
+from music_tf.types import EnvSpec
+
+_GIB = 2.0**30
+
+
+def refuse_too_large(config: Config, comm: Communicator, spec: EnvSpec, each: int) -> None:
+    """Compares what a run will fill in all its epochs with what its hosts have to give.
+
+    The estimate is low, so that nothing is refused that works: networks and batches are not
+    counted, and neither is the replay of a run with a time limit, which may end long before.
+
+    Args:
+        config: Of the run.
+        comm: The ranks; those of one host share its memory, and all of them refuse together.
+        spec: Sizes of the environment.
+        each: Bytes that one environment takes at least.
+
+    Raises:
+        UsageError: A host has too little memory.
+    """
+    workers = len(comm.local_workers(config.workers))
+    environments = workers * config.rollouts * each
+    replay = 0
+    if math.isinf(config.max_minutes):
+        one = dataclasses.replace(config.replay, capacity=spec.max_episode_steps)
+        played = config.epochs * config.cycles * config.rollouts
+        kept = min(played, max(1, config.replay.capacity // spec.max_episode_steps))
+        replay = workers * kept * Shard(spec, config.skills, one).bytes
+    found = comm.collect([socket.gethostname(), environments, replay, available_memory()])
+    for host in dict.fromkeys(name for name, *_ in found):
+        ranks = [numbers for name, *numbers in found if name == host]
+        environments, replay = sum(own[0] for own in ranks), sum(own[1] for own in ranks)
+        free = min(own[2] for own in ranks)
+        if environments + replay > free:
+            raise UsageError(
+                f"memory: about {(environments + replay) / _GIB:.1f} GiB would be needed on "
+                f"{host}, which has {free / _GIB:.1f} GiB free\n"
+                f"environments {environments / _GIB:.1f} GiB: lower --workers (now "
+                f"{config.workers}) or --rollouts (now {config.rollouts})\n"
+                f"replay {replay / _GIB:.1f} GiB: lower --replay.capacity (now "
+                f"{config.replay.capacity}) or --epochs (now {config.epochs})"
+            )
