@@ -102,6 +102,11 @@ def stop_requested() -> bool:
     return bool(_received)
 
 
+def forget_signals() -> None:
+    """Forgets a request to stop, so that another run in this process can begin."""
+    _received.clear()
+
+
 def _handle(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT and signal.SIGINT in _received:
         raise KeyboardInterrupt

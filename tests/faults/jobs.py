@@ -121,8 +121,8 @@ class Job:
 
     def rank_pids(self):
         """Process ids of the ranks that have started, in the order in which they did."""
-        found = _commands(self.path)
-        return [pid for pid, words in found if "mpi4py" in words and "-n" not in words]
+        others = {"launch", "-n", "-c"}
+        return [pid for pid, words in _commands(self.path) if not others & set(words)]
 
     def wait_for_ranks(self):
         """Returns the process ids of all ranks once they have started."""

@@ -160,7 +160,7 @@ class Fault:
             "eval": (trainer, "evaluate"),
             "save": (checkpoint.Checkpoints, "save"),
             "log": (progress.Progress, "epoch"),
-            "write": (checkpoint, "write_state"),
+            "write": (checkpoint.Checkpoints, "_commit"),
         }
         if self._phase not in places:
             return
