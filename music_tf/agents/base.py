@@ -14,9 +14,6 @@ Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 """Weights of each network by its name."""
 
 
-ActorWeights: TypeAlias = Sequence[Array]
-
-
 class Batch(NamedTuple):
     """A minibatch as networks see it: inputs normalised, reward mixed, leading axes [W, B]."""
 
@@ -72,16 +69,6 @@ class Learner(abc.ABC):
     @abc.abstractmethod
     def target_networks(self) -> Sequence[Network]:
         """Those that have a slowly moving copy."""
-
-    @abc.abstractmethod
-    def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
-        """Returns actions [E, A] for normalised inputs [E, I], in numpy.
-
-        Args:
-            weights: Of the actor, in the order of its Keras model.
-            inputs: Normalised observation, condition and goal.
-            noise: Standard normal [E, A] to draw from a stochastic policy, or None for its mean.
-        """
 
     @abc.abstractmethod
     def draws(

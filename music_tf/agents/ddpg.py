@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import ActorWeights, Batch, Learner, Losses, Weights
+from music_tf.agents.base import Batch, Learner, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
 from music_tf.config.settings import DdpgConfig
 from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.acting import deterministic_action
 from music_tf.networks.models import deterministic_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
@@ -59,11 +58,6 @@ class Ddpg(Learner):
     def target_networks(self) -> Sequence[Network]:
         """All of them."""
         return [self._actor, *self._critics.networks]
-
-    def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
-        """Returns the policy's actions [E, A]; there is no noise to be used."""
-        del noise
-        return deterministic_action(weights, inputs)
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import ActorWeights, Batch, Learner, Losses, Weights
+from music_tf.agents.base import Batch, Learner, Losses, Weights
 from music_tf.agents.critics import CriticEnsemble
 from music_tf.config.settings import SacConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
@@ -17,7 +17,6 @@ from music_tf.losses.policy import (
     temperature_loss,
 )
 from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.acting import gaussian_action
 from music_tf.networks.models import gaussian_actor
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
@@ -65,10 +64,6 @@ class Sac(Learner):
     def target_networks(self) -> Sequence[Network]:
         """Actor and critics."""
         return [self._actor, *self._critics.networks]
-
-    def act(self, weights: ActorWeights, inputs: Array, noise: Array | None) -> Array:
-        """Returns the squashed mean, or a sample where noise is given, [E, A]."""
-        return gaussian_action(weights, inputs, noise)
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

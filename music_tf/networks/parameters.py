@@ -144,11 +144,6 @@ class Layout:
         weights = iter(shaped)
         return {network.name: [next(weights) for _ in network.shapes] for network in self.networks}
 
-    def split_arrays(self, flat: Array) -> dict[str, list[Array]]:
-        """Returns the same as `split`, as numpy views, for acting."""
-        pieces = iter(self.name_arrays(flat).values())
-        return {network.name: [next(pieces) for _ in network.shapes] for network in self.networks}
-
     def name_arrays(self, flat: Array) -> dict[str, Array]:
         """Returns each weight by name, for a checkpoint."""
         pieces = np.split(flat, np.cumsum(self._sizes)[:-1])

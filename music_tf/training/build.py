@@ -52,7 +52,7 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     return Trainer(
         config=config,
         comm=comm,
-        collector=Collector(config, envs, workers, learner, comm),
+        collector=Collector(config, envs, workers, comm),
         replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed),
         inputs=InputMoments(spec, config.normalizer, comm),
         update=Update(learner, terms, config.agent, gamma, comm, config.workers),

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from music_tf.agents.base import ActorWeights, Learner
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.measures.behaviour import support_lost_at
-from music_tf.networks.acting import NetworkInputs
+from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.randomness import stream
-from music_tf.rollout import Conditions, GoalsAndSkills, Policy, padded, perturbation, play
-from music_tf.types import Array, Episodes
+from music_tf.rollout import Conditions, GoalsAndSkills, padded, perturbation, play
+from music_tf.types import Episodes
 
 
 class Collector:
@@ -24,7 +23,6 @@ class Collector:
         config: Config,
         envs: LockstepEnvs,
         workers: Sequence[int],
-        learner: Learner,
         comm: Communicator,
     ) -> None:
         """Takes what it plays with.
@@ -33,24 +31,21 @@ class Collector:
             config: Goals, skills, exploration, and what becomes of a lost object.
             envs: `config.rollouts` environments for each worker.
             workers: Those of this rank.
-            learner: Its `act` is what is played.
             comm: The ranks, which meet a fault of any of them together.
         """
         self.envs = envs
         self._config = config
         self._workers = workers
-        self._learner = learner
         self._comm = comm
         self._sampler = GoalsAndSkills(
             envs.spec.goal_dim, config.goals == "zero", config.skills, config.pinned_skill
         )
 
-    def collect(self, weights: ActorWeights, inputs: NetworkInputs, cycle: int) -> Episodes:
+    def collect(self, snapshot: Snapshot, cycle: int) -> Episodes:
         """Plays the episodes of a cycle; every rank must call it together.
 
         Args:
-            weights: Of the actor.
-            inputs: How observations are normalised.
+            snapshot: What acts.
             cycle: Which draws are taken.
 
         Raises:
@@ -77,9 +72,7 @@ class Collector:
             streams("rollout/exploration"),
             (spec.max_episode_steps, config.rollouts, spec.action_dim),
         )
-        policy = learned_policy(
-            self._learner, weights, inputs, config.exploration.sample, rows=config.rollouts
-        )
+        policy = policy_of(snapshot, config.exploration.sample, rows=config.rollouts)
         return self._comm.together(lambda: play(self.envs, policy, conditions, explore))
 
     def kept(self, episodes: Episodes) -> dict[int, Episodes]:
@@ -91,37 +84,6 @@ class Collector:
             worker: _rows(episodes, slice(index * size, (index + 1) * size))
             for index, worker in enumerate(self._workers)
         }
-
-
-def learned_policy(
-    learner: Learner,
-    weights: ActorWeights,
-    inputs: NetworkInputs,
-    sample: bool = False,
-    rows: int | None = None,
-) -> Policy:
-    """Returns a learner's policy at fixed weights and moments.
-
-    The last bit of a matrix product depends on how many rows it has, and contacts amplify it. With
-    a fixed number of `rows` at a time a worker acts alike on any number of ranks.
-
-    Args:
-        learner: Its `act` is what is played.
-        weights: Of its actor.
-        inputs: How observations are normalised.
-        sample: Draws from a stochastic policy instead of taking its mean.
-        rows: How many actions to compute at a time; None for all at once.
-    """
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        given = inputs(observation, goal, skill)
-        step = rows or len(given)
-        parts = (slice(start, start + step) for start in range(0, len(given), step))
-        return np.concatenate(
-            [learner.act(weights, given[part], noise[part] if sample else None) for part in parts]
-        )
-
-    return act
 
 
 def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:

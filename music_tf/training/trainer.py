@@ -13,12 +13,13 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
+from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ExpectedState, expected_of, take_over
-from music_tf.training.collect import Collector, cut_where_lost, learned_policy
+from music_tf.training.collect import Collector, cut_where_lost
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.update import Feed, Schedules, Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
@@ -149,7 +150,7 @@ class Trainer:
     def collect(self) -> Episodes:
         """Plays the episodes of a cycle and hands them to all who remember something of them."""
         cycle = self.counters.cycle
-        played = self.collector.collect(self.update.actor_weights(), self.inputs.now, cycle)
+        played = self.collector.collect(self.snapshot(), cycle)
         kept = self.collector.kept(played)
         self.replay.add(kept, cycle, self._priorities(kept))
         for term in self.terms:
@@ -203,7 +204,11 @@ class Trainer:
 
     def policy(self) -> Policy:
         """Returns the deterministic policy as it is now."""
-        return learned_policy(self.update.learner, self.update.actor_weights(), self.inputs.now)
+        return policy_of(self.snapshot())
+
+    def snapshot(self) -> Snapshot:
+        """Returns a copy of all that acts, as it is now."""
+        return Snapshot(self.config.agent.actor, self.update.actor_weights(), self.inputs.now)
 
     def evaluate(
         self,

@@ -193,11 +193,10 @@ class Update:
         """Returns the weights of every network as they are now, by network."""
         return self.layout.split(tf.convert_to_tensor(self.parameters))
 
-    def actor_weights(self) -> list[Array]:
-        """Returns a copy of the actor's weights as they are now, for acting."""
+    def actor_weights(self) -> dict[str, Array]:
+        """Returns a copy of the actor's weights by name as they are now, for acting."""
         actor = self.learner.networks[0]
-        flat = self.parameters[: actor.size].numpy()
-        return Layout([actor]).split_arrays(flat)[actor.name]
+        return Layout([actor]).name_arrays(self.parameters[: actor.size].numpy())
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns parameters, moments and targets by explicit names; `load` takes them."""

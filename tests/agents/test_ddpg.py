@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from music_tf.agents.ddpg import Ddpg
 from music_tf.config.settings import DdpgConfig
+from music_tf.networks.acting import deterministic_action
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
 
 FREE = (-math.inf, math.inf)
@@ -101,14 +102,14 @@ def test_acting_is_the_keras_model_whatever_the_noise(hidden_sizes):
     case = case_of(hidden_sizes=hidden_sizes)
     inputs = 10.0 * random(50, INPUTS)
     weights = [weight.numpy() for weight in case.weights["actor"]]
-    quiet = case.learner.act(weights, inputs.numpy(), None)
+    quiet = deterministic_action(weights, inputs.numpy(), None)
     np.testing.assert_allclose(
         quiet, case.network("actor")(case.weights["actor"], inputs), rtol=1e-4, atol=1e-6
     )
     assert quiet.dtype == np.float32
     assert np.abs(quiet).max() <= 1.0
     noise = random(50, ACTIONS).numpy()
-    np.testing.assert_array_equal(quiet, case.learner.act(weights, inputs.numpy(), noise))
+    np.testing.assert_array_equal(quiet, deterministic_action(weights, inputs.numpy(), noise))
 
 
 def test_it_draws_nothing():

@@ -16,11 +16,11 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
 
-from music_tf.agents.ddpg import Ddpg
 from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.errors import MusicError
 from music_tf.intrinsic.music import Music
+from music_tf.networks.acting import Snapshot
 from music_tf.normalizer import Normalizer
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
@@ -56,7 +56,7 @@ def spoil_gradient(self, values, total):
 
 
 WAYS = {
-    "action": (Ddpg, "act", None, spoil_action),
+    "action": (Snapshot, "act", None, spoil_action),
     "reward": (ReplayBuffer, "sample_transitions", None, spoil_reward),
     "trajectory": (Music, "feed", None, spoil_trajectories),
     "normalizer": (Normalizer, "update", spoil_rows, None),

@@ -40,10 +40,6 @@ class Learner:
     def __init__(self, network):
         self.networks = self.target_networks = [network]
 
-    def act(self, weights, inputs, noise):
-        kernel, bias = weights
-        return np.tanh(inputs @ kernel + bias).astype(np.float32)
-
     def draws(self, generators, updates, batch_size):
         return {}
 
@@ -83,7 +79,7 @@ class Update(update.Update):
         losses, norms = [], []
         before = int(self.step.value)
         for inputs, actions in zip(feed.inputs, feed.transitions.action, strict=True):
-            kernel, bias = self.actor_weights()
+            kernel, bias = self.actor_weights().values()
             error = np.tanh(inputs @ kernel + bias) - actions  # [W, B, A]
             own = np.concatenate(
                 [np.einsum("wbi,wba->ia", inputs, error).ravel(), error.sum(axis=(0, 1))]
@@ -109,7 +105,7 @@ class Update(update.Update):
         return {}
 
     def actor_weights(self):
-        return self.layout.split_arrays(self.parameters.value.copy())["actor"]
+        return self.layout.name_arrays(self.parameters.value.copy())
 
     def scale_steps(self, scale):
         self.step_scale = scale

@@ -13,7 +13,6 @@ from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import discard
 from music_tf.storage.policy import load_policy
 from music_tf.storage.run_directory import link_latest
-from music_tf.training.collect import learned_policy
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 OBSERVATION = np.linspace(-1.0, 1.0, 8)
@@ -46,8 +45,7 @@ def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     expected = trainer.policy()(*given)
     policy = music_tf.load_policy(tmp_path)
     np.testing.assert_array_equal(policy_of(policy.snapshot)(*given), expected)
-    weights, learner = trainer.update.actor_weights(), trainer.update.learner
-    drawing = learned_policy(learner, weights, trainer.inputs.now, sample=True, rows=2)
+    drawing = policy_of(trainer.snapshot(), sample=True, rows=2)
     found = policy_of(policy.snapshot, sample=True, rows=2)(*given)
     np.testing.assert_array_equal(found, drawing(*given))
     np.testing.assert_array_equal(policy.act(observation, goal, skill), expected)

@@ -272,9 +272,6 @@ class Spy(Learner):
     networks = property(lambda self: self.learner.networks)
     target_networks = property(lambda self: self.learner.target_networks)
 
-    def act(self, *arguments):
-        return self.learner.act(*arguments)
-
     def draws(self, *arguments):
         return self.learner.draws(*arguments)
 
