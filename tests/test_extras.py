@@ -56,6 +56,9 @@ class DescriptorReached(RewardTerm):
     name = "descriptor_reached"
     mixing = Mixing(1.0, (-10.0, 10.0), 0.0, ((0.0, 1.0),))
 
+    def __init__(self):
+        pass
+
     def reward(self, weights, batch, feed):
         return batch.next_extras["descriptor"][..., 0]
 

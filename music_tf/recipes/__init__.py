@@ -9,7 +9,9 @@ its recipes are called `module:function`. Such modules load the standard library
 
 import importlib
 import inspect
+import os
 import pkgutil
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Literal, TypeAlias, get_args, get_type_hints
@@ -121,6 +123,8 @@ def _recipes() -> dict[str, Recipe]:
 def _find(name: str) -> Recipe:
     module_name, colon, function = name.partition(":")
     if colon:
+        if not {"", os.getcwd()} & set(sys.path):
+            sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
         try:
             known = _defined_in(importlib.import_module(module_name))
         except Exception as error:  # whatever a module of the user's raises
