@@ -17,9 +17,9 @@ from music_tf.config.command import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
 from music_tf.runs import session
-from music_tf.storage.checkpoint import load_weights
 from music_tf.storage.metrics import metrics_of
 from music_tf.types import Transition
+from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
 from tests.kit.started import ROOT
 from tests.kit.terms import context

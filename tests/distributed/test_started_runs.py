@@ -9,6 +9,9 @@ from tests.kit.saved_run import load_weights
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 SIZES = RUN[2:]
 SHORT = (*SIZES, "--epochs", "1")
+OF_MUSIC = SHORT.index("--music.trajectories")
+TASK = (*SHORT[:OF_MUSIC], *SHORT[OF_MUSIC + 2 :])
+"""The same for a run that is not paid by MUSIC."""
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,7 @@ def source(tmp_path_factory):
 
 def test_two_ranks_start_from_a_run_of_two_ranks(source, tmp_path):
     path = tmp_path / "run"
-    words = ("train", "ddpg_music_finetune_her", *SHORT, "--init-from", source, "--run-dir", path)
+    words = ("train", "ddpg_music_finetune_her", *TASK, "--init-from", source, "--run-dir", path)
     code, _, err = finish(launch(*words))
     assert code == 0, err
     before, _ = load_weights(source / "checkpoints")
@@ -36,7 +39,7 @@ def test_two_ranks_start_from_a_run_of_two_ranks(source, tmp_path):
 
 def test_what_does_not_fit_is_said_once_and_nothing_is_written(source, tmp_path):
     path = tmp_path / "run"
-    words = ("train", "ddpg_her", *SHORT, "--agent.hidden-sizes", 8, 8)
+    words = ("train", "ddpg_her", *TASK, "--agent.hidden-sizes", 8, 8)
     start = ("--init-from", source, "--parts", "actor", "--run-dir", path)
     code, _, err = finish(launch(*words, *start))
     assert code == 2

@@ -147,13 +147,13 @@ class Fault:
         from music_tf.envs import lockstep
         from music_tf.runs import progress
         from music_tf.storage import checkpoint
-        from music_tf.training import collect, trainer
+        from music_tf.training import collect, evaluation
 
         places = {
             "make": (lockstep.LockstepEnvs, "__init__"),
             "rollout": (collect, "play"),
             "update": (Update, "run"),
-            "eval": (trainer, "evaluate"),
+            "eval": (evaluation, "evaluate"),
             "save": (checkpoint.Checkpoints, "save"),
             "log": (progress.Progress, "epoch"),
             "write": (checkpoint.Checkpoints, "_commit"),
