@@ -1,7 +1,7 @@
 """Does learning the bound matter for moving the block, once the frozen network is paid as well?
 
 `mi_matters` left the frozen network at the gain of 1000 that fits the learned one, under which it
-is paid about a thousand times less. Here its gain is 20000; all else is as there. About fifteen
+is paid hundreds of times less. Here its gain is 20000; all else is as there. About fifteen
 minutes on two cores.
 """
 

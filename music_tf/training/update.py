@@ -233,9 +233,17 @@ class Update:
             moments.second.assign(second[phase.own])
 
     def load_counts(self, updates: int, step_scale: float, phase_steps: Sequence[int] = ()) -> None:
-        """Takes over what `counts` of an earlier run returned."""
+        """Takes over what `counts` of an earlier run returned.
+
+        Raises:
+            ValueError: There is not one count for each phase.
+        """
+        steps = phase_steps or [updates]
+        counts = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
+        if not counts or len(steps) != len(self._phase_steps):
+            raise ValueError(f"phase_steps: not what a run saves: {str(phase_steps)[:80]}")
         self.step.assign(updates)
-        for step, taken in zip(self._phase_steps, phase_steps or [updates], strict=True):
+        for step, taken in zip(self._phase_steps, steps, strict=True):
             step.assign(taken)
         self.scale_steps(step_scale)
 

@@ -331,6 +331,9 @@ def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     assert update.counts() == {"updates": 2, "step_scale": 1.0, "phase_steps": [2, 3]}
     other = Update(TwoSteps(None), trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
     other.load(update.shared())
+    for bad in ([2], [2, "3"], [2, -1], 5):
+        with pytest.raises(ValueError, match="phase_steps: not what a run saves"):
+            other.load_counts(2, 1.0, bad)
     other.load_counts(2, 1.0, [2, 3])
     for each in (update, other):
         each.run(*slices(given, 2))
