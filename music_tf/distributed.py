@@ -95,7 +95,7 @@ class Communicator:
         return str(MPI.Get_library_version().splitlines()[0])
 
     def exit_codes(self, code: int, seconds: float = _FAREWELL_SECONDS) -> list[int] | None:
-        """Lets ranks leave with one verdict: every rank's exit code, None after a timeout."""
+        """Exchanges exit codes, so that ranks agree on one; None if a rank misses the timeout."""
         if self._comm is None:
             return [code]
         codes = np.zeros(self.size, np.int32)

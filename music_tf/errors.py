@@ -30,7 +30,7 @@ class EnvironmentFault(MusicError):
 
 
 class NoMpi(EnvironmentFault):
-    """This rank cannot load MPI, so it reaches no other; they need not have met the same."""
+    """This rank cannot load MPI, so it cannot tell the others, which may be able to."""
 
 
 class NumbersFault(MusicError):
@@ -39,7 +39,7 @@ class NumbersFault(MusicError):
     exit_code = EXIT_NUMBERS
 
     def __init__(self, text: str, evidence: Mapping[str, object] | None = None) -> None:
-        """Takes what to say, and the arrays that it happened on, for whoever looks into it."""
+        """Takes the message and, as evidence for debugging, the arrays that it is about."""
         super().__init__(text)
         self.evidence: Mapping[str, object] = evidence or {}
 

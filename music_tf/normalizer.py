@@ -63,7 +63,7 @@ class Normalizer:
         self._recompute()
 
     def _recompute(self) -> None:
-        """Takes the moments from the totals; before any row they leave values as they are."""
+        """Computes mean and deviation from the totals; 0 and 1 before the first row."""
         sums, squares = np.split(self._totals[:-1], 2)
         count = self._totals[-1]
         if count <= 1.0:

@@ -161,7 +161,7 @@ def limit_threads(threads: int) -> None:
 
 @contextlib.contextmanager
 def _stacks_on(screen: TextIO) -> Iterator[None]:
-    """Shows the stacks where a library ends the process, unless somebody else does so already."""
+    """Enables faulthandler within, unless it is on already."""
     if faulthandler.is_enabled():
         yield
         return

@@ -87,7 +87,7 @@ def help_text() -> str:
 
 
 def version() -> str:
-    """Returns the version of the package, whose front imports from all stages, this one too."""
+    """Version of the package, imported by name: its front is above this module in the layers."""
     return str(importlib.import_module("music_tf").__version__)
 
 

@@ -1,9 +1,9 @@
 """How a process ends: one message, one traceback, and an exit code that all ranks agree on.
 
-Where ranks cannot meet, all of them meet the same fault, so only the first rank speaks, the
-others leave in silence, and it follows a moment later: mpirun then reports its code and adds
-nothing. Where they can, they first find out whether all of them arrived at a fault. A rank that
-alone cannot load MPI waits for the first to speak, then ends the job itself.
+Before MPI is loaded all ranks meet the same fault, so only rank 0 reports it. The others exit with
+0 at once and rank 0 a moment later, so that mpirun passes on its code and adds nothing. With MPI,
+ranks first agree on whether all of them have a fault. A rank that alone cannot load MPI gives rank
+0 time to report, then ends the job itself.
 """
 
 import contextlib
@@ -115,7 +115,7 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
 
 
 def _agreed_code(comm: "Communicator", fault: BaseException | None) -> int:
-    """Lets the first rank that met a fault tell it; ends the job where ranks do not come here."""
+    """Has one rank report the fault; ends the job where other ranks do not arrive in time."""
     if fault is None:
         code = EXIT_HANGING
         codes = comm.exit_codes(EXIT_DONE)

@@ -118,12 +118,12 @@ def _out_of_memory(error: MemoryError, directory: Path) -> EnvironmentFault:
 def _watch_the_start(
     parsed: TrainCommand | UsageError,
 ) -> contextlib.AbstractContextManager[None]:
-    """Watches what comes before training."""
+    """Ends the process if it hangs before training begins."""
     return watchdog(_seconds_to_start(parsed), f"music-tf: rank {launched_rank()}", None)
 
 
 def _seconds_to_start(parsed: TrainCommand | UsageError) -> float:
-    """Returns the time that the start has, however short `hang_after` is."""
+    """How long a start may take, in seconds: `hang_after`, but at least `_START_SECONDS`."""
     given = parsed.config.hang_after if isinstance(parsed, TrainCommand) else 0.0
     return max(_START_SECONDS, given)
 

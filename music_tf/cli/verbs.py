@@ -256,7 +256,7 @@ class Recipes(Verb):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CheckEnv(Verb):
-    """Makes an environment, plays it with random actions, and says what training stumbles over."""
+    """Makes an environment, plays it with random actions, and says what training cannot handle."""
 
     example: ClassVar[str] = "check-env FetchPush-v4"
 

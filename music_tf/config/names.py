@@ -1,4 +1,4 @@
-"""Names for people: the nearest valid one to a mistyped one, and those of environments.
+"""Suggests the nearest valid name for a mistyped one, and knows those of environments.
 
 Environments that come with us or gymnasium-robotics 1.4 are a list kept by hand, so that a mistyped
 name is refused before anything heavy is loaded.

@@ -302,7 +302,7 @@ class _Reader:
         return value
 
     def _rewards(self, value: Any, name: str) -> dict[str, Any]:
-        """Returns reward terms; which class one has, its name says and not the file."""
+        """Reads reward terms; their classes follow from their names, never from a path."""
         if not isinstance(value, Mapping):
             _refuse(name, "an object", value)
         for term in value:

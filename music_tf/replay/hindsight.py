@@ -1,4 +1,4 @@
-"""What replay makes of the past: goals that were reached later, episodes that are worth more.
+"""Hindsight goals for replayed transitions, and priorities of whole episodes.
 
 Goals as in hindsight experience replay (Andrychowicz et al., 2017, arXiv:1707.01495). Priorities
 as in the release of MUSIC (Zhao et al., 2021, arXiv:2103.08107), which draws episodes in

@@ -42,7 +42,7 @@ from music_tf.types import Episodes, Metrics
 SLOWER = 0.5
 """Share of the step size that a run goes on with after its numbers went bad."""
 OTHER_CYCLES = 10**9
-"""Added to the number of cycles by then, which gives all random streams other numbers."""
+"""Added to the cycle counter on a rollback, so that every random stream draws other numbers."""
 COMPACT_EVERY = 20
 """Checkpoints from one that writes the whole replay to the next; others write what is new."""
 _PAUSE_SECONDS = 1.0
@@ -226,14 +226,14 @@ class Session:
             self._stop()
 
     def _out_of_time(self) -> bool:
-        """Whether no further epoch may begin; one that was interrupted comes to its end."""
+        """Whether the time limit forbids another epoch; an interrupted one is always finished."""
         if self._trainer.log.cycles > 0:
             return False
         limit = 60.0 * self._config.max_minutes
         return self._comm.any(self._trainer.counters.elapsed_s >= limit)
 
     def _why_nothing(self) -> str:
-        """Returns in words why a run that was to go on has come to its end before."""
+        """Says why a resumed run has nothing left to train."""
         counters, config = self._trainer.counters, self._config
         minutes = f"{counters.elapsed_s / 60.0:.1f} of {config.max_minutes:g} minutes"
         return (

@@ -303,7 +303,7 @@ def read_object(base: Path, entry: Entry) -> dict[str, Any]:
 
 
 def parse_json(content: bytes) -> Any:
-    """Parses JSON of which nobody knows who wrote it."""
+    """Parses untrusted JSON; one with too many values is refused before it fills the memory."""
     if content.count(b"[") + content.count(b"{") + content.count(b",") > _MOST_VALUES:
         raise ValueError(f"more than {_MOST_VALUES} values")
     return json.loads(content)

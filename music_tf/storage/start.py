@@ -188,7 +188,7 @@ def digest_of(record: Mapping[str, Any] | None) -> str:
 
 
 def printable(value: object) -> str:
-    """Returns a text from a file without what moves a cursor; a question mark for anything else."""
+    """Makes text from a file safe to print: each control character becomes a question mark."""
     text = value if isinstance(value, str) else "?"
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])
 

@@ -656,7 +656,7 @@ class Pool:
         return code
 
     def _ask_to_stop(self, requests: Requests) -> None:
-        """Asks again and again: a child is deaf until it has installed its handlers."""
+        """Repeats a request to stop, which a child misses before its signal handlers are there."""
         lately = time.monotonic() < self._asked + _ASK_SECONDS
         if not requests.to_stop() or (lately and not requests.to_end_at_once()):
             return
