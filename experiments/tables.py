@@ -478,7 +478,6 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         {
             "music_push": "seed {seed}",
             "sac_music_push": "`sac_music`, seed {seed}",
-            "music_push_frozen": "frozen at random, seed {seed}",
         },
     ),
     "music_pick": partial(control_table, {"music_pick": "seed {seed}"}),
@@ -545,7 +544,6 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         {
             "unseen_seeds": "seed {seed}",
             "mi_matters/music_FetchPush-v4_seed*.csv": "seed {seed}, chosen on",
-            "music_push": "seed {seed}, chosen on",
         },
     ),
     "skills_control": partial(measures_table, "skills", CONTROL),
