@@ -191,8 +191,8 @@ MUTANTS = [
     Mutant(
         "terminated-at-every-step",
         "music_tf/replay/buffer.py",
-        '(drawn.episode["terminated"] & drawn.last) | lost',
-        'drawn.episode["terminated"] | lost',
+        '(episode["terminated"] & last) | lost',
+        'episode["terminated"] | lost',
         "tests/replay/test_buffer.py",
     ),
     Mutant(
