@@ -10,7 +10,7 @@ from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import EnvironmentFault
 from music_tf.process import heartbeat
 from music_tf.randomness import reset_seeds
-from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
+from music_tf.types import Array, BoolArray, Episodes, IntArray
 
 MAX_ATTEMPTS = 4
 """A first try and three retries, for an episode that its environment spoils."""
@@ -69,10 +69,7 @@ def perturbation(
 ) -> Perturbation:
     """Draws the exploration of each worker's episodes from its own generator.
 
-    Args:
-        config: How much.
-        generators: One a worker.
-        shape: Steps T, episodes of each worker, action size A.
+    `shape` says steps T, episodes of each worker and action size A.
     """
     steps, episodes, _ = shape
     parts = []
@@ -89,23 +86,34 @@ def play(
 ) -> Episodes:
     """Plays one episode in each environment, and again what an environment spoils.
 
-    Again is under the next seed, with the goal of that seed unless one was given.
-
-    Args:
-        envs: As many environments as conditions.
-        policy: Called with all rows at each step, whether their episodes are over or not.
-        conditions: Seeds, goals and skills.
-        explore: Added to the policy's actions; None takes them as they are.
-
-    Returns:
-        Episodes, in the order of the conditions.
+    Again is under the next seed, with the goal of that seed unless one was given. The policy is
+    called with all rows at each step, whether their episodes are over or not; `explore` is added
+    to its actions.
 
     Raises:
         EnvironmentFault: An environment spoiled the same episode four times.
         NumbersFault: The policy returned an action that is not finite.
     """
-    played = _blank(envs.spec, conditions)
-    pending = list(range(len(conditions.seeds)))
+    count, steps = len(conditions.seeds), envs.spec.max_episode_steps
+
+    def zeros(*shape: int) -> Array:
+        return np.zeros([count, *shape], np.float32)
+
+    played = Episodes(
+        observation=zeros(steps + 1, envs.spec.observation_dim),
+        achieved_goal=zeros(steps + 1, envs.spec.goal_dim),
+        desired_goal=zeros(envs.spec.goal_dim),
+        action=zeros(steps, envs.spec.action_dim),
+        reward=zeros(steps),
+        length=np.zeros([count], np.int64),
+        terminated=np.zeros([count], np.bool_),
+        lost=np.zeros([count], np.bool_),
+        success=np.zeros([count], np.bool_),
+        skill=conditions.skills,
+        seed=np.zeros([count], np.int64),
+        extras={name: zeros(steps + 1, size) for name, size in envs.spec.extras.items()},
+    )
+    pending = list(range(count))
     for _ in range(MAX_ATTEMPTS):
         faults = _attempt(envs, policy, conditions, explore, played, pending)
         conditions = conditions._replace(seeds=(conditions.seeds + 1) % 2**31)
@@ -132,29 +140,6 @@ def padded(episodes: Episodes) -> Episodes:
             name: np.take_along_axis(values, last, axis=1)
             for name, values in episodes.extras.items()
         },
-    )
-
-
-def _blank(spec: EnvSpec, conditions: Conditions) -> Episodes:
-    """Returns arrays for the episodes in play, to be filled in place."""
-    count, steps = len(conditions.seeds), spec.max_episode_steps
-
-    def zeros(*shape: int) -> Array:
-        return np.zeros([count, *shape], np.float32)
-
-    return Episodes(
-        observation=zeros(steps + 1, spec.observation_dim),
-        achieved_goal=zeros(steps + 1, spec.goal_dim),
-        desired_goal=zeros(spec.goal_dim),
-        action=zeros(steps, spec.action_dim),
-        reward=zeros(steps),
-        length=np.zeros([count], np.int64),
-        terminated=np.zeros([count], np.bool_),
-        lost=np.zeros([count], np.bool_),
-        success=np.zeros([count], np.bool_),
-        skill=conditions.skills,
-        seed=np.zeros([count], np.int64),
-        extras={name: zeros(steps + 1, size) for name, size in spec.extras.items()},
     )
 
 

@@ -49,12 +49,14 @@ def test_the_example_of_a_policy_acts_for_an_episode(pushing):
     assert np.linalg.norm(moved) > 0.01
 
 
-def test_the_example_of_an_archive_reads_what_evaluate_wrote(pushing, capsys):
+def test_the_example_of_an_archive_reads_what_evaluate_wrote_all_of_it_explained(pushing, capsys):
     evaluate(COMMANDS[0])
     names = {}
     exec(ARCHIVE, names)
     assert names["states_after_each_step"].shape == (50, 25)
     assert capsys.readouterr().out.splitlines()[-1].startswith("ddpg_music FetchPush-v4 ")
+    with np.load("episodes.npz", allow_pickle=False) as archive:
+        assert [name for name in archive if f"| `{name}` |" not in AFTER] == []
 
 
 def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, monkeypatch):
@@ -65,12 +67,6 @@ def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, mon
     exec(MINARI, {})
     shown = capsys.readouterr().out.splitlines()
     assert [line.startswith("(51, 25) (50, 4) ") for line in shown] == [True, True]
-
-
-def test_every_array_of_an_archive_is_explained(pushing):
-    evaluate(COMMANDS[0])
-    with np.load("episodes.npz", allow_pickle=False) as archive:
-        assert [name for name in archive if f"| `{name}` |" not in AFTER] == []
 
 
 def test_every_metric_is_explained():

@@ -25,21 +25,25 @@ def test_before_any_row_the_mean_is_zero_and_the_deviation_one():
     np.testing.assert_array_equal(moments.deviation, [1, 1, 1])
 
 
-def test_one_worker_averages_over_its_rows_and_a_row_of_zeros():
-    one = normalizer()
-    one.update(rows([1.0, 2.0, 6.0]), workers=1)
-    # mean (1 + 2 + 6) / (1 + 3) = 2.25; variance (1 + 4 + 36) / 4 - 2.25^2 = 5.1875
-    np.testing.assert_allclose(one.moments.mean, [2.25])
-    np.testing.assert_allclose(one.moments.deviation, [np.sqrt(5.1875)], rtol=1e-6)
-
-
-def test_with_more_workers_the_prior_row_weighs_as_much_as_they_are():
-    two = normalizer()
-    two.update(rows([1.0, 2.0], [6.0, 3.0]), workers=2)
-    # S / W = 12 / 2 = 6, 1 + N / W = 1 + 4 / 2 = 3, mean 2;
-    # S2 / W = (1 + 4 + 36 + 9) / 2 = 25, variance 25 / 3 - 4 = 13 / 3
-    np.testing.assert_allclose(two.moments.mean, [2.0])
-    np.testing.assert_allclose(two.moments.deviation, [np.sqrt(13 / 3)], rtol=1e-6)
+@pytest.mark.parametrize(
+    ("config", "values", "mean", "variance"),
+    [
+        # mean (1 + 2 + 6) / (1 + 3) = 2.25; variance (1 + 4 + 36) / 4 - 2.25^2 = 5.1875
+        (WIDE, [[1.0, 2.0, 6.0]], 2.25, 5.1875),
+        # S / W = 12 / 2 = 6, 1 + N / W = 1 + 4 / 2 = 3, mean 2;
+        # S2 / W = (1 + 4 + 36 + 9) / 2 = 25, variance 25 / 3 - 4 = 13 / 3
+        (WIDE, [[1.0, 2.0], [6.0, 3.0]], 2.0, 13 / 3),
+        (NormalizerConfig(epsilon=0.01), [[0.0] * 9], 0.0, 0.0001),
+        # (2 - 2 + 2) / (1 + 3) = 0.5 and (4 + 4 + 4) / 4 - 0.5^2 = 2.75
+        (NormalizerConfig(input_clip=2.0), [[100.0, -100.0, 2.0]], 0.5, 2.75),
+    ],
+    ids=["beside a row of zeros", "a row of zeros for each worker", "a floor", "bounded raw"],
+)
+def test_moments_by_hand(config, values, mean, variance):
+    one = normalizer(config=config)
+    one.update(rows(*values), workers=len(values))
+    np.testing.assert_allclose(one.moments.mean, [mean])
+    np.testing.assert_allclose(one.moments.deviation, [np.sqrt(variance)], rtol=1e-6)
 
 
 def test_updates_add_up():
@@ -60,18 +64,6 @@ def test_with_many_rows_the_moments_are_those_of_the_data():
     np.testing.assert_allclose(many.moments.deviation, [2.0], atol=0.02)
 
 
-def test_the_deviation_has_a_floor():
-    still = normalizer(config=NormalizerConfig(epsilon=0.01))
-    still.update(rows([0.0] * 9), workers=1)
-    np.testing.assert_allclose(still.moments.deviation, [0.01])
-
-
-def test_raw_values_are_bounded_before_they_count():
-    bounded = normalizer(config=NormalizerConfig(input_clip=2.0))
-    bounded.update(rows([100.0, -100.0, 2.0]), workers=1)
-    np.testing.assert_allclose(bounded.moments.mean, [2.0 / 4])  # (2 - 2 + 2) / (1 + 3)
-
-
 def test_a_restored_state_goes_on_bit_equal():
     one, other = normalizer(2), normalizer(2)
     values = np.random.default_rng(0).normal(size=(1, 7, 2)).astype(np.float32)
@@ -83,16 +75,10 @@ def test_a_restored_state_goes_on_bit_equal():
     np.testing.assert_equal(other.moments, one.moments)
 
 
-def test_the_state_is_a_copy_and_a_fresh_one_restores_to_the_start():
-    one = normalizer()
-    one.state[:] = 7.0
-    np.testing.assert_array_equal(one.state, [0.0, 0.0, 1.0])
-    one.state = one.state
-    np.testing.assert_array_equal(one.moments.deviation, [1.0])
-
-
-def test_the_state_before_any_row_brings_its_moments_back():
+def test_the_state_is_a_copy_and_one_from_before_any_row_brings_its_moments_back():
     one, start = normalizer(2), normalizer(2)
+    start.state[:] = 7.0
+    np.testing.assert_array_equal(start.state, [0.0] * 4 + [1.0])
     one.update(np.float32([[[3.0, 4.0]]]), workers=1)
     one.state = start.state
     np.testing.assert_equal(one.moments, start.moments)

@@ -4,6 +4,7 @@ import csv
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -18,57 +19,19 @@ from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
 from music_tf.runs import session
 from music_tf.storage.metrics import metrics_of
-from music_tf.types import Transition
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
+from tests.kit.small import TIMES
 from tests.kit.started import ROOT
-from tests.kit.terms import context
+from tests.kit.terms import context, made_transition
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+HEIGHT = {
+    name: text
+    for name, text in re.findall(r"^```python\n# (\w+)\.py:.*?\n(.*?)^```", README, re.M | re.S)
+}
+"""The README's example: a recipe `my_height`, a term `height`."""
 RECIPE = '''
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
-
-from music_tf.config.fields import In
-from music_tf.config.settings import Bounds, TermConfig
-from music_tf.recipes.music import ddpg_music
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeightConfig(TermConfig):
-    """Pays for the object's height over the table."""
-
-    name: ClassVar[str] = "height"
-    term: ClassVar[str] = "{term}:Height"
-    metrics: ClassVar[dict[str, str]] = {{"height/seen": "share of states over the table"}}
-    clip: Bounds = (0.0, 1.0)
-    top: Annotated[float, In(0, 10, "(]")] = 0.1
-    """Metres that pay 1."""
-
-
-def ddpg_height(preset, env_id):
-    """DDPG that lifts the object."""
-    return replace(ddpg_music(preset, env_id), rewards={{"height": HeightConfig()}})
-'''
-TERM = '''
-import tensorflow as tf
-
-from music_tf.intrinsic.base import RewardTerm
-
-
-class Height(RewardTerm):
-    """Pays for the object's height over the table."""
-
-    def __init__(self, config, context):
-        super().__init__(config, context)
-        self._top = config.top
-
-    def reward(self, weights, batch, feed):
-        return (batch.next_observation[..., 5] - 0.42) / self._top
-
-    def heldout(self, weights, episodes):
-        return {"height/seen": float((episodes.observation[..., 5] > 0.42).mean())}
-'''
-NOVELTY_RECIPE = '''
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -82,7 +45,8 @@ class NoveltyConfig(TermConfig):
     """Pays for states of the object that lie far from those of late."""
 
     name: ClassVar[str] = "novelty"
-    term: ClassVar[str] = "{term}:Novelty"
+    term: ClassVar[str] = "novelty:Novelty"
+    metrics: ClassVar[dict[str, str]] = {"novelty/high": "share of states over the table"}
     clip: Bounds = (0.0, 5.0)
     neighbours: Annotated[int, In(1, 100)] = 3
     """How many of the nearest states count."""
@@ -92,7 +56,7 @@ class NoveltyConfig(TermConfig):
 
 def ddpg_novelty(preset, env_id):
     """DDPG that goes where the object has not been."""
-    return replace(ddpg_music(preset, env_id), rewards={{"novelty": NoveltyConfig()}})
+    return replace(ddpg_music(preset, env_id), rewards={"novelty": NoveltyConfig()})
 '''
 NOVELTY = '''
 import numpy as np
@@ -107,7 +71,7 @@ class Novelty(RewardTerm):
     def __init__(self, config, context):
         super().__init__(config, context)
         self._config, self._columns = config, list(context.split().surrounding)
-        self._late = {{}}
+        self._late = {}
 
     def observe(self, episodes, cycle):
         for worker, own in episodes.items():
@@ -120,7 +84,7 @@ class Novelty(RewardTerm):
         far = np.full([len(late), self._config.kept, len(self._columns)], 1e3, np.float32)
         for row, states in zip(far, late, strict=True):
             row[:len(states)] = states
-        return {{"late": np.broadcast_to(far, [updates, *far.shape])}}
+        return {"late": np.broadcast_to(far, [updates, *far.shape])}
 
     def reward(self, weights, batch, feed):
         here = tf.gather(batch.next_observation, self._columns, axis=-1)
@@ -129,17 +93,20 @@ class Novelty(RewardTerm):
         return tf.math.log1p(tf.reduce_mean(nearest, axis=-1))
 
     def of_worker(self, worker):
-        return {{"late": self._late.get(worker, np.zeros([0, len(self._columns)], np.float32))}}
+        return {"late": self._late.get(worker, np.zeros([0, len(self._columns)], np.float32))}
 
     def load_worker(self, worker, kept):
         self._late[worker] = kept["late"]
 
+    def heldout(self, weights, episodes):
+        return {"novelty/high": float((episodes.observation[..., 5] > 0.42).mean())}
+
     def histograms(self, weights, episodes):
-        return {{"novelty/height": episodes.observation[..., 5]}}
+        return {"novelty/height": episodes.observation[..., 5]}
 
     def pictures(self, weights, episodes):
-        return {{"novelty/picture": np.zeros([4, 6, 3], np.uint8)}}
-'''.replace("{{", "{").replace("}}", "}")
+        return {"novelty/picture": np.zeros([4, 6, 3], np.uint8)}
+'''
 SMALL = (
     *("--env-id", "music_tf/PointPush-v0", "--epochs", "1", "--cycles", "2", "--updates", "3"),
     *("--workers", "2", "--rollouts", "2", "--agent.hidden-sizes", "16", "16"),
@@ -147,32 +114,30 @@ SMALL = (
 )
 
 
-METHODS = {"height": (RECIPE, TERM), "novelty": (NOVELTY_RECIPE, NOVELTY)}
+FILES = {**HEIGHT, "my_novelty": RECIPE, "novelty": NOVELTY}
+METHODS = ("height", "novelty")
 
 
 @pytest.fixture
 def outside(tmp_path, monkeypatch):
     """Puts the files of both rewards beside the package; returns the recipe of one."""
-    names = []
-    for name, (recipe, term) in METHODS.items():
-        (tmp_path / f"my_{name}.py").write_text(recipe.format(term=f"my_{name}_term"))
-        (tmp_path / f"my_{name}_term.py").write_text(term)
-        names += [f"my_{name}", f"my_{name}_term"]
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(recipes, "_TRUSTED", set())
     yield "my_height:ddpg_height"
-    for name in names:
+    for name in FILES:
         sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def inside(tmp_path, monkeypatch):
     """Puts the files of both rewards into the package's folders; returns the recipe of one."""
-    for package in (recipes, intrinsic):
+    for package, prefix in ((recipes, "my_"), (intrinsic, "")):
         folder = tmp_path / package.__name__
         folder.mkdir()
-        for name, (recipe, term) in METHODS.items():
-            text = recipe.format(term=f"music_tf.intrinsic.{name}") if package is recipes else term
+        for name in METHODS:
+            text = FILES[prefix + name].replace(f'"{name}:', f'"music_tf.intrinsic.{name}:')
             (folder / f"{name}.py").write_text(text)
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
     yield "ddpg_height"
@@ -182,13 +147,16 @@ def inside(tmp_path, monkeypatch):
             vars(package).pop(name, None)
 
 
-def test_the_reward_is_paid_from_the_table_to_the_top(outside):
-    config = parse_train([outside, "--height.top", "0.2"]).config.rewards["height"]
+@pytest.mark.usefixtures("outside")
+def test_the_readmes_reward_is_paid_from_the_table_to_the_top():
+    (command,) = re.findall(r"^`music-tf train (my_height:.*?)`", README, re.MULTILINE)
+    config = parse_train(command.split()).config.rewards["height"]
+    assert config.top == 0.2
     module, _, name = config.term.partition(":")
     term = getattr(importlib.import_module(module), name)(config, context())
     after = np.zeros([1, 4, 25], np.float32)
     after[0, :, 5] = [0.40, 0.42, 0.52, 0.70]  # below the table, on it, 10 and 28 cm above
-    batch = Transition(*[None] * len(Transition._fields))._replace(next_observation=after)
+    batch = made_transition(next_observation=after)
     paid = term.mixing(term.reward({}, batch, term.feed(None, 1, 0)), tf.constant(1.0))
     np.testing.assert_allclose(paid, [[0.0, 0.0, 0.5, 1.0]], atol=1e-5)
     loss, metrics = term.loss({}, {})
@@ -204,7 +172,7 @@ def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_p
     run_session(command)
     with (run / "metrics.csv").open() as file:
         (row,) = csv.DictReader(file)
-    own = ["height/seen", *(f"reward/height_{part}" for part in ("mean", "std", "min", "max"))]
+    own = [f"reward/height_{part}" for part in ("mean", "std", "min", "max")]
     assert all(0.0 <= float(row[name]) <= 1.0 for name in own)
     every = list(metrics_of(map(type, command.config.rewards.values())))
     assert list(row)[1:] == every
@@ -228,8 +196,7 @@ def test_a_reward_that_keeps_a_buffer_goes_on_where_it_stopped(
         run_session(parse_train([recipe, *SMALL, "--run-dir", str(tmp_path / run), *words]))
         with (tmp_path / run / "metrics.csv").open() as file:
             rows = list(csv.DictReader(file))
-        clocks = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
-        numbers = [{n: v for n, v in row.items() if n not in clocks} for row in rows]
+        numbers = [{n: v for n, v in row.items() if n not in TIMES} for row in rows]
         return numbers, load_weights(tmp_path / run / "checkpoints")[0]
 
     straight, weights = train("straight", "--epochs", "2")
@@ -240,6 +207,7 @@ def test_a_reward_that_keeps_a_buffer_goes_on_where_it_stopped(
     paid = [float(row["reward/novelty_mean"]) for row in straight]
     assert all(0.0 < value <= 5.0 for value in paid)
     assert paid[0] != paid[1]
+    assert [float(row["novelty/high"]) for row in straight] == [0.0, 0.0]
     shown = EventAccumulator(str(tmp_path / "straight"))
     shown.Reload()
     assert [event.step for event in shown.Images("novelty/picture")] == [240, 480]
@@ -250,13 +218,13 @@ def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outs
     config = parse_train(["--seed", "7", outside, "--rewards", "task", "height"]).config
     assert (config.seed, list(config.rewards)) == (7, ["task", "height"])
     for words, part in (
-        (["--height.tpo", "1"], "did you mean --height.top?"),
-        (["--height.top", "0"], "height.top: expected a number in (0, 10], got 0.0"),
-        (["--rewards", "task", "--height.top", "1"], "--rewards task height"),
-        (["--rewards", "hieght"], "did you mean height?"),
+        ([outside, "--height.tpo", "1"], "did you mean --height.top?"),
+        ([outside, "--rewards", "task", "--height.top", "1"], "--rewards task height"),
+        ([outside, "--rewards", "hieght"], "did you mean height?"),
+        (["my_novelty:ddpg_novelty", "--novelty.kept", "0"], "novelty.kept: expected"),
     ):
         with pytest.raises(UsageError) as caught:
-            parse_train([outside, *words])
+            parse_train(words)
         assert part in str(caught.value)
     with pytest.raises(UsageError, match=r"unknown option '--height\.top'"):
         parse_train(["ddpg", "--height.top", "1"])

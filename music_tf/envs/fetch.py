@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.envs.member import Floats, Outcome, Row, set_goal
+from music_tf.envs.member import Floats, Outcome, PlainMember, Row, set_goal
 
 _STEP_LENGTH = 0.05
 """Metres that the gripper is asked to move for an action of 1."""
@@ -32,21 +32,44 @@ def is_fetch(environment: gymnasium.Env[Any, Any]) -> bool:
     return known and not wrappers and _welded_bodies(getattr(unwrapped, "model", None)) is not None
 
 
-class FetchMember:
+class FetchMember(PlainMember):
     """Steps one Fetch task, and gives bit for bit what `gymnasium.make(id)` gives."""
 
     def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
-        self.environment = environment
-        unwrapped: Any = environment.unwrapped
-        self._unwrapped = unwrapped
-        self._model, self._data = unwrapped.model, unwrapped.data
+        super().__init__(environment)
+        unwrapped = self._unwrapped
+        model, data = unwrapped.model, unwrapped.data
+        self._model, self._data = model, data
         self._limit = environment.spec.max_episode_steps if environment.spec else None
         self._elapsed = 0
         self._goal = [0.0, 0.0, 0.0]
         self._has_object = bool(unwrapped.has_object)
-        self._seconds = unwrapped.n_substeps * self._model.opt.timestep
-        self._find_addresses()
-        self._find_views()
+        self._seconds = unwrapped.n_substeps * model.opt.timestep
+
+        fingers = [model.joint(f"robot0:{side}_gripper_finger_joint").id for side in ("r", "l")]
+        self._finger_joints = [int(model.jnt_qposadr[joint]) for joint in fingers]
+        self._finger_speeds = [int(model.jnt_dofadr[joint]) for joint in fingers]
+        self._grip_site = model.site("robot0:grip").id
+        self._object_site = model.site("object0").id if self._has_object else -1
+        self._actuators = [
+            (
+                bool(model.actuator_biastype[actuator] != 0),
+                int(model.jnt_qposadr[model.actuator_trnid[actuator, 0]]),
+            )
+            for actuator in range(model.nu)
+        ]
+
+        # Views into the simulator's arrays, which stay where they are.
+        self._qpos, self._qvel, self._ctrl = data.qpos, data.qvel, data.ctrl
+        mocap, body = _welded_bodies(model) or (0, 0)
+        self._mocap_pos, self._mocap_quat = data.mocap_pos[mocap], data.mocap_quat[mocap]
+        self._gripper_pos, self._gripper_quat = data.xpos[body], data.xquat[body]
+        self._grip = data.site_xpos[self._grip_site]
+        self._object = data.site_xpos[self._object_site]
+        self._object_turn = data.site_xmat[self._object_site]
+        self._linear = np.zeros((3, model.nv))
+        self._angular = np.zeros((3, model.nv))
+        self._speeds = np.zeros((3, 3))
 
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
         """Starts the episode of this seed, as the class does but for reading the state."""
@@ -63,9 +86,17 @@ class FetchMember:
 
     def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
         """Applies an action in [-1, 1]^4 and writes the next state."""
-        self._act(action)
-        mujoco.mj_step(self._model, self._data, nstep=self._unwrapped.n_substeps)
-        if self._unwrapped.block_gripper:
+        unwrapped = self._unwrapped
+        if self._actuators:
+            grip = 0.0 if unwrapped.block_gripper else float(action[3])
+            for actuator, (relative, joint) in enumerate(self._actuators):
+                self._ctrl[actuator] = self._qpos[joint] + grip if relative else grip
+        self._mocap_pos[:] = self._gripper_pos
+        self._mocap_quat[:] = self._gripper_quat
+        self._mocap_pos += action[:3] * _STEP_LENGTH
+        self._mocap_quat += _TURN
+        mujoco.mj_step(self._model, self._data, nstep=unwrapped.n_substeps)
+        if unwrapped.block_gripper:
             self._qpos[self._finger_joints[0]] = 0.0
             self._qpos[self._finger_joints[1]] = 0.0
             # Of a whole mj_forward, only the positions of bodies and sites are read before the next
@@ -74,48 +105,15 @@ class FetchMember:
             mujoco.mj_comPos(self._model, self._data)
         self._write(row)
         self._elapsed += 1
-        return self._judge(row)
 
-    def _find_addresses(self) -> None:
-        """Looks up once where joints, sites and actuators are."""
-        model = self._model
-        fingers = [model.joint(f"robot0:{side}_gripper_finger_joint").id for side in ("r", "l")]
-        self._finger_joints = [int(model.jnt_qposadr[joint]) for joint in fingers]
-        self._finger_speeds = [int(model.jnt_dofadr[joint]) for joint in fingers]
-        self._grip_site = model.site("robot0:grip").id
-        self._object_site = model.site("object0").id if self._has_object else -1
-        self._actuators = [
-            (
-                bool(model.actuator_biastype[actuator] != 0),
-                int(model.jnt_qposadr[model.actuator_trnid[actuator, 0]]),
-            )
-            for actuator in range(model.nu)
-        ]
-
-    def _find_views(self) -> None:
-        """Keeps views into the simulator's arrays, which stay where they are."""
-        data = self._data
-        self._qpos, self._qvel, self._ctrl = data.qpos, data.qvel, data.ctrl
-        mocap, body = _welded_bodies(self._model) or (0, 0)
-        self._mocap_pos, self._mocap_quat = data.mocap_pos[mocap], data.mocap_quat[mocap]
-        self._gripper_pos, self._gripper_quat = data.xpos[body], data.xquat[body]
-        self._grip = data.site_xpos[self._grip_site]
-        self._object = data.site_xpos[self._object_site]
-        self._object_turn = data.site_xmat[self._object_site]
-        self._linear = np.zeros((3, self._model.nv))
-        self._angular = np.zeros((3, self._model.nv))
-        self._speeds = np.zeros((3, 3))
-
-    def _act(self, action: npt.NDArray[np.float32]) -> None:
-        """Moves the mocap body that drags the gripper, and the fingers where they are free."""
-        if self._actuators:
-            grip = 0.0 if self._unwrapped.block_gripper else float(action[3])
-            for actuator, (relative, joint) in enumerate(self._actuators):
-                self._ctrl[actuator] = self._qpos[joint] + grip if relative else grip
-        self._mocap_pos[:] = self._gripper_pos
-        self._mocap_quat[:] = self._gripper_quat
-        self._mocap_pos += action[:3] * _STEP_LENGTH
-        self._mocap_quat += _TURN
+        x, y, z = row.achieved_goal.tolist()
+        to_x, to_y, to_z = x - self._goal[0], y - self._goal[1], z - self._goal[2]
+        distance = math.sqrt(to_x * to_x + to_y * to_y + to_z * to_z)
+        threshold = unwrapped.distance_threshold
+        sparse = unwrapped.reward_type == "sparse"
+        reward = (-1.0 if distance > threshold else -0.0) if sparse else -distance
+        truncated = self._limit is not None and self._elapsed >= self._limit
+        return Outcome(reward, False, truncated, distance < threshold)
 
     def _write(self, row: Row) -> None:
         observation, grip = row.observation, self._grip
@@ -128,18 +126,15 @@ class FetchMember:
             finger_speed = self._qvel[self._finger_speeds[finger]] * self._seconds
             observation[speeds + 3 + finger] = finger_speed
         if self._has_object:
-            self._write_object(observation, speed)
+            object_speed = self._site_speed(self._object_site, self._angular, self._speeds[1])
+            observation[3:6] = self._object
+            np.subtract(self._object, grip, out=observation[6:9])
+            observation[11:14] = _euler(self._object_turn)
+            np.subtract(object_speed, speed, out=observation[14:17])
+            turning = self._angular.dot(self._qvel, self._speeds[2])
+            np.multiply(turning, self._seconds, out=observation[17:20])
         row.achieved_goal[:] = self._object if self._has_object else grip
         row.desired_goal[:] = self._goal
-
-    def _write_object(self, observation: Floats, gripper_speed: Floats) -> None:
-        speed = self._site_speed(self._object_site, self._angular, self._speeds[1])
-        observation[3:6] = self._object
-        np.subtract(self._object, self._grip, out=observation[6:9])
-        observation[11:14] = _euler(self._object_turn)
-        np.subtract(speed, gripper_speed, out=observation[14:17])
-        turning = self._angular.dot(self._qvel, self._speeds[2])
-        np.multiply(turning, self._seconds, out=observation[17:20])
 
     def _site_speed(self, site: int, angular: Floats | None, out: Floats) -> Floats:
         """Metres that a site moves in a step; fills `angular` with its rotational Jacobian."""
@@ -147,16 +142,6 @@ class FetchMember:
         self._linear.dot(self._qvel, out)
         out *= self._seconds
         return out
-
-    def _judge(self, row: Row) -> Outcome:
-        x, y, z = row.achieved_goal.tolist()
-        to_x, to_y, to_z = x - self._goal[0], y - self._goal[1], z - self._goal[2]
-        distance = math.sqrt(to_x * to_x + to_y * to_y + to_z * to_z)
-        threshold = self._unwrapped.distance_threshold
-        sparse = self._unwrapped.reward_type == "sparse"
-        reward = (-1.0 if distance > threshold else -0.0) if sparse else -distance
-        truncated = self._limit is not None and self._elapsed >= self._limit
-        return Outcome(reward, False, truncated, distance < threshold)
 
 
 def _welded_bodies(model: Any) -> tuple[int, int] | None:

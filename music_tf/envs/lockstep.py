@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from music_tf.envs import simulator
 from music_tf.envs.making import GOAL_KEYS, make_environment
-from music_tf.envs.member import Floats, Member, Outcome, PlainMember, Row
+from music_tf.envs.member import Floats, Outcome, PlainMember, Row
 from music_tf.envs.registry import lookup
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped
@@ -69,8 +69,8 @@ class LockstepEnvs:
         first = self._make_member()
         self._low, self._high = action_bounds(env_id, first.environment)
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
-        self.spec = describe(env_id, first.environment, self.info.split, self.info.extras)
-        self._members: list[Member | None] = [first]
+        self.spec = describe(env_id, first.environment, self.info)
+        self._members: list[PlainMember | None] = [first]
         if accept is not None:
             accept(self.spec, simulator.bytes_of(first.environment))
         for _ in range(count - 1):
@@ -125,11 +125,15 @@ class LockstepEnvs:
             self._step_one(index, action) for index, action in zip(indices, scaled, strict=True)
         ]
         after = self._table.take(rows, axis=0)
-        faults = [self._faults[index] for index in indices]
-        if any(faults) or not all_finite(after):
-            self._find_bad_numbers(indices, outcomes, before)
+        if any(self._faults[index] for index in indices) or not all_finite(after):
+            for position, index in enumerate(indices):
+                bad = self._bad_numbers(index)
+                if bad and self._faults[index] is None:
+                    self._report(index, bad)
+                if self._faults[index] is not None:  # undone is what it wrote
+                    self._table[index] = before[position]
+                    outcomes[position] = Outcome(0.0, False, True, False)
             after = self._table.take(rows, axis=0)
-            faults = [self._faults[index] for index in indices]
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return Steps(
             *self._split(after.astype(np.float32)),
@@ -137,7 +141,7 @@ class LockstepEnvs:
             terminated=np.array(terminated, np.bool_),
             truncated=np.array(truncated, np.bool_),
             success=np.array(success, np.bool_),
-            faults=faults,
+            faults=[self._faults[index] for index in indices],
         )
 
     def goal_reward(self, achieved: Array, desired: Array) -> Array:
@@ -196,7 +200,7 @@ class LockstepEnvs:
         if self._viewer is not None:
             self._viewer.close()
 
-    def _make_member(self) -> Member:
+    def _make_member(self) -> PlainMember:
         environment = make_environment(self._env_id)
         of_fetch = type(environment.unwrapped).__module__.startswith(_FETCH)
         if of_fetch and not self.info.extras:  # the fast path makes no `info`
@@ -206,7 +210,7 @@ class LockstepEnvs:
                 return FetchMember(environment)
         return PlainMember(environment)
 
-    def _some_member(self) -> Member:
+    def _some_member(self) -> PlainMember:
         for member in self._members:
             if member is not None:
                 return member
@@ -216,12 +220,16 @@ class LockstepEnvs:
     def _reset_one(self, index: int, seed: int, goal: Floats | None) -> None:
         text = ""
         for _ in range(_RESET_ATTEMPTS):
-            if self._faults[index] is not None or self._members[index] is None:
-                self._replace(index)
             member = self._members[index]
+            if member is None or self._faults[index] is not None:
+                self._members[index] = None
+                with contextlib.suppress(Exception):  # what a broken one throws does not matter
+                    if member is not None:
+                        member.environment.close()
+                member = self._members[index] = self._make_member()
+                self._faults[index] = None
             try:
-                if member is not None:
-                    member.reset(seed, goal, self._rows[index])
+                member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)
             except MusicError:
@@ -233,15 +241,6 @@ class LockstepEnvs:
                 return
             self._faults[index] = text
         raise EnvironmentFault(f"{self._env_id}: reset with seed {seed} fails twice: {text}")
-
-    def _replace(self, index: int) -> None:
-        old = self._members[index]
-        self._members[index] = None
-        if old is not None:
-            with contextlib.suppress(Exception):  # it is broken, and what it throws does not matter
-                old.environment.close()
-        self._members[index] = self._make_member()
-        self._faults[index] = None
 
     def _step_one(self, index: int, action: npt.NDArray[np.float32]) -> Outcome:
         member = self._members[index]
@@ -263,18 +262,6 @@ class LockstepEnvs:
     def _report(self, index: int, text: str) -> None:
         step = int(self._elapsed[index])
         self._faults[index] = f"{self._env_id}, environment {index}, step {step}: {text}"
-
-    def _find_bad_numbers(
-        self, indices: Sequence[int], outcomes: list[Outcome], before: Floats
-    ) -> None:
-        """Reports non-finite observations, and undoes what broken environments wrote."""
-        for position, index in enumerate(indices):
-            bad = self._bad_numbers(index)
-            if bad and self._faults[index] is None:
-                self._report(index, bad)
-            if self._faults[index] is not None:
-                self._table[index] = before[position]
-                outcomes[position] = Outcome(0.0, False, True, False)
 
     def _bad_numbers(self, index: int) -> str:
         row = self._rows[index]

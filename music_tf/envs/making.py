@@ -9,7 +9,6 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -42,12 +41,32 @@ def make_environment(env_id: str, **options: Any) -> gymnasium.Env[Any, Any]:
         except MusicError:
             raise
         except Exception as error:
-            raise _creation_fault(env_id, spec, error) from error
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            version = mujoco_version()
+            if str(spec.entry_point).startswith(_ROBOTICS) and version >= _FIRST_BROKEN_MUJOCO:
+                shown = ".".join(map(str, version))
+                raise EnvironmentFault(
+                    f"{env_id}: gymnasium-robotics does not work with MuJoCo {shown} ({text})\n"
+                    "cure: pip install 'mujoco>=3.3,<3.12'"
+                ) from error
+            raise EnvironmentFault(
+                f"{env_id}: the environment cannot be created ({text})"
+            ) from error
     if "mujoco" in sys.modules:
         simulator.catch_warnings()
     simulator.take_warnings()
-    _require_goals(env_id, environment)
-    return environment
+    space = environment.observation_space
+    keys = set(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else set()
+    if keys >= set(GOAL_KEYS) and hasattr(environment.unwrapped, "compute_reward"):
+        return environment
+    came = f"a dict with {sorted(keys)}" if keys else type(space).__name__
+    if keys >= set(GOAL_KEYS):
+        came = "no compute_reward"
+    environment.close()
+    raise UsageError(
+        f"env_id: {env_id!r} is no goal environment: expected observations that are a dict with "
+        f"{', '.join(GOAL_KEYS)}, and a method compute_reward; got {came}"
+    )
 
 
 def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
@@ -60,7 +79,22 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
     if module or name not in gymnasium.registry:
         import_robotics()
     if module:
-        _import_users_module(module)
+        folder = os.getcwd()
+        sys.path.append(folder)
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UsageError(
+                f"env_id: cannot import the module {module!r} ({error}); "
+                "it must be installed or stand in the current folder"
+            ) from error
+        except Exception as error:  # whatever the module itself does
+            text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            raise UsageError(
+                f"env_id: the module {module!r} cannot be imported ({text})"
+            ) from error
+        finally:
+            sys.path.remove(folder)
     spec = gymnasium.registry.get(name)
     if spec is None:
         if is_known(name) and _ROBOTICS not in sys.modules:
@@ -95,58 +129,18 @@ def import_robotics() -> None:
 def goal_environments() -> list[str]:
     """Ids that are known, or can be expected, to be goal environments; sorted."""
     import_robotics()
+    ours = ("gymnasium", "shimmy", "ale_py", "music_tf")
+    entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
     return sorted(
         env_id
-        for env_id, spec in gymnasium.registry.items()
-        if "MujocoPy" not in str(spec.entry_point) and (is_known(env_id) or _is_users(spec))
+        for env_id, entry in entries.items()
+        if "MujocoPy" not in entry and (is_known(env_id) or not entry.startswith(ours))
     )
-
-
-def _is_users(spec: gymnasium.envs.registration.EnvSpec) -> bool:
-    return not str(spec.entry_point).startswith(("gymnasium", "shimmy", "ale_py", "music_tf"))
 
 
 def _nearest(name: str) -> str:
     near = difflib.get_close_matches(name, goal_environments(), n=1, cutoff=0.0)
     return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _import_users_module(module: str) -> None:
-    try:
-        with _working_folder_importable():
-            importlib.import_module(module)
-    except ImportError as error:
-        raise UsageError(
-            f"env_id: cannot import the module {module!r} ({error}); "
-            "it must be installed or stand in the current folder"
-        ) from error
-    except Exception as error:  # whatever the module itself does
-        text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise UsageError(f"env_id: the module {module!r} cannot be imported ({text})") from error
-
-
-@contextlib.contextmanager
-def _working_folder_importable() -> Iterator[None]:
-    folder = os.getcwd()
-    sys.path.append(folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
-def _creation_fault(
-    env_id: str, spec: gymnasium.envs.registration.EnvSpec, error: Exception
-) -> EnvironmentFault:
-    text = f"{type(error).__name__}: {error}".splitlines()[0]
-    version = mujoco_version()
-    if str(spec.entry_point).startswith(_ROBOTICS) and version >= _FIRST_BROKEN_MUJOCO:
-        shown = ".".join(map(str, version))
-        return EnvironmentFault(
-            f"{env_id}: gymnasium-robotics does not work with MuJoCo {shown} ({text})\n"
-            "cure: pip install 'mujoco>=3.3,<3.12'"
-        )
-    return EnvironmentFault(f"{env_id}: the environment cannot be created ({text})")
 
 
 def mujoco_version() -> tuple[int, ...]:
@@ -156,18 +150,3 @@ def mujoco_version() -> tuple[int, ...]:
     except importlib.metadata.PackageNotFoundError:
         return (0,)
     return tuple(int(part) for part in text.split(".")[:3] if part.isdigit())
-
-
-def _require_goals(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
-    space = environment.observation_space
-    keys = set(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else set()
-    if keys >= set(GOAL_KEYS) and hasattr(environment.unwrapped, "compute_reward"):
-        return
-    came = f"a dict with {sorted(keys)}" if keys else type(space).__name__
-    if keys >= set(GOAL_KEYS):
-        came = "no compute_reward"
-    environment.close()
-    raise UsageError(
-        f"env_id: {env_id!r} is no goal environment: expected observations that are a dict with "
-        f"{', '.join(GOAL_KEYS)}, and a method compute_reward; got {came}"
-    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -35,18 +35,6 @@ class Outcome(NamedTuple):
 
 class BadObservation(Exception):  # noqa: N818  (a report about an environment, not our error)
     """An environment answered with something that does not fit its spaces."""
-
-
-class Member(Protocol):
-    """An environment that can be reset and stepped in place."""
-
-    environment: gymnasium.Env[Any, Any]
-
-    def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
-        """Starts the episode of this seed, under `goal` if given, and writes its first state."""
-
-    def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
-        """Applies an action within the bounds of the environment and writes the next state."""
 
 
 class PlainMember:

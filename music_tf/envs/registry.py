@@ -129,15 +129,11 @@ def lookup(env_id: str) -> EnvironmentInfo:
     name = env_id.rsplit(":", maxsplit=1)[-1]
     for pattern, info in _FAMILIES:
         if pattern.fullmatch(name):
-            return dataclasses.replace(info, reward_bounds=_reward_bounds(name))
+            bounds = (-math.inf if "Dense" in name else -1.0), 0.0
+            if "Maze" in name:
+                bounds = 0.0, 1.0
+            return dataclasses.replace(info, reward_bounds=bounds)
     return _UNKNOWN
-
-
-def _reward_bounds(name: str) -> tuple[float, float]:
-    """Sparse rewards are -1 and 0, in mazes 0 and 1; dense ones fall with the distance."""
-    if "Maze" in name:
-        return 0.0, 1.0
-    return (-math.inf if "Dense" in name else -1.0), 0.0
 
 
 def is_known(env_id: str) -> bool:

@@ -34,27 +34,21 @@ class StraightShove:
 
     def __call__(self, observation: Array) -> Array:
         """Actions [E, 4] for observations [E, O]: travel, lower, then full speed ahead."""
-        gripper = observation[:, 0:3]
+        gripper, place = observation[:, 0:3], observation[:, 3:6]
         if self._start is None:
-            self._plan(gripper, observation[:, 3:6])
-        target = self._targets()
-        offset = target - gripper
-        distance = np.linalg.norm(offset, axis=-1)
+            self._start = place.copy()
+            towards = place[:, :2] - gripper[:, :2]
+            self._direction = towards / np.linalg.norm(towards, axis=-1, keepdims=True)
+            self._phase = np.zeros(len(place), np.int64)
+        distance = np.linalg.norm(self._targets(self._start) - gripper, axis=-1)
         self._phase += (distance < _ARRIVED) & (self._phase < 2)  # noqa: PLR2004
-        move = _GAIN * (self._targets() - gripper)
+        move = _GAIN * (self._targets(self._start) - gripper)
         move = move / np.maximum(np.abs(move).max(axis=-1, keepdims=True), 1.0)
         action = np.concatenate([move, -np.ones((len(move), 1))], axis=1)
         return action.astype(np.float32)
 
-    def _plan(self, gripper: Array, place: Array) -> None:
-        self._start = place.copy()
-        towards = place[:, :2] - gripper[:, :2]
-        self._direction = towards / np.linalg.norm(towards, axis=-1, keepdims=True)
-        self._phase = np.zeros(len(place), np.int64)
-
-    def _targets(self) -> Array:
+    def _targets(self, start: Array) -> Array:
         """Next point of each plan: above behind the object, down behind it, far beyond it."""
-        start = self._start if self._start is not None else np.zeros((0, 3), np.float32)
         along = np.choose(self._phase, [-_BEHIND, -_BEHIND, _BEYOND])
         height = np.choose(self._phase, [_CLEARANCE, 0.0, 0.0])
         flat = start[:, :2] + along[:, None] * self._direction

@@ -1,13 +1,14 @@
-"""Reads from an environment what a learner must know of it."""
+"""What a learner must know of an environment: sizes, bounds, and whose its columns are."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from music_tf.config.settings import WorldConfig
 from music_tf.envs.making import GOAL_KEYS
+from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
 from music_tf.types import Array, EnvSpec, SplitSpec
 
@@ -27,16 +28,11 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
     return low.astype(np.float32), high.astype(np.float32)
 
 
-def describe(
-    env_id: str,
-    environment: gymnasium.Env[Any, Any],
-    split: SplitSpec | None,
-    extras: Mapping[str, int] = MappingProxyType({}),
-) -> EnvSpec:
-    """Sizes and layout of an environment, with the given split and extras.
+def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> EnvSpec:
+    """Sizes and layout of an environment, with the split and extras that the registry knows.
 
     Raises:
-        UsageError: Unknown episode length, arrays of several axes, or indices out of range.
+        UsageError: Unknown episode length, arrays of several axes, or a split out of range.
     """
     steps = environment.spec.max_episode_steps if environment.spec else None
     if not steps:
@@ -54,19 +50,35 @@ def describe(
         goal_dim=shapes["desired_goal"][0],
         action_dim=int(environment.action_space.shape[0]),
         max_episode_steps=steps,
-        split=split,
-        extras=extras,
+        split=info.split,
+        extras=info.extras,
     )
-    _check_split(spec)
+    if info.split is not None:
+        check_components("split.agent", info.split.agent, spec)
+        check_components("split.surrounding", info.split.surrounding, spec)
     return spec
 
 
-def _check_split(spec: EnvSpec) -> None:
-    if spec.split is None:
-        return
-    for name in ("agent", "surrounding"):
-        indices = getattr(spec.split, name)
-        if not indices or min(indices) < 0 or max(indices) >= spec.observation_dim:
-            raise UsageError(
-                f"split.{name}: expected indices in 0..{spec.observation_dim - 1}, got {indices}"
-            )
+def split_of(world: WorldConfig, spec: EnvSpec) -> SplitSpec | None:
+    """Returns agent and surrounding components: as configured, else the environment's own.
+
+    Raises:
+        UsageError: A component is not there.
+    """
+    if not world.agent:
+        return spec.split
+    check_components("world.agent", world.agent, spec)
+    check_components("world.surrounding", world.surrounding, spec)
+    return SplitSpec(agent=world.agent, surrounding=world.surrounding)
+
+
+def check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:
+    """Refuses columns that an observation does not have; `name` says whose.
+
+    Raises:
+        UsageError: There are none, or one is out of range.
+    """
+    if not indices or min(indices) < 0 or max(indices) >= spec.observation_dim:
+        raise UsageError(
+            f"{name}: expected components in 0..{spec.observation_dim - 1}, got {tuple(indices)}"
+        )

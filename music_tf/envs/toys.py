@@ -128,14 +128,10 @@ class PointPush(PointReach):
                 place + new - old
                 for place, new, old in zip(self._object, self._point, before, strict=True)
             ]
-        else:
-            self._push()
-
-    def _push(self) -> None:
-        """Moves the disc straight away from the point until they are just touching."""
+            return
         away = [place - point for place, point in zip(self._object, self._point, strict=True)]
         distance = math.hypot(*away)
-        if 0.0 < distance < TOUCH:
+        if 0.0 < distance < TOUCH:  # pushed straight away until they just touch
             self._object = [
                 point + TOUCH / distance * part
                 for point, part in zip(self._point, away, strict=True)

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.envs.making import make_environment
+from music_tf.envs.member import set_goal
 from music_tf.errors import EnvironmentFault
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
@@ -47,17 +48,28 @@ class Viewer:
             self._twin.close()
             self._twin = None
 
-    def _draw(self, unwrapped: Any) -> Any:
-        if type(getattr(unwrapped, "data", None)).__name__ != "MjData":
-            unwrapped.render_mode = "rgb_array"
-            return unwrapped.render()
+    def _draw(self, source: Any) -> Any:
+        if type(getattr(source, "data", None)).__name__ != "MjData":
+            source.render_mode = "rgb_array"
+            return source.render()
+        import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
+
         if self._twin is None:
             self._twin = make_environment(self._env_id, render_mode="rgb_array")
             self._twin.reset(seed=0)
             _aim(self._env_id, self._twin.unwrapped)
         twin = self._twin.unwrapped
-        _copy_state(unwrapped, twin)
-        _take_context(twin)
+        kind = mujoco.mjtState.mjSTATE_INTEGRATION
+        state = np.empty(mujoco.mj_stateSize(source.model, kind))
+        mujoco.mj_getState(source.model, source.data, state, kind)
+        mujoco.mj_setState(twin.model, twin.data, state, kind)
+        goal = getattr(source, "goal", None)
+        if goal is not None:
+            set_goal(twin, np.asarray(goal))
+        mujoco.mj_forward(twin.model, twin.data)
+        window = getattr(getattr(twin, "mujoco_renderer", None), "viewer", None)
+        if window is not None:  # another context that was freed leaves none current
+            window.make_context_current()
         return twin.render()
 
     def _fault(self, reason: str) -> EnvironmentFault:
@@ -76,25 +88,3 @@ def _aim(env_id: str, unwrapped: Any) -> None:
             model = unwrapped.model
             model.geom_rgba[model.body_mocapid[model.geom_bodyid] >= 0, 3] = 0.0
             return
-
-
-def _take_context(unwrapped: Any) -> None:
-    """Draws in this twin's own context again; another one that was freed leaves none current."""
-    window = getattr(getattr(unwrapped, "mujoco_renderer", None), "viewer", None)
-    if window is not None:
-        window.make_context_current()
-
-
-def _copy_state(source: Any, target: Any) -> None:
-    import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
-
-    kind = mujoco.mjtState.mjSTATE_INTEGRATION
-    state = np.empty(mujoco.mj_stateSize(source.model, kind))
-    mujoco.mj_getState(source.model, source.data, state, kind)
-    mujoco.mj_setState(target.model, target.data, state, kind)
-    goal = getattr(source, "goal", None)
-    if goal is not None:
-        target.goal = np.array(goal)
-        if hasattr(target, "update_target_site_pos"):
-            target.update_target_site_pos()
-    mujoco.mj_forward(target.model, target.data)

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.settings import Schedule, TermConfig, WorldConfig
-from music_tf.envs.columns import check_components, split_of
 from music_tf.envs.registry import EnvironmentInfo
+from music_tf.envs.specification import check_components, split_of
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer

@@ -34,11 +34,6 @@ def behaviour_metrics(
 ) -> dict[str, Array]:
     r"""Behaviour of each episode, in arrays [E]; truth values are 0 or 1.
 
-    Args:
-        observation: States [E, T + 1, O].
-        length: Steps [E] of each episode; states 0..length are valid.
-        info: Where the object is; without one the result is empty.
-
     Returns:
         `object_displacement_m`: from the first to the last position.
         `object_moved`: whether that is over 5 cm.
@@ -62,8 +57,19 @@ def behaviour_metrics(
         metrics["object_on_support"] = ends_well
         if info.gripper is not None:
             gripper = _places(observation, info.gripper)
-            metrics["object_comotion_m"] = ends_well * _comotion(gripper, place, length)
-            metrics["object_lift"] = _lifted(gripper, place, length, info.support)
+            valid = _valid_states(place, length)
+            gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)
+            gripper_path = np.linalg.norm(gripper_step, axis=-1)  # [E, T]
+            object_path = np.linalg.norm(object_step, axis=-1)
+            apart = np.linalg.norm(object_step - gripper_step, axis=-1)
+            together = apart <= np.maximum(gripper_path, object_path) / 2.0
+            counted = together & _near_throughout(gripper, place) & valid[:, 1:]
+            path = np.sum(object_path * counted, axis=1)
+            metrics["object_comotion_m"] = ends_well * path
+            raised = place[..., 2] - info.support.rest_height > LIFTED
+            close = np.linalg.norm(gripper - place, axis=-1) <= HELD
+            lifted = raised & close & valid
+            metrics["object_lift"] = np.sum(lifted[:, 1:], axis=1) >= LIFTED_STEPS
     return {name: values.astype(np.float32) for name, values in metrics.items()}
 
 
@@ -95,8 +101,7 @@ def visited_cells(
 
     First states count too. Unite the sets of several batches for the coverage of them all.
 
-    Returns:
-        Nothing where the environment has no object or no support.
+    There are none where the environment has no object or no support.
     """
     if info.object is None or info.support is None:
         return set()
@@ -204,28 +209,8 @@ def _held(observation: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
     return held
 
 
-def _comotion(gripper: Array, place: Array, length: IntArray) -> Array:
-    gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)  # [E, T, 3]
-    gripper_path = np.linalg.norm(gripper_step, axis=-1)
-    object_path = np.linalg.norm(object_step, axis=-1)
-    apart = np.linalg.norm(object_step - gripper_step, axis=-1)
-    together = apart <= np.maximum(gripper_path, object_path) / 2.0
-    near = _near_throughout(gripper, place)
-    counted = together & near & _valid_states(place, length)[:, 1:]
-    path: Array = np.sum(object_path * counted, axis=1)
-    return path
-
-
 def _near_throughout(gripper: Array, place: Array) -> BoolArray:
     """Whether the gripper is near the object before and after each step, [E, T]."""
     near = np.linalg.norm(gripper - place, axis=-1) <= NEAR  # [E, T + 1]
     throughout: BoolArray = near[:, :-1] & near[:, 1:]
     return throughout
-
-
-def _lifted(gripper: Array, place: Array, length: IntArray, support: Support) -> BoolArray:
-    raised = place[..., 2] - support.rest_height > LIFTED
-    close = np.linalg.norm(gripper - place, axis=-1) <= HELD
-    lifted = raised & close & _valid_states(place, length)
-    enough: BoolArray = np.sum(lifted[:, 1:], axis=1) >= LIFTED_STEPS
-    return enough

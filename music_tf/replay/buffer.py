@@ -1,31 +1,19 @@
 """The experience of one rank: a store of episodes for each of its workers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
-from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray, Transition
+from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
 
 GoalReward = Callable[[Array, Array], Array]
 """Rewards [N] of achieved goals [N, G] under desired goals [N, G]."""
 LEARNING = "replay/transitions"
 """Purpose of the batches that actor and critics learn from, the only ones drawn by priority."""
-
-
-class Drawn(NamedTuple):
-    """Packed rows of drawn steps, each of the shape [...] that was asked for."""
-
-    state: np.ndarray  # before the action
-    next_state: np.ndarray  # after it
-    step: np.ndarray
-    episode: np.ndarray
-    desired_goal: Array  # [..., G], the episode's or another in hindsight
-    last: BoolArray  # the last step of its episode
-    episode_return: Array  # of all its episode
 
 
 class Shard:
@@ -38,14 +26,10 @@ class Shard:
     def __init__(
         self, spec: EnvSpec, skills: int, config: ReplayConfig, columns: Sequence[int] = ()
     ) -> None:
-        """Makes an empty shard.
+        """Makes an empty shard for skills of size K.
 
-        Args:
-            spec: Sizes of the environment.
-            skills: Size K of the skill vector.
-            config: Capacity, overwrite rule and relabelling.
-            columns: Components of the observation that are also kept by themselves, for batches
-                of whole trajectories that need no more.
+        `columns` of the observation are also kept by themselves, for batches of whole
+        trajectories that need no more.
         """
         steps = spec.max_episode_steps
         count = self.capacity = max(1, config.capacity // steps)
@@ -87,27 +71,37 @@ class Shard:
         Slots are filled in order. What no longer fits overwrites: with `random` uniformly chosen
         filled slots, with replacement, as in OpenAI Baselines' HER; with `oldest` a ring.
 
-        Args:
-            episodes: To store.
-            generator: Chooses what is overwritten.
-            priority: Of each episode, [E], where episodes are drawn by priority.
+        Where episodes are drawn by priority, each comes with its own, [E].
         """
         rows = episodes.named()
         if priority is not None:
             rows["priority"] = priority
-        slots = self._slots(len(episodes.length), generator)
+        count = len(episodes.length)
+        fresh = min(count, self.capacity - self.size)
+        filled = np.arange(self.size, self.size + fresh)
+        if self._config.overwrite == "oldest":
+            overwritten = (self._cursor + np.arange(count - fresh)) % self.capacity
+            self._cursor = (self._cursor + count - fresh) % self.capacity
+        else:
+            overwritten = generator.integers(max(1, self.size), size=count - fresh)
+        self.size += fresh
+        slots = np.concatenate([filled, overwritten]).astype(np.int64)
         self._put(slots, rows)
         return slots
 
     def draw(
-        self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
-    ) -> Drawn:
+        self,
+        shape: tuple[int, ...],
+        generator: np.random.Generator,
+        discount: float,
+        goal_reward: GoalReward | None,
+        by_priority: bool = False,
+    ) -> Transition:
         """Draws steps with replacement: an episode, then a step of it, then perhaps a new goal.
 
-        Args:
-            shape: How many.
-            generator: Source of randomness.
-            by_priority: Draws episodes by the rank of their priority, if they have one.
+        The goal that counts is the one achieved after the action: that is what the action led to.
+        The one before it is the outcome of an earlier action. With `by_priority`, episodes are
+        drawn by the rank of their priority, if they have one.
         """
         if by_priority and "priority" in self.arrays:
             chances = draw_probabilities(self.arrays["priority"][: self.size])
@@ -121,22 +115,37 @@ class Shard:
         states, first = self._states.ravel(), slot * self._states.shape[1]
         goal = episode["desired_goal"].copy()
         goal[relabelled] = states["achieved_goal"][(first + chosen)[relabelled]]
-        return Drawn(
-            state=states.take(first + time),
-            next_state=states.take(first + time + 1),
-            step=self._steps.ravel().take(slot * self._steps.shape[1] + time),
-            episode=episode,
+        state, after = states.take(first + time), states.take(first + time + 1)
+        reward = np.zeros(shape, np.float32)
+        if goal_reward is not None:
+            goals = (-1, goal.shape[-1])
+            achieved = np.ascontiguousarray(after["achieved_goal"]).reshape(goals)
+            reward[:] = goal_reward(achieved, goal.reshape(goals)).reshape(shape)
+        last = time == length - 1
+        lost = episode["lost"] & last
+        over = (episode["terminated"] & last) | lost
+        discounts = np.where(over, 0.0, discount).astype(np.float32)
+        next_extras = _extras(after)
+        if "discount" in next_extras:
+            discounts *= next_extras["discount"][..., 0]
+        return Transition(
+            observation=state["observation"],
             desired_goal=goal,
-            last=time == length - 1,
+            action=self._steps.ravel().take(slot * self._steps.shape[1] + time)["action"],
+            reward=reward,
+            discount=discounts,
+            lost=lost,
+            next_observation=after["observation"],
+            skill=episode["skill"],
             episode_return=self._returns[slot],
+            extras=_extras(state),
+            next_extras=next_extras,
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
         """Draws states with relabelled goals from episodes that need not be stored.
 
-        Returns:
-            As many as full episodes have steps: observations, shape [E * T, O], and goals,
-            shape [E * T, G].
+        As many as full episodes have steps: observations [E * T, O] and goals [E * T, G].
         """
         count = episodes.reward.size
         episode = generator.integers(len(episodes.length), size=count)
@@ -155,8 +164,7 @@ class Shard:
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Checks rows in order of saving, before any of them is restored.
 
-        Args:
-            saved: Arrays of the names, types and shapes that `full_rows` has, or fewer rows.
+        They have the names, types and shapes of `full_rows`, or fewer rows.
 
         Raises:
             ValueError: They lie outside the shard, or leave some of it unset.
@@ -187,11 +195,8 @@ class Shard:
     def rows(self, slots: IntArray) -> dict[str, np.ndarray]:
         """Returns copies of the episodes in `slots` with all that `restore` needs."""
         fields = {name: values[slots] for name, values in self.arrays.items()}
-        return fields | {
-            "slots": slots,
-            "size": np.array(self.size),
-            "cursor": np.array(self._cursor),
-        }
+        size, cursor = np.array(self.size), np.array(self._cursor)
+        return {**fields, "slots": slots, "size": size, "cursor": cursor}
 
     def _put(self, slots: IntArray, rows: Mapping[str, np.ndarray]) -> None:
         """Writes rows into given slots, and what follows from them."""
@@ -199,17 +204,6 @@ class Shard:
             array[slots] = rows[name]
         self.trajectories[slots] = rows["observation"][:, :, self.columns]
         self._returns[slots] = rows["reward"].sum(axis=1)
-
-    def _slots(self, count: int, generator: np.random.Generator) -> IntArray:
-        fresh = min(count, self.capacity - self.size)
-        filled = np.arange(self.size, self.size + fresh)
-        if self._config.overwrite == "oldest":
-            overwritten = (self._cursor + np.arange(count - fresh)) % self.capacity
-            self._cursor = (self._cursor + count - fresh) % self.capacity
-        else:
-            overwritten = generator.integers(max(1, self.size), size=count - fresh)
-        self.size += fresh
-        return np.concatenate([filled, overwritten]).astype(np.int64)
 
 
 class ReplayBuffer:
@@ -223,14 +217,10 @@ class ReplayBuffer:
         discount: float,
         seed: int,
     ) -> None:
-        """Wraps shards.
+        """Wraps shards, by worker index over all ranks.
 
-        Args:
-            shards: By worker index over all ranks.
-            config: Batch size.
-            goal_reward: Recomputes the task reward under any goal; without, task rewards are zeros.
-            discount: Gamma per environment step; it enters here and nowhere else.
-            seed: Of the run.
+        `goal_reward` recomputes the task reward under any goal; without it task rewards are
+        zeros. `discount`, gamma per environment step, enters here and nowhere else.
         """
         self.shards = shards
         self._config = config
@@ -259,8 +249,12 @@ class ReplayBuffer:
         """
         shape = (updates, self._config.batch_size)
         batches = [
-            self._transition(
-                shard.draw(shape, stream(self._seed, purpose, worker, cycle), purpose == LEARNING)
+            shard.draw(
+                shape,
+                stream(self._seed, purpose, worker, cycle),
+                self._discount,
+                self._goal_reward,
+                purpose == LEARNING,
             )
             for worker, shard in self.shards.items()
         ]
@@ -269,8 +263,7 @@ class ReplayBuffer:
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
         """Draws from each worker's fresh episodes what the normalisers see of them.
 
-        Returns:
-            Observations, shape [W, E * T, O], and relabelled goals, shape [W, E * T, G].
+        Observations [W, E * T, O] and relabelled goals [W, E * T, G].
         """
         drawn = [
             self.shards[worker].fresh(own, stream(self._seed, "replay/fresh", worker, cycle))
@@ -282,16 +275,10 @@ class ReplayBuffer:
     def sample_trajectories(
         self, updates: int, count: int, cycle: int, columns: Sequence[int] | None = None
     ) -> tuple[Array, IntArray]:
-        """Draws whole trajectories of columns that shards keep, with their lengths.
+        """Draws M = `count` whole trajectories an update, of columns that shards keep.
 
-        Args:
-            updates: Number U of updates.
-            count: Number M of trajectories for each.
-            cycle: Which draws are taken.
-            columns: Which of the kept ones, in which order; None for all as they are kept.
-
-        Returns:
-            Columns, shape [U, W, M, T + 1, D], and lengths in steps, shape [U, W, M].
+        `columns` says which of these, in which order; None takes all as they are kept. Returns
+        them, [U, W, M, T + 1, D], with the lengths in steps, [U, W, M].
         """
         shards = list(self.shards.values())
         sizes = shards[0].trajectories.shape[1:]
@@ -326,38 +313,6 @@ class ReplayBuffer:
     def mark_saved(self) -> None:
         """Notes that what `unsaved` or `everything` returned is safe."""
         self._unsaved = {worker: [] for worker in self.shards}
-
-    def _transition(self, drawn: Drawn) -> Transition:
-        """Returns drawn rows with what they pay and how the future counts, [...].
-
-        The goal that counts is the one achieved after the action, `next_state`: that is what the
-        action led to. The one before it is the outcome of an earlier action.
-        """
-        shape, goals = drawn.last.shape, (-1, drawn.desired_goal.shape[-1])
-        reward = np.zeros(shape, np.float32)
-        if self._goal_reward is not None:
-            achieved = np.ascontiguousarray(drawn.next_state["achieved_goal"]).reshape(goals)
-            paid = self._goal_reward(achieved, drawn.desired_goal.reshape(goals))
-            reward[:] = paid.reshape(shape)
-        lost = drawn.episode["lost"] & drawn.last
-        over = (drawn.episode["terminated"] & drawn.last) | lost
-        discount = np.where(over, 0.0, self._discount).astype(np.float32)
-        next_extras = _extras(drawn.next_state)
-        if "discount" in next_extras:
-            discount *= next_extras["discount"][..., 0]
-        return Transition(
-            observation=drawn.state["observation"],
-            desired_goal=drawn.desired_goal,
-            action=drawn.step["action"],
-            reward=reward,
-            discount=discount,
-            lost=lost,
-            next_observation=drawn.next_state["observation"],
-            skill=drawn.episode["skill"],
-            episode_return=drawn.episode_return,
-            extras=_extras(drawn.state),
-            next_extras=next_extras,
-        )
 
 
 def all_transitions(episodes: Episodes) -> Transition:

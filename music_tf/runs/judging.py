@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.envs.columns import split_of
 from music_tf.envs.scripted import StraightShove
+from music_tf.envs.specification import split_of
 from music_tf.measures.behaviour import (
     direction,
     end_position,

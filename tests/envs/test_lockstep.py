@@ -1,3 +1,5 @@
+import dataclasses
+
 import gymnasium
 import numpy as np
 import pytest
@@ -5,6 +7,7 @@ from gymnasium_robotics.utils import rotations
 
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
+from music_tf.envs.registry import lookup
 from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 from music_tf.types import SplitSpec
@@ -61,12 +64,13 @@ def test_spec_says_sizes_split_and_length():
 
 def test_a_split_beyond_the_observation_is_refused():
     environment = make_environment("FetchReach-v4")
-    split = SplitSpec(agent=(0, 1), surrounding=(9,))
-    assert describe("FetchReach-v4", environment, split).split is split
+    info = lookup("FetchPush-v4")  # whose table has a block, and so columns up to 5
+    assert describe("FetchReach-v4", environment, info).split is info.split
+    beyond = dataclasses.replace(info, split=SplitSpec(agent=(0,), surrounding=(10,)))
     with pytest.raises(
-        UsageError, match=r"split.surrounding: expected indices in 0..9, got \(10,\)"
+        UsageError, match=r"split.surrounding: expected components in 0..9, got \(10,\)"
     ):
-        describe("FetchReach-v4", environment, SplitSpec(agent=(0,), surrounding=(10,)))
+        describe("FetchReach-v4", environment, beyond)
 
 
 def test_rows_follow_the_given_indices(odd):

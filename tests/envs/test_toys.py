@@ -18,37 +18,31 @@ def test_point_moves_a_tenth_for_an_action_of_one():
     np.testing.assert_allclose(observation["observation"], [0.1, 0.45, 0.0])
 
 
-def test_disc_is_pushed_until_it_just_touches():
+@pytest.mark.parametrize(
+    ("point", "disc", "action", "after"),
+    [
+        ((0.0, 0.0), (0.2, 0.0), (1.0, 0.0, -1.0), (0.25, 0.0, 0.0)),
+        ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0, 1.0), (0.5, 0.0, 0.0)),
+        ((0.0, 0.0), (0.12, 0.0), (-1.0, 0.5, 1.0), (0.02, 0.05, 0.0)),
+        ((0.8, 0.0), (0.95, 0.0), (1.0, 0.0, -1.0), (1.05, 0.0, -0.5)),
+    ],
+    ids=["pushed until it touches", "out of reach", "held, even backwards", "over the edge"],
+)
+def test_a_disc_goes_where_point_and_grip_take_it(point, disc, action, after):
     environment = PointPush()
-    place(environment, (0.0, 0.0), (0.2, 0.0))
-    observation = environment.step(np.array([1.0, 0.0, -1.0], np.float32))[0]
-    # The point comes to 0.1, so the disc is moved to 0.1 + 0.15.
-    np.testing.assert_allclose(observation["achieved_goal"], [0.25, 0.0, 0.0])
-    np.testing.assert_allclose(observation["observation"][6:8], [0.15, 0.0])
+    place(environment, point, disc)
+    observation = environment.step(np.float32(action))[0]
+    np.testing.assert_allclose(observation["achieved_goal"], after, atol=1e-7)
+    place_of_point = np.add(point, 0.1 * np.array(action[:2]))
+    expected = [*place_of_point, 0.0, *after, *np.subtract(after[:2], place_of_point)]
+    np.testing.assert_allclose(observation["observation"], expected, atol=1e-7)
 
 
-def test_disc_out_of_reach_stays():
+def test_a_disc_that_has_fallen_cannot_be_fetched_back():
     environment = PointPush()
-    place(environment, (0.0, 0.0), (0.5, 0.0))
-    observation = environment.step(np.array([1.0, 0.0, 1.0], np.float32))[0]
-    np.testing.assert_array_equal(observation["achieved_goal"], [0.5, 0.0, 0.0])
-
-
-def test_disc_that_is_held_moves_along_even_backwards():
-    environment = PointPush()
-    place(environment, (0.0, 0.0), (0.12, 0.0))
-    observation = environment.step(np.array([-1.0, 0.5, 1.0], np.float32))[0]
-    np.testing.assert_allclose(observation["achieved_goal"], [0.02, 0.05, 0.0])
-
-
-def test_disc_over_the_edge_falls_and_cannot_be_fetched_back():
-    environment = PointPush()
-    place(environment, (0.8, 0.0), (0.95, 0.0))
-    fallen = environment.step(np.array([1.0, 0.0, -1.0], np.float32))[0]["achieved_goal"]
-    np.testing.assert_allclose(fallen, [1.05, 0.0, -0.5])
-    environment._point = [0.95, 0.0]
+    place(environment, (0.95, 0.0), (1.05, 0.0))
     after = environment.step(np.array([-1.0, 0.0, 1.0], np.float32))[0]["achieved_goal"]
-    np.testing.assert_array_equal(after, fallen)
+    np.testing.assert_array_equal(after, [1.05, 0.0, -0.5])
 
 
 def test_reward_is_zero_within_a_tenth_and_takes_many_goals():

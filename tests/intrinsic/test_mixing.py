@@ -7,8 +7,7 @@ import tensorflow as tf
 from music_tf.config.settings import TaskConfig
 from music_tf.intrinsic.base import Mixing, schedule_value
 from music_tf.intrinsic.task import TaskReward
-from music_tf.types import Transition
-from tests.kit.terms import context
+from tests.kit.terms import context, made_transition
 
 MUSIC = Mixing(5000.0, (0.0, 1.0), -1.0, ((0.0, 1.0),))
 PUBLISHED = ((0.0, 0.2), (24.0, 0.2), (200.0, 1.0))
@@ -100,9 +99,7 @@ def test_a_term_of_scale_zero_is_gone_with_its_shift():
 
 
 def test_the_task_reward_is_the_replayed_one():
-    batch = Transition(*[None] * len(Transition._fields))._replace(
-        reward=tf.constant([[-1.0, 0.0]])
-    )
+    batch = made_transition(reward=tf.constant([[-1.0, 0.0]]))
     settings = TaskConfig(scale=2.0, clip=(-1.5, 1.0), shift=0.5)
     term = TaskReward(settings, context(reward_bounds=(-1.0, 0.0)))
     assert term.mixing.clip == (-1.5, 0.0)

@@ -8,11 +8,9 @@ import tensorflow as tf
 from music_tf import recipes
 from music_tf.config.settings import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
-from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.training.update import AdamState, adam_step
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
-from tests.kit.terms import context
+from tests.kit.terms import context, gradient_of_reward, train, weights_of
 
 SKILLS = 3
 
@@ -29,10 +27,6 @@ def replay(workers=2, episodes=None):
         shards[worker] = Shard(SPEC, SKILLS, ReplayConfig(capacity=len(given.length) * STEPS))
         shards[worker].add(given, np.random.default_rng(0))
     return ReplayBuffer(shards, ReplayConfig(batch_size=16), goal_reward, 0.9, seed=1)
-
-
-def weights_of(term):
-    return Layout(term.networks).split(tf.constant(Layout(term.networks).initial()))
 
 
 def constant_logits(*logits):
@@ -58,25 +52,6 @@ def separated(count, generator, shuffled=False):
     return episodes._replace(observation=observation.astype(np.float32), skill=labels)
 
 
-def learn(term, buffer, updates):
-    """Trains the discriminator; returns its weights and the loss of the last update."""
-    layout = Layout(term.networks)
-    flat, feed = tf.Variable(layout.initial()), term.feed(buffer, updates, 0)
-    moments, rate = AdamState.zeros(layout.initial()), layout.learning_rates()
-
-    @tf.function
-    def step(now, count):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(term.loss(layout.split(tf.identity(flat)), now)[0])
-        adam_step(flat, tape.gradient(loss, flat), moments, count, rate)
-        return loss
-
-    for index in range(updates):
-        now = {name: tf.constant(array[index]) for name, array in feed.items()}
-        loss = step(now, tf.constant(index + 1.0))
-    return layout.split(tf.convert_to_tensor(flat)), float(loss)
-
-
 def first_update(values):
     return tf.nest.map_structure(lambda array: tf.constant(array[0]), values)
 
@@ -100,12 +75,8 @@ def test_the_reward_is_the_log_likelihood_of_the_active_skill(state, subtract_pr
 
 
 def test_no_gradient_passes_through_the_reward():
-    term = skill()
-    flat = tf.Variable(Layout(term.networks).initial())
-    with tf.GradientTape() as tape:
-        weights = Layout(term.networks).split(tf.identity(flat))
-        reward = term.reward(weights, first_update(replay().sample_transitions(1, 0)), {})
-    assert tape.gradient(reward, flat) is None
+    batch = first_update(replay().sample_transitions(1, 0))
+    assert gradient_of_reward(skill(), batch, {}) is None
 
 
 @pytest.mark.parametrize("state", ["current", "next"])
@@ -205,8 +176,8 @@ def test_normalised_inputs_are_centred_and_divided():
 def test_skills_that_lie_apart_are_soon_told_apart():
     generator = np.random.default_rng(0)
     term = skill(state="next", learning_rate=1e-2)
-    weights, loss = learn(term, replay(1, separated(60, generator)), 300)
-    assert loss < 0.05
+    weights, losses = train(term, replay(1, separated(60, generator)), 300)
+    assert losses[-1] < 0.05
     seen = term.heldout(weights, separated(60, generator))
     assert seen["skill/accuracy_heldout"] > 0.98
     assert seen["skill/log_likelihood_heldout"] > -0.05
@@ -215,7 +186,7 @@ def test_skills_that_lie_apart_are_soon_told_apart():
 def test_skills_that_leave_no_trace_are_guessed():
     generator = np.random.default_rng(0)
     term = skill(learning_rate=1e-2)
-    weights, _ = learn(term, replay(1, separated(300, generator, shuffled=True)), 300)
+    weights, _ = train(term, replay(1, separated(300, generator, shuffled=True)), 300)
     seen = term.heldout(weights, separated(300, generator, shuffled=True))
     assert seen["skill/accuracy_heldout"] == pytest.approx(1 / SKILLS, abs=0.08)
     assert seen["skill/log_likelihood_heldout"] <= -math.log(SKILLS) + 0.02
@@ -236,7 +207,7 @@ def test_held_out_steps_are_counted_as_far_as_episodes_go(state):
 def test_held_out_steps_look_at_the_state_of_the_reward():
     generator = np.random.default_rng(0)
     term = skill(state="next", learning_rate=1e-2)
-    weights, _ = learn(term, replay(1, separated(60, generator)), 300)
+    weights, _ = train(term, replay(1, separated(60, generator)), 300)
     episodes = separated(60, generator)
     at_first = episodes.observation.copy()
     at_first[:, 0] = 99.0  # never a next state

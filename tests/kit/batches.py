@@ -13,25 +13,6 @@ def random(*shape, seed=0):
     return tf.constant(np.random.default_rng(seed).normal(size=shape), tf.float32)
 
 
-def make_batch(seed=0):
-    discount = np.full([WORKERS, ROWS], 0.9, np.float32)
-    discount[0, 1] = 0.0
-    return Batch(
-        inputs=random(WORKERS, ROWS, INPUTS, seed=seed),
-        next_inputs=random(WORKERS, ROWS, INPUTS, seed=seed + 1),
-        action=tf.tanh(random(WORKERS, ROWS, ACTIONS, seed=seed + 2)),
-        reward=random(WORKERS, ROWS, seed=seed + 3),
-        discount=tf.constant(discount),
-    )
-
-
-def make_noise(seed=9):
-    names = ("policy", "next_policy")
-    return {
-        name: random(WORKERS, ROWS, ACTIONS, seed=seed + index) for index, name in enumerate(names)
-    }
-
-
 class Case:
     """A learner with random weights, other target weights and a batch."""
 
@@ -46,16 +27,23 @@ class Case:
         self.target_flat = tf.Variable(
             initial[:size] + 0.05 * generator.normal(size=size).astype("f4")
         )
-        self.batch, self.noise = make_batch(seed), make_noise(seed + 9)
+        discount = np.full([WORKERS, ROWS], 0.9, np.float32)
+        discount[0, 1] = 0.0
+        self.batch = Batch(
+            inputs=random(WORKERS, ROWS, INPUTS, seed=seed),
+            next_inputs=random(WORKERS, ROWS, INPUTS, seed=seed + 1),
+            action=tf.tanh(random(WORKERS, ROWS, ACTIONS, seed=seed + 2)),
+            reward=random(WORKERS, ROWS, seed=seed + 3),
+            discount=tf.constant(discount),
+        )
+        self.noise = {
+            "policy": random(WORKERS, ROWS, ACTIONS, seed=seed + 9),
+            "next_policy": random(WORKERS, ROWS, ACTIONS, seed=seed + 10),
+        }
 
     def losses(self, entropy_weight=0.5):
-        return self.learner.losses(
-            self.layout.split(tf.identity(self.flat)),
-            self.targets_layout.split(tf.identity(self.target_flat)),
-            self.batch,
-            self.noise,
-            tf.constant(entropy_weight),
-        )
+        weight = tf.constant(entropy_weight)
+        return self.learner.losses(self.weights, self.targets, self.batch, self.noise, weight)
 
     @property
     def weights(self):
@@ -75,7 +63,7 @@ class Case:
     def gradient_of(self, function):
         """Gradient by network of a loss that is a function of the weights by network."""
         with tf.GradientTape() as tape:
-            value = tf.reduce_sum(function(self.layout.split(tf.identity(self.flat))))
+            value = tf.reduce_sum(function(self.weights))
         return self.by_network(tape.gradient(value, self.flat))
 
     def by_network(self, flat):

@@ -1,14 +1,11 @@
 """Made-up trajectories of a gripper that may carry an object, as a MUSIC term sees them."""
 
 import numpy as np
-import tensorflow as tf
 
 from music_tf.config.settings import MusicConfig, ReplayConfig
 from music_tf.intrinsic.music import Music
-from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.training.update import AdamState, adam_step
-from music_tf.types import EnvSpec, Episodes, SplitSpec, Transition
+from music_tf.types import EnvSpec, Episodes, SplitSpec
 from tests.kit.terms import context
 
 STEPS = 50
@@ -65,45 +62,3 @@ def music(scale=None, seed=0, **config):
         trajectories=32, gain=5000.0, normalize_inputs=scale is not None, **config
     )
     return Music(settings, context(SPLIT, scale=scale, seed=seed))
-
-
-def weights_of(term, seed=None):
-    layout = Layout(term.networks)
-    flat = layout.initial()
-    if seed is not None:
-        flat = np.random.default_rng(seed).normal(size=flat.shape).astype(np.float32)
-    return layout.split(tf.constant(flat))
-
-
-def transitions(before, after):
-    """Transitions between observations [W, B, O]."""
-    empty = Transition(*[None] * len(Transition._fields))
-    return empty._replace(
-        observation=tf.constant(before, tf.float32), next_observation=tf.constant(after, tf.float32)
-    )
-
-
-def train(term, replay, updates, learning_rate=1e-3):
-    """Takes Adam steps and returns the weights and the bound of each update."""
-    layout = Layout(term.networks)
-    feed = term.feed(replay, updates, 0)
-
-    parameters = tf.Variable(layout.initial())
-    state = AdamState.zeros(parameters.numpy())
-
-    @tf.function(reduce_retracing=True)
-    def step(number, now):
-        flat = tf.convert_to_tensor(parameters)
-        with tf.GradientTape() as tape:
-            tape.watch(flat)
-            loss, metrics = term.loss(layout.split(flat), now)
-            loss = tf.reduce_sum(loss)
-        gradient = tape.gradient(loss, flat)
-        adam_step(parameters, gradient, state, number, tf.fill([layout.size], learning_rate))
-        return metrics["music/bound"]
-
-    bounds = []
-    for index in range(updates):
-        now = {name: tf.constant(values[index]) for name, values in feed.items()}
-        bounds.append(step(tf.constant(index + 1.0), now).numpy())
-    return layout.split(parameters), np.array(bounds)

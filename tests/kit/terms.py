@@ -1,9 +1,14 @@
-"""Reward terms without an environment."""
+"""Reward terms without an environment: what they are built with, see and learn."""
+
+import numpy as np
+import tensorflow as tf
 
 from music_tf.config.settings import WorldConfig
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.intrinsic.base import TermContext
-from music_tf.types import EnvSpec
+from music_tf.networks.parameters import Layout
+from music_tf.training.update import AdamState, adam_step
+from music_tf.types import EnvSpec, Transition
 
 
 def context(split=None, columns=(), skills=1, scale=None, seed=0, **info):
@@ -23,3 +28,55 @@ def context(split=None, columns=(), skills=1, scale=None, seed=0, **info):
         skills=skills,
         measure=lambda measured: scale,
     )
+
+
+def made_transition(**fields):
+    """A minibatch that has these fields and nothing else."""
+    return Transition(*[None] * len(Transition._fields))._replace(**fields)
+
+
+def transitions(before, after):
+    """Transitions between observations [W, B, O]."""
+    return made_transition(
+        observation=tf.constant(before, tf.float32), next_observation=tf.constant(after, tf.float32)
+    )
+
+
+def weights_of(term, seed=None):
+    """Its initial weights, or random ones."""
+    layout = Layout(term.networks)
+    flat = layout.initial()
+    if seed is not None:
+        flat = np.random.default_rng(seed).normal(size=flat.shape).astype(np.float32)
+    return layout.split(tf.constant(flat))
+
+
+def train(term, replay, updates):
+    """Takes Adam steps and returns the weights and the losses [W] of each update."""
+    layout = Layout(term.networks)
+    feed = term.feed(replay, updates, 0)
+    parameters, rate = tf.Variable(layout.initial()), layout.learning_rates()
+    state = AdamState.zeros(layout.initial())
+
+    @tf.function(reduce_retracing=True)
+    def step(number, now):
+        with tf.GradientTape() as tape:
+            loss, _ = term.loss(layout.split(tf.identity(parameters)), now)
+            total = tf.reduce_sum(loss)
+        adam_step(parameters, tape.gradient(total, parameters), state, number, rate)
+        return loss
+
+    losses = []
+    for index in range(updates):
+        now = {name: tf.constant(values[index]) for name, values in feed.items()}
+        losses.append(step(tf.constant(index + 1.0), now).numpy())
+    return layout.split(tf.convert_to_tensor(parameters)), np.array(losses)
+
+
+def gradient_of_reward(term, batch, feed):
+    """What a gradient of the reward would be; None where none passes."""
+    layout = Layout(term.networks)
+    flat = tf.Variable(layout.initial())
+    with tf.GradientTape() as tape:
+        reward = term.reward(layout.split(tf.identity(flat)), batch, feed)
+    return tape.gradient(reward, flat)

@@ -97,12 +97,3 @@ def test_the_batch_mean_has_the_gradient_of_the_released_matrix_and_differs_by_a
     np.testing.assert_allclose(gradients(mean_loss, q)[0], gradients(matrix_loss, q)[0], rtol=1e-5)
     difference = float(matrix_loss(q)) - float(mean_loss(tf.constant(q))[0])
     assert difference == pytest.approx(np.var(rho), rel=1e-4)
-
-
-def test_shapes_that_would_broadcast_are_refused():
-    with pytest.raises(ValueError, match="shape"):
-        deterministic_policy_loss(tf.zeros([1, 3]), tf.zeros([1, 2, 4]), 1.0)
-    with pytest.raises(ValueError, match="rank"):
-        entropy_reward(tf.zeros([3]), 0.02, (-1.0, 0.0), batch_mean=True)
-    with pytest.raises(ValueError, match="shape"):
-        entropy_loss(tf.zeros([1, 3]), tf.zeros([3]))

@@ -38,18 +38,14 @@ def path(*xs, y=0.5, z=REST):
     return [(x, y, z) for x in xs]
 
 
-def test_displacement_runs_from_the_first_to_the_last_valid_position():
+def test_a_shift_is_the_way_from_the_first_to_the_last_valid_position_and_its_length_counts():
     # 0.3 in x and 0.4 down is 0.5; the way there and back in between does not count.
-    metrics = metrics_of(AWAY, [(0.2, 0.5, 0.4), (0.9, 0.5, 0.4), (0.5, 0.5, 0.0)])
-    assert metrics["object_displacement_m"] == pytest.approx(0.5)
-    cut = metrics_of(AWAY, [(0.2, 0.5, 0.4), (0.3, 0.5, 0.4), (0.5, 0.5, 0.0)], length=1)
-    assert cut["object_displacement_m"] == pytest.approx(0.1)
-
-
-def test_a_shift_is_the_way_from_the_first_to_the_last_valid_position():
-    states = episode(AWAY, [(0.2, 0.5, 0.4), (0.9, 0.5, 0.4), (0.5, 0.1, 0.0)])
-    found = shifts(np.concatenate([states, states]), np.array([2, 1]), INFO)
-    np.testing.assert_allclose(found, [[0.3, -0.4, -0.4], [0.7, 0.0, 0.0]], atol=1e-6)
+    states = episode(AWAY, [(0.2, 0.5, 0.4), (0.9, 0.5, 0.4), (0.5, 0.5, 0.0)])
+    both, length = np.concatenate([states, states]), np.array([2, 1])
+    found = shifts(both, length, INFO)
+    np.testing.assert_allclose(found, [[0.3, 0.0, -0.4], [0.7, 0.0, 0.0]], atol=1e-6)
+    displacement = behaviour_metrics(both, length, INFO)["object_displacement_m"]
+    np.testing.assert_allclose(displacement, [0.5, 0.7], rtol=1e-6)
     assert shifts(states, np.array([2]), lookup("FetchReach-v4")) is None
 
 
@@ -75,29 +71,23 @@ def test_an_object_ends_on_its_table_or_held(gripper, last, kept):
     assert metrics_of(gripper, [(0.5, 0.5, 0.4), last])["object_on_support"] == kept
 
 
-def test_comotion_is_the_path_together_with_the_gripper():
-    # Steps: together 0.04; the object outruns the gripper (0.04 against 0.01, apart 0.03 more
-    # than half of 0.04); together again 0.02.
-    places = path(0.20, 0.24, 0.28, 0.30)
-    gripper = path(0.15, 0.19, 0.20, 0.22)
-    assert metrics_of(gripper, places)["object_comotion_m"] == pytest.approx(0.06)
-
-
-def test_comotion_allows_half_of_the_longer_step_apart():
-    # 0.04 against 0.03 is 0.01 apart, at most half of 0.04.
-    assert metrics_of(path(0.1, 0.13), path(0.15, 0.19))["object_comotion_m"] == pytest.approx(0.04)
-
-
 @pytest.mark.parametrize(
-    ("gripper", "places"),
+    ("gripper", "places", "metres"),
     [
-        ((0.1, 0.14), (0.21, 0.25)),  # 0.11 apart throughout
-        ((0.1, 0.14), (0.19, 0.245)),  # 0.09 before and 0.105 after the step
-        ((0.1, 0.155), (0.205, 0.245)),  # 0.105 before and 0.09 after it
+        # together 0.04; the object outruns the gripper, 0.04 against 0.01, and 0.03 apart is more
+        # than half of 0.04; together again 0.02
+        ((0.15, 0.19, 0.20, 0.22), (0.20, 0.24, 0.28, 0.30), 0.06),
+        ((0.1, 0.13), (0.15, 0.19), 0.04),  # 0.01 apart is at most half of 0.04
+        ((0.1, 0.14), (0.21, 0.25), 0.0),  # 0.11 from each other throughout
+        ((0.1, 0.14), (0.19, 0.245), 0.0),  # 0.09 before and 0.105 after the step
+        ((0.1, 0.155), (0.205, 0.245), 0.0),  # 0.105 before and 0.09 after it
     ],
 )
-def test_comotion_needs_the_gripper_within_ten_centimetres(gripper, places):
-    assert metrics_of(path(*gripper), path(*places))["object_comotion_m"] == 0.0
+def test_comotion_is_the_path_together_with_a_gripper_within_ten_centimetres(
+    gripper, places, metres
+):
+    found = metrics_of(path(*gripper), path(*places))["object_comotion_m"]
+    assert found == pytest.approx(metres)
 
 
 def test_comotion_of_an_episode_that_loses_the_object_is_nothing():
@@ -108,26 +98,24 @@ def test_comotion_of_an_episode_that_loses_the_object_is_nothing():
 
 
 @pytest.mark.parametrize(
-    ("high_steps", "height", "lifted"), [(10, 0.46, 1.0), (9, 0.46, 0.0), (10, 0.445, 0.0)]
+    ("high_steps", "height", "gripper", "length", "lifted"),
+    [
+        (10, 0.46, 0.46, 12, 1.0),
+        (9, 0.46, 0.46, 11, 0.0),
+        (10, 0.445, 0.445, 12, 0.0),
+        (10, 0.5, 0.54, 12, 1.0),
+        (10, 0.5, 0.56, 12, 0.0),  # the gripper is 6 cm away
+        (10, 0.5, 0.5, 11, 0.0),  # the last state lies after the end
+    ],
 )
-def test_a_lift_takes_ten_steps_over_five_centimetres(high_steps, height, lifted):
+def test_a_lift_takes_ten_steps_over_five_centimetres_near_the_gripper(
+    high_steps, height, gripper, length, lifted
+):
     places = [(0.5, 0.5, 0.4)] * 3 + [(0.5, 0.5, height)] * high_steps
-    gripper = [(0.5, 0.5, height)] * len(places)
-    assert metrics_of(gripper, places)["object_lift"] == lifted
+    assert metrics_of((0.5, 0.5, gripper), places, length)["object_lift"] == lifted
 
 
-def test_a_lift_needs_the_gripper_within_five_centimetres():
-    places = [(0.5, 0.5, 0.4)] + [(0.5, 0.5, 0.5)] * 12
-    assert metrics_of((0.5, 0.5, 0.54), places)["object_lift"] == 1.0
-    assert metrics_of((0.5, 0.5, 0.56), places)["object_lift"] == 0.0
-
-
-def test_states_after_the_end_lift_nothing():
-    places = [(0.5, 0.5, 0.4)] + [(0.5, 0.5, 0.5)] * 12
-    assert metrics_of((0.5, 0.5, 0.5), places, length=9)["object_lift"] == 0.0
-
-
-def test_cells_count_once_and_only_on_the_support():
+def test_cells_of_all_episodes_count_once_and_only_on_the_support():
     # x 0.01 and 0.04 share cell 0; 0.06 is cell 1; 0.5 in the air and 1.2 beside do not count.
     places = [
         (0.01, 0.5, 0.4),
@@ -139,11 +127,8 @@ def test_cells_count_once_and_only_on_the_support():
     states = episode(AWAY, places)
     assert visited_cells(states, np.array([4]), INFO) == {(0, 10), (1, 10)}
     assert visited_cells(states, np.array([1]), INFO) == {(0, 10)}
-
-
-def test_cells_unite_over_episodes():
-    states = np.concatenate([episode(AWAY, path(0.51, 0.56)), episode(AWAY, path(0.52, 0.61))])
-    assert {x for x, _ in visited_cells(states, np.array([1, 1]), INFO)} == {10, 11, 12}
+    both = np.concatenate([states, episode(AWAY, path(0.52, 0.52, 0.61, 0.61, 0.61))])
+    assert {x for x, _ in visited_cells(both, np.array([1, 4]), INFO)} == {0, 10, 12}
 
 
 def test_summary_has_means_over_episodes_by_metric_name():

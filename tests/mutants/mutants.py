@@ -40,217 +40,141 @@ class Mutant(NamedTuple):
         return text.replace(self.old, self.new)
 
 
+FAULTS = {
+    ("music_tf/losses/temporal_difference.py", "tests/losses/test_temporal_difference.py"): [
+        ("target-sign", "target = reward + discount", "target = reward - discount"),
+        (
+            "target-clip",
+            "tf.stop_gradient(tf.clip_by_value(target, bounds[0], bounds[1]))",
+            "tf.stop_gradient(target)",
+        ),
+        (
+            "critic-broadcast",
+            "tf.square(target - q), axis=-1",
+            "tf.square(target[..., None] - q[..., None, :]), axis=[-2, -1]",
+        ),
+    ],
+    ("music_tf/losses/policy.py", "tests/losses/test_policy_losses.py"): [
+        (
+            "entropy-stop-gradient",
+            "tf.stop_gradient(tf.clip_by_value(-scale * log_density, clip[0], clip[1]))",
+            "tf.clip_by_value(-scale * log_density, clip[0], clip[1])",
+        ),
+    ],
+    ("music_tf/losses/mutual_information.py", "tests/losses/test_mutual_information.py"): [
+        (
+            "bound-mask",
+            "tf.reduce_sum(valid * tf.exp(marginal_scores), axis=-1)",
+            "tf.reduce_sum(tf.exp(marginal_scores), axis=-1)",
+        ),
+        (
+            "coin-of-the-first-worker",
+            "tf.where(swapped[:, None], crossed",
+            "tf.where(swapped[:1, None], crossed",
+        ),
+    ],
+    ("music_tf/agents/critics.py", "tests/agents/test_ddpg.py"): [
+        ("frozen-critic", "stopped(own) if frozen else own", "own"),
+    ],
+    ("music_tf/agents/sac.py", "tests/agents/test_sac.py"): [
+        ("soft-target-sign", "next_q -= temperature", "next_q += temperature"),
+    ],
+    ("music_tf/intrinsic/skill.py", "tests/intrinsic/test_skill.py"): [
+        (
+            "skill-prior-sign",
+            "tf.stop_gradient(likelihood + self._baseline)",
+            "tf.stop_gradient(likelihood - self._baseline)",
+        ),
+    ],
+    ("music_tf/intrinsic/music.py", "tests/intrinsic/test_music.py"): [
+        ("music-stop-gradient", "return tf.stop_gradient(bound)", "return bound"),
+        ("priority-mask", "np.where(taken, shown, 0.0).sum(axis=0)", "shown.sum(axis=0)"),
+        ("permutation-of-the-last-state", "beyond = order > lengths", "beyond = order >= lengths"),
+    ],
+    ("music_tf/intrinsic/base.py", "tests/intrinsic/test_mixing.py"): [
+        (
+            "shift-without-weight",
+            "return weight * (scaled + self.shift)",
+            "return weight * scaled + self.shift",
+        ),
+    ],
+    ("music_tf/intrinsic/joint_motion.py", "tests/intrinsic/test_joint_motion.py"): [
+        ("either-moves", "agent & surrounding, tf.float32", "agent | surrounding, tf.float32"),
+    ],
+    ("music_tf/training/update.py", "tests/training/test_update.py"): [
+        ("gate", "weight * gate", "weight"),
+        ("polyak", "(1.0 - self._config.polyak) * (", "self._config.polyak * ("),
+        (
+            "adam-step-of-a-phase",
+            "tf.cast(self._phase_steps[number].assign_add(1), tf.float32)",
+            "tf.cast(self._phase_steps[number].assign_add(1) * 0 + self.step, tf.float32)",
+        ),
+        (
+            "mean-over-workers",
+            'self._config.gradient_reduce == "mean"',
+            'self._config.gradient_reduce != "mean"',
+        ),
+        ("gradient-of-one-rank", "self._comm.sum_into(own, total)", "total[:] = own"),
+    ],
+    ("music_tf/training/collect.py", "tests/training/test_trainer.py"): [
+        (
+            "episode-cut",
+            "np.where(lost, first, episodes.length)",
+            "np.where(lost, first + 1, episodes.length)",
+        ),
+    ],
+    ("music_tf/replay/hindsight.py", "tests/replay/test_hindsight.py"): [
+        ("relabelled-with-the-present", "time + 1 + offset", "time + offset"),
+    ],
+    ("music_tf/replay/buffer.py", "tests/replay/test_buffer.py"): [
+        (
+            "terminated-at-every-step",
+            '(episode["terminated"] & last) | lost',
+            'episode["terminated"] | lost',
+        ),
+        (
+            "padding-is-drawn",
+            "generator.random(shape) * length",
+            "generator.random(shape) * self._steps.shape[1]",
+        ),
+    ],
+    ("music_tf/normalizer.py", "tests/test_normalizer.py"): [
+        ("prior-count", "self._totals[-1] = 1.0", "self._totals[-1] = 0.0"),
+    ],
+    ("music_tf/distributed.py", "tests/test_distributed.py"): [
+        (
+            "share-of-a-rank",
+            "range(self.rank * share, (self.rank + 1) * share)",
+            "range(self.rank, workers, self.size)",
+        ),
+    ],
+    ("music_tf/randomness.py", "tests/test_randomness.py"): [
+        ("purpose-of-a-seed", 'int.from_bytes(digest, "little")', "len(digest)"),
+    ],
+    ("music_tf/storage/gate.py", "tests/storage/test_checkpoint.py"): [
+        ("sync-of-a-checkpoint", "        os.fsync(file.fileno())\n", ""),
+        (
+            "digest",
+            'hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256',
+            "not entry.sha256",
+        ),
+    ],
+    ("music_tf/storage/files.py", "tests/storage/test_files.py"): [
+        ("sync-of-a-small-file", "            os.fsync(file.fileno())\n", ""),
+    ],
+    ("music_tf/storage/lock.py", "tests/storage/test_run_directory.py"): [
+        (
+            "lock",
+            "_flock(self._folder, fcntl.LOCK_EX, _LOCK_TRIES)",
+            "_flock(self._folder, fcntl.LOCK_SH, _LOCK_TRIES)",
+        ),
+    ],
+}
+"""Name, what stands there and what takes its place, by file and by the tests to notice it."""
 MUTANTS = [
-    Mutant(
-        "target-sign",
-        "music_tf/losses/temporal_difference.py",
-        "target = reward + discount",
-        "target = reward - discount",
-        "tests/losses/test_temporal_difference.py",
-    ),
-    Mutant(
-        "target-clip",
-        "music_tf/losses/temporal_difference.py",
-        "tf.stop_gradient(tf.clip_by_value(target, bounds[0], bounds[1]))",
-        "tf.stop_gradient(target)",
-        "tests/losses/test_temporal_difference.py",
-    ),
-    Mutant(
-        "critic-broadcast",
-        "music_tf/losses/temporal_difference.py",
-        "tf.square(target - q), axis=-1",
-        "tf.square(target[..., None] - q[..., None, :]), axis=[-2, -1]",
-        "tests/losses/test_temporal_difference.py",
-    ),
-    Mutant(
-        "entropy-stop-gradient",
-        "music_tf/losses/policy.py",
-        "tf.stop_gradient(tf.clip_by_value(-scale * log_density, clip[0], clip[1]))",
-        "tf.clip_by_value(-scale * log_density, clip[0], clip[1])",
-        "tests/losses/test_policy_losses.py",
-    ),
-    Mutant(
-        "bound-mask",
-        "music_tf/losses/mutual_information.py",
-        "tf.reduce_sum(valid * tf.exp(marginal_scores), axis=-1)",
-        "tf.reduce_sum(tf.exp(marginal_scores), axis=-1)",
-        "tests/losses/test_mutual_information.py",
-    ),
-    Mutant(
-        "coin-of-the-first-worker",
-        "music_tf/losses/mutual_information.py",
-        "tf.where(swapped[:, None], crossed",
-        "tf.where(swapped[:1, None], crossed",
-        "tests/losses/test_mutual_information.py",
-    ),
-    Mutant(
-        "frozen-critic",
-        "music_tf/agents/critics.py",
-        "stopped(own) if frozen else own",
-        "own",
-        "tests/agents/test_ddpg.py",
-    ),
-    Mutant(
-        "soft-target-sign",
-        "music_tf/agents/sac.py",
-        "next_q -= temperature",
-        "next_q += temperature",
-        "tests/agents/test_sac.py",
-    ),
-    Mutant(
-        "skill-prior-sign",
-        "music_tf/intrinsic/skill.py",
-        "tf.stop_gradient(likelihood + self._baseline)",
-        "tf.stop_gradient(likelihood - self._baseline)",
-        "tests/intrinsic/test_skill.py",
-    ),
-    Mutant(
-        "music-stop-gradient",
-        "music_tf/intrinsic/music.py",
-        "return tf.stop_gradient(bound)",
-        "return bound",
-        "tests/intrinsic/test_music.py",
-    ),
-    Mutant(
-        "priority-mask",
-        "music_tf/intrinsic/music.py",
-        "np.where(taken, shown, 0.0).sum(axis=0)",
-        "shown.sum(axis=0)",
-        "tests/intrinsic/test_music.py",
-    ),
-    Mutant(
-        "permutation-of-the-last-state",
-        "music_tf/intrinsic/music.py",
-        "beyond = order > lengths",
-        "beyond = order >= lengths",
-        "tests/intrinsic/test_music.py",
-    ),
-    Mutant(
-        "shift-without-weight",
-        "music_tf/intrinsic/base.py",
-        "return weight * (scaled + self.shift)",
-        "return weight * scaled + self.shift",
-        "tests/intrinsic/test_mixing.py",
-    ),
-    Mutant(
-        "either-moves",
-        "music_tf/intrinsic/joint_motion.py",
-        "agent & surrounding, tf.float32",
-        "agent | surrounding, tf.float32",
-        "tests/intrinsic/test_joint_motion.py",
-    ),
-    Mutant(
-        "gate",
-        "music_tf/training/update.py",
-        "weight * gate",
-        "weight",
-        "tests/training/test_update.py",
-    ),
-    Mutant(
-        "polyak",
-        "music_tf/training/update.py",
-        "(1.0 - self._config.polyak) * (",
-        "self._config.polyak * (",
-        "tests/training/test_update.py",
-    ),
-    Mutant(
-        "adam-step-of-a-phase",
-        "music_tf/training/update.py",
-        "tf.cast(self._phase_steps[number].assign_add(1), tf.float32)",
-        "tf.cast(self._phase_steps[number].assign_add(1) * 0 + self.step, tf.float32)",
-        "tests/training/test_update.py",
-    ),
-    Mutant(
-        "mean-over-workers",
-        "music_tf/training/update.py",
-        'self._config.gradient_reduce == "mean"',
-        'self._config.gradient_reduce != "mean"',
-        "tests/training/test_update.py",
-    ),
-    Mutant(
-        "gradient-of-one-rank",
-        "music_tf/training/update.py",
-        "self._comm.sum_into(own, total)",
-        "total[:] = own",
-        "tests/training/test_update.py",
-    ),
-    Mutant(
-        "episode-cut",
-        "music_tf/training/collect.py",
-        "np.where(lost, first, episodes.length)",
-        "np.where(lost, first + 1, episodes.length)",
-        "tests/training/test_trainer.py",
-    ),
-    Mutant(
-        "relabelled-with-the-present",
-        "music_tf/replay/hindsight.py",
-        "time + 1 + offset",
-        "time + offset",
-        "tests/replay/test_hindsight.py",
-    ),
-    Mutant(
-        "terminated-at-every-step",
-        "music_tf/replay/buffer.py",
-        '(drawn.episode["terminated"] & drawn.last) | lost',
-        'drawn.episode["terminated"] | lost',
-        "tests/replay/test_buffer.py",
-    ),
-    Mutant(
-        "padding-is-drawn",
-        "music_tf/replay/buffer.py",
-        "generator.random(shape) * length",
-        "generator.random(shape) * self._steps.shape[1]",
-        "tests/replay/test_buffer.py",
-    ),
-    Mutant(
-        "prior-count",
-        "music_tf/normalizer.py",
-        "self._totals[-1] = 1.0",
-        "self._totals[-1] = 0.0",
-        "tests/test_normalizer.py",
-    ),
-    Mutant(
-        "share-of-a-rank",
-        "music_tf/distributed.py",
-        "range(self.rank * share, (self.rank + 1) * share)",
-        "range(self.rank, workers, self.size)",
-        "tests/test_distributed.py",
-    ),
-    Mutant(
-        "purpose-of-a-seed",
-        "music_tf/randomness.py",
-        'int.from_bytes(digest, "little")',
-        "len(digest)",
-        "tests/test_randomness.py",
-    ),
-    Mutant(
-        "sync-of-a-checkpoint",
-        "music_tf/storage/gate.py",
-        "        os.fsync(file.fileno())\n",
-        "",
-        "tests/storage/test_checkpoint.py",
-    ),
-    Mutant(
-        "sync-of-a-small-file",
-        "music_tf/storage/files.py",
-        "            os.fsync(file.fileno())\n",
-        "",
-        "tests/storage/test_files.py",
-    ),
-    Mutant(
-        "digest",
-        "music_tf/storage/gate.py",
-        'hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256',
-        "not entry.sha256",
-        "tests/storage/test_checkpoint.py",
-    ),
-    Mutant(
-        "lock",
-        "music_tf/storage/lock.py",
-        "_flock(self._folder, fcntl.LOCK_EX, _LOCK_TRIES)",
-        "_flock(self._folder, fcntl.LOCK_SH, _LOCK_TRIES)",
-        "tests/storage/test_run_directory.py",
-    ),
+    Mutant(name, file, old, new, first)
+    for (file, first), faults in FAULTS.items()
+    for name, old, new in faults
 ]
 
 

@@ -48,15 +48,14 @@ def test_without_a_task_no_reward_is_asked_for():
 
 def test_slots_fill_in_order():
     shard = shard_of(4)
-    assert shard.capacity == 4
     assert shard.add(make_episodes(0, 2), rng()).tolist() == [0, 1]
     assert shard.add(make_episodes(2, 1), rng()).tolist() == [2]
     assert (shard.size, numbers_in(shard)) == (3, [0, 1, 2])
 
 
-def test_capacity_counts_transitions_and_holds_at_least_one_episode():
-    assert Shard(SPEC, 1, ReplayConfig(capacity=4 * STEPS + STEPS - 1)).capacity == 4
-    assert Shard(SPEC, 1, ReplayConfig(capacity=1)).capacity == 1
+@pytest.mark.parametrize(("transitions", "episodes"), [(5 * STEPS - 1, 4), (1, 1)])
+def test_capacity_counts_transitions_and_holds_at_least_one_episode(transitions, episodes):
+    assert Shard(SPEC, 1, ReplayConfig(capacity=transitions)).capacity == episodes
 
 
 def test_an_insert_that_straddles_the_end_overwrites_what_was_there_before_it():
@@ -89,13 +88,10 @@ def test_the_oldest_give_way_in_a_ring():
     assert numbers_in(shard) == [4, 5, 6, 3]
     assert shard.add(make_episodes(7, 3), rng()).tolist() == [3, 0, 1]
     assert numbers_in(shard) == [8, 9, 6, 7]
-
-
-def test_a_ring_starts_over_at_the_first_slot_when_an_insert_straddles_the_end():
-    shard = shard_of(4, overwrite="oldest")
-    shard.add(make_episodes(0, 3), rng())
-    assert shard.add(make_episodes(3, 3), rng()).tolist() == [3, 0, 1]
-    assert numbers_in(shard) == [4, 5, 2, 3]
+    straddling = shard_of(4, overwrite="oldest")
+    straddling.add(make_episodes(0, 3), rng())
+    assert straddling.add(make_episodes(3, 3), rng()).tolist() == [3, 0, 1]
+    assert numbers_in(straddling) == [4, 5, 2, 3]
 
 
 def test_what_is_stored_does_not_follow_its_source():
@@ -138,6 +134,45 @@ def test_a_restored_store_goes_on_bit_equal(overwrite):
         assert numbers_in(one.shards[worker]) == numbers_in(other.shards[worker])
     np.testing.assert_equal(one.sample_transitions(3, 6), other.sample_transitions(3, 6))
     np.testing.assert_equal(one.sample_trajectories(3, 4, 6), other.sample_trajectories(3, 4, 6))
+
+
+def saved_rows(number=0, **changes):
+    """What two saves of 2 and 3 episodes wrote, one of them changed."""
+    shard, saved = shard_of(6), []
+    for first, count in ((0, 2), (2, 3)):
+        saved.append(shard.rows(shard.add(make_episodes(first, count), rng())))
+    saved[number] |= {name: np.asarray(value) for name, value in changes.items()}
+    return saved
+
+
+def test_rows_that_a_run_saved_fit_and_look_like_those_of_a_full_shard():
+    shard, saved = shard_of(6), saved_rows()
+    shard.check_rows(saved)
+    shard.check_rows([])
+    full = shard.full_rows()
+    assert set(full) == set(saved[0])
+    for name, array in saved[0].items():
+        assert full[name].dtype == array.dtype
+        assert full[name].shape[1:] == array.shape[1:]
+    assert len(full["slots"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("saved", "says"),
+    [
+        (saved_rows(0, slots=[0, 6]), "outside its capacity"),
+        (saved_rows(0, slots=[0, -1]), "outside its capacity"),
+        (saved_rows(0, size=7), "outside its capacity"),
+        (saved_rows(0, cursor=-1), "outside its capacity"),
+        (saved_rows(1, length=[1, 0, 5]), "length lies outside"),
+        (saved_rows(1, length=[1, STEPS + 1, 5]), "length lies outside"),
+        (saved_rows(1, slots=[2, 3]), "not as many rows as slots"),
+        (saved_rows()[1:], "3 of 5 episodes are there"),
+    ],
+)
+def test_rows_that_lie_elsewhere_are_refused(saved, says):
+    with pytest.raises(ValueError, match=says):
+        shard_of(6).check_rows(saved)
 
 
 def test_a_store_that_goes_back_to_an_empty_one_fills_from_the_first_slot():
@@ -229,25 +264,17 @@ def test_only_the_filled_part_is_sampled():
     assert (lengths == STEPS).all()
 
 
-def test_the_discount_is_zero_at_true_terminations_alone():
-    shard = filled(4, lengths=[5, 3, 3, 5], terminated=[False, True, False, True])
+@pytest.mark.parametrize("why", ["terminated", "lost"])
+def test_the_discount_is_zero_where_the_task_ends_or_the_object_is_lost(why):
+    shard = filled(4, lengths=[5, 3, 3, 5], **{why: [False, True, False, True]})
     batch = buffer_of(shard, batch_size=1000).sample_transitions(1, 0)
     number, time = places(batch)
     last = time == shard.arrays["length"][number] - 1
     ended = last & np.isin(number, [1, 3])
     np.testing.assert_array_equal(batch.discount, np.where(ended, 0.0, np.float32(GAMMA)))
+    np.testing.assert_array_equal(batch.lost, ended & (why == "lost"))
     assert ended.any()
     assert (last & ~ended).any()  # a time limit ends nothing
-
-
-def test_a_lost_object_is_marked_at_its_last_step_and_nothing_is_bootstrapped_there():
-    shard = filled(3, lengths=[5, 3, 4], lost=[False, True, False])
-    batch = buffer_of(shard, batch_size=1000).sample_transitions(1, 0)
-    number, time = places(batch)
-    expected = (number == 1) & (time == 2)
-    assert expected.any()
-    np.testing.assert_array_equal(batch.lost, expected)
-    np.testing.assert_array_equal(batch.discount, np.where(expected, 0.0, np.float32(GAMMA)))
 
 
 def test_workers_draw_from_their_own_shards_with_their_own_numbers():

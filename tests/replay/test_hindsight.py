@@ -44,16 +44,6 @@ def test_future_goals_are_uniform_on_the_states_after_the_step(time, length):
     assert statistic < 33.8
 
 
-def test_the_last_step_can_only_get_the_last_state():
-    _, chosen = choose(9, 10, relabel_k=4.0)
-    assert (chosen == 10).all()
-
-
-def test_final_goals_are_those_of_the_last_valid_state():
-    _, chosen = choose(2, 7, relabel_k=4.0, strategy="final")
-    assert (chosen == 7).all()
-
-
 def test_the_next_state_is_chosen_as_often_as_the_harmonic_numbers_say():
     generator = np.random.default_rng(1)
     time = generator.integers(50, size=COUNT)

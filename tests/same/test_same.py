@@ -10,6 +10,8 @@ from tests.same.configurations import CONFIGURATIONS
 from tests.same.same import with_sources
 
 STEPS = 4
+KERNEL = "parameters/actor/kernel"
+STATE, REPLAY = f"state/{KERNEL}", "replay/worker_0000"
 
 
 def rows(slots, size, scale=1.0):
@@ -30,10 +32,15 @@ class Made:
     """A run directory that is written in one of the two formats."""
 
     def __init__(self):
-        self.state = {"parameters/actor/kernel": np.arange(6, dtype=np.float32).reshape(2, 3)}
+        self.kernel = np.arange(6, dtype=np.float32).reshape(2, 3)
+        self.state = {KERNEL: self.kernel}
         self.meta = {"counters": {"epoch": 2, "elapsed_s": 1.5}, "env_id": "made up"}
         self.rows = [rows([0, 1], 2), rows([0], 2, scale=2.0)]
         self.table = "time/epoch,time/fps,train/mean_q\n1,100,0.5\n2,120,\n"
+
+    def say(self, old, new):
+        """Changes the table of metrics."""
+        self.table = self.table.replace(old, new)
 
     def write(self, directory, packed):
         folder = directory / "checkpoints/epoch_000002"
@@ -91,82 +98,42 @@ def test_a_run_is_the_same_in_both_formats(tmp_path):
     assert one["metrics/train/mean_q"].tolist() == ["0.5", ""]
 
 
-def change_clocks(made):
-    made.meta["counters"]["elapsed_s"] = 9.0
-    made.table = made.table.replace("120", "7")
+UNCHANGED = {
+    "clocks": lambda made: (made.meta["counters"].update(elapsed_s=9.0), made.say("120", "7")),
+    "padding of states": lambda made: made.rows[1]["observation"][0, 3:].fill(-1.0),
+    "padding of steps": lambda made: made.rows[0]["action"][0, 2:].fill(7.0),
+}
+CHANGED = {
+    "a bit": (lambda made: np.put(made.kernel, 5, np.nextafter(made.kernel[1, 2], 9)), STATE),
+    "the sign of zero": (lambda made: np.put(made.kernel, 0, -0.0), STATE),
+    "precision": (lambda made: made.state.update({KERNEL: made.kernel.astype(float)}), STATE),
+    "a slot": (lambda made: np.put(made.rows[1]["slots"], 0, 1), f"{REPLAY}/observation"),
+    "an action": (lambda made: np.put(made.rows[0]["action"], 14, 0.5), f"{REPLAY}/action"),
+    "a metric": (lambda made: made.say("0.5", "0.5000000000000001"), "metrics/train/mean_q"),
+    "a blank": (lambda made: made.say("120,", "120,nan"), "metrics/train/mean_q"),
+    "a counter": (lambda made: made.meta["counters"].update(epoch=3), "meta/counters/epoch"),
+    "an array": (lambda made: made.state.update({"targets/x": made.kernel}), "state/targets/x"),
+}
 
 
-def change_padding(made):
-    made.rows[1]["observation"][0, 3:] = -1.0
-    made.rows[0]["action"][0, 2:] = 7.0
+def differences_after(change, folder, packed):
+    """Names that differ between a run and the same one after a change."""
+    made = Made()
+    one = canonical.read_run(made.write(folder / "one", packed))
+    change(made)
+    return differences(one, canonical.read_run(made.write(folder / "other", packed)))
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("change", [change_clocks, change_padding])
+@pytest.mark.parametrize("change", UNCHANGED.values(), ids=UNCHANGED)
 def test_clocks_and_padding_do_not_count(tmp_path, change, packed):
-    made = Made()
-    one = canonical.read_run(made.write(tmp_path / "one", packed))
-    change(made)
-    assert differences(one, canonical.read_run(made.write(tmp_path / "other", packed))) == []
-
-
-def change_bit(made):
-    kernel = made.state["parameters/actor/kernel"]
-    kernel[1, 2] = np.nextafter(kernel[1, 2], np.float32(np.inf))
-
-
-def change_sign_of_zero(made):
-    made.state["parameters/actor/kernel"][0, 0] = -0.0
-
-
-def change_precision(made):
-    made.state["parameters/actor/kernel"] = made.state["parameters/actor/kernel"].astype(float)
-
-
-def change_slot(made):
-    made.rows[1]["slots"][0] = 1
-
-
-def change_action(made):
-    made.rows[0]["action"][1, 3, 0] = 0.5
-
-
-def change_metric(made):
-    made.table = made.table.replace("0.5", "0.5000000000000001")
-
-
-def change_blank(made):
-    made.table = made.table.replace("120,", "120,nan")
-
-
-def change_counter(made):
-    made.meta["counters"]["epoch"] = 3
-
-
-def lose_an_array(made):
-    made.state["targets/actor/kernel"] = np.zeros(2)
+    assert differences_after(change, tmp_path, packed) == []
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        (change_bit, "state/parameters/actor/kernel"),
-        (change_sign_of_zero, "state/parameters/actor/kernel"),
-        (change_precision, "state/parameters/actor/kernel"),
-        (change_slot, "replay/worker_0000/observation"),
-        (change_action, "replay/worker_0000/action"),
-        (change_metric, "metrics/train/mean_q"),
-        (change_blank, "metrics/train/mean_q"),
-        (change_counter, "meta/counters/epoch"),
-        (lose_an_array, "state/targets/actor/kernel"),
-    ],
-)
+@pytest.mark.parametrize(("change", "name"), CHANGED.values(), ids=CHANGED)
 def test_one_changed_number_is_found(tmp_path, change, name, packed):
-    made = Made()
-    one = canonical.read_run(made.write(tmp_path / "one", packed))
-    change(made)
-    assert name in differences(one, canonical.read_run(made.write(tmp_path / "other", packed)))
+    assert name in differences_after(change, tmp_path, packed)
 
 
 def test_what_a_commit_renames_or_drops_can_be_said(tmp_path, monkeypatch):
