@@ -10,7 +10,7 @@ from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import EnvironmentFault
 from music_tf.process import heartbeat
 from music_tf.randomness import reset_seeds
-from music_tf.types import Array, BoolArray, Episodes, IntArray
+from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
 MAX_ATTEMPTS = 4
 """A first try and three retries, for an episode that its environment spoils."""
@@ -94,26 +94,8 @@ def play(
         EnvironmentFault: An environment spoiled the same episode four times.
         NumbersFault: The policy returned an action that is not finite.
     """
-    count, steps = len(conditions.seeds), envs.spec.max_episode_steps
-
-    def zeros(*shape: int) -> Array:
-        return np.zeros([count, *shape], np.float32)
-
-    played = Episodes(
-        observation=zeros(steps + 1, envs.spec.observation_dim),
-        achieved_goal=zeros(steps + 1, envs.spec.goal_dim),
-        desired_goal=zeros(envs.spec.goal_dim),
-        action=zeros(steps, envs.spec.action_dim),
-        reward=zeros(steps),
-        length=np.zeros([count], np.int64),
-        terminated=np.zeros([count], np.bool_),
-        lost=np.zeros([count], np.bool_),
-        success=np.zeros([count], np.bool_),
-        skill=conditions.skills,
-        seed=np.zeros([count], np.int64),
-        extras={name: zeros(steps + 1, size) for name, size in envs.spec.extras.items()},
-    )
-    pending = list(range(count))
+    played = _blank(envs.spec, conditions.skills, envs.spec.max_episode_steps)
+    pending = list(range(len(conditions.seeds)))
     for _ in range(MAX_ATTEMPTS):
         faults = _attempt(envs, policy, conditions, explore, played, pending)
         conditions = conditions._replace(seeds=(conditions.seeds + 1) % 2**31)
@@ -124,6 +106,103 @@ def play(
     raise EnvironmentFault(
         f"{MAX_ATTEMPTS} tries at one episode failed, the last with\n{faults[index]}"
     )
+
+
+class OpenEpisodes:
+    """Episodes that go on from call to call: each environment takes some steps at a time."""
+
+    def __init__(self, envs: LockstepEnvs, skills: int, steps: int) -> None:
+        """Takes the environments, the size K of a skill, and the steps T of a call."""
+        count = len(envs)
+        self._envs = envs
+        self._steps = steps
+        self._part = _blank(envs.spec, np.zeros([count, skills], np.float32), steps)
+        self._open = np.zeros(count, np.bool_)
+        self._spoiled = np.zeros(count, np.int64)
+
+    def cut(self) -> None:
+        """Lets every environment begin a new episode with its next step."""
+        self._open[:] = False
+
+    def play(
+        self, policy: Policy, begin: Callable[[int], Conditions], explore: Perturbation
+    ) -> tuple[dict[int, list[Episodes]], BoolArray]:
+        """Takes T steps in each environment; what one spoils ends its episode a step earlier.
+
+        Args:
+            policy: Called with all rows at each step.
+            begin: What a new episode in one of the environments starts from, [1].
+            explore: Added to the policy's actions.
+
+        Returns:
+            By environment the parts of episodes that it played; and of each episode that came to
+            its end, whether it succeeded.
+
+        Raises:
+            EnvironmentFault: An environment spoiled four episodes in a row.
+            NumbersFault: The policy returned an action that is not finite.
+        """
+        part, rows = self._part, list(range(len(self._envs)))
+        parts: dict[int, list[Episodes]] = {env: [] for env in rows}
+        succeeded: list[bool] = []
+        for step in range(self._steps):
+            for env in np.flatnonzero(~self._open).tolist():
+                self._start(env, begin(env))
+            at = part.length.copy()
+            chosen = policy(
+                part.observation[rows, at], part.desired_goal, part.skill, explore.policy[step]
+            )
+            action = explore(chosen, step)
+            taken = self._envs.step(action, rows)
+            heartbeat()
+            part.action[rows, at], part.reward[rows, at] = action, taken.reward
+            _note_state(part, rows, at + 1, taken)
+            part.terminated[:], part.success[:] = taken.terminated, taken.success
+            part.length[:] += 1
+            for env in np.flatnonzero(taken.terminated | taken.truncated).tolist():
+                self._open[env] = False
+                fault = taken.faults[env]
+                if fault is None:
+                    self._spoiled[env] = 0
+                    succeeded.append(bool(taken.success[env]))
+                else:
+                    self._spoil(env, fault)
+                parts[env] += self._taken_from(env)
+        for env in np.flatnonzero(self._open).tolist():
+            parts[env] += self._taken_from(env)
+        return parts, np.array(succeeded, np.bool_)
+
+    def _start(self, env: int, conditions: Conditions) -> None:
+        """Begins an episode in one environment."""
+        part = self._part
+        first = self._envs.reset([env], conditions.seeds.tolist(), conditions.goals)
+        part.desired_goal[env] = first.desired_goal
+        part.skill[env], part.seed[env] = conditions.skills[0], conditions.seeds[0]
+        part.length[env] = part.earlier_return[env] = 0
+        _note_state(part, [env], 0, first)
+        self._open[env] = True
+
+    def _spoil(self, env: int, fault: str) -> None:
+        """Takes the last step back, which the environment spoiled."""
+        self._part.length[env] -= 1
+        self._spoiled[env] += 1
+        if self._spoiled[env] >= MAX_ATTEMPTS:
+            raise EnvironmentFault(
+                f"{MAX_ATTEMPTS} episodes in a row failed, the last with\n{fault}"
+            )
+
+    def _taken_from(self, env: int) -> list[Episodes]:
+        """Returns the steps of an environment so far, if any, and goes on from their last state."""
+        part = self._part
+        if not part.length[env]:
+            return []
+        own = {name: values[env : env + 1].copy() for name, values in part.named().items()}
+        taken = padded(Episodes.from_named(own))
+        part.earlier_return[env] += taken.reward.sum()
+        for values in (part.observation, part.achieved_goal, *part.extras.values()):
+            values[env, 0] = values[env, part.length[env]]
+        part.length[env] = 0
+        return [taken]
 
 
 def padded(episodes: Episodes) -> Episodes:
@@ -140,6 +219,30 @@ def padded(episodes: Episodes) -> Episodes:
             name: np.take_along_axis(values, last, axis=1)
             for name, values in episodes.extras.items()
         },
+    )
+
+
+def _blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
+    """Returns arrays for episodes in play, to be filled in place."""
+    count = len(skill)
+
+    def zeros(*shape: int) -> Array:
+        return np.zeros([count, *shape], np.float32)
+
+    return Episodes(
+        observation=zeros(steps + 1, spec.observation_dim),
+        achieved_goal=zeros(steps + 1, spec.goal_dim),
+        desired_goal=zeros(spec.goal_dim),
+        action=zeros(steps, spec.action_dim),
+        reward=zeros(steps),
+        length=np.zeros([count], np.int64),
+        terminated=np.zeros([count], np.bool_),
+        lost=np.zeros([count], np.bool_),
+        success=np.zeros([count], np.bool_),
+        skill=skill,
+        earlier_return=zeros(),
+        seed=np.zeros([count], np.int64),
+        extras={name: zeros(steps + 1, size) for name, size in spec.extras.items()},
     )
 
 
@@ -187,7 +290,7 @@ def _attempt(
 
 
 def _note_state(
-    played: Episodes, indices: list[int], step: int, found: Observations | Steps
+    played: Episodes, indices: list[int], step: int | IntArray, found: Observations | Steps
 ) -> None:
     """Writes what was observed of the state that a step begins with."""
     played.observation[indices, step] = found.observation

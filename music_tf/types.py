@@ -48,7 +48,7 @@ class EnvSpec:
 
 
 class Episodes(NamedTuple):
-    """Whole episodes, padded to T steps; index t of `action` leads from state t to t + 1.
+    """Episodes or parts of them, padded to T steps; `action` t leads from state t to t + 1.
 
     States after `length` repeat the last valid one; steps after it are zero.
     """
@@ -63,6 +63,7 @@ class Episodes(NamedTuple):
     lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
     success: BoolArray  # [E], at the last step
     skill: Array  # [E, K], one-hot
+    earlier_return: Array  # [E], of the steps before these, where an episode comes in parts
     seed: IntArray  # [E], of the reset that began it; replay does not keep it
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
 

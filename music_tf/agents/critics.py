@@ -17,10 +17,11 @@ class CriticEnsemble:
     def __init__(
         self, config: AgentConfig, input_dim: int, action_dim: int, seed: np.random.Generator
     ) -> None:
+        sizes = config.critic_hidden_sizes or config.hidden_sizes
         self.networks: Sequence[Network] = [
             Network(
                 f"critic_{index}",
-                critic(input_dim, action_dim, config.hidden_sizes, seed),
+                critic(input_dim, action_dim, sizes, seed),
                 config.critic_learning_rate,
             )
             for index in range(config.critics)

@@ -56,7 +56,21 @@ ANT_MAZE = tuple(
     f"AntMaze_{maze}{reward}-v{version}"
     for maze, reward, version in product(_MAZES, _REWARDS, (3, 4, 5))
 )
-KNOWN = (*TOYS, *FETCH, *HAND, *POINT_MAZE, *ANT_MAZE)
+WITHOUT_GOALS = (
+    *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
+    *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
+    *(
+        f"{robot}-v{version}"
+        for robot, version in product(
+            (
+                *("Hopper", "HalfCheetah", "Walker2d", "Ant", "Swimmer", "Humanoid", "Reacher"),
+                *("HumanoidStandup", "InvertedPendulum", "InvertedDoublePendulum", "Pusher"),
+            ),
+            (5, 4),
+        )
+    ),
+)
+KNOWN = (*TOYS, *FETCH, *HAND, *POINT_MAZE, *ANT_MAZE, *WITHOUT_GOALS)
 
 _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 

@@ -7,6 +7,7 @@ a global batch of W * B, on however many ranks they are shared out.
 
 import dataclasses
 import itertools
+import json
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -16,6 +17,17 @@ from music_tf.config.fields import In, Settings, Where
 from music_tf.errors import UsageError
 
 _MOST_LAYERS = 16
+
+
+def _few(sizes: tuple[int, ...]) -> bool:
+    return len(sizes) <= _MOST_LAYERS
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _is_schedule(value: tuple[tuple[float, float], ...]) -> bool:
@@ -61,7 +73,11 @@ class AgentConfig(Settings):
     """How its policy acts: one of `networks.acting.ACTORS`."""
 
     hidden_sizes: Layers = (256, 256, 256)
-    """Units of each hidden layer of actor and critics."""
+    """Units of each hidden layer of the actor, and of the critics unless they have their own."""
+    critic_hidden_sizes: Annotated[
+        tuple[int, ...], Where("at most 16 of them, each", _few), In(1, 8192)
+    ] = ()
+    """Units of each hidden layer of the critics; empty: as many as the actor's."""
     actor_learning_rate: Rate = 1e-3
     """Adam step size of the actor."""
     critic_learning_rate: Rate = 1e-3
@@ -293,15 +309,53 @@ class WorldConfig(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class EnvConfig(Settings):
+    """How the environment is made."""
+
+    name: ClassVar[str] = "env"
+
+    max_episode_steps: Annotated[int | None, In(1, 10**6)] = None
+    """Steps after which an episode is cut off; unset: as registered."""
+    kwargs: Annotated[str, Where('a JSON object such as {"frame_skip": 4}', _is_json_object)] = "{}"
+    """Arguments of the environment's constructor."""
+    remake: bool = False
+    """Makes the environment anew for each episode: slow, but a cure for one that does not repeat
+    itself under the same seed."""
+    success_ends: bool | None = None
+    """Whether an episode ends where the environment ends it because of its own success; unset:
+    unless other goals are shown and its own cannot be set, so that nobody knows of that success."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CollectConfig(Settings):
+    """How experience is collected, by episodes or by steps."""
+
+    name: ClassVar[str] = "collect"
+
+    steps: Annotated[int | None, In(1, 10**6)] = None
+    """Steps that each of a worker's `rollouts` environments takes per cycle; episodes go on from
+    cycle to cycle, and are cut off at the end of an epoch. Unset: one whole episode per cycle."""
+    random_steps: Annotated[int, In(0, 10**9)] = 0
+    """Environment steps over all workers with uniform actions before anything is learned."""
+    updates_per_step: Annotated[float | None, In(0, 1e3, "(]")] = None
+    """Updates for each environment step over all workers, taken `updates` at a time; unset:
+    `updates` per cycle."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ReplayConfig(Settings):
     """Episode store and hindsight relabelling (arXiv:1707.01495)."""
 
     name: ClassVar[str] = "replay"
 
     capacity: Annotated[int, In(1, 10**9)] = 1_000_000
-    """Transitions kept per worker."""
-    overwrite: Literal["random", "oldest"] = "random"
-    """Which episodes give way in a full store."""
+    """Transitions kept per worker; in a ring of steps each episode takes one more."""
+    draw: Literal["episodes", "steps"] | None = None
+    """How steps are drawn: an episode, then a step of it; or any step alike, from a ring of steps.
+    Unset: `episodes` where the environment has goals, `steps` where it has none."""
+    overwrite: Literal["random", "oldest"] | None = None
+    """Which episodes give way in a full store; unset: random ones if episodes are drawn, the
+    oldest if steps are."""
     batch_size: Annotated[int, In(1, 10**6)] = 256
     """Transitions per update and worker."""
     strategy: Literal["future", "final", "none"] = "future"
@@ -351,6 +405,8 @@ class EvaluationConfig(Settings):
     """Episodes over all ranks."""
     every: Annotated[int, In(1, 10**6)] = 1
     """Epochs between evaluations."""
+    every_episodes: Annotated[int | None, In(1, 10**9)] = None
+    """Training episodes between evaluations, each at the end of its epoch; unset: by epochs."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -358,7 +414,7 @@ class Config(Settings):
     """One training run."""
 
     env_id: str = "FetchPush-v4"
-    """Gymnasium id of a goal-conditioned environment; `module:Id` imports yours first."""
+    """Gymnasium id of an environment, with goals or without; `module:Id` imports yours first."""
     seed: Annotated[int, In(0, 2**32 - 1)] = 0
     """Every random stream derives from this."""
     workers: Annotated[int, In(1, 4096)] = 16
@@ -374,9 +430,9 @@ class Config(Settings):
     cycles: Annotated[int, In(1, 10**6)] = 50
     """Rollouts with learning after each, per epoch."""
     rollouts: Annotated[int, In(1, 4096)] = 2
-    """Episodes per cycle and worker."""
+    """Environments of a worker, each of which plays an episode per cycle."""
     updates: Annotated[int, In(0, 10**6)] = 40
-    """Updates of all networks per cycle."""
+    """Updates of all networks per cycle, or at a time with `collect.updates_per_step`."""
     goals: Literal["environment", "zero"] = "environment"
     """Goals of training episodes; zero for learning without a task."""
     skills: Annotated[int, In(1, 4096)] = 1
@@ -397,7 +453,9 @@ class Config(Settings):
         default_factory=lambda: {"task": TaskConfig()}
     )
     """Terms that are summed into the reward, in this order; each has settings under its name."""
+    env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
     world: WorldConfig = dataclasses.field(default_factory=WorldConfig)
+    collect: CollectConfig = dataclasses.field(default_factory=CollectConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     exploration: ExplorationConfig = dataclasses.field(default_factory=ExplorationConfig)
     normalizer: NormalizerConfig = dataclasses.field(default_factory=NormalizerConfig)

@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.envs.member import Floats, Outcome, PlainMember, Row, set_goal
+from music_tf.envs.member import Floats, Outcome, PlainMember, Row, show_goal
 
 _STEP_LENGTH = 0.05
 """Metres that the gripper is asked to move for an action of 1."""
@@ -79,7 +79,7 @@ class FetchMember(PlainMember):
             pass
         unwrapped.goal = unwrapped._sample_goal().copy()
         if goal is not None:
-            set_goal(unwrapped, goal)
+            show_goal(unwrapped, goal)
         self._goal = unwrapped.goal.tolist()
         self._elapsed = 0
         self._write(row)

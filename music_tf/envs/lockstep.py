@@ -1,4 +1,4 @@
-"""Several copies of one goal environment, stepped together in one process."""
+"""Several copies of one environment, stepped together in one process."""
 
 import contextlib
 import itertools
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.settings import EnvConfig
 from music_tf.envs import simulator
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row
@@ -50,21 +51,28 @@ class LockstepEnvs:
     """A batch of environments without automatic resets: who steps also says when to reset.
 
     Args:
-        env_id: Gymnasium id of a goal environment; `module:Id` imports the module first.
+        env_id: Gymnasium id; `module:Id` imports the module first.
         count: Number of copies.
+        settings: How each is made; None as registered.
         accept: Called with the sizes of the environment and the bytes that one takes at least,
             once the first is made; it may refuse the others.
 
     Raises:
-        UsageError: Unknown id, no goal environment, unbounded actions or unknown episode length.
+        UsageError: Unknown id, observations that are no vector, unbounded actions or unknown
+            episode length.
         EnvironmentFault: The environment cannot be created here.
         Stopped: A signal asked for it before all were made.
     """
 
     def __init__(
-        self, env_id: str, count: int, accept: Callable[[EnvSpec, int], None] | None = None
+        self,
+        env_id: str,
+        count: int,
+        settings: EnvConfig | None = None,
+        accept: Callable[[EnvSpec, int], None] | None = None,
     ) -> None:
         self.info = lookup(env_id)
+        self._settings = settings or EnvConfig()
         self._env_id = env_id
         first = self._make_member()
         self._low, self._high = action_bounds(env_id, first.environment)
@@ -80,6 +88,7 @@ class LockstepEnvs:
             heartbeat()
         self._faults: list[str | None] = [None] * count
         self._elapsed = np.zeros(count, np.int64)
+        self._used = np.zeros(count, np.bool_)
         goal, extras = self.spec.goal_dim, self.spec.extras
         ends = np.cumsum([self.spec.observation_dim, goal, goal, *extras.values()]).tolist()
         self._parts = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
@@ -201,14 +210,14 @@ class LockstepEnvs:
             self._viewer.close()
 
     def _make_member(self) -> PlainMember:
-        environment = make_environment(self._env_id)
+        environment = make_environment(self._env_id, self._settings)
         of_fetch = type(environment.unwrapped).__module__.startswith(_FETCH)
         if of_fetch and not self.info.extras:  # the fast path makes no `info`
             from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
 
             if is_fetch(environment):
                 return FetchMember(environment)
-        return PlainMember(environment)
+        return PlainMember(environment, self._settings.success_ends)
 
     def _some_member(self) -> PlainMember:
         for member in self._members:
@@ -221,13 +230,15 @@ class LockstepEnvs:
         text = ""
         for _ in range(_RESET_ATTEMPTS):
             member = self._members[index]
-            if member is None or self._faults[index] is not None:
+            remake = self._settings.remake and self._used[index]
+            if member is None or self._faults[index] is not None or remake:
                 self._members[index] = None
                 with contextlib.suppress(Exception):  # what a broken one throws does not matter
                     if member is not None:
                         member.environment.close()
                 member = self._members[index] = self._make_member()
                 self._faults[index] = None
+            self._used[index] = True
             try:
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()

@@ -1,4 +1,4 @@
-"""Finds and creates Gymnasium goal environments, and explains what is wrong when it cannot."""
+"""Finds and creates Gymnasium environments, and explains what is wrong when it cannot."""
 
 import contextlib
 import difflib
@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.metadata
 import io
+import json
 import os
 import sys
 import warnings
@@ -13,6 +14,7 @@ from typing import Any
 
 import gymnasium
 
+from music_tf.config.settings import EnvConfig
 from music_tf.envs import simulator
 from music_tf.envs.registry import is_known
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
@@ -22,17 +24,25 @@ _FIRST_BROKEN_MUJOCO = (3, 12)
 _ROBOTICS = "gymnasium_robotics"
 
 
-def make_environment(env_id: str, **options: Any) -> gymnasium.Env[Any, Any]:
-    """Creates one environment and makes sure that it is goal-conditioned.
+def make_environment(
+    env_id: str, settings: EnvConfig | None = None, **options: Any
+) -> gymnasium.Env[Any, Any]:
+    """Creates one environment, with goals or without, and makes sure that it can be learned from.
 
     Args:
         env_id: Gymnasium id; `module:Id` imports the module first.
+        settings: Length of episodes and arguments of the constructor; None for the registered.
         options: Passed to `gymnasium.make`, such as `render_mode`.
 
     Raises:
-        UsageError: Unknown id, module that cannot be imported, no goal environment.
+        UsageError: Unknown id, module that cannot be imported, observations that are no vector,
+            or goals without a reward for them.
         EnvironmentFault: The environment cannot be created here.
     """
+    if settings is not None:
+        options |= json.loads(settings.kwargs)
+        if settings.max_episode_steps is not None:
+            options["max_episode_steps"] = settings.max_episode_steps
     spec = find_spec(env_id)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -57,15 +67,24 @@ def make_environment(env_id: str, **options: Any) -> gymnasium.Env[Any, Any]:
     simulator.take_warnings()
     space = environment.observation_space
     keys = set(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else set()
-    if keys >= set(GOAL_KEYS) and hasattr(environment.unwrapped, "compute_reward"):
+    goals = keys >= set(GOAL_KEYS)
+    if goals and hasattr(environment.unwrapped, "compute_reward"):
         return environment
-    came = f"a dict with {sorted(keys)}" if keys else type(space).__name__
-    if keys >= set(GOAL_KEYS):
-        came = "no compute_reward"
+    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
+        return environment
     environment.close()
+    if goals:
+        raise UsageError(f"env_id: {env_id!r} has goals, but no method compute_reward for them")
+    wrapper = "ResizeObservation" if len(space.shape or ()) > 1 else "FlattenObservation"
+    came = f"a dict with {sorted(keys)}" if keys else str(space)[:120]
     raise UsageError(
-        f"env_id: {env_id!r} is no goal environment: expected observations that are a dict with "
-        f"{', '.join(GOAL_KEYS)}, and a method compute_reward; got {came}"
+        f"env_id: {env_id!r}: expected observations that are a vector, or a dict with "
+        f"{', '.join(GOAL_KEYS)}; got {came}\n"
+        + (
+            "images cannot be learned from; an environment with a vector can"
+            if wrapper == "ResizeObservation"
+            else "register it with gymnasium.wrappers.FlattenObservation around it"
+        )
     )
 
 

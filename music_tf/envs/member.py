@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from music_tf.envs import simulator
 from music_tf.envs.making import GOAL_KEYS
-from music_tf.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,13 +37,22 @@ class BadObservation(Exception):  # noqa: N818  (a report about an environment, 
 
 
 class PlainMember:
-    """Steps any Gymnasium goal environment through its public interface.
+    """Steps any Gymnasium environment through its public interface, with goals or without.
 
     Extras are entries of `info`. What only steps bring, such as a second reward, is missing at a
     reset and counts as zero there.
     """
 
-    def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
+    def __init__(
+        self, environment: gymnasium.Env[Any, Any], success_ends: bool | None = None
+    ) -> None:
+        """Takes the environment, and whether its own success ends an episode.
+
+        Unset, it does unless the goal is hidden: another is shown, and the own cannot be set.
+        """
+        self._success_ends = success_ends
+        self._goal: Floats | None = None
+        self._hidden = False
         self.environment = environment
         self._unwrapped: Any = environment.unwrapped
 
@@ -55,8 +63,10 @@ class PlainMember:
         write_row(observation, row)
         for name, target in row.extras.items():
             _write_extra(name, info.get(name, np.zeros_like(target)), target)
+        self._goal = goal
+        self._hidden = goal is not None and not hasattr(self._unwrapped, "goal")
         if goal is not None:
-            set_goal(self._unwrapped, goal)
+            show_goal(self._unwrapped, goal)
             row.desired_goal[:] = goal
 
     def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
@@ -66,16 +76,23 @@ class PlainMember:
         write_row(observation, row)
         for name, target in row.extras.items():
             _write_extra(name, info.get(name), target)
+        if self._goal is not None:
+            row.desired_goal[:] = self._goal
         success = bool(info.get("is_success", info.get("success", False)))
-        return Outcome(float(reward), bool(terminated), bool(truncated), success)
+        ends = not self._hidden if self._success_ends is None else self._success_ends
+        over = bool(terminated) and (ends or not success)
+        return Outcome(float(reward), over, bool(truncated), success)
 
 
 def write_row(observation: Any, row: Row) -> None:
-    """Copies the three parts of an observation.
+    """Copies the three parts of an observation, or the vector that is all of it.
 
     Raises:
         BadObservation: A key is missing or a shape is not the declared one.
     """
+    if not isinstance(observation, Mapping):
+        _write("observation", observation, row.observation)
+        return
     for key, target in zip(GOAL_KEYS, row[:3], strict=True):
         _write(key, observation.get(key), target)
 
@@ -93,17 +110,13 @@ def _write(name: str, value: Any, target: Floats) -> None:
     target[:] = value
 
 
-def set_goal(unwrapped: Any, goal: Floats) -> None:
-    """Replaces the goal of a running episode.
+def show_goal(unwrapped: Any, goal: Floats) -> None:
+    """Replaces the goal of a running episode where the environment keeps it in `goal`.
 
-    Raises:
-        UsageError: The environment keeps no attribute `goal`.
+    Elsewhere the goal is replaced in what is observed alone.
     """
     if not hasattr(unwrapped, "goal"):
-        raise UsageError(
-            f"goals: {type(unwrapped).__name__} keeps its goal in no attribute `goal`, "
-            "so it cannot be set; train it with --goals environment"
-        )
+        return
     unwrapped.goal = goal.astype(np.float64)
     if hasattr(unwrapped, "update_target_site_pos"):
         unwrapped.update_target_site_pos()

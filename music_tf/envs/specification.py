@@ -22,7 +22,10 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
     space = environment.action_space
     low, high = getattr(space, "low", None), getattr(space, "high", None)
     if low is None or high is None or low.ndim != 1:
-        raise UsageError(f"env_id: {env_id!r}: expected a Box of actions [A], got {space}")
+        spec = environment.spec
+        continuous = f"{spec.name}Continuous-v{spec.version}" if spec else ""
+        near = f"; did you mean {continuous!r}?" if continuous in gymnasium.registry else ""
+        raise UsageError(f"env_id: {env_id!r}: expected a Box of actions [A], got {space}{near}")
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise UsageError(f"env_id: {env_id!r}: expected finite bounds of actions, got {space}")
     return low.astype(np.float32), high.astype(np.float32)
@@ -38,16 +41,19 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
     if not steps:
         raise UsageError(
             f"env_id: {env_id!r} does not say how long an episode is; "
-            "register it with max_episode_steps"
+            "register it with max_episode_steps, or give --env.max-episode-steps"
         )
-    spaces: Any = environment.observation_space
-    shapes = {key: spaces[key].shape for key in GOAL_KEYS}
-    if any(len(shape) != 1 for shape in shapes.values()):
-        raise UsageError(f"env_id: {env_id!r}: expected observations of one axis, got {shapes}")
+    space: Any = environment.observation_space
+    observation_dim, goal_dim = np.prod(space.shape or (0,), dtype=int), 0
+    if isinstance(space, gymnasium.spaces.Dict):
+        shapes = {key: space[key].shape or () for key in GOAL_KEYS}
+        if any(len(shape) != 1 for shape in shapes.values()):
+            raise UsageError(f"env_id: {env_id!r}: expected observations of one axis, got {shapes}")
+        observation_dim, goal_dim = shapes["observation"][0], shapes["desired_goal"][0]
     spec = EnvSpec(
         env_id=env_id,
-        observation_dim=shapes["observation"][0],
-        goal_dim=shapes["desired_goal"][0],
+        observation_dim=int(observation_dim),
+        goal_dim=goal_dim,
         action_dim=int(environment.action_space.shape[0]),
         max_episode_steps=steps,
         split=info.split,

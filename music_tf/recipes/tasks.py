@@ -1,9 +1,11 @@
 """Learning a task from its own reward, with hindsight and without."""
 
 import dataclasses
+import re
 
 from music_tf.config.settings import (
     AgentConfig,
+    CollectConfig,
     Config,
     DdpgConfig,
     EvaluationConfig,
@@ -14,6 +16,8 @@ from music_tf.config.settings import (
 from music_tf.recipes import Preset
 
 _PUSH, _REACH, _SLIDE = "FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"
+_GOAL_TASKS = re.compile(r"(Fetch|Hand(Reach|Manipulate)|PointMaze|AntMaze|Panda|music_tf/Point)")
+_SHORT_TASKS = re.compile(r"(Pendulum|MountainCarContinuous)-v")
 
 
 def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:
@@ -21,7 +25,23 @@ def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:
 
     The preset `paper` is the release (arXiv:2103.08107): 16 workers, 50 cycles of 2 episodes and 40
     updates per epoch, no relabelling, no return clip. `laptop` is for two cores.
+
+    On tasks without goals it is DDPG as published (arXiv:1509.02971), with one update for each
+    step. Deviations of `paper` there: Gaussian noise in place of Ornstein-Uhlenbeck's, running
+    normalisation in place of batch normalisation, no weight decay, actions enter the first layer.
     """
+    if not _GOAL_TASKS.match(env_id.rpartition(":")[2]):
+        published = preset == "paper"
+        agent = DdpgConfig(
+            hidden_sizes=(400, 300) if published else (256, 256),
+            actor_learning_rate=1e-4 if published else 1e-3,
+            discount=0.99,
+            polyak=0.999 if published else 0.995,
+            polyak_every="update",
+            action_l2=0.0,
+        )
+        exploration = ExplorationConfig(noise=0.2 if published else 0.1, random_probability=0.0)
+        return _without_goals(preset, env_id, agent, exploration, 64 if published else 256)
     agent = DdpgConfig() if preset == "paper" else DdpgConfig(polyak=0.995, polyak_every="update")
     return _task(preset, env_id, agent)
 
@@ -49,7 +69,25 @@ def sac(preset: Preset, env_id: str = _PUSH) -> Config:
     As released (arXiv:2103.08107), this is DDPG with a Gaussian policy and a small entropy offset
     that is averaged over the batch; `sac_her` is soft actor-critic as published. The preset
     `paper` has the released sizes. On FetchSlide the entropy scale is the release's larger one.
+
+    On tasks without goals it is soft actor-critic as published (arXiv:1812.05905): twin critics, a
+    learned temperature, one update for each step. Deviations of `paper` there: observations are
+    normalised by their running moments, and a linear layer stands before the actor's heads.
     """
+    if not _GOAL_TASKS.match(env_id.rpartition(":")[2]):
+        rate = 1e-3 if preset == "laptop" and _SHORT_TASKS.match(env_id) else 3e-4
+        agent = dataclasses.replace(
+            _SOFT,
+            hidden_sizes=(256, 256),
+            actor_learning_rate=rate,
+            critic_learning_rate=rate,
+            temperature_learning_rate=rate,
+            temperature=1.0,
+            discount=0.99,
+            polyak=0.995,
+            polyak_every="update",
+        )
+        return _without_goals(preset, env_id, agent, _SAMPLED, 256)
     agent = SacConfig(entropy_scale=0.03 if env_id == _SLIDE else 0.02)
     if preset == "laptop":
         agent = dataclasses.replace(agent, polyak=0.995, polyak_every="update")
@@ -65,19 +103,45 @@ def sac_her(preset: Preset, env_id: str = _PUSH) -> Config:
     clipped: the entropy in a soft return is unbounded below and may be positive, so that the
     bounds (-1/(1 - gamma), 0) of `ddpg_her` do not hold.
     """
-    agent = SacConfig(
-        critics=2,
-        action_l2=0.0,
-        entropy_mode="next_state",
-        actor_entropy=True,
-        learn_temperature=True,
-        next_action="main",
-    )
+    agent = _SOFT
     if preset == "laptop":
         agent = dataclasses.replace(agent, polyak=0.995, polyak_every="update")
     return dataclasses.replace(
         _task(preset, env_id, agent, relabel_k=4.0),
-        exploration=ExplorationConfig(sample=True, noise=0.0, random_probability=0.0),
+        exploration=_SAMPLED,
+    )
+
+
+_SOFT = SacConfig(
+    critics=2,
+    action_l2=0.0,
+    entropy_mode="next_state",
+    actor_entropy=True,
+    learn_temperature=True,
+    next_action="main",
+)
+_SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
+
+
+def _without_goals(
+    preset: str, env_id: str, agent: AgentConfig, exploration: ExplorationConfig, batch: int
+) -> Config:
+    """Returns the sizes of a task whose reward is the environment's own; an epoch is short."""
+    short = bool(_SHORT_TASKS.match(env_id))
+    cycle = 1 if preset == "paper" else 50
+    steps = 1_000 if short else 5_000
+    return Config(
+        env_id=env_id,
+        workers=1,
+        rollouts=1,
+        epochs=20 if short else 200,
+        cycles=steps // cycle,
+        updates=cycle,
+        agent=agent,
+        collect=CollectConfig(steps=cycle, random_steps=1_000, updates_per_step=1.0),
+        replay=ReplayConfig(batch_size=batch),
+        exploration=exploration,
+        evaluation=EvaluationConfig(episodes=10 if short else 5),
     )
 
 

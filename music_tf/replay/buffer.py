@@ -1,17 +1,18 @@
 """The experience of one rank: a store of episodes for each of its workers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from music_tf.config.settings import ReplayConfig
+from music_tf.config.settings import Config, ReplayConfig
+from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
+from music_tf.replay.ring import StepRing
+from music_tf.replay.rows import Drawn, GoalReward, packed, transition
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
 
-GoalReward = Callable[[Array, Array], Array]
-"""Rewards [N] of achieved goals [N, G] under desired goals [N, G]."""
 LEARNING = "replay/transitions"
 """Purpose of the batches that actor and critics learn from, the only ones drawn by priority."""
 
@@ -35,19 +36,20 @@ class Shard:
         count = self.capacity = max(1, config.capacity // steps)
         self.size = 0
         self._cursor = 0
+        self._unsaved: list[IntArray] = []
         self._config = config
         self.columns = np.array(columns, dtype=np.int64)
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim}
         extras = {f"extras/{name}": size for name, size in spec.extras.items()}
         episode = {"desired_goal": spec.goal_dim, "skill": skills}
         numbers = ["priority"] if config.priority != "uniform" else []
-        self._states = np.empty([count, steps + 1], _row(**state, **extras))
-        self._steps = np.empty([count, steps], _row("reward", action=spec.action_dim))
+        self._states = np.empty([count, steps + 1], packed(**state, **extras))
+        self._steps = np.empty([count, steps], packed("reward", action=spec.action_dim))
         self._episodes = np.empty(
             [count],
             [
                 ("length", np.int64),
-                *_row(*numbers, **episode),
+                *packed(*numbers, **episode),
                 *((name, np.bool_) for name in ("terminated", "lost", "success")),
             ],
         )
@@ -57,16 +59,16 @@ class Shard:
             for name in block.dtype.names or ()
         }
         """Views of the packed rows by name; together all that has to be saved."""
-        self.trajectories = np.empty([count, steps + 1, len(columns)], np.float32)
+        self.tracks = np.empty([count, steps + 1, len(columns)], np.float32)
         self._returns = np.empty([count], np.float32)
-        blocks = (self._states, self._steps, self._episodes, self.trajectories, self._returns)
+        blocks = (self._states, self._steps, self._episodes, self.tracks, self._returns)
         self.bytes = sum(block.nbytes for block in blocks)
         """What it takes once it is full."""
 
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
-    ) -> IntArray:
-        """Copies episodes into the store and returns their slots.
+    ) -> None:
+        """Copies episodes into the store.
 
         Slots are filled in order. What no longer fits overwrites: with `random` uniformly chosen
         filled slots, with replacement, as in OpenAI Baselines' HER; with `oldest` a ring.
@@ -87,7 +89,20 @@ class Shard:
         self.size += fresh
         slots = np.concatenate([filled, overwritten]).astype(np.int64)
         self._put(slots, rows)
-        return slots
+        self._unsaved.append(slots)
+
+    def trajectories(self, out: Array, generator: np.random.Generator) -> IntArray:
+        """Draws kept columns of episodes into [U, M, T + 1, D]; returns lengths [U, M]."""
+        slots = generator.integers(self.size, size=out.shape[:2])
+        for found, own in zip(out, slots, strict=True):  # half the time of a copy more
+            self.tracks.take(own, axis=0, out=found, mode="clip")
+        length: IntArray = self.arrays["length"][slots]
+        return length
+
+    @property
+    def longest(self) -> int:
+        """Most steps T of a trajectory."""
+        return self._steps.shape[1]
 
     def draw(
         self,
@@ -99,9 +114,7 @@ class Shard:
     ) -> Transition:
         """Draws steps with replacement: an episode, then a step of it, then perhaps a new goal.
 
-        The goal that counts is the one achieved after the action: that is what the action led to.
-        The one before it is the outcome of an earlier action. With `by_priority`, episodes are
-        drawn by the rank of their priority, if they have one.
+        With `by_priority`, episodes are drawn by the rank of their priority, if they have one.
         """
         if by_priority and "priority" in self.arrays:
             chances = draw_probabilities(self.arrays["priority"][: self.size])
@@ -116,31 +129,20 @@ class Shard:
         goal = episode["desired_goal"].copy()
         goal[relabelled] = states["achieved_goal"][(first + chosen)[relabelled]]
         state, after = states.take(first + time), states.take(first + time + 1)
-        reward = np.zeros(shape, np.float32)
-        if goal_reward is not None:
-            goals = (-1, goal.shape[-1])
-            achieved = np.ascontiguousarray(after["achieved_goal"]).reshape(goals)
-            reward[:] = goal_reward(achieved, goal.reshape(goals)).reshape(shape)
+        step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
         last = time == length - 1
-        lost = episode["lost"] & last
-        over = (episode["terminated"] & last) | lost
-        discounts = np.where(over, 0.0, discount).astype(np.float32)
-        next_extras = _extras(after)
-        if "discount" in next_extras:
-            discounts *= next_extras["discount"][..., 0]
-        return Transition(
-            observation=state["observation"],
-            desired_goal=goal,
-            action=self._steps.ravel().take(slot * self._steps.shape[1] + time)["action"],
-            reward=reward,
-            discount=discounts,
-            lost=lost,
-            next_observation=after["observation"],
+        drawn = Drawn(
+            state,
+            after,
+            action=step["action"],
+            reward=np.zeros(shape, np.float32) if goal.shape[-1] else step["reward"],
+            goal=goal,
             skill=episode["skill"],
             episode_return=self._returns[slot],
-            extras=_extras(state),
-            next_extras=next_extras,
+            terminated=episode["terminated"] & last,
+            lost=episode["lost"] & last,
         )
+        return transition(drawn, discount, goal_reward)
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
         """Draws states with relabelled goals from episodes that need not be stored.
@@ -188,9 +190,22 @@ class Shard:
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Starts from an empty store and repeats the additions that `saved` holds, in order."""
         self.size = self._cursor = 0
+        self._unsaved = []
         for rows in saved:
             self.size, self._cursor = int(rows["size"]), int(rows["cursor"])
             self._put(rows["slots"], rows)
+
+    def unsaved(self) -> dict[str, np.ndarray]:
+        """Returns what came since `mark_saved`; empty where nothing did."""
+        return self.rows(np.unique(np.concatenate(self._unsaved))) if self._unsaved else {}
+
+    def everything(self) -> dict[str, np.ndarray]:
+        """Returns all that is stored, as `unsaved` would if nothing were saved yet."""
+        return self.rows(np.arange(self.size)) if self.size else {}
+
+    def mark_saved(self) -> None:
+        """Notes that what `unsaved` or `everything` returned is safe."""
+        self._unsaved = []
 
     def rows(self, slots: IntArray) -> dict[str, np.ndarray]:
         """Returns copies of the episodes in `slots` with all that `restore` needs."""
@@ -202,7 +217,7 @@ class Shard:
         """Writes rows into given slots, and what follows from them."""
         for name, array in self.arrays.items():
             array[slots] = rows[name]
-        self.trajectories[slots] = rows["observation"][:, :, self.columns]
+        self.tracks[slots] = rows["observation"][:, :, self.columns]
         self._returns[slots] = rows["reward"].sum(axis=1)
 
 
@@ -211,7 +226,7 @@ class ReplayBuffer:
 
     def __init__(
         self,
-        shards: Mapping[int, Shard],
+        shards: Mapping[int, Shard | StepRing],
         config: ReplayConfig,
         goal_reward: GoalReward | None,
         discount: float,
@@ -227,7 +242,6 @@ class ReplayBuffer:
         self._goal_reward = goal_reward
         self._discount = discount
         self._seed = seed
-        self._unsaved: dict[int, list[IntArray]] = {worker: [] for worker in shards}
 
     def add(
         self,
@@ -239,7 +253,7 @@ class ReplayBuffer:
         for worker, shard in self.shards.items():
             generator = stream(self._seed, "replay/overwrite", worker, cycle)
             priority = priorities[worker] if priorities else None
-            self._unsaved[worker].append(shard.add(episodes[worker], generator, priority))
+            shard.add(episodes[worker], generator, priority)
 
     def sample_transitions(self, updates: int, cycle: int, purpose: str = LEARNING) -> Transition:
         """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...].
@@ -263,13 +277,16 @@ class ReplayBuffer:
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
         """Draws from each worker's fresh episodes what the normalisers see of them.
 
-        Observations [W, E * T, O] and relabelled goals [W, E * T, G].
+        Observations [W, E * T, O] and relabelled goals [W, E * T, G]; all in one row, [1, N, O]
+        and [1, N, G], where workers saw different numbers of steps.
         """
         drawn = [
             self.shards[worker].fresh(own, stream(self._seed, "replay/fresh", worker, cycle))
             for worker, own in episodes.items()
         ]
         observations, goals = zip(*drawn, strict=True)
+        if len({len(rows) for rows in observations}) > 1:
+            return np.concatenate(observations)[None], np.concatenate(goals)[None]
         return np.stack(observations), np.stack(goals)
 
     def sample_trajectories(
@@ -280,39 +297,58 @@ class ReplayBuffer:
         `columns` says which of these, in which order; None takes all as they are kept. Returns
         them, [U, W, M, T + 1, D], with the lengths in steps, [U, W, M].
         """
-        shards = list(self.shards.values())
-        sizes = shards[0].trajectories.shape[1:]
-        found = np.empty([updates, len(shards), count, *sizes], np.float32)
-        lengths = np.empty([updates, len(shards), count], np.int64)
+        one = next(iter(self.shards.values()))
+        kept = list(one.columns)
+        shape = (updates, len(self.shards), count)
+        found = np.empty([*shape, one.longest + 1, len(kept)], np.float32)
+        lengths = np.empty(shape, np.int64)
         for index, (worker, shard) in enumerate(self.shards.items()):
             generator = stream(self._seed, "replay/trajectories", worker, cycle)
-            slots = generator.integers(shard.size, size=(updates, count))
-            lengths[:, index] = shard.arrays["length"][slots]
-            for update, own in enumerate(slots):  # into their place: half the time of a copy more
-                shard.trajectories.take(own, axis=0, out=found[update, index], mode="clip")
-        kept = list(shards[0].columns)
+            lengths[:, index] = shard.trajectories(found[:, index], generator)
         if columns is not None and list(columns) != kept:  # other terms keep columns too
             found = found[..., [kept.index(column) for column in columns]]
         return found, lengths
 
     def unsaved(self) -> dict[int, dict[str, np.ndarray]]:
         """Returns what was stored since `mark_saved`, by worker; empty where there is nothing."""
-        rows = {}
-        for worker, shard in self.shards.items():
-            new = self._unsaved[worker]
-            rows[worker] = shard.rows(np.unique(np.concatenate(new))) if new else {}
-        return rows
+        return {worker: shard.unsaved() for worker, shard in self.shards.items()}
 
     def everything(self) -> dict[int, dict[str, np.ndarray]]:
         """Returns all that is stored, by worker, as `unsaved` would if nothing were saved yet."""
-        return {
-            worker: shard.rows(np.arange(shard.size)) if shard.size else {}
-            for worker, shard in self.shards.items()
-        }
+        return {worker: shard.everything() for worker, shard in self.shards.items()}
 
     def mark_saved(self) -> None:
         """Notes that what `unsaved` or `everything` returned is safe."""
-        self._unsaved = {worker: [] for worker in self.shards}
+        for shard in self.shards.values():
+            shard.mark_saved()
+
+
+def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> Shard | StepRing:
+    """Returns the experience of a worker that has none yet: of episodes, or a ring of steps.
+
+    Raises:
+        UsageError: Settings that need whole episodes where steps are drawn.
+    """
+    replay, collect = config.replay, config.collect
+    steps = replay.draw == "steps" or (replay.draw is None and not spec.goal_dim)
+    if not steps and collect.steps is None:
+        return Shard(spec, config.skills, replay, columns)
+    whole = {
+        "replay.draw episodes": not steps,
+        "replay.overwrite random": replay.overwrite == "random",
+        "replay.relabel_k": replay.relabel_k > 0 and replay.strategy != "none",
+        "replay.priority": replay.priority != "uniform",
+        "lost_object absorb": config.lost_object == "absorb",
+    }
+    for name, asked in whole.items():
+        if asked and collect.steps is not None:
+            raise UsageError(
+                f"collect.steps: {name} needs whole episodes; leave one of the two out"
+            )
+        if asked:
+            raise UsageError(f"replay.draw: {name} needs episodes, and steps are drawn here")
+    longest = min(collect.steps or spec.max_episode_steps, spec.max_episode_steps)
+    return StepRing(spec, config.skills, replay, columns, longest)
 
 
 def all_transitions(episodes: Episodes) -> Transition:
@@ -339,19 +375,6 @@ def all_transitions(episodes: Episodes) -> Transition:
         extras={name: values[:, :-1] for name, values in episodes.extras.items()},
         next_extras={name: values[:, 1:] for name, values in episodes.extras.items()},
     )
-
-
-def _row(*numbers: str, **vectors: int) -> list[Any]:
-    """Returns the layout of a packed row: vectors of these sizes, then single numbers."""
-    packed = [(name, np.float32, (size,)) for name, size in vectors.items()]
-    return [*packed, *((name, np.float32) for name in numbers)]
-
-
-def _extras(state: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the extras in rows of states, by their own names."""
-    prefix = "extras/"
-    names = [name for name in state.dtype.names or () if name.startswith(prefix)]
-    return {name.removeprefix(prefix): state[name] for name in names}
 
 
 def _over_workers(parts: Sequence[Any]) -> Any:

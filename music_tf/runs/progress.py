@@ -56,7 +56,7 @@ class Progress:
             shown: Whether this rank is the one that shows anything.
             file: Where to write; standard output by default.
         """
-        self._leading = leading
+        self.leading = leading
         self._shown = shown
         self._interactive = shown and _is_interactive(file or sys.stdout)
         screen = cast(TextIO, _Screen(file or sys.stdout))
@@ -133,9 +133,9 @@ class Progress:
 
     def _summary(self, row: Mapping[str, float | None]) -> str:
         parts = [f"fps {row.get('time/fps') or 0:.0f}  "]
-        value = row.get(self._leading)
+        value = row.get(self.leading)
         if value is not None:
-            parts.append(f"{self._leading} {value:.3f}  ")
+            parts.append(f"{self.leading} {value:.3f}  ")
         return "".join(parts)
 
     def _times(self, done: float) -> str:

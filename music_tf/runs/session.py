@@ -143,9 +143,12 @@ class Session:
         self._progress.banner(_banner(command, comm, directory.path, self._origin))
         warn_of_differences(comm)
         self._trainer = build_trainer(command.config, comm)
+        if not self._trainer.envs.spec.goal_dim:
+            self._progress.leading = "eval/return"
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._terms = tuple(map(type, self._config.rewards.values()))
-        self._metrics = metrics_of(self._terms)
+        self._goals = self._trainer.envs.spec.goal_dim > 0
+        self._metrics = metrics_of(self._terms, self._goals)
         self._row: Metrics = {}
         self._best: float | None = None
         self._saved_cycle = -1
@@ -163,6 +166,7 @@ class Session:
                 resume_after=epoch if command.resume else None,
                 warn=directory.disk_warning,
                 terms=self._terms,
+                goals=self._goals,
             )
             if comm.is_root
             else None
@@ -360,6 +364,7 @@ class Session:
                 resume_after=after,
                 warn=self._directory.disk_warning,
                 terms=self._terms,
+                goals=self._goals,
             )
             _LOGGER.warning(
                 "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "
@@ -369,9 +374,13 @@ class Session:
 
     def _stop(self) -> NoReturn:
         self._progress.stop()
-        self._make_sure_it_is_saved()
+        counters, done = self._trainer.counters, "stopped and saved"
+        if self._config.collect.steps and self._trainer.log.cycles:
+            done = f"stopped; saved is epoch {counters.epoch}, whose next will begin anew,"
+        else:
+            self._make_sure_it_is_saved()
         raise Stopped(
-            f"stopped and saved after {self._trainer.counters.env_steps} steps; to go on:\n"
+            f"{done} after {counters.env_steps} steps; to go on:\n"
             f"music-tf train {self._command.recipe} --run-dir {self._directory.path} --resume"
         )
 
@@ -429,14 +438,17 @@ def _banner(
     command: TrainCommand, comm: Communicator, path: Path, origin: Mapping[str, Any] | None
 ) -> list[str]:
     config = command.config
-    episodes = config.workers * config.rollouts
+    count, steps = config.workers * config.rollouts, config.collect.steps
+    played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
+    ratio = config.collect.updates_per_step
+    updates = f"{config.updates} updates" if ratio is None else f"{ratio:g} updates per step"
     batch = config.workers * config.replay.batch_size
     return [
         f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
         f"workers {config.workers} on {comm.size} rank{'s' if comm.size > 1 else ''} of "
         f"{available_cores()} cores, {threads_per_rank(config.threads, comm.size)} "
         f"thread(s) each; global batch {batch}",
-        f"an epoch is {config.cycles} cycles of {episodes} episodes and {config.updates} updates",
+        f"an epoch is {config.cycles} cycles of {played} and {updates}",
         *([start_line(origin)] if origin is not None else []),
         f"run directory: {path}",
     ]

@@ -58,6 +58,12 @@ _FIRST = {
     "train/entropy": "mean of -log pi in nats, for stochastic policies",
     "train/temperature": "weight of the entropy, for SAC",
 }
+WITHOUT_GOALS = {
+    "eval/return": "mean sum of the environment's own rewards over an evaluation episode",
+    "eval/length": "mean number of steps of an evaluation episode",
+    "time/episodes": "training episodes so far, over all ranks",
+}
+"""Metrics of environments without goals alone."""
 _LAST = {
     "stats/observation_mean": "mean over components of the running observation mean",
     "stats/observation_std": "mean over components of the running observation deviation",
@@ -68,11 +74,12 @@ _LAST = {
 }
 
 
-def metrics_of(terms: Iterable[type[TermConfig]]) -> dict[str, str]:
+def metrics_of(terms: Iterable[type[TermConfig]], goals: bool = True) -> dict[str, str]:
     """Returns the metrics of runs that these reward terms may pay, with their meanings.
 
     Args:
         terms: Of the user's; ours come first, paid or not, so that columns keep their order.
+        goals: Whether the environment has any.
     """
     every = list(dict.fromkeys([*TERMS, *terms]))
     paid = {
@@ -84,10 +91,10 @@ def metrics_of(terms: Iterable[type[TermConfig]]) -> dict[str, str]:
         for statistic, meaning in _STATISTICS.items()
     }
     own = {name: meaning for term in every for name, meaning in term.metrics.items()}
-    return {**_FIRST, **paid, **own, **_LAST}
+    return {**_FIRST, **({} if goals else WITHOUT_GOALS), **paid, **own, **_LAST}
 
 
-METRICS = metrics_of(())
+METRICS = metrics_of((), goals=False)
 """Every metric of ours with its meaning, in the order of columns; the names are public."""
 
 CONTROL = {
@@ -116,6 +123,7 @@ class MetricsWriter:
         resume_after: int | None,
         warn: RateLimitedWarning | None = None,
         terms: Iterable[type[TermConfig]] = (),
+        goals: bool = True,
     ) -> None:
         """Starts metrics files, or continues those of a resumed run.
 
@@ -125,6 +133,7 @@ class MetricsWriter:
                 for a new run.
             warn: What warns of a disk that fails; one of its own by default.
             terms: Reward terms of the run, which may have columns of their own.
+            goals: Whether the environment has any.
 
         Raises:
             EnvironmentFault: The rows of a resumed run cannot be read.
@@ -132,7 +141,7 @@ class MetricsWriter:
         path = directory / CSV_NAME
         warn = warn or RateLimitedWarning()
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
-        self._metrics = metrics_of(terms)
+        self._metrics = metrics_of(terms, goals)
         self._csv = _AppendFile(path, len(kept), warn)
         self._header = _first_line(kept)
         # TensorBoard knows the name, and takes files in its order

@@ -19,7 +19,7 @@ from music_tf.intrinsic.base import Mixing, RewardTerm, TermContext
 from music_tf.normalizer import InputMoments
 from music_tf.process import stop_requested
 from music_tf.randomness import stream
-from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.replay.buffer import ReplayBuffer, empty_store
 from music_tf.training.collect import Collector
 from music_tf.training.memory import refuse_too_large
 from music_tf.training.trainer import Trainer
@@ -47,8 +47,8 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     terms = build_terms(config, envs)
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))
-    shards = {worker: Shard(spec, config.skills, config.replay, columns) for worker in workers}
-    goal_reward = envs.goal_reward if "task" in config.rewards else None
+    shards = {worker: empty_store(config, spec, columns) for worker in workers}
+    goal_reward = envs.goal_reward if "task" in config.rewards and spec.goal_dim else None
     return Trainer(
         config=config,
         comm=comm,
@@ -64,7 +64,7 @@ def _build_envs(config: Config, comm: Communicator, count: int) -> LockstepEnvs:
     envs = None
     with contextlib.suppress(Stopped):
         accept = functools.partial(refuse_too_large, config, comm)
-        envs = LockstepEnvs(config.env_id, count, accept)
+        envs = LockstepEnvs(config.env_id, count, config.env, accept)
     if any(comm.collect(envs is None or stop_requested())) or envs is None:
         raise Stopped("stopped before the first step")
     return envs

@@ -1,6 +1,7 @@
 """Plays the episodes that a cycle learns from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,12 +12,23 @@ from music_tf.envs.registry import EnvironmentInfo
 from music_tf.measures.behaviour import support_lost_at
 from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.randomness import stream
-from music_tf.rollout import Conditions, GoalsAndSkills, padded, perturbation, play
-from music_tf.types import Episodes
+from music_tf.rollout import Conditions, GoalsAndSkills, OpenEpisodes, padded, perturbation, play
+from music_tf.types import BoolArray, Episodes
+
+
+class Collected(NamedTuple):
+    """What the environments of this rank played in a cycle."""
+
+    played: Episodes
+    """All of it, worker by worker."""
+    kept: Mapping[int, Episodes]
+    """What is learned from, by worker: without what follows a lost object."""
+    succeeded: BoolArray
+    """Of each episode that came to its end, whether it succeeded."""
 
 
 class Collector:
-    """Plays one exploring episode in each environment of this rank's workers."""
+    """Plays exploring episodes, or steps of them, in each environment of this rank's workers."""
 
     def __init__(
         self,
@@ -40,13 +52,21 @@ class Collector:
         self._sampler = GoalsAndSkills(
             envs.spec.goal_dim, config.goals == "zero", config.skills, config.pinned_skill
         )
+        steps = config.collect.steps
+        self._open = None if steps is None else OpenEpisodes(envs, config.skills, steps)
 
-    def collect(self, snapshot: Snapshot, cycle: int) -> Episodes:
-        """Plays the episodes of a cycle; every rank must call it together.
+    def begin_epoch(self) -> None:
+        """Cuts off all episodes that are still open, so that an epoch begins with resets."""
+        if self._open is not None:
+            self._open.cut()
+
+    def collect(self, snapshot: Snapshot, cycle: int, at_random: bool = False) -> Collected:
+        """Plays the episodes or steps of a cycle; every rank must call it together.
 
         Args:
             snapshot: What acts.
             cycle: Which draws are taken.
+            at_random: Takes uniform actions in place of the policy's.
 
         Raises:
             EnvironmentFault: An environment of any rank spoiled an episode again and again.
@@ -57,33 +77,48 @@ class Collector:
         def streams(purpose: str) -> list[np.random.Generator]:
             return [stream(config.seed, purpose, worker, cycle) for worker in self._workers]
 
-        drawn = [
-            self._sampler.begin_episodes(generator, config.rollouts)
-            for generator in streams("rollout/conditions")
-        ]
+        starts = streams("rollout/conditions")
+        explore = perturbation(
+            config.exploration,
+            streams("rollout/exploration"),
+            (config.collect.steps or spec.max_episode_steps, config.rollouts, spec.action_dim),
+        )
+        if at_random:
+            explore = explore._replace(replaced=np.ones_like(explore.replaced))
+        policy = policy_of(snapshot, config.exploration.sample, rows=config.rollouts)
+        size = config.rollouts
+        opened = self._open
+        if opened is not None:
+            parts, succeeded = self._comm.together(
+                lambda: opened.play(
+                    policy,
+                    lambda env: self._sampler.begin_episodes(starts[env // size], 1),
+                    explore,
+                )
+            )
+            kept = {
+                worker: _joined(
+                    [part for env in range(index * size, (index + 1) * size) for part in parts[env]]
+                )
+                for index, worker in enumerate(self._workers)
+            }
+            return Collected(_joined(list(kept.values())), kept, succeeded)
+        drawn = [self._sampler.begin_episodes(generator, size) for generator in starts]
         goals = [one.goals for one in drawn if one.goals is not None]
         conditions = Conditions(
             seeds=np.concatenate([one.seeds for one in drawn]),
             goals=np.concatenate(goals) if goals else None,
             skills=np.concatenate([one.skills for one in drawn]),
         )
-        explore = perturbation(
-            config.exploration,
-            streams("rollout/exploration"),
-            (spec.max_episode_steps, config.rollouts, spec.action_dim),
-        )
-        policy = policy_of(snapshot, config.exploration.sample, rows=config.rollouts)
-        return self._comm.together(lambda: play(self.envs, policy, conditions, explore))
-
-    def kept(self, episodes: Episodes) -> dict[int, Episodes]:
-        """Returns what is learned from, by worker: without what follows a lost object."""
-        if self._config.lost_object == "absorb":
-            episodes = cut_where_lost(episodes, self.envs.info)
-        size = self._config.rollouts
-        return {
-            worker: _rows(episodes, slice(index * size, (index + 1) * size))
+        played = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
+        cut = played
+        if config.lost_object == "absorb":
+            cut = cut_where_lost(played, self.envs.info)
+        kept = {
+            worker: _rows(cut, slice(index * size, (index + 1) * size))
             for index, worker in enumerate(self._workers)
         }
+        return Collected(played, kept, played.success)
 
 
 def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
@@ -92,6 +127,14 @@ def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
     lost = (first >= 1) & (first <= episodes.length)
     length = np.where(lost, first, episodes.length)
     return padded(episodes._replace(length=length, lost=lost))
+
+
+def _joined(parts: Sequence[Episodes]) -> Episodes:
+    """Returns one batch of several."""
+    named = [part.named() for part in parts]
+    return Episodes.from_named(
+        {name: np.concatenate([one[name] for one in named]) for name in named[0]}
+    )
 
 
 def _rows(episodes: Episodes, rows: slice) -> Episodes:

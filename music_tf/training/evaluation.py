@@ -55,7 +55,10 @@ class Evaluation(NamedTuple):
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""
         metrics = summarize(played.observation, played.length, self.envs.info)
-        if self.config.goals == "environment":
+        if not self.envs.spec.goal_dim:
+            metrics["eval/return"] = float(played.reward.sum(axis=1).mean())
+            metrics["eval/length"] = float(played.length.mean())
+        elif self.config.goals == "environment":
             metrics["eval/success_rate"] = float(played.success.mean())
         return metrics
 

@@ -8,7 +8,7 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.process import available_memory
-from music_tf.replay.buffer import Shard
+from music_tf.replay.buffer import empty_store
 from music_tf.types import EnvSpec
 
 _GIB = 2.0**30
@@ -33,10 +33,12 @@ def refuse_too_large(config: Config, comm: Communicator, spec: EnvSpec, each: in
     environments = workers * config.rollouts * each
     replay = 0
     if math.isinf(config.max_minutes):
-        one = dataclasses.replace(config.replay, capacity=spec.max_episode_steps)
-        played = config.epochs * config.cycles * config.rollouts
-        kept = min(played, max(1, config.replay.capacity // spec.max_episode_steps))
-        replay = workers * kept * Shard(spec, config.skills, one).bytes
+        steps = config.collect.steps or spec.max_episode_steps
+        played = config.epochs * config.cycles * config.rollouts * steps
+        capacity = max(min(played, config.replay.capacity), steps)
+        filled = dataclasses.replace(config.replay, capacity=capacity)
+        store = empty_store(dataclasses.replace(config, replay=filled), spec)
+        replay = workers * store.bytes
     found = comm.collect([socket.gethostname(), environments, replay, available_memory()])
     for host in dict.fromkeys(name for name, *_ in found):
         ranks = [numbers for name, *numbers in found if name == host]

@@ -1,6 +1,7 @@
 """The training loop: collect, remember, learn, and evaluate at the end of an epoch."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,13 +20,15 @@ from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ExpectedState, expected_of, take_over
-from music_tf.training.collect import Collector, cut_where_lost
+from music_tf.training.collect import Collected, Collector, cut_where_lost
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.update import Feed, Schedules, Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/")
 """How names of arrays begin that acting and judging need."""
+_TURNS = 2**40
+"""Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
 _NO_ENTROPY: Schedule = ((0.0, 0.0),)
 
 
@@ -39,6 +42,7 @@ class Counters:
     epoch: int = 0
     cycle: int = 0
     env_steps: int = 0
+    episodes: int = 0
     updates: int = 0
     elapsed_s: float = 0.0
 
@@ -53,6 +57,7 @@ class EpochLog:
     succeeded: int = 0
     tried: int = 0
     env_steps: int = 0
+    updates: int = 0
     seconds: float = 0.0
 
     def averages(self) -> Metrics:
@@ -118,6 +123,8 @@ class Trainer:
         """
         config, counters = self.config, self.counters
         self.comm.take_timing()
+        if not self.log.cycles:
+            self.collector.begin_epoch()
         while self.log.cycles < config.cycles:
             start = time.monotonic()
             self.run_cycle()
@@ -127,9 +134,12 @@ class Trainer:
             if self.comm.any(on_cycle(self.log.cycles)) and self.log.cycles < config.cycles:
                 return None
         counters.epoch += 1
+        seen = counters.episodes - self.log.tried
         metrics = self._throughput() | self.log.averages() | self._seen()
         self.log = EpochLog()
-        if counters.epoch % config.evaluation.every == 0:
+        every = config.evaluation.every_episodes
+        due = counters.epoch % config.evaluation.every == 0
+        if due if every is None else counters.episodes // every > seen // every:
             start = time.monotonic()
             metrics |= self.evaluate(config.evaluation.episodes, on_played=on_evaluation)
             counters.elapsed_s += time.monotonic() - start
@@ -137,30 +147,43 @@ class Trainer:
         return metrics
 
     def run_cycle(self) -> None:
-        """Plays an episode in each environment, remembers them, and learns from replay."""
-        cycle = self.counters.cycle
-        played = self.collect()
-        learned: Metrics = {}
-        if self.config.updates:
-            learned = over_ranks(self.update.run(self.feed(), self.schedules()), self.comm)
+        """Plays in each environment, remembers it, and learns from replay."""
+        self.collect()
+        for turn in range(self._turns()):
+            learned = over_ranks(self.update.run(self.feed(turn), self.schedules()), self.comm)
+            self.log.totals.append(learned)
+            self.log.updates += self.config.updates
             self.counters.updates += self.config.updates
-        self._count(played, learned)
-        self.counters.cycle = cycle + 1
+        self.log.cycles += 1
+        self.counters.cycle += 1
 
-    def collect(self) -> Episodes:
-        """Plays the episodes of a cycle and hands them to all who remember something of them."""
+    def collect(self) -> None:
+        """Plays for a cycle and hands it to all who remember or count something of it."""
         cycle = self.counters.cycle
-        played = self.collector.collect(self.snapshot(), cycle)
-        kept = self.collector.kept(played)
+        at_random = self.counters.env_steps < self.config.collect.random_steps
+        collected = self.collector.collect(self.snapshot(), cycle, at_random)
+        kept = collected.kept
         self.replay.add(kept, cycle, self._priorities(kept))
         for term in self.terms:
             term.observe(kept, cycle)
         self.inputs.see(*self.replay.sample_fresh(kept, cycle), self.config.workers)
-        return played
+        self._count(collected)
 
-    def feed(self) -> Feed:
-        """Draws all that the updates of a cycle need."""
-        config, cycle, inputs = self.config, self.counters.cycle, self.inputs.now
+    def _turns(self) -> int:
+        """Returns how often `config.updates` updates are due in this cycle."""
+        config, counters = self.config, self.counters
+        steps = counters.env_steps - config.collect.random_steps
+        if steps < 0 or not config.updates:
+            return 0
+        if config.collect.updates_per_step is None:
+            return 1
+        due = math.floor(config.collect.updates_per_step * steps) - counters.updates
+        return max(0, due) // config.updates
+
+    def feed(self, turn: int = 0) -> Feed:
+        """Draws all that one turn of updates of a cycle needs."""
+        config, inputs = self.config, self.inputs.now
+        cycle = self.counters.cycle + turn * _TURNS
         batch = self.replay.sample_transitions(config.updates, cycle)
         return Feed(
             batch,
@@ -319,7 +342,7 @@ class Trainer:
         for worker, shard in self.replay.shards.items():
             shard.check_rows(saved[worker])
         for worker, shard in self.replay.shards.items():
-            names = {*shard.arrays, "slots", "size", "cursor"}
+            names = set(shard.full_rows())
             shard.restore([{n: a for n, a in rows.items() if n in names} for rows in saved[worker]])
             for term in self.terms if saved[worker] else ():
                 prefix = f"{term.name}/"
@@ -360,25 +383,26 @@ class Trainer:
             for worker, own in kept.items()
         }
 
-    def _count(self, played: Episodes, learned: Metrics) -> None:
-        """Notes what all ranks saw and learned in a cycle."""
-        counts = np.array([played.success.sum(), len(played.success), played.length.sum()])
+    def _count(self, collected: Collected) -> None:
+        """Notes what all ranks saw in a cycle."""
+        played, ends = collected.played, collected.succeeded
+        counts = np.array([ends.sum(), len(ends), played.length.sum()])
         succeeded, tried, steps = map(int, self.comm.sum_in_place(counts))
         cells = visited_cells(played.observation, played.length, self.envs.info)
         visited = [(int(x), int(y)) for own in self.comm.collect(sorted(cells)) for x, y in own]
         log = self.log
-        log.cycles += 1
-        log.totals.append(learned)
         log.cells = sorted({*log.cells, *visited})
         log.succeeded += succeeded
         log.tried += tried
         log.env_steps += steps
         self.counters.env_steps += steps
+        self.counters.episodes += tried
 
     def _seen(self) -> Metrics:
         """Returns what the rollouts of the epoch came to."""
         metrics: Metrics = {}
-        if self.config.goals == "environment":
+        of_goals = self.envs.spec.goal_dim and self.config.goals == "environment"
+        if of_goals and self.log.tried:
             metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
         if self.envs.info.support is not None:
             metrics["rollout/object_coverage"] = float(len(self.log.cells))
@@ -393,12 +417,15 @@ class Trainer:
             "time/env_steps": float(counters.env_steps),
             "time/updates": float(counters.updates),
             "time/fps": self.log.env_steps / seconds,
-            "time/updates_per_second": self.config.cycles * self.config.updates / seconds,
+            "time/updates_per_second": self.log.updates / seconds,
             "stats/observation_mean": float(inputs.observation.mean.mean()),
             "stats/observation_std": float(inputs.observation.deviation.mean()),
-            "stats/goal_mean": float(inputs.goal.mean.mean()),
-            "stats/goal_std": float(inputs.goal.deviation.mean()),
         }
+        if self.envs.spec.goal_dim:
+            metrics["stats/goal_mean"] = float(inputs.goal.mean.mean())
+            metrics["stats/goal_std"] = float(inputs.goal.deviation.mean())
+        if not self.envs.spec.goal_dim:
+            metrics["time/episodes"] = float(counters.episodes)
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
         return metrics

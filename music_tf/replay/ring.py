@@ -1,0 +1,221 @@
+"""A ring of steps: what one worker remembers of tasks whose episodes end when they end."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from music_tf.config.settings import ReplayConfig
+from music_tf.replay.rows import Drawn, GoalReward, packed, transition
+from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
+
+_FEWEST_PARTS = 1024
+_COUNTS = ("length",)
+_FLAGS = ("terminated",)
+
+
+class StepRing:
+    """The latest steps of one worker, each drawn alike; the oldest give way.
+
+    Episodes may come in parts, such as the steps of one cycle. States lie in a row of cells, one
+    packed row each, so that a part of L steps takes L + 1 of them however long episodes may be. A
+    table says where each part begins.
+    """
+
+    def __init__(
+        self,
+        spec: EnvSpec,
+        skills: int,
+        config: ReplayConfig,
+        columns: Sequence[int] = (),
+        longest: int = 1,
+    ) -> None:
+        """Makes an empty ring for skills of size K.
+
+        `columns` of the observation are those of whole trajectories, which have up to `longest`
+        steps, the most that a part may have.
+        """
+        self.capacity = max(config.capacity, longest + 1)
+        self.columns = np.array(columns, dtype=np.int64)
+        self._longest = longest
+        extras = {f"extras/{name}": size for name, size in spec.extras.items()}
+        state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim, **extras}
+        self._cells = np.empty([self.capacity], packed("reward", **state, action=spec.action_dim))
+        part = {"desired_goal": spec.goal_dim, "skill": skills}
+        kinds: list[Any] = [
+            *((name, np.int64) for name in ("start", "first", *_COUNTS)),
+            *packed("episode_return", **part),
+            *((name, np.bool_) for name in _FLAGS),
+        ]
+        self._parts = np.empty([_FEWEST_PARTS], kinds)
+        self._begin = self._end = 0
+        self._unsaved = 0
+        self.bytes = self._cells.nbytes + self._parts.itemsize * (self.capacity // 2)
+        """What it takes once it is full of the shortest episodes."""
+
+    @property
+    def size(self) -> int:
+        """Number of steps that can be drawn."""
+        live = self._live
+        return int(live["first"][-1] + live["length"][-1] - live["first"][0]) if len(live) else 0
+
+    def add(
+        self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
+    ) -> None:
+        """Copies episodes, or parts of them, behind what is there; the oldest give way."""
+        del generator, priority
+        states = np.arange(episodes.observation.shape[1]) <= episodes.length[:, None]
+        named = episodes.named()
+        rows = {name: named[name] for name in self._parts.dtype.names or () if name in named}
+        rows["episode_return"] = episodes.earlier_return + episodes.reward.sum(axis=1)
+        for name in self._cells.dtype.names or ():
+            values = named[name]
+            if values.shape[1] < states.shape[1]:  # of steps, and nothing follows the last state
+                values = np.concatenate([values, np.zeros_like(values[:, :1])], axis=1)
+            rows[name] = values[states]
+        self._append(rows)
+        self._unsaved += len(episodes.length)
+
+    def draw(
+        self,
+        shape: tuple[int, ...],
+        generator: np.random.Generator,
+        discount: float,
+        goal_reward: GoalReward | None,
+        by_priority: bool = False,
+    ) -> Transition:
+        """Draws steps with replacement, all with equal chance and under their own goals."""
+        del by_priority
+        live = self._live
+        number = generator.integers(self.size, size=shape) + live["first"][0]
+        part = live.take(np.searchsorted(live["first"], number, side="right") - 1)
+        time = number - part["first"]
+        cell = (part["start"] + time) % self.capacity
+        state, after = self._cells.take(cell), self._cells.take((cell + 1) % self.capacity)
+        last = time == part["length"] - 1
+        drawn = Drawn(
+            state,
+            after,
+            action=state["action"],
+            reward=state["reward"],
+            goal=part["desired_goal"],
+            skill=part["skill"],
+            episode_return=part["episode_return"],
+            terminated=part["terminated"] & last,
+            lost=np.zeros(shape, np.bool_),
+        )
+        return transition(drawn, discount, goal_reward)
+
+    def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Returns every step of episodes that need not be stored: observations, and goals."""
+        del generator
+        steps = np.arange(episodes.action.shape[1]) < episodes.length[:, None]
+        goals = np.repeat(episodes.desired_goal, episodes.length, axis=0)
+        return episodes.observation[:, :-1][steps], goals
+
+    def trajectories(self, out: Array, generator: np.random.Generator) -> IntArray:
+        """Draws parts with equal chance into [U, M, T + 1, D], padded; returns lengths [U, M]."""
+        live = self._live
+        part = live.take(generator.integers(len(live), size=out.shape[:2]))
+        state = np.minimum(np.arange(self._longest + 1), part["length"][..., None])
+        cells = (part["start"][..., None] + state) % self.capacity
+        out[:] = self._cells["observation"][cells][..., self.columns]
+        length: IntArray = part["length"]
+        return length
+
+    @property
+    def longest(self) -> int:
+        """Most steps T of a trajectory."""
+        return self._longest
+
+    def full_rows(self) -> dict[str, np.ndarray]:
+        """Returns what a save of a full ring holds, for names, types and shapes."""
+        cells = {name: self._cells[name] for name in self._cells.dtype.names or ()}
+        shape = (self.capacity // 2,)
+        parts = {
+            name: np.broadcast_to(self._parts[name][0], shape + self._parts[name].shape[1:])
+            for name in self._saved_of_parts()
+        }
+        return {**cells, **parts, "parts": np.array(0)}
+
+    def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Checks rows in order of saving, before any of them is restored.
+
+        Raises:
+            ValueError: Parts and cells do not match, or not all parts are there.
+        """
+        parts = 0
+        for rows in saved:
+            length, parts = rows["length"], int(rows["parts"])
+            if not ((length >= 1) & (length <= self._longest)).all():
+                raise ValueError("replay: length lies outside an episode")
+            if any(len(rows[name]) != len(length) for name in self._saved_of_parts()):
+                raise ValueError("replay: not as many rows as episodes")
+            cells = int(length.sum()) + len(length)
+            if any(len(rows[name]) != cells for name in self._cells.dtype.names or ()):
+                raise ValueError("replay: not as many rows as steps")
+        there = sum(len(rows["length"]) for rows in saved)
+        if saved and not 1 <= parts <= there:
+            raise ValueError(f"replay: {there} of {parts} episodes are there")
+
+    def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Starts from an empty ring and repeats the additions that `saved` holds, in order."""
+        self._begin = self._end = self._unsaved = 0
+        for rows in saved:
+            self._append(rows)
+            self._begin = max(self._begin, self._end - int(rows["parts"]))
+
+    def unsaved(self) -> dict[str, np.ndarray]:
+        """Returns what came since `mark_saved` and is still there; empty where nothing did."""
+        return self._rows(min(self._unsaved, len(self._live))) if self._unsaved else {}
+
+    def everything(self) -> dict[str, np.ndarray]:
+        """Returns all that is there, as `unsaved` would if nothing were saved yet."""
+        return self._rows(len(self._live)) if len(self._live) else {}
+
+    def mark_saved(self) -> None:
+        """Notes that what `unsaved` or `everything` returned is safe."""
+        self._unsaved = 0
+
+    @property
+    def _live(self) -> np.ndarray:
+        """The table of parts that are still there, the oldest first."""
+        return self._parts[self._begin : self._end]
+
+    def _saved_of_parts(self) -> list[str]:
+        return [name for name in self._parts.dtype.names or () if name not in ("start", "first")]
+
+    def _append(self, rows: Mapping[str, np.ndarray]) -> None:
+        """Writes parts behind the newest, in place of as many of the oldest as are in the way."""
+        count, cells = len(rows["length"]), len(rows["observation"])
+        if self._end + count > len(self._parts):
+            live = self._live
+            table = np.empty([max(_FEWEST_PARTS, 2 * (len(live) + count))], self._parts.dtype)
+            table[: len(live)] = live
+            self._parts, self._begin, self._end = table, 0, len(live)
+        newest = self._parts[self._end - 1] if self._end > self._begin else None
+        start = int(newest["start"] + newest["length"]) + 1 if newest is not None else 0
+        first = int(newest["first"] + newest["length"]) if newest is not None else 0
+        new = self._parts[self._end : self._end + count]
+        for name in self._saved_of_parts():
+            new[name] = rows[name]
+        new["start"] = start + np.cumsum(new["length"] + 1) - new["length"] - 1
+        new["first"] = first + np.cumsum(new["length"]) - new["length"]
+        kept = slice(max(0, cells - self.capacity), None)
+        places = (start + np.arange(cells)[kept]) % self.capacity
+        for name in self._cells.dtype.names or ():
+            self._cells[name][places] = rows[name][kept]
+        self._end += count
+        gone = np.searchsorted(self._live["start"], start + cells - self.capacity, side="left")
+        self._begin += int(gone)
+
+    def _rows(self, count: int) -> dict[str, np.ndarray]:
+        """Returns copies of the newest parts with all that `restore` needs."""
+        live = self._live[len(self._live) - count :]
+        first, cells = int(live["start"][0]), int((live["length"] + 1).sum())
+        places = (first + np.arange(cells)) % self.capacity
+        return {
+            **{name: self._cells[name][places] for name in self._cells.dtype.names or ()},
+            **{name: live[name].copy() for name in self._saved_of_parts()},
+            "parts": np.array(len(self._live)),
+        }

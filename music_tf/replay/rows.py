@@ -1,0 +1,70 @@
+"""Packed rows of experience, and what is made of drawn ones: the same for every store."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from music_tf.types import Array, BoolArray, Transition
+
+GoalReward = Callable[[Array, Array], Array]
+"""Rewards [N] of achieved goals [N, G] under desired goals [N, G]."""
+
+
+def packed(*numbers: str, **vectors: int) -> list[Any]:
+    """Returns the layout of a packed row: vectors of these sizes, then single numbers."""
+    kinds = [(name, np.float32, (size,)) for name, size in vectors.items()]
+    return [*kinds, *((name, np.float32) for name in numbers)]
+
+
+def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the extras in rows of states, by their own names."""
+    prefix = "extras/"
+    names = [name for name in state.dtype.names or () if name.startswith(prefix)]
+    return {name.removeprefix(prefix): state[name] for name in names}
+
+
+class Drawn(NamedTuple):
+    """Drawn steps, each of the shape [...] that was asked for."""
+
+    state: np.ndarray  # rows before the action
+    after: np.ndarray  # rows after it
+    action: Array  # [..., A]
+    reward: Array  # the environment's own, which counts where no goal says another
+    goal: Array  # [..., G]
+    skill: Array  # [..., K]
+    episode_return: Array  # of the environment's own rewards
+    terminated: BoolArray  # where nothing follows
+    lost: BoolArray  # where the object is lost for good
+
+
+def transition(drawn: Drawn, discount: float, goal_reward: GoalReward | None) -> Transition:
+    """Makes drawn steps a minibatch, with the task reward under the goal of each.
+
+    The goal that counts is the one achieved after the action: that is what the action led to.
+    The one before it is the outcome of an earlier action. `discount` is gamma per environment
+    step; an extra `discount` multiplies it.
+    """
+    after, goal, reward = drawn.after, drawn.goal, drawn.reward
+    if goal_reward is not None:
+        rows = (-1, goal.shape[-1])
+        achieved = np.ascontiguousarray(after["achieved_goal"]).reshape(rows)
+        reward = goal_reward(achieved, goal.reshape(rows)).reshape(reward.shape)
+    over = drawn.terminated | drawn.lost
+    discounts = np.where(over, 0.0, discount).astype(np.float32)
+    next_extras = extras_of(after)
+    if "discount" in next_extras:
+        discounts *= next_extras["discount"][..., 0]
+    return Transition(
+        observation=drawn.state["observation"],
+        desired_goal=goal,
+        action=drawn.action,
+        reward=reward,
+        discount=discounts,
+        lost=drawn.lost,
+        next_observation=after["observation"],
+        skill=drawn.skill,
+        episode_return=drawn.episode_return,
+        extras=extras_of(drawn.state),
+        next_extras=next_extras,
+    )
