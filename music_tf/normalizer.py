@@ -39,7 +39,11 @@ class Normalizer:
         """
         clipped = bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(
-            [clipped.sum(axis=(0, 1)), np.square(clipped).sum(axis=(0, 1)), [np.prod(rows.shape[:-1])]]
+            [
+                clipped.sum(axis=(0, 1)),
+                np.square(clipped).sum(axis=(0, 1)),
+                [np.prod(rows.shape[:-1])],
+            ]
         )
         added = self._comm.sum_in_place(sums) / workers
         if not all_finite(added):

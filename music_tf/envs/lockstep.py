@@ -190,7 +190,7 @@ class LockstepEnvs:
         from music_tf.envs.viewer import Viewer  # noqa: PLC0415  (only who renders needs it)
 
         if self._viewer is None:
-            self._viewer = Viewer(self._env_id)
+            self._viewer = Viewer(self._env_id, self._settings)
         member = self._members[index] or self._some_member()
         image: npt.NDArray[np.uint8] = self._viewer.render(member.environment)
         return image

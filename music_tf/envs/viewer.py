@@ -6,8 +6,9 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
-from music_tf.envs.member import set_goal
+from music_tf.envs.member import show_goal
 from music_tf.errors import EnvironmentFault
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
@@ -18,14 +19,15 @@ _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
 
 
 class Viewer:
-    """Draws the state of environments of one id.
+    """Draws the state of environments of one id, made alike.
 
     For MuJoCo the state is copied to a twin environment and drawn there, because drawing moves
     the goal marker and touches the simulator. Other environments draw themselves.
     """
 
-    def __init__(self, env_id: str) -> None:
+    def __init__(self, env_id: str, settings: EnvConfig) -> None:
         self._env_id = env_id
+        self._settings = settings
         self._twin: Any = None
 
     def render(self, environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.uint8]:
@@ -55,7 +57,7 @@ class Viewer:
         import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
 
         if self._twin is None:
-            self._twin = make_environment(self._env_id, render_mode="rgb_array")
+            self._twin = make_environment(self._env_id, self._settings, render_mode="rgb_array")
             self._twin.reset(seed=0)
             _aim(self._env_id, self._twin.unwrapped)
         twin = self._twin.unwrapped
@@ -65,7 +67,7 @@ class Viewer:
         mujoco.mj_setState(twin.model, twin.data, state, kind)
         goal = getattr(source, "goal", None)
         if goal is not None:
-            set_goal(twin, np.asarray(goal))
+            show_goal(twin, np.asarray(goal))
         mujoco.mj_forward(twin.model, twin.data)
         window = getattr(getattr(twin, "mujoco_renderer", None), "viewer", None)
         if window is not None:  # another context that was freed leaves none current
@@ -80,7 +82,10 @@ class Viewer:
 
 
 def _aim(env_id: str, unwrapped: Any) -> None:
-    """Makes gripper and object large, and hides the cross that drags the arm, for known robots."""
+    """Makes gripper and object large, and hides the cross that drags the arm, for known robots.
+
+    Others are followed by the camera `track` of their model, if it has one.
+    """
     name = env_id.rsplit(":", maxsplit=1)[-1]
     for prefix, (place, angles) in _CAMERAS.items():
         if name.startswith(prefix) and hasattr(unwrapped, "mujoco_renderer"):
@@ -88,3 +93,6 @@ def _aim(env_id: str, unwrapped: Any) -> None:
             model = unwrapped.model
             model.geom_rgba[model.body_mocapid[model.geom_bodyid] >= 0, 3] = 0.0
             return
+    cameras = [unwrapped.model.camera(index).name for index in range(unwrapped.model.ncam)]
+    if "track" in cameras and hasattr(unwrapped, "mujoco_renderer"):
+        unwrapped.mujoco_renderer.camera_id = cameras.index("track")

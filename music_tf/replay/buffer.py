@@ -338,15 +338,16 @@ def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> S
         "replay.overwrite random": replay.overwrite == "random",
         "replay.relabel_k": replay.relabel_k > 0 and replay.strategy != "none",
         "replay.priority": replay.priority != "uniform",
-        "lost_object absorb": config.lost_object == "absorb",
     }
     for name, asked in whole.items():
-        if asked and collect.steps is not None:
+        if asked and not spec.goal_dim:
             raise UsageError(
-                f"collect.steps: {name} needs whole episodes; leave one of the two out"
+                f"env_id: {name} needs goals, and {spec.env_id!r} has none\n"
+                "recipes for it: sac, ddpg"
             )
         if asked:
-            raise UsageError(f"replay.draw: {name} needs episodes, and steps are drawn here")
+            cause = "collect.steps" if collect.steps is not None else "replay.draw steps"
+            raise UsageError(f"{cause}: {name} needs whole episodes; leave one of the two out")
     longest = min(collect.steps or spec.max_episode_steps, spec.max_episode_steps)
     return StepRing(spec, config.skills, replay, columns, longest)
 

@@ -50,8 +50,11 @@ class StepRing:
         self._parts = np.empty([_FEWEST_PARTS], kinds)
         self._begin = self._end = 0
         self._unsaved = 0
-        self.bytes = self._cells.nbytes + self._parts.itemsize * (self.capacity // 2)
-        """What it takes once it is full of the shortest episodes."""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes; of the cells memory is touched only where they are used."""
+        return self._cells.nbytes + self._parts.nbytes
 
     @property
     def size(self) -> int:

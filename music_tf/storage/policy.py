@@ -96,7 +96,7 @@ class SavedPolicy:
 
     def _lacks(self, goal: npt.ArrayLike | None) -> bool:
         """Whether a goal must still come from somewhere."""
-        return goal is None and not self._zero_goals
+        return goal is None and not self._zero_goals and self.goal_dim > 0
 
     def _goals(self, goal: npt.ArrayLike | None, given: Array) -> Array:
         """Returns goals [B, G]."""
@@ -105,6 +105,8 @@ class SavedPolicy:
                 f"goal: {self.recipe} was trained on goals; give goal= of shape "
                 f"[{self.goal_dim}], or an observation with a 'desired_goal'"
             )
+        if goal is not None and not self.goal_dim:
+            raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
         wanted = np.zeros(self.goal_dim) if goal is None else goal
         goals = _numbers("goal", wanted, self.goal_dim)
         if goals.ndim == _MATRIX and goals.shape[:-1] != given.shape[:-1]:

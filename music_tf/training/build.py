@@ -44,6 +44,10 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     workers = comm.local_workers(config.workers)
     envs = _build_envs(config, comm, len(workers) * config.rollouts)
     spec, gamma = envs.spec, discount(config, envs.spec)
+    if config.collect.steps and config.lost_object == "absorb" and envs.info.support is not None:
+        raise UsageError(
+            "collect.steps: lost_object 'absorb' needs whole episodes; leave one of the two out"
+        )
     terms = build_terms(config, envs)
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))

@@ -1,0 +1,174 @@
+"""The ring of steps: every step alike, the oldest give way, and parts of episodes in any length."""
+
+import numpy as np
+import pytest
+
+from music_tf.config.settings import ReplayConfig
+from music_tf.replay.ring import StepRing
+from music_tf.types import EnvSpec, Episodes
+
+LONGEST = 6
+SPEC = EnvSpec(
+    env_id="numbers", observation_dim=2, goal_dim=0, action_dim=1, max_episode_steps=LONGEST
+)
+GAMMA = 0.9
+
+
+def parts(*lengths, first=0, terminated=(), earlier=0.0):
+    """Parts whose states are numbered on from `first`; a step has its state's number as action."""
+    count = len(lengths)
+    length = np.array(lengths)
+    begin = first + np.concatenate([[0], np.cumsum(length + 1)[:-1]])
+    states = begin[:, None] + np.minimum(np.arange(LONGEST + 1), length[:, None])
+    steps = np.arange(LONGEST) < length[:, None]
+    return Episodes(
+        observation=np.stack([states, -states], axis=-1).astype(np.float32),
+        achieved_goal=np.zeros([count, LONGEST + 1, 0], np.float32),
+        desired_goal=np.zeros([count, 0], np.float32),
+        action=(states[:, :-1] * steps)[..., None].astype(np.float32),
+        reward=(states[:, :-1] * steps).astype(np.float32),
+        length=length,
+        terminated=np.isin(np.arange(count), terminated),
+        lost=np.zeros(count, bool),
+        success=np.zeros(count, bool),
+        skill=np.ones([count, 1], np.float32),
+        earlier_return=np.full(count, earlier, np.float32),
+        seed=np.zeros(count, np.int64),
+        extras={},
+    )
+
+
+def ring(capacity=100, columns=()):
+    return StepRing(SPEC, 1, ReplayConfig(capacity=capacity), columns, LONGEST)
+
+
+def add(store, episodes):
+    store.add(episodes, np.random.default_rng(0))
+
+
+def draw(store, count=2_000, seed=1):
+    return store.draw((count,), np.random.default_rng(seed), GAMMA, None)
+
+
+def numbers(store):
+    return sorted(set(draw(store).observation[:, 0].astype(int).tolist()))
+
+
+def test_every_step_is_drawn_alike_with_the_state_that_followed_it():
+    store = ring()
+    add(store, parts(1, 5, 2))  # states 0 1 | 2 3 4 5 6 7 | 8 9 10
+    batch = draw(store, 16_000)
+    np.testing.assert_array_equal(batch.next_observation[:, 0], batch.observation[:, 0] + 1)
+    np.testing.assert_array_equal(batch.action[:, 0], batch.observation[:, 0])
+    np.testing.assert_array_equal(batch.reward, batch.observation[:, 0])
+    found, counts = np.unique(batch.observation[:, 0].astype(int), return_counts=True)
+    assert found.tolist() == [0, 2, 3, 4, 5, 6, 8, 9]  # no last state
+    np.testing.assert_allclose(counts, 2_000, atol=200)
+
+
+def test_only_a_termination_ends_the_future():
+    store = ring()
+    add(store, parts(2, 2, terminated=[0]))
+    batch = draw(store)
+    expected = np.where(batch.observation[:, 0] == 1, 0.0, np.float32(GAMMA))
+    np.testing.assert_array_equal(batch.discount, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("capacity", [7, 10, 11, 23])
+def test_the_oldest_parts_give_way_wherever_the_ring_begins_anew(capacity):
+    store = ring(capacity)
+    first, kept = 0, []
+    for turn in range(40):
+        length = 1 + turn % LONGEST
+        add(store, parts(length, first=first))
+        kept.append(list(range(first, first + length)))
+        first += length + 1
+        while sum(len(steps) + 1 for steps in kept) > capacity:
+            kept.pop(0)
+        assert numbers(store) == [number for steps in kept for number in steps]
+        assert store.size == sum(map(len, kept))
+        batch = draw(store)
+        np.testing.assert_array_equal(batch.next_observation[:, 0], batch.observation[:, 0] + 1)
+
+
+def test_the_return_of_an_episode_counts_its_earlier_parts():
+    store = ring()
+    add(store, parts(3, earlier=10.0))
+    assert set(draw(store).episode_return.tolist()) == {10.0 + 0 + 1 + 2}
+
+
+def test_the_normaliser_sees_each_step_once():
+    observations, goals = ring().fresh(parts(1, 3), np.random.default_rng(0))
+    assert observations[:, 0].tolist() == [0, 2, 3, 4]
+    assert goals.shape == (4, 0)
+
+
+def test_trajectories_are_parts_padded_with_their_last_state():
+    store = ring(columns=[1])
+    add(store, parts(2, 4))
+    out = np.empty([3, 50, LONGEST + 1, 1], np.float32)
+    lengths = store.trajectories(out, np.random.default_rng(0))
+    rows = {tuple(row[:, 0].astype(int).tolist()) for row in out.reshape(-1, LONGEST + 1, 1)}
+    assert rows == {(0, -1, -2, -2, -2, -2, -2), (-3, -4, -5, -6, -7, -7, -7)}
+    assert set(lengths.ravel().tolist()) == {2, 4}
+
+
+@pytest.mark.parametrize("capacity", [12, 200])
+@pytest.mark.parametrize("compact_at", [None, 3])
+def test_what_is_saved_in_pieces_draws_the_same_when_restored(capacity, compact_at):
+    store, again = ring(capacity), ring(capacity)
+    saved, first = [], 0
+    for turn in range(6):
+        for length in (2, 5, 1 + turn % LONGEST):
+            add(store, parts(length, first=first, terminated=[0]))
+            first += length + 1
+        if turn == compact_at:
+            saved = [store.everything()]
+        else:
+            saved.append(store.unsaved())
+        store.mark_saved()
+    assert store.unsaved() == {}
+    again.check_rows(saved)
+    again.restore(saved)
+    for one, other in zip(draw(store), draw(again), strict=True):
+        np.testing.assert_equal(one, other)
+    add(store, parts(4, first=first))
+    add(again, parts(4, first=first))
+    np.testing.assert_array_equal(draw(store).observation, draw(again).observation)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"length": np.array([2, 0])}, "length lies outside"),
+        ({"length": np.array([2, 9])}, "length lies outside"),
+        ({"length": np.array([3, 3])}, "not as many rows as steps"),
+        ({"length": np.array([2])}, "not as many rows as episodes"),
+        ({"parts": np.array(3)}, "2 of 3 episodes are there"),
+        ({"parts": np.array(0)}, "2 of 0 episodes are there"),
+    ],
+)
+def test_rows_that_cannot_be_are_refused_before_any_is_taken_over(change, told):
+    store = ring()
+    add(store, parts(2, 3))
+    with pytest.raises(ValueError, match=told):
+        ring().check_rows([store.unsaved() | change])
+
+
+def test_a_million_steps_of_short_episodes_take_little_more_than_their_rows():
+    spec = EnvSpec(
+        env_id="like Hopper", observation_dim=11, goal_dim=0, action_dim=3, max_episode_steps=1000
+    )
+    store = StepRing(spec, 1, ReplayConfig(capacity=1_000_000), (), 20)
+    episodes = parts(*[LONGEST] * 1_000)
+    wide = episodes._replace(
+        observation=np.zeros([1_000, 21, 11], np.float32),
+        achieved_goal=np.zeros([1_000, 21, 0], np.float32),
+        action=np.zeros([1_000, 20, 3], np.float32),
+        reward=np.zeros([1_000, 20], np.float32),
+        length=np.full(1_000, 20),
+    )
+    for _ in range(60):
+        add(store, wide)
+    assert store.size > 950_000
+    assert store.bytes <= 1.15 * store.size * 4 * (11 + 3 + 1)
