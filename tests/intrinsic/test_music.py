@@ -298,17 +298,6 @@ def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
     assert bound(short._replace(observation=changed)) == pytest.approx(bound(short), abs=1e-7)
 
 
-def test_the_initial_weights_follow_from_the_seed():
-    first, same, other = (music(seed=seed).networks[0].initial for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, same)
-    assert (first != other).any()
-
-
-def mean_priorities(term, weights, episodes, cycles=400):
-    found = [term.priorities(weights, episodes, 0, cycle) for cycle in range(cycles)]
-    return np.mean(found, axis=0)
-
-
 def test_the_priority_of_an_episode_is_the_sum_of_its_clipped_bounds():
     term = music(pair_negatives="swap")  # gain 5000
     weights = weights_of(term, 3)
@@ -343,7 +332,7 @@ def test_each_step_has_a_coin_that_the_episodes_of_a_worker_share():
     episodes = carried_episodes(3, 1.0, rng(5))
     whole = swapping.priorities(weights, episodes, 0, 0)
     # an identity permutation pays nothing but rounding, so half of the steps are left on average
-    mean = mean_priorities(term, weights, episodes)
+    mean = np.mean([term.priorities(weights, episodes, 0, cycle) for cycle in range(400)], axis=0)
     np.testing.assert_allclose(mean, 0.5 * whole, rtol=0.1, atol=5e-7)
     twice = [term.priorities(weights, episodes, 0, 7) for _ in range(2)]
     np.testing.assert_array_equal(*twice)

@@ -13,6 +13,14 @@ def random(*shape, seed=0):
     return tf.constant(np.random.default_rng(seed).normal(size=shape), tf.float32)
 
 
+def gradients(function, *values, upstream=None):
+    """What a function of tensors gives, and its gradient by each of them."""
+    variables = [tf.Variable(value, dtype=tf.float32) for value in values]
+    with tf.GradientTape() as tape:
+        found = function(*map(tf.identity, variables))
+    return found, tape.gradient(found, variables, output_gradients=upstream)
+
+
 class Case:
     """A learner with random weights, other target weights and a batch."""
 
