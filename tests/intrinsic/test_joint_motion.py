@@ -7,10 +7,11 @@ import tensorflow as tf
 from music_tf import recipes
 from music_tf.config.settings import JointMotionConfig
 from music_tf.intrinsic.joint_motion import JointMotion
-from tests.kit.carried import SPLIT
+from music_tf.types import SplitSpec
 from tests.kit.small import MUSIC, go_on, paying, trainer_of
 from tests.kit.terms import context, transitions
 
+SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
 RUN = paying(MUSIC, JointMotionConfig())
 
 
