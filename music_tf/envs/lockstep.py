@@ -22,6 +22,7 @@ from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
+_BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
 
 class Observations(NamedTuple):
@@ -127,7 +128,7 @@ class LockstepEnvs:
                     self._report(index, bad)
                 if self._faults[index] is not None:  # undone is what it wrote
                     self._table[index] = before[position]
-                    outcomes[position] = Outcome(0.0, False, True, False)
+                    outcomes[position] = _BROKEN
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return Steps(
@@ -233,13 +234,13 @@ class LockstepEnvs:
     def _step_one(self, index: int, action: npt.NDArray[np.float32]) -> Outcome:
         member = self._members[index]
         if self._faults[index] is not None or member is None:
-            return Outcome(0.0, False, True, False)
+            return _BROKEN
         self._elapsed[index] += 1
         try:
             outcome = member.step(action, self._rows[index])
         except Exception as error:  # whatever the environment throws
             self._report(index, f"{type(error).__name__}: {error}")
-            return Outcome(0.0, False, True, False)
+            return _BROKEN
         warnings = simulator.take_warnings()
         if warnings:
             self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")

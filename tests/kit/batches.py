@@ -84,6 +84,11 @@ class Case:
     def network(self, name):
         return next(network for network in self.learner.networks if network.name == name)
 
+    def critic_loss(self, target, weights=None):
+        """Mean squared errors [W] to a target [W, B], summed over the critics."""
+        q = self.q(weights or self.weights, self.batch.inputs, self.batch.action)
+        return tf.reduce_sum(tf.reduce_mean(tf.square(target - q), axis=2), axis=0)
+
     def q(self, weights, inputs, action):
         """Values [C, W, B] from the Keras models, one critic after the other."""
         names = [name for name in weights if name.startswith("critic")]
