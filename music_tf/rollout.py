@@ -27,24 +27,21 @@ class Conditions(NamedTuple):
     skills: Array  # [E, K], one-hot
 
 
-class GoalsAndSkills:
+class GoalsAndSkills(NamedTuple):
     """Zero or environment goals, and skills from a uniform prior or one of them pinned."""
 
-    def __init__(
-        self, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None
-    ) -> None:
-        self._goal_dim = goal_dim
-        self._zero_goals = zero_goals
-        self._skills = skills
-        self._pinned = pinned
+    goal_dim: int
+    zero_goals: bool
+    skills: int
+    pinned: int | None = None
 
     def begin_episodes(self, generator: np.random.Generator, count: int) -> Conditions:
         """Draws reset seeds, then skills; an even share of each skill is not enforced."""
         seeds = reset_seeds(generator, count)
-        drawn = generator.integers(self._skills, size=count)
-        chosen = drawn if self._pinned is None else np.full(count, self._pinned)
-        goals = np.zeros([count, self._goal_dim], np.float32) if self._zero_goals else None
-        return Conditions(seeds, goals, np.eye(self._skills, dtype=np.float32)[chosen])
+        drawn = generator.integers(self.skills, size=count)
+        chosen = drawn if self.pinned is None else np.full(count, self.pinned)
+        goals = np.zeros([count, self.goal_dim], np.float32) if self.zero_goals else None
+        return Conditions(seeds, goals, np.eye(self.skills, dtype=np.float32)[chosen])
 
 
 class Perturbation(NamedTuple):

@@ -25,9 +25,7 @@ _ROBOTICS = "gymnasium_robotics"
 def make_environment(env_id: str, **options: Any) -> gymnasium.Env[Any, Any]:
     """Creates one environment and makes sure that it is goal-conditioned.
 
-    Args:
-        env_id: Gymnasium id; `module:Id` imports the module first.
-        options: Passed to `gymnasium.make`, such as `render_mode`.
+    Of `module:Id` the module is imported first; options are those of `gymnasium.make`.
 
     Raises:
         UsageError: Unknown id, module that cannot be imported, no goal environment.

@@ -1,4 +1,3 @@
-import subprocess
 import sys
 
 import gymnasium
@@ -8,6 +7,7 @@ from music_tf.envs import making
 from music_tf.envs.making import find_spec, goal_environments, make_environment
 from music_tf.errors import EnvironmentFault, UsageError
 from tests.kit.odd import ODD
+from tests.kit.started import python
 
 USERS_MODULE = """
 import gymnasium
@@ -109,10 +109,8 @@ def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
 
 def test_importing_gymnasium_robotics_prints_nothing():
     code = "from music_tf.envs import making; making.make_environment('FetchPush-v4')"
-    done = subprocess.run(  # the notice comes once per process
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert (done.stdout, done.stderr) == ("", "")
+    done = python(code)  # the notice comes once per process
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_registered_environment_does_not_load_the_simulator():
@@ -121,5 +119,4 @@ def test_a_registered_environment_does_not_load_the_simulator():
         "making.make_environment('music_tf/PointPush-v0')\n"
         "sys.exit('mujoco' in sys.modules or 'gymnasium_robotics' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
-    assert done.returncode == 0
+    assert python(code).returncode == 0
