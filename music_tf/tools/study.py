@@ -431,7 +431,17 @@ class Pool:
         """
         self.runs = runs
         self.faults: dict[str, list[str]] = {}
-        self.states = {run.name: self._found(run, run.result(results)) for run in runs}
+        self.states: dict[str, str] = {}
+        for run in runs:
+            path = run.result(results)
+            command = read_result(path).command if path.exists() else None
+            if command not in (None, run.command):
+                raise UsageError(
+                    f"{path}: holds the result of another command\nit has:    {command}\n"
+                    f"the study: {run.command}\n"
+                    "remove the file to go on with that run, or to train it anew"
+                )
+            self.states[run.name] = self._begun(run) if command is None else DONE
         for run in reversed(runs):  # behind a missing run, what it starts from is needed too
             source = run.source
             if self.states[run.name] == DONE or source is None:
@@ -442,18 +452,6 @@ class Pool:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._received: list[int] = []
         self._deadline = math.inf
-
-    def _found(self, run: Run, path: Path) -> str:
-        """Returns the state of a run whose result is, or would be, in a file."""
-        if not path.exists():
-            return self._begun(run)
-        command = read_result(path).command
-        if command != run.command:
-            raise UsageError(
-                f"{path}: holds the result of another command\nit has:    {command}\nthe study: "
-                f"{run.command}\nremove the file to go on with that run, or to train it anew"
-            )
-        return DONE
 
     def _begun(self, run: Run) -> str:
         """Returns the state of a run that has no result yet."""

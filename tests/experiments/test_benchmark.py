@@ -159,7 +159,7 @@ def test_updates_are_timed_on_the_path_of_several_ranks():
             super().sum_into(values, total)
 
     sizes = dataclasses.asdict(benchmark.QUICK)
-    config = measure.configuration("ddpg_music", sizes, workers=2)
+    config = measure.configuration("ddpg_music", sizes, {"workers": 2})
     comm = Counting()
     trainer = measure.filled_trainer(config, sizes, comm)
     before = trainer.update.parameters.numpy()
