@@ -83,14 +83,6 @@ def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(store
     ]
 
 
-def test_a_difference_stands_beside_its_interval(store, tmp_path):
-    store("her", {0: 0.1, 1: 0.3, 2: 0.5})
-    store("tuned", {0: 0.4, 1: 0.5, 2: 0.6})
-    text = tables.difference_table("mine", "her", tmp_path)
-    row = "| tuned on FetchPush, minus `her` | +0.20 ± 0.36 |"
-    assert text.splitlines() == ["|  | success |", "|---|---|", row]
-
-
 def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(store, tmp_path):
     store("her", {0: 0.5, 1: 0.5})
     store("tuned", {0: 0.5})
@@ -99,16 +91,6 @@ def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(store, tmp_p
     assert text.splitlines()[2:] == ["| tuned on FetchPush, minus `her` |  |  |"]
     shown = tables.study_table("mine", tmp_path).splitlines()[3]
     assert shown.endswith(" | 0.50 (0.50, -) | 0.50 (-, 0.50) |")
-
-
-def test_measures_of_control_are_compared_too(store, tmp_path):
-    for name, measured in (("her", (1.0, 3.0)), ("tuned", (6.0, 6.0))):
-        for seed, value in enumerate(measured):
-            store(name, {seed: 0.5}, control={"ours": {"control/information": value}, "random": {}})
-    columns = {"control/information": "I", "control/coverage": "coverage"}
-    text = tables.difference_table("mine", "her", tmp_path, columns)
-    row = "| tuned on FetchPush, minus `her` | +4.00 ± 4.30 |  |"  # 4.303 x sqrt(2 / 2 x 1)
-    assert text.splitlines() == ["|  | I | coverage |", "|---|---|---|", row]
 
 
 def test_control_is_shown_with_every_seed_and_once_at_random(store, tmp_path):
@@ -173,7 +155,7 @@ def test_skills_are_told_apart_as_in_the_last_evaluation(store, tmp_path):
     assert rows == ["| diayn on FetchPush | 0.75 (0.75, -) |  |  |  |"]
 
 
-def test_how_skills_are_told_apart_is_compared(store, tmp_path):
+def test_how_skills_are_told_apart_is_compared_with_control_too(store, tmp_path):
     for name, variance, recognised in (("diayn", 0.0, (0.2, 0.4)), ("both", 1.0, (0.75, 0.85))):
         control = {"ours": {"control/skill_variance": variance}, "random": {}}
         for seed, last in enumerate(recognised):
