@@ -172,7 +172,6 @@ class Plot(Verb):
             FORMATS,
             REPEATED,
             by_settings,
-            choose_metrics,
             draw_curves,
             left_out,
             load_begun,
@@ -183,8 +182,7 @@ class Plot(Verb):
         begun, early, damaged = load_begun(list(paths))
         runs, repeats = (begun, []) if self.each else without_repeats(by_settings(begun))
         _refuse_runs(name for name in self.metric if not any(name in run.columns for run in runs))
-        metrics = choose_metrics(runs, self.metric, self.axis)
-        draw_curves(runs, metrics, self.axis, out, self.each)
+        metrics = draw_curves(runs, self.metric, self.axis, out, self.each)
         _say_left_out("no run directory and no CSV file", files)
         _say_left_out("no epoch yet", early)
         _say_left_out("damaged, plot it alone to see where", damaged)
@@ -216,9 +214,9 @@ class Report(Verb):
         """Writes the page."""
         runs, files = _several("report", self.runs, find_run)
         _allow_recipes(self.allow_import, runs)
-        from music_tf.tools.report import write_report  # noqa: PLC0415 - numpy
+        from music_tf.tools.report import FORMATS, write_report  # noqa: PLC0415 - numpy
 
-        damaged = write_report(runs, self.out)
+        damaged = write_report(runs, _file(self.out, FORMATS))
         _say_left_out("no run directory", files)
         _say_left_out("damaged, report it alone to see where", damaged)
         sys.stdout.write(f"{self.out}\n")
@@ -341,7 +339,7 @@ def _refuse_runs(names: Iterable[str]) -> None:
 
 
 def _file(path: Path, formats: Sequence[str]) -> Path:
-    if path.suffix.lower() not in formats:
+    if path.suffix.lower() not in formats or os.path.isdir(path):
         raise UsageError(
             f"--out: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
             + suggestion(path.suffix, formats)

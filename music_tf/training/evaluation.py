@@ -4,7 +4,7 @@ Also what a policy is compared with: a random one, and itself under noise.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,7 +61,11 @@ class Evaluation(NamedTuple):
 
 
 def evaluation_conditions(
-    indices: range, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None
+    indices: Sequence[int],
+    goal_dim: int,
+    zero_goals: bool,
+    skills: int,
+    pinned: int | None = None,
 ) -> Conditions:
     """Returns seeds, goals and skills of evaluation episodes, each fixed by its index.
 
