@@ -250,7 +250,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"number": number, "columns": columns, "start_line": start_line}
+    pages.filters |= {"number": number, "by_column": by_column, "start_line": start_line}
     pages.filters["shell"] = shlex.join
     films, room = {}, MOST_FILM_BYTES
     for path in (path for run in runs for path in run.films):
@@ -301,10 +301,11 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     """
     runs = [run for run in runs if run.has_checkpoint]
     several = [run for run in runs if len(run.stored.config.acting_skills) > 1]
+    unjudged = [run for run in runs if not run.control]
     tables = {
         "a comparison with simple policies": [run for run in runs if not run.measured.policies],
         "a table of skills": [run for run in several if not run.skills()],
-        "measures of control": (unjudged := [run for run in runs if not run.control]),
+        "measures of control": unjudged,
     }
     wanted = [
         ("films", ["play"], [run for run in runs if not run.films]),
@@ -327,7 +328,7 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     return found
 
 
-def columns(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
+def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
     """Returns a table of labelled metrics by column, the documented ones first.
 
     Of each its name, its meaning, and for each row the number as text and the length of a bar that

@@ -13,7 +13,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.lock import RunLock
 from music_tf.storage.metrics import MetricsWriter
 from music_tf.tools import report
-from music_tf.tools.report import columns, number, write_report
+from music_tf.tools.report import by_column, number, write_report
 from tests.kit.recorded import TOY, write_run
 
 LABEL = f"ddpg_music on {TOY}, seed 0"
@@ -529,5 +529,5 @@ def test_numbers_are_short(value, text):
 
 
 def test_bars_compare_with_the_largest_of_a_column():
-    shown = columns({"ours": {"a": 2.0, "b": -1.0}, "random": {"a": 0.5}})
+    shown = by_column({"ours": {"a": 2.0, "b": -1.0}, "random": {"a": 0.5}})
     assert shown == [("a", "", [("2.000", 100), ("0.500", 25)]), ("b", "", [("-1", 0), ("-", 0)])]
