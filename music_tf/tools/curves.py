@@ -7,7 +7,6 @@ more; every seed is drawn thinly behind.
 
 import io
 import itertools
-import math
 import os
 import textwrap
 from collections import Counter
@@ -42,13 +41,8 @@ REPEATED = "another run of the same seed is drawn"
 LEAST_FOR_BAND = 3
 """Runs of a line from which on it has a band: of two it would only repeat them."""
 _PRESET = "preset"
-_POINTS = 200
 _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
-_BAND_ORDER, _SEED_ORDER = 1.6, 1.8
-"""In front of the grid, behind all lines with a label."""
-_LEGEND_LETTERS = 60
-"""In a line of the legend, which would else be wider than its panel."""
 _WIDTH, _HEIGHT = 6.2, 4.0
 """Inches of a picture for each panel, without the legend below."""
 
@@ -112,8 +106,7 @@ def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
     """Returns the metrics of a run directory; steps and minutes begin with what was taken before.
 
     Raises:
-        NoEpochError: It holds no epoch yet.
-        UsageError: Its `metrics.csv` is damaged, or the record of its start.
+        UsageError: Its `metrics.csv` is damaged or holds no epoch, or the record of its start is.
     """
     before = taken_before(stored.init_from, path)
     return read_result(path / CSV_NAME)._replace(details={BEFORE: before}).counted_in_all()
@@ -158,14 +151,7 @@ def read_each(
 
 
 def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str], list[str]]:
-    """Reads the runs that have an epoch.
-
-    Returns:
-        The runs, the paths of those without an epoch, and the paths of those that are damaged.
-
-    Raises:
-        UsageError: There is no run with an epoch; the text is about the first of them.
-    """
+    """Returns the runs with an epoch, and the paths of those without one and of damaged ones."""
     runs, faults = read_each(paths, load)
     early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]
     return runs, early, [path for path in faults if path not in early]
@@ -249,8 +235,7 @@ def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> li
         UsageError: One is missing everywhere; the text names the nearest that is there, or the
             axis over which there is one.
     """
-    names = dict.fromkeys(name for run in runs for name in run.columns)
-    present = [name for name in names if any(run.has(name) for run in runs)]
+    present = dict.fromkeys(name for run in runs for name in run.columns if run.has(name))
     for name in metrics:
         if name not in present:
             raise UsageError(
@@ -288,10 +273,9 @@ def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> dict[str
 def curve_of(run: Run, metric: str, axis: str) -> Curve:
     """Returns a metric of a run where it has one."""
     column, unit, _ = AXES[axis]
-    empty = np.full(0, math.nan)
-    across, up = run.columns.get(column, empty), run.columns.get(metric, empty)
-    if across.shape != up.shape:
-        return Curve(empty, empty)
+    if not {column, metric} <= run.columns.keys():
+        return Curve(np.zeros(0), np.zeros(0))
+    across, up = run.columns[column], run.columns[metric]
     known = np.isfinite(across) & np.isfinite(up)
     return Curve(unit * across[known], up[known])
 
@@ -306,7 +290,7 @@ def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
 
     first = max(curve.across[0] for curve in curves)
     last = max(first, min(curve.across[-1] for curve in curves))
-    across = np.linspace(first, last, _POINTS)
+    across = np.linspace(first, last, 200)
     values = np.stack([np.interp(across, curve.across, curve.up) for curve in curves])  # [R, P]
     middle = stats.trim_mean(values, _TRIMMED, axis=0)
     if len(curves) < LEAST_FOR_BAND:
@@ -326,15 +310,9 @@ def draw_curves(
 ) -> list[str]:
     """Writes a picture with a panel a metric, and a legend below where it covers no curve.
 
-    Args:
-        runs: At least one.
-        metrics: Names of metrics; none draws the first of `LEADING` that a run has.
-        axis: A key of `AXES`.
-        out: A file with an ending of `FORMATS`.
-        each: Gives every run a line of its own, without bands.
-
-    Returns:
-        The metrics that it shows.
+    Without names of metrics it shows the first of `LEADING` that a run has; it returns what it
+    shows. The axis is a key of `AXES`, the ending of the file one of `FORMATS`. With `each` every
+    run has a line of its own, without bands.
 
     Raises:
         UsageError: No run has one of the metrics, or none over this axis.
@@ -351,7 +329,7 @@ def draw_curves(
         lines = _draw_panel(panel, groups, metric, axis) | lines
         panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
     shown = [lines[label] for label in groups if label in lines]
-    labels = [textwrap.fill(line.get_label(), _LEGEND_LETTERS) for line in shown]
+    labels = [textwrap.fill(line.get_label(), 60) for line in shown]
     named = [label.replace("$", r"\$") for label in labels]  # a file's text is no mathematics
     place = {"fontsize": "small", "frameon": False, "loc": "outside lower center"}
     column = figure.legend(shown, named, **place)
@@ -367,9 +345,7 @@ def draw_curves(
 def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str) -> str:
     """Returns a panel as SVG for a page, in the page's own letters and colour of text.
 
-    Args:
-        groups: What `in_groups` returned; line n has colour n of `COLOURS`.
-        metric: Drawn over steps where a run has it.
+    Line n of the groups has colour n of `COLOURS`.
     """
     import matplotlib as mpl  # noqa: PLC0415 - a second to load
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
@@ -405,11 +381,11 @@ def _draw_panel(
             marker = "o" if curves[0].up.size == 1 else ""
             (lines[label],) = panel.plot(*curves[0], marker=marker, **named)
             continue
-        for curve in curves:
-            panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=_SEED_ORDER)
+        for curve in curves:  # all behind the lines with a label
+            panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=1.8)
         middle, low, high = summary_of(curves)
         if len(curves) >= LEAST_FOR_BAND:
-            band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": _BAND_ORDER}
+            band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": 1.6}
             panel.fill_between(middle.across, low, high, **band)
         (lines[label],) = panel.plot(*middle, **named)
     panel.set_xlabel(AXES[axis][2])

@@ -43,12 +43,9 @@ _MOST_SKILLS, _MOST_ROWS = 10, 4
 _LARGEST_TILE = {".mp4": 480, ".gif": 320}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
 _STRIP_TILE = 240
-_GIF_COLOURS = 64
 _PALETTE_FRAMES = 64
 """From how many of the first frames a gif takes its colours."""
 _LAST_STATE_SECONDS = 0.6
-_SAME_STATE = 1e-4
-_REWARD_SECONDS = 600.0
 _COLOURS = ("#0068ab", "#c75c00", "#5a3c96", "#007350", "#aa234b", "#5f503c")
 """Of the rewards of a run by their order, and then from the front again."""
 _PALE = 0.22
@@ -56,7 +53,6 @@ _PALE = 0.22
 _FINER = 3
 """Curves are drawn this much larger and then reduced, which makes their edges smooth."""
 _SIDE, _ABOVE, _BELOW = 6, 4, 3
-_TINY = float(np.finfo(np.float32).tiny)
 
 Item = TypeVar("Item")
 
@@ -133,16 +129,9 @@ def strip(
 ) -> None:
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
 
-    The states are evenly spaced from first to last. Below each picture stands what the learned
-    rewards pay up to there; each skill has a row.
-
-    Args:
-        run: The run directory.
-        out: A file ending in .png.
-        episode: Number of the episode, from 1, as films show it.
-        frames: How many pictures, at least 2; fewer where the episode has fewer states.
-        skill: Which skill acts, from 0; None for all.
-        typed_env_id: The environment that the user typed, if any.
+    The states are evenly spaced from first to last, at least 2 of them. Below each picture stands
+    what the learned rewards pay up to there; each skill has a row. `episode` counts from 1, as
+    films show it; the rest is as for `play`.
 
     Raises:
         UsageError: No such run, skill or episode, or not a file name for a picture.
@@ -211,12 +200,8 @@ def pages(episodes: int, skills: Sequence[int]) -> list[Page]:
 def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterator[Image.Image]:
     """Yields the frames of a film: sheet after sheet, with the last of each for a moment longer.
 
-    All have the size that the largest sheet needs, as the frames of a film must.
-
-    Args:
-        loaded: The run, with an environment for each shot of the largest sheet.
-        sheets: At least one.
-        suffix: Of the file, which decides how large a frame may be.
+    All have the size that the largest sheet needs, as the frames of a film must. The suffix of the
+    file decides how large that may be. There must be an environment for each shot of a sheet.
     """
     steps, several = loaded.envs.spec.max_episode_steps, loaded.config.skills > 1
     across = max(columns for _, columns in sheets)
@@ -242,15 +227,8 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
     """Plays episodes side by side, under the goals of training, and shows each of their states.
 
     They are played first, since an environment may spoil an episode and rewards are drawn over
-    the whole of it, and then once more from the same seeds and actions to be drawn.
-
-    Args:
-        loaded: The run; must have an environment for each shot.
-        shots: What to film.
-
-    Yields:
-        A view of each shot: the first states, then those after each step. Episodes that are
-        over stand still, and when all of them are, the film ends.
+    the whole of it, and then once more from the same seeds and actions to be drawn. Episodes that
+    are over stand still, and when all of them are, the film ends.
 
     Raises:
         EnvironmentFault: An environment breaks, cannot be drawn, or does not repeat itself.
@@ -275,7 +253,7 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
         if step:
             active = [index for index in active if played.length[index] >= step]
             shown = envs.step(played.action[active, step - 1], active).observation
-        if not np.allclose(shown, played.observation[active, step], atol=_SAME_STATE):
+        if not np.allclose(shown, played.observation[active, step], atol=1e-4):
             raise EnvironmentFault(
                 f"{config.env_id}: the same seed and actions do not lead to the same states at "
                 f"step {step}, so it cannot be filmed; see music-tf check-env"
@@ -291,12 +269,7 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
 
 
 def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
-    """Returns what each learned reward pays along episodes, as another process finds out.
-
-    Raises:
-        UsageError: The weights of the rewards do not fit the configuration.
-        EnvironmentFault: The process failed otherwise.
-    """
+    """Returns what each learned reward pays along episodes, as another process finds out."""
     if not loaded.learned:
         return []
     prepare_tensorflow()
@@ -306,7 +279,7 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
         words = [str(loaded.path), str(job), str(found), loaded.config.env_id]
         done = run_command(
             [sys.executable, "-P", "-m", "music_tf.runs.learned", *words],
-            seconds=_REWARD_SECONDS,
+            seconds=600.0,
             environment={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MUJOCO_GL": ""},
         )
         if not done.ok:
@@ -323,15 +296,7 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
 
 
 def tile(view: View, width: int, text: str, steps: int, colour: str = INK) -> Image.Image:
-    """Returns the picture of a view, what each reward pays, and a line of text below it.
-
-    Args:
-        view: What is shown.
-        width: In pixels; the picture keeps its shape.
-        text: A line; its letters shrink where it is long.
-        steps: How many the curves of rewards have room for.
-        colour: Of the text.
-    """
+    """Returns the picture of a view, the curves of rewards over `steps`, and a line of text."""
     picture = Image.fromarray(view.image)
     height = max(1, round(width * picture.height / picture.width))
     grows = width > picture.width
@@ -347,19 +312,13 @@ def tile(view: View, width: int, text: str, steps: int, colour: str = INK) -> Im
 
 
 def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image.Image:
-    """Draws what a reward pays over the steps of one episode; what is still to come is pale.
+    """Draws what a reward pays over the steps of one episode; what comes after `step` is pale.
 
-    Args:
-        trace: Of this episode alone: values [length]. Where nothing bounds it, the curve fills
-            the height.
-        colour: Of what has been paid.
-        step: The state that is shown, from 0; rewards before it are paid.
-        steps: How many the axis has room for.
-        width: In pixels; the height follows.
+    The curve of a reward that nothing bounds fills the height.
     """
     low = trace.lowest if math.isfinite(trace.lowest) else float(trace.values.min())
     high = trace.highest if math.isfinite(trace.highest) else float(trace.values.max())
-    shares = np.clip((trace.values - low) / max(high - low, _TINY), 0.0, 1.0)
+    shares = np.clip((trace.values - low) / max(high - low, 1e-30), 0.0, 1.0)
     size = width, max(16, width // 9)
     image = Image.new("RGB", (_FINER * size[0], _FINER * size[1]), PAPER)
     left, right = _FINER * _SIDE, image.width - _FINER * _SIDE
@@ -378,30 +337,16 @@ def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image
 
 
 def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: int) -> int:
-    """Writes a film and returns its number of frames.
+    """Writes an .mp4 (H.264) or a .gif and returns its number of frames, which is at least one.
 
-    A gif has the same few colours in all frames, which keeps the file small and steady.
-
-    Args:
-        path: Ends in .mp4 (H.264) or .gif.
-        frames: At least one; of one size, with even width and height.
-        frames_per_second: In 1..60.
-
-    Raises:
-        OSError: It cannot be written.
+    The frames have one size, with even width and height. A gif has the same few colours in all of
+    them, which keeps the file small and steady.
     """
     if path.suffix == ".mp4":
-        options: dict[str, Any] = {
-            "format": "FFMPEG",
-            "fps": frames_per_second,
-            "codec": "libx264",
-            "pixelformat": "yuv420p",
-            "quality": 7,
-            "macro_block_size": 2,
-            "ffmpeg_log_level": "error",
-        }
-        with contextlib.closing(imageio.get_writer(path, **options)) as writer:
-            count = 0
+        count = 0
+        options: dict[str, Any] = {"codec": "libx264", "pixelformat": "yuv420p", "quality": 7}
+        options |= {"fps": frames_per_second, "macro_block_size": 2, "ffmpeg_log_level": "error"}
+        with contextlib.closing(imageio.get_writer(path, "FFMPEG", **options)) as writer:
             for frame in frames:
                 writer.append_data(np.asarray(frame))
                 count += 1
@@ -409,7 +354,7 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: int
     following = iter(frames)
     beginning = list(itertools.islice(following, _PALETTE_FRAMES))
     samples = [*beginning[:: _PALETTE_FRAMES // 8], beginning[-1]]
-    palette = grid(samples, len(samples)).quantize(_GIF_COLOURS)
+    palette = grid(samples, len(samples)).quantize(64)
     first, *others = (
         frame.quantize(palette=palette, dither=Image.Dither.NONE)
         for frame in itertools.chain(beginning, following)

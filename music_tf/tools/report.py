@@ -44,9 +44,7 @@ WAYS = {
 }
 """What is added to the metrics of each skill."""
 MEANINGS = {**METRICS, **WAYS}
-_LARGEST_JSON = 20_000_000
-_LARGEST_PICTURE = 5_000_000
-_PICTURES = 3
+_LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """How a PNG begins, and its bytes that say how many pixels it has across."""
 _TIMES = {"time/epoch", "time/env_steps", "time/updates", "time/elapsed_s"}
@@ -152,10 +150,9 @@ class Recorded(NamedTuple):
         ]
 
     def pictures(self) -> list[tuple[str, int | None, bool]]:
-        """Returns pictures of the object's paths: first, middle and last.
+        """Returns the first, the middle and the last picture of the object's paths.
 
-        Of each its address, how many environment steps were taken by then, None where that is not
-        known, and whether it is wide.
+        Of each its address, the environment steps by then, where they are known, and if it is wide.
         """
         earlier = round(self.before.get("time/env_steps", 0.0))
         found = []
@@ -167,19 +164,15 @@ class Recorded(NamedTuple):
                 wide = int.from_bytes(png[_PNG_WIDTH]) > WIDTH
                 found.append((_address(file, png), steps, wide))
         found.sort(key=lambda picture: math.inf if picture[1] is None else picture[1])
-        shown = np.unique(np.linspace(0, len(found) - 1, _PICTURES).round().astype(int))
+        shown = np.unique(np.linspace(0, len(found) - 1, 3).round().astype(int))
         return [found[number] for number in shown] if found else []
 
 
 def write_report(runs: Sequence[Path], out: Path) -> list[str]:
     """Writes a page with settings, curves, behaviour and films of runs, which it only reads.
 
-    Args:
-        runs: Run directories, also of runs still going; one given twice is shown once.
-        out: A file with an ending of `FORMATS`; it appears when it is complete.
-
-    Returns:
-        The paths of runs that are damaged and left out.
+    They may be still going; one given twice is shown once. Returns the paths of those that are
+    damaged and left out. The page appears when it is complete.
 
     Raises:
         UsageError: There is no run that can be read.
@@ -257,7 +250,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"number": number, "columns": columns, "start_line": start_line}
+    pages.filters |= {"number": number, "by_column": by_column, "start_line": start_line}
     pages.filters["shell"] = shlex.join
     films, room = {}, MOST_FILM_BYTES
     for path in (path for run in runs for path in run.films):
@@ -308,10 +301,11 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     """
     runs = [run for run in runs if run.has_checkpoint]
     several = [run for run in runs if len(run.stored.config.acting_skills) > 1]
+    unjudged = [run for run in runs if not run.control]
     tables = {
         "a comparison with simple policies": [run for run in runs if not run.measured.policies],
         "a table of skills": [run for run in several if not run.skills()],
-        "measures of control": (unjudged := [run for run in runs if not run.control]),
+        "measures of control": unjudged,
     }
     wanted = [
         ("films", ["play"], [run for run in runs if not run.films]),
@@ -334,7 +328,7 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     return found
 
 
-def columns(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
+def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
     """Returns a table of labelled metrics by column, the documented ones first.
 
     Of each its name, its meaning, and for each row the number as text and the length of a bar that

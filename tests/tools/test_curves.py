@@ -1,5 +1,6 @@
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -292,25 +293,21 @@ def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
 
 
 @pytest.mark.parametrize(("count", "bands"), [(1, 0), (2, 0), (3, 1), (5, 1)])
-def test_a_band_needs_three_seeds(tmp_path, drawn, count, bands):
-    curves.draw_curves(seeds(tmp_path, range(count)), [], "steps", tmp_path / "out.png")
-    (panel,) = drawn[0].axes
-    assert len(panel.collections) == bands
-    assert len(panel.lines) == (1 if count == 1 else count + 1)
-
-
-def test_seeds_are_seen_in_front_of_their_band_and_behind_every_mean(tmp_path, drawn):
-    runs = seeds(tmp_path / "a", range(3)) + seeds(tmp_path / "b", range(3))
+def test_a_band_needs_three_seeds_which_are_seen_in_front_of_it_and_behind_every_mean(
+    tmp_path, drawn, count, bands
+):
+    runs = seeds(tmp_path / "a", range(count)) + seeds(tmp_path / "b", range(count))
     curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
     (panel,) = drawn[0].axes
     means = [line for line in panel.lines if not line.get_label().startswith("_")]
     thin = [line for line in panel.lines if line not in means]
-    assert (len(means), len(thin)) == (2, 6)
-    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() >= 1.0 for line in thin)
-    order = [[artist.zorder for artist in some] for some in (panel.collections, thin, means)]
-    assert max(order[0]) < min(order[1])
-    assert max(order[1]) < min(order[2])
-    assert means[0].get_linewidth() > 1.0
+    assert len(panel.collections) == 2 * bands
+    assert (len(means), len(thin)) == (2, 2 * count if count > 1 else 0)
+    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() == 1.0 for line in thin)
+    assert all(line.get_linewidth() > 1.0 for line in means)
+    order = [artist.zorder for some in (panel.collections, thin, means) for artist in some]
+    assert order == sorted(order)
+    assert len(set(order)) == 1 + (count > 1) + bands
 
 
 @pytest.mark.parametrize("name", ["short", ", ".join(["agent.polyak 0.9"] * 9)])
@@ -332,38 +329,66 @@ def test_a_legend_stands_below_and_costs_the_axes_no_height(tmp_path, drawn, nam
     assert six.axes[0].bbox.height == pytest.approx(one.axes[0].bbox.height, rel=0.08)
 
 
-def test_a_line_of_any_panel_is_in_the_legend(tmp_path, drawn):
-    both = load(write(tmp_path / "both" / "seed0.csv"))
+def test_a_line_of_any_panel_is_in_the_legend_and_no_name_is_read_as_mathematics(tmp_path, drawn):
+    both = load(write(tmp_path / "both" / "seed0.csv"))._replace(group=r"a$\frac$b")
     second = without(load(write(tmp_path / "second" / "seed0.csv")), "eval/success_rate")
     metrics = ["eval/success_rate", "train/mean_q"]
     curves.draw_curves([second, both], metrics, "steps", tmp_path / "curves.svg")
-    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["second", "both"]
-
-
-def test_no_name_is_read_as_mathematics(tmp_path):
-    (run,) = seeds(tmp_path, [0.5])
-    curves.draw_curves([run._replace(group=r"a$\frac$b")], [], "steps", tmp_path / "out.svg")
-    assert (tmp_path / "out.svg").exists()
+    said = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert said == ["second", r"a\$\frac\$b"]
 
 
 # The verb.
 
 
-def test_the_verb_draws_a_run_once_and_says_what_it_leaves_out(tmp_path, capsys):
-    run, early, other = (write(tmp_path / name / "seed0.csv") for name in ("run", "early", "other"))
+def test_the_verb_draws_each_seed_once_and_says_what_it_leaves_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run, seed1, short, early, other, damaged = (
+        write(Path(name))
+        for name in (
+            *("run/seed0.csv", "run/seed1.csv", "short/run/seed0.csv"),
+            *("early/seed0.csv", "other/seed0.csv", "damaged.csv"),
+        )
+    )
+    short.write_text(HEADER + "1,1000,60,0,1\n")
     early.write_text(HEADER)
     other.write_text(other.read_text().replace("eval/success_rate", "eval/object_comotion_m"))
-    (tmp_path / "link").symlink_to(tmp_path / "run")
-    out = tmp_path / "curves.svg"
-    twice = [run, tmp_path / "run" / ".." / "run" / "seed0.csv", tmp_path / "link" / "seed0.csv"]
-    assert run_verb(["plot", *map(str, [*twice, early, other]), "--out", str(out)]) == 0
-    assert "<!-- run -->" in out.read_text()
+    damaged.write_bytes(b"\xff\x00")
+    Path("seed0.log").touch()
+    Path("link").symlink_to("run")
+    twice = [run, "run/../run/seed0.csv", "link/seed0.csv"]
+    words = ["plot", *map(str, [*twice, seed1, short, early, other, damaged, "early", "seed0.log"])]
+    assert run_verb([*words, "--out", "curves.svg"]) == 0
+    assert Path("curves.svg").read_text().count("run (2 seeds)") == 1
     assert capsys.readouterr().err.splitlines() == [
+        "music-tf: left out, no run directory and no CSV file: early, seed0.log",
         f"music-tf: left out, no epoch yet: {early}",
-        f"music-tf: left out, no eval/success_rate: seed0 ({other.parent})",
+        f"music-tf: left out, damaged, plot it alone to see where: {damaged}",
+        "music-tf: left out, another run of the same seed is drawn: seed0 (short/run)",
+        "music-tf: left out, no eval/success_rate: seed0 (other)",
     ]
-    with pytest.raises(UsageError, match="no epoch of a run yet"):
-        run_verb(["plot", str(early), "--out", str(out)])
+    assert run_verb(["plot", *map(str, [run, seed1, short]), "--out", "each.svg", "--each"]) == 0
+    assert capsys.readouterr().err == ""
+    assert len(re.findall(r"<!-- seed\d", Path("each.svg").read_text())) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["early.csv"], "no epoch of a run yet"),
+        (["seed0.log"], r"got 'seed0\.log'"),
+        (["seed0.csv", "nowhere"], "got 'nowhere'"),
+        (["seed0.csv", "--out", "folder.svg"], r"--out: .*got 'folder\.svg'"),
+    ],
+)
+def test_the_verb_refuses_what_is_not_there(tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "seed0.csv")
+    write(tmp_path / "early.csv").write_text(HEADER)
+    (tmp_path / "seed0.log").touch()
+    (tmp_path / "folder.svg").mkdir()
+    with pytest.raises(UsageError, match=says):
+        run_verb(["plot", *words])
 
 
 def test_the_verb_writes_no_picture_without_a_line(tmp_path, capsys):
@@ -376,23 +401,6 @@ def test_the_verb_writes_no_picture_without_a_line(tmp_path, capsys):
     assert not out.parent.exists()
     assert run_verb(["plot", *map(str, paths), *words]) == 0
     assert capsys.readouterr().err == "music-tf: left out, no time/elapsed_s: push_a\n"
-
-
-def test_the_verb_draws_the_longest_run_of_a_seed_and_names_the_others(tmp_path, capsys):
-    names = ("short/mine/seed0.csv", "long/mine/seed0.csv", "long/mine/seed1.csv")
-    paths = [write(tmp_path / name) for name in names]
-    lines = paths[0].read_text().splitlines(keepends=True)
-    paths[0].write_text("".join(lines[:-1]))
-    out = tmp_path / "curves.svg"
-    assert run_verb(["plot", *map(str, paths), "--out", str(out)]) == 0
-    assert "mine (2 seeds)" in out.read_text()
-    assert capsys.readouterr().err == (
-        "music-tf: left out, another run of the same seed is drawn: "
-        f"seed0 ({tmp_path / 'short' / 'mine'})\n"
-    )
-    assert run_verb(["plot", *map(str, paths), "--out", str(out), "--each"]) == 0
-    assert capsys.readouterr().err == ""
-    assert len(re.findall(r"<!-- seed\d", out.read_text())) == 3
 
 
 @pytest.mark.parametrize("swallowed", ["latest", "FILE", "push"])
@@ -415,19 +423,3 @@ def test_a_column_is_a_column_whatever_file_has_its_name(tmp_path, monkeypatch):
     (tmp_path / "epoch").touch()
     monkeypatch.chdir(tmp_path)
     assert run_verb(["plot", "seed0.csv", "--metric", "epoch"]) == 0
-
-
-def test_what_is_no_run_beside_runs_is_named_and_left_out(tmp_path, monkeypatch, capsys):
-    write(tmp_path / "seed0.csv")
-    (tmp_path / "seed0.log").touch()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "seed1.csv").write_bytes(b"\xff\x00")
-    monkeypatch.chdir(tmp_path)
-    assert run_verb(["plot", "seed0.csv", "seed0.log", "folder", "seed1.csv"]) == 0
-    assert capsys.readouterr().err == (
-        "music-tf: left out, no run directory and no CSV file: seed0.log, folder\n"
-        "music-tf: left out, damaged, plot it alone to see where: seed1.csv\n"
-    )
-    for words in (["seed0.log"], ["seed0.csv", "nowhere"]):
-        with pytest.raises(UsageError, match=f"got '{words[-1]}'"):
-            run_verb(["plot", *words])

@@ -1,9 +1,8 @@
 import base64
-import html.parser
 import json
 import re
 from pathlib import Path
-from typing import NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.lock import RunLock
 from music_tf.storage.metrics import MetricsWriter
 from music_tf.tools import report
-from music_tf.tools.report import columns, number, write_report
+from music_tf.tools.report import by_column, number, write_report
 from tests.kit.recorded import TOY, write_run
 
 LABEL = f"ddpg_music on {TOY}, seed 0"
@@ -30,85 +29,45 @@ START = {
 }
 
 
-class Element(NamedTuple):
-    tag: str
-    attributes: dict
-    inside: list
-
-
-class Page(html.parser.HTMLParser):
-    """A page as its reader sees it; its elements must be closed in order."""
+class Page:
+    """A page as its reader sees it; it is well-formed XML."""
 
     def __init__(self, path):
-        super().__init__()
         self.source = path.read_text("utf-8")
-        self.elements, self.open = [], [Element("", {}, [])]
-        self.feed(self.source)
-        assert [element.tag for element in self.open] == [""]
+        self.root = ElementTree.fromstring(self.source)
+        self.text = text_of(self.root)
 
-    def handle_starttag(self, tag, attributes):
-        element = Element(tag, dict(attributes), [])
-        self.elements.append(element)
-        self.open[-1].inside.append(element)
-        if tag not in {"meta", "img"}:
-            self.open.append(element)
+    def all(self, path):
+        return self.root.findall(f".//{path}")
 
-    def handle_startendtag(self, tag, attributes):
-        self.elements.append(Element(tag, dict(attributes), []))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop().tag == tag
-
-    def handle_data(self, data):
-        self.open[-1].inside.append(data)
-
-    def all(self, tag, **attributes):
-        wanted = {name.rstrip("_"): value for name, value in attributes.items()}
-        found = [element for element in self.elements if element.tag == tag]
-        return [one for one in found if wanted.items() <= one.attributes.items()]
-
-    def texts(self, *tags, **attributes):
-        return [text_of(one) for tag in tags for one in self.all(tag, **attributes)]
-
-    @property
-    def text(self):
-        return text_of(self.open[0])
+    def texts(self, path):
+        return [text_of(element) for element in self.all(path)]
 
     @property
     def addresses(self):
-        names = ("src", "href", "xlink:href")
-        found = [one.attributes.get(name) for one in self.elements for name in names]
-        return [address for address in found if address]
+        names = {"src", "href", "{http://www.w3.org/1999/xlink}href"}
+        return [e.attrib[name] for e in self.root.iter() for name in names & e.attrib.keys()]
 
     def missing(self):
         """What the page says could be added, which it does in one line at most."""
-        lines = self.texts("p", class_="quiet missing")
+        lines = self.texts("p[@class='quiet missing']")
         assert len(lines) <= 1
         return "".join(lines).removeprefix("Not here yet: ")
 
     def tiles(self):
-        return {text_of(t.inside[1]): text_of(t.inside[0]) for t in self.all("div", class_="tile")}
+        return {text_of(tile[1]): text_of(tile[0]) for tile in self.all("div[@class='tile']")}
 
     def table(self, title):
         """The texts of a table's cells by the first of their row; the heads are under ''."""
-        heads = [one for one in self.elements if one.tag in {"h2", "h3", "table"}]
-        at = next(n for n, one in enumerate(heads) if text_of(one) == title)
-        found = next(one for one in heads[at:] if one.tag == "table")
-        rows = [
-            row.inside for part in within(found, "thead", "tbody") for row in within(part, "tr")
-        ]
-        first, *others = [[text_of(cell) for cell in row] for row in rows]
+        heads = [element for element in self.root.iter() if element.tag in {"h2", "h3", "table"}]
+        at = next(n for n, element in enumerate(heads) if text_of(element) == title)
+        found = next(element for element in heads[at:] if element.tag == "table")
+        first, *others = ([text_of(cell) for cell in row] for row in found.iter("tr"))
         return {"": first, **{label: cells for label, *cells in others}}
 
 
 def text_of(element):
-    if isinstance(element, str):
-        return element
-    return " ".join("".join(map(text_of, element.inside)).split())
-
-
-def within(element, *tags):
-    return [one for one in element.inside if not isinstance(one, str) and one.tag in tags]
+    return " ".join("".join(element.itertext()).split())
 
 
 def make_run(path, *words, epochs=3, recipe="ddpg_music", pictures=False):
@@ -195,7 +154,7 @@ def whole(tmp_path_factory):
 def test_a_page_says_what_was_run_how_far_it_came_and_with_what(whole):
     (title,) = whole.texts("h1")
     assert title == "ddpg_music on music_tf/PointPush-v0, seed 7"
-    assert whole.texts("p", class_="quiet")[0] == "finished, 3 epochs"
+    assert whole.texts("p[@class='quiet']")[0] == "finished, 3 epochs"
     assert {"numpy2.9", "commitc0ffee", "hostrobot", "cores2"} <= set(whole.texts("tr"))
     command = f"music-tf train ddpg_music --env-id {TOY} --seed 7 --skills 3 --music.gain 42"
     assert whole.texts("pre") == [command]
@@ -208,7 +167,7 @@ def test_a_page_says_what_was_run_how_far_it_came_and_with_what(whole):
 
 def test_each_metric_beside_times_has_a_curve(whole):
     assert whole.texts("figcaption")[0].startswith("eval/object_comotion_m metres that")
-    assert (len(whole.all("svg")), "1 more curve" in whole.text) == (2, True)
+    assert (len(whole.all("{*}svg")), "1 more curve" in whole.text) == (2, True)
 
 
 def test_behaviour_stands_beside_simple_policies_with_bars(whole):
@@ -217,7 +176,7 @@ def test_behaviour_stands_beside_simple_policies_with_bars(whole):
         "ours": ["0.500", "0.105"],
         "random": ["0.500", "0.070"],
     }
-    bars = [cell.attributes["style"] for cell in whole.all("td") if "style" in cell.attributes]
+    bars = [cell.attrib["style"] for cell in whole.all("td") if "style" in cell.attrib]
     assert bars[:4] == ["--share:100%", "--share:100%", "--share:100%", "--share:67%"]
 
 
@@ -243,13 +202,13 @@ def test_control_stands_beside_chance(whole):
 
 
 def test_object_paths_and_films_are_inside(whole):
-    pictures = [one.attributes["src"] for one in whole.all("img")]
+    pictures = [one.attrib["src"] for one in whole.all("img")]
     assert [picture.partition(";")[0] for picture in pictures] == 3 * ["data:image/png"] + [
         "data:image/gif"
     ]
     assert base64.b64decode(pictures[0].partition(",")[2]).startswith(b"\x89PNG")
     (video,) = whole.all("video")
-    assert video.attributes["src"].startswith("data:video/mp4;base64,eHh4")
+    assert video.attrib["src"].startswith("data:video/mp4;base64,eHh4")
     captions = whole.texts("figcaption")[2:]
     steps = [f"after {number} steps" for number in (100, 200, 300)]
     assert captions == [*steps, "policy.mp4", "skills.gif"]
@@ -260,7 +219,7 @@ def test_settings_that_differ_from_the_recipe_come_first_and_all_are_folded(whol
     assert changed.pop("") == ["setting", "here", "recipe", "meaning"]
     assert changed["music.gain"][0] == "42"
     assert set(changed) == {"seed", "skills", "music.gain"}
-    assert {"music.clip", "music.gain"} <= set(whole.texts("th", scope="row"))
+    assert {"music.clip", "music.gain"} <= set(whole.texts("th[@scope='row']"))
     usual = page_of(tmp_path, make_run(tmp_path / "usual"))
     assert f"All are those of ddpg_music (laptop) on {TOY}." in usual.text
 
@@ -268,11 +227,11 @@ def test_settings_that_differ_from_the_recipe_come_first_and_all_are_folded(whol
 def test_the_page_loads_nothing_and_runs_nothing(whole):
     assert [uri for uri in whole.addresses if not uri.startswith(("data:", "#"))] == []
     assert {"script", "link", "iframe", "object", "base"}.isdisjoint(
-        element.tag for element in whole.elements
+        element.tag for element in whole.root.iter()
     )
     assert re.findall(r"url\((?!#)|@import", whole.source) == []
-    (policy,) = whole.all("meta", **{"http-equiv": "Content-Security-Policy"})
-    rules = {rule.split()[0]: rule.split()[1:] for rule in policy.attributes["content"].split(";")}
+    (policy,) = whole.all("meta[@http-equiv='Content-Security-Policy']")
+    rules = {rule.split()[0]: rule.split()[1:] for rule in policy.attrib["content"].split(";")}
     assert rules == {
         "default-src": ["'none'"],
         "img-src": ["data:"],
@@ -297,8 +256,8 @@ def test_whatever_a_run_says_is_shown_as_text(tmp_path):
     (run / "videos").mkdir()
     (run / "videos" / f"{HOSTILE.replace('/', '_')}.gif").write_bytes(b"GIF89a")
     page = page_of(tmp_path, run, make_run(tmp_path / "other"))
-    assert page.all("script") == []
-    assert len(page.all("style")) == 1 + len(page.all("svg"))
+    assert page.all("{*}script") == []
+    assert len(page.all("{*}style")) == 1 + len(page.all("{*}svg"))
     # commit, host, a package and its version, a policy in two tables, a skill, control
     assert page.text.count(HOSTILE) == 8
 
@@ -313,14 +272,14 @@ def test_a_run_says_where_it_started_and_counts_what_was_taken_before(tmp_path):
     page = page_of(tmp_path, run)
     assert "starts from /runs/push, epoch 7: actor, critic" in page.texts("p")
     assert "after 5,300 steps" in page.texts("figcaption")
-    tile = page.texts("div", class_="tile")[1]
+    tile = page.texts("div[@class='tile']")[1]
     assert tile == "300environment stepsand 5,000 before it started"
     assert "starts from" not in page_of(tmp_path, other).text
     page = page_of(tmp_path, run, other)
     assert page.tiles()["environment steps"] == "600"
     assert "Steps and minutes count those of the runs that a run started from." in page.text
-    rows = [row.inside for row in page.all("tr")]
-    steps = [[text_of(cell) for cell in row[2:4]] for row in rows if text_of(row[0]) == LABEL]
+    rows = [[text_of(cell) for cell in row] for row in page.all("tr")]
+    steps = [row[2:4] for row in rows if row[0] == LABEL]
     assert steps == [["5,300", "13.0"], ["300", "3.0"]]
     assert "ddpg_music, PointPush-v0, takes over actor,critic" in page.texts("li")
 
@@ -375,7 +334,7 @@ def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
     assert page.texts("li") == ["ddpg_music, PointPush-v0 (4 seeds)"]
     anchors = [f"run-{n}" for n in (1, 2, 3, 4)]
     assert [uri for uri in page.addresses if uri.startswith("#run")] == [f"#{a}" for a in anchors]
-    assert [one.attributes["id"] for one in page.all("details", class_="run")] == anchors
+    assert [one.attrib["id"] for one in page.all("details[@class='run']")] == anchors
     assert page.texts("th").count(f"random on {TOY}") == 1
 
 
@@ -385,7 +344,7 @@ def test_a_seed_has_one_curve_and_the_other_run_is_named(tmp_path):
     page = page_of(tmp_path, *runs)
     assert page.texts("li") == ["ddpg_music, PointPush-v0 (2 seeds)"]
     assert f"Left out, another run of the same seed is drawn: {LABEL} ({runs[1]})." in page.text
-    assert len(page.all("details", class_="run")) == 3
+    assert len(page.all("details[@class='run']")) == 3
     assert "Left out" not in page_of(tmp_path, runs[0], runs[2]).text
 
 
@@ -451,11 +410,11 @@ def test_of_many_pictures_of_paths_the_first_middle_and_last_are_shown(tmp_path)
     page = page_of(tmp_path, run)
     captions = [f"after {steps} steps" for steps in (100, 300, 500)]
     assert page.texts("figcaption")[2:] == captions
-    assert len(page.all("div", class_="pictures")) == 1
+    assert len(page.all("div[@class='pictures']")) == 1
     Image.new("RGB", (848, 278)).save(run / "paths.png")  # of several skills
     page = page_of(tmp_path, run)
     assert page.texts("figcaption")[4:] == ["at the newest evaluation"]
-    assert len(page.all("div", class_="pictures wide")) == 1
+    assert len(page.all("div[@class='pictures wide']")) == 1
 
 
 @pytest.mark.parametrize("folder", ["", "videos"])
@@ -475,7 +434,7 @@ def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):
     page = page_of(tmp_path, run)
     content = [base64.b64decode(uri.partition(",")[2]) for uri in page.addresses if "," in uri]
     assert content == [b"x" * 600, b"x" * 400]
-    assert [note for note in page.texts("p", class_="note") if "b.gif is left out" in note]
+    assert [note for note in page.texts("p[@class='note']") if "b.gif is left out" in note]
     assert "draft" not in page.text
 
 
@@ -535,7 +494,7 @@ def test_the_verb_names_what_is_no_run_and_what_is_damaged(tmp_path, monkeypatch
         "music-tf: left out, no run directory: seed0.log\n"
         "music-tf: left out, damaged, report it alone to see where: seed1\n",
     )
-    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
     with pytest.raises(UsageError, match=r"config\.json"):
         run_verb(["report", "seed1"])
     with pytest.raises(UsageError, match=r"got 'seed0\.log'"):
@@ -570,5 +529,5 @@ def test_numbers_are_short(value, text):
 
 
 def test_bars_compare_with_the_largest_of_a_column():
-    shown = columns({"ours": {"a": 2.0, "b": -1.0}, "random": {"a": 0.5}})
+    shown = by_column({"ours": {"a": 2.0, "b": -1.0}, "random": {"a": 0.5}})
     assert shown == [("a", "", [("2.000", 100), ("0.500", 25)]), ("b", "", [("-1", 0), ("-", 0)])]
