@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -364,30 +365,26 @@ def _memory(sizes: Sizes) -> dict[str, float]:
     return {"mb": used.ru_maxrss / _KIB_PER_MB}
 
 
-def _theirs(learner: str) -> Callable[[Sizes], dict[str, Any]]:
-    """Returns what measures the updates of a learner of Stable-Baselines3."""
-
-    def take(sizes: Sizes) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "found.json"
-            words = [learner, str(out), "--threads", str(sizes.compared_threads), "--rate"]
-            words += map(str, (sizes.stored_episodes, sizes.rounds, sizes.updates))
-            try:
-                _run([sys.executable, str(HERE / "compare_baselines.py"), *words])
-            except EnvironmentFault as fault:
-                return {"left_out": str(fault).splitlines()[0]}
-            found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-            return found
-
-    return take
+def _theirs(sizes: Sizes, learner: str) -> dict[str, Any]:
+    """Measures the updates of a learner of Stable-Baselines3."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        words = [learner, str(out), "--threads", str(sizes.compared_threads), "--rate"]
+        words += map(str, (sizes.stored_episodes, sizes.rounds, sizes.updates))
+        try:
+            _run([sys.executable, str(HERE / "compare_baselines.py"), *words])
+        except EnvironmentFault as fault:
+            return {"left_out": str(fault).splitlines()[0]}
+        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return found
 
 
 _PROGRAMS: Mapping[str, Callable[[Sizes], dict[str, Any]]] = {
     "help": _help,
     "first_step": _first_step,
     "memory": _memory,
-    "their_sac": _theirs("SAC"),
-    "their_ddpg": _theirs("DDPG"),
+    "their_sac": partial(_theirs, learner="SAC"),
+    "their_ddpg": partial(_theirs, learner="DDPG"),
 }
 
 
@@ -418,15 +415,13 @@ def load(path: Path) -> dict[str, Any]:
         UsageError: There is none, or it is not one.
     """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        stored["header"]["machine"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"--table: cannot read {path} ({error.strerror}); measure first with: make bench"
+            f"--table: cannot read {path}, or it was not written by this benchmark "
+            f"({type(error).__name__}: {error})\nmeasure first with: make bench"
         ) from error
-    except ValueError as error:
-        raise UsageError(f"--table: {path} is not JSON ({error})") from error
-    if not isinstance(stored, dict) or not isinstance(stored.get("header"), dict):
-        raise UsageError(f"--table: {path} was not written by this benchmark: it has no header")
     return stored
 
 
