@@ -243,19 +243,20 @@ def test_reward_of_many_pens_ignores_their_turn_about_the_vertical():
     assert envs.goal_reward(achieved, turned).tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_reward_that_mixes_goals_up_is_refused(odd):
+@pytest.mark.parametrize(
+    ("compute", "says"),
+    [
+        (lambda achieved, info: achieved.sum(), r"must give \(5,\) finite numbers, got shape \(\)"),
+        (lambda achieved, info: achieved[:, 0] / 0, r"finite numbers, got non-finite"),
+        (lambda achieved, info: info["x"], r"infos \{\} fails: KeyError: 'x'"),
+    ],
+    ids=["mixes goals up", "is no number", "needs what only a step knows"],
+)
+def test_a_reward_is_refused_that(compute, says, odd, monkeypatch):
     envs = LockstepEnvs(ODD, 1)
-    odd.fault = "axis"
+    monkeypatch.setattr(odd, "compute_reward", lambda self, one, other, info: compute(one, info))
     goals = np.zeros((5, 2), np.float32)
-    with pytest.raises(EnvironmentFault, match=r"must give \(5,\) finite numbers, got shape \(\)"):
-        envs.goal_reward(goals, goals)
-
-
-def test_a_reward_that_needs_what_only_a_step_knows_is_refused(odd, monkeypatch):
-    envs = LockstepEnvs(ODD, 1)
-    monkeypatch.setattr(odd, "compute_reward", lambda self, achieved, desired, info: info["x"])
-    goals = np.zeros((5, 2), np.float32)
-    with pytest.raises(EnvironmentFault, match=r"infos \{\} fails: KeyError: 'x'"):
+    with pytest.raises(EnvironmentFault, match=says):
         envs.goal_reward(goals, goals)
 
 
