@@ -9,7 +9,7 @@ import time
 import pytest
 
 from music_tf.cli import launch
-from music_tf.cli.launch import Job
+from music_tf.cli.launch import run_job
 from music_tf.cli.mpirun import needed, own_sessions
 from music_tf.errors import EnvironmentFault, Stopped
 from tests.kit.started import MPIRUN, ROOT, environment, finish, music_tf, start
@@ -26,8 +26,8 @@ sys.exit(75 if got else 1)
 """
 LAUNCH = f"""
 import os, sys
-from music_tf.cli.launch import Job
-sys.exit(Job([sys.executable, "-c", {STUB!r}], os.environ).wait())
+from music_tf.cli.launch import run_job
+sys.exit(run_job([sys.executable, "-c", {STUB!r}], os.environ))
 """
 
 
@@ -156,7 +156,7 @@ def test_the_job_is_out_of_reach_of_the_terminal():
     ],
 )
 def test_the_code_of_a_job_is_passed_on(code, expected):
-    assert Job([sys.executable, "-c", code], os.environ).wait() == expected
+    assert run_job([sys.executable, "-c", code], os.environ) == expected
 
 
 def test_the_job_reads_nothing_from_the_terminal():

@@ -19,10 +19,12 @@ VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "
 
 def study(arguments):
     """Returns the exit code of `music-tf study ARGUMENTS`, with this program for training."""
+    from music_tf.cli import run_verb
     from music_tf.cli.exits import guarded
-    from music_tf.cli.study import main
+    from music_tf.tools import study as runner
 
-    return guarded(lambda: main(arguments, trainer=[sys.executable, __file__]))
+    runner.TRAINER = [sys.executable, __file__]
+    return guarded(lambda: run_verb(["study", *arguments]))
 
 
 def train(words):

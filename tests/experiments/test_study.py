@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
-from music_tf.cli.study import main
 from music_tf.envs.toys import EPISODE_STEPS
 from music_tf.storage.lock import RunLock
 from music_tf.storage.results import read_result
@@ -63,6 +63,10 @@ def keeps_handlers():
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+def main(words):
+    return run_verb(["study", *words])
 
 
 def write(folder, text):
@@ -338,7 +342,8 @@ def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(fold
             super().__init__(place)
 
     monkeypatch.setattr(study, "RunLock", AfterAnother)
-    assert main([str(path)], [sys.executable, stand_in.__file__]) == 0
+    monkeypatch.setattr(study, "TRAINER", [sys.executable, stand_in.__file__])
+    assert main([str(path)]) == 0
     assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
 
 
