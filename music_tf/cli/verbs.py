@@ -136,7 +136,7 @@ class Evaluate(OfOneRun):
     def act(self) -> int:
         """Evaluates a run."""
         run, env_id = self.found()
-        if self.out is not None and not os.path.isdir(_file(self.out, (".npz",)).parent):
+        if self.out is not None and not os.path.isdir(_file("--out", self.out, (".npz",)).parent):
             raise UsageError(f"--out: expected a folder, got {str(self.out.parent)[:200]!r}")
         if self.minari is not None and not _DATASET.fullmatch(self.minari):
             raise UsageError(
@@ -181,8 +181,8 @@ class Play(OfOneRun):
     """One skill, counted from 0, or all."""
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4."""
-    strip: Flag = False
-    """Draw a .png in place of a film: moments of one episode side by side, a row a skill."""
+    strip: Path | None = None
+    """A .png to draw in place of a film: moments of one episode side by side, a row a skill."""
     episode: Annotated[int | None, In(1, 10**6)] = None
     """With --strip: which episode, from 1; default 1."""
     frames: Annotated[int | None, In(2, 1000)] = None
@@ -196,17 +196,19 @@ class Play(OfOneRun):
             raise UsageError(
                 f"--skill: expected a skill counted from 0, or all, got {self.skill[:80]!r}"
             )
-        if not self.strip and (self.episode or self.frames):
+        if self.strip is None and (self.episode or self.frames):
             raise UsageError("--episode and --frames: they need --strip; films have --episodes")
-        usual = run / "videos" / ("policy.png" if self.strip else "policy.mp4")
-        out = _file(self.out or usual, (".png",) if self.strip else (".mp4", ".gif"))
+        if self.strip is not None and self.out is not None:
+            raise UsageError("--strip: it takes the place of a film, leave out --out")
+        out = _file("--out", self.out or run / "videos" / "policy.mp4", (".mp4", ".gif"))
+        picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
         skill = int(self.skill) if number else None
         prepare_tensorflow()
-        if self.strip:
+        if picture is not None:
             from music_tf.tools.film import strip  # noqa: PLC0415 - numpy, MuJoCo
 
-            strip(run, out, self.episode or 1, self.frames or 6, skill, env_id)
-            sys.stdout.write(f"{out}\n")
+            strip(run, picture, self.episode or 1, self.frames or 6, skill, env_id)
+            sys.stdout.write(f"{picture}\n")
         else:
             from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
 
@@ -254,7 +256,7 @@ class Plot(OfRuns):
             without_repeats,
         )
 
-        out = _file(self.out, FORMATS)
+        out = _file("--out", self.out, FORMATS)
         begun, early, damaged = load_begun(paths)
         runs, repeats = (begun, []) if self.each else without_repeats(by_settings(begun))
         _refuse_runs(name for name in self.metric if not any(name in run.columns for run in runs))
@@ -404,10 +406,10 @@ def _refuse_runs(names: Iterable[str]) -> None:
             )
 
 
-def _file(path: Path, formats: Sequence[str]) -> Path:
+def _file(option: str, path: Path, formats: Sequence[str]) -> Path:
     if path.suffix.lower() not in formats:
         raise UsageError(
-            f"--out: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
+            f"{option}: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
             + suggestion(path.suffix, formats)
         )
     return path

@@ -6,7 +6,7 @@ from music_tf import recipes
 from music_tf.cli.exits import guarded, report
 from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError
 from tests.kit.saved_run import write_config
-from tests.kit.started import LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
+from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
 
 TOGETHER = pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
 
@@ -19,11 +19,17 @@ def raising(error):
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(UsageError("x"), 2), (EnvironmentFault("x"), 3), (NumbersFault("x"), 4)]
+    ("error", "code", "told"),
+    [
+        (UsageError("x"), 2, "music-tf: x\n"),
+        (EnvironmentFault("x"), 3, "music-tf: x\n"),
+        (NumbersFault("x"), 4, "music-tf: x\n"),
+        (KeyboardInterrupt(), 75, ""),
+    ],
 )
-def test_a_fault_is_told_once_and_keeps_its_code(error, code, capsys):
+def test_a_fault_is_told_once_and_keeps_its_code_and_ctrl_c_is_no_bug(error, code, told, capsys):
     assert guarded(raising(error)) == code
-    assert capsys.readouterr() == ("", "music-tf: x\n")
+    assert capsys.readouterr() == ("", told)
 
 
 def test_a_bug_shows_its_traceback(capsys):
@@ -31,11 +37,6 @@ def test_a_bug_shows_its_traceback(capsys):
     errors = capsys.readouterr().err
     assert errors.startswith("Traceback")
     assert errors.count("KeyError: 'lost'") == 1
-
-
-def test_ctrl_c_is_no_bug(capsys):
-    assert guarded(raising(KeyboardInterrupt())) == 75
-    assert capsys.readouterr().err == ""
 
 
 def test_a_report_is_short_whatever_the_fault_says(capsys):
@@ -72,25 +73,19 @@ def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tm
     assert f"--run-dir {run} --resume" in music_tf(*words, mode="no memory")[2]
 
 
-def test_one_process_trains_in_a_new_directory(tmp_path):
-    code, output, errors = music_tf("train", "ddpg", mode="fine")
-    assert (code, errors) == (0, "")
-    assert output.startswith(f"ddpg 1 {tmp_path}/runs/FetchPush-v4/ddpg/seed0-")
-
-
 @pytest.mark.distributed
-@TOGETHER
 @pytest.mark.parametrize(
-    ("words", "expected", "text"),
+    ("how", "words", "text"),
     [
-        (("train", "ddgp"), 2, "did you mean ddpg?"),
-        (("train", "ddpg", "--workers", "3"), 2, "multiple of the 2 ranks, got 3"),
-        (("trian",), 2, "did you mean train?"),
+        (PLAIN, ("train", "ddgp"), "did you mean ddpg?"),
+        (WITH_MPI4PY, ("train", "ddgp"), "did you mean ddpg?"),
+        (WITH_MPI4PY, ("train", "ddpg", "--workers", "3"), "multiple of the 2 ranks, got 3"),
+        (PLAIN, ("trian",), "did you mean train?"),
     ],
 )
-def test_ranks_refuse_a_wrong_command_line_once_and_without_an_abort(how, words, expected, text):
+def test_ranks_refuse_a_wrong_command_line_once_and_without_an_abort(how, words, text):
     code, output, errors = music_tf(*words, how=how, mode="fine")
-    assert (code, output) == (expected, "")
+    assert (code, output) == (2, "")
     assert errors.count(text) == 1
     assert len(errors.splitlines()) <= 3
 
@@ -103,11 +98,15 @@ def test_ranks_show_help_once(how):
     assert output.count("usage:") == 1
 
 
-@pytest.mark.distributed
-def test_ranks_agree_on_one_new_directory(tmp_path):
-    code, output, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode="fine")
+@pytest.mark.parametrize(
+    ("how", "ranks"),
+    [(ALONE, 1), pytest.param(WITH_MPI4PY, 2, marks=pytest.mark.distributed)],
+    ids=["one", "two"],
+)
+def test_ranks_train_in_one_new_directory(how, ranks, tmp_path):
+    code, output, errors = music_tf("train", "ddpg", how=how, mode="fine")
     assert (code, errors) == (0, "")
-    assert output.startswith("ddpg 2 ")
+    assert output.startswith(f"ddpg {ranks} {tmp_path}/runs/FetchPush-v4/ddpg/seed0-")
     assert len(list((tmp_path / "runs/FetchPush-v4/ddpg").iterdir())) == 1
 
 

@@ -96,8 +96,9 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
         (["play", "RUN", "--skill", "fast"], ["--skill", "all", "'fast'"]),
         (["play", "RUN", "--episode", "2"], ["--strip", "--episodes"]),
-        (["play", "RUN", "--strip", "--out", "a.gif"], ["--out", ".png", "'a.gif'"]),
-        (["play", "RUN", "--strip", "--frames", "1"], ["--frames", "[2, 1000]", "got 1"]),
+        (["play", "RUN", "--strip", "a.gif"], ["--strip", ".png", "'a.gif'"]),
+        (["play", "RUN", "--strip", "a.png", "--out", "a.gif"], ["leave out --out"]),
+        (["play", "RUN", "--strip", "a.png", "--frames", "1"], ["--frames", "[2, 1000]"]),
         (["check-env"], ["ID", "check-env FetchPush-v4"]),
         (["study"], ["FILE", "music-tf study experiments/studies/"]),
         (["study", "x.py", "--lst"], ["did you mean --list?"]),
@@ -205,15 +206,15 @@ def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatc
 
 def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
     calls = stand_in(monkeypatch, "music_tf.tools.film", "strip")
-    words = ["--episode", "3", "--frames", "4", "--skill", "1", "--out", "a.png"]
-    assert run_verb(["play", str(stored_run), "--strip"]) == 0
-    assert run_verb(["play", str(stored_run), "--strip", *words]) == 0
-    usual = stored_run / "videos" / "policy.png"
-    assert calls == [
-        ((stored_run, usual, 1, 6, None, None), {}),
-        ((stored_run, pathlib.Path("a.png"), 3, 4, 1, None), {}),
+    words = ["play", str(stored_run), "--strip", "a.png"]
+    assert run_verb(words) == 0
+    assert run_verb([*words, "--episode", "3", "--frames", "4", "--skill", "1"]) == 0
+    place = pathlib.Path("a.png")
+    assert [arguments for arguments, _ in calls] == [
+        (stored_run, place, 1, 6, None, None),
+        (stored_run, place, 3, 4, 1, None),
     ]
-    assert capsys.readouterr().out == f"{usual}\na.png\n"
+    assert capsys.readouterr().out == "a.png\na.png\n"
 
 
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, 3)])
