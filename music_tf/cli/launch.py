@@ -16,7 +16,7 @@ from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_s
 from music_tf.config.command import asks_for_help, parse_train
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
-from music_tf.process import ASKED_VARIABLE, death_follower
+from music_tf.process import ASKED_VARIABLE, death_follower, workers_per_rank
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\
@@ -137,12 +137,7 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
 def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path]]:
     """Refuses what the ranks would; returns the words with a run directory, and new folders."""
     train = parse_train(command[1:])
-    if train.config.workers % ranks:
-        raise UsageError(
-            f"workers: expected a multiple of the {ranks} ranks, got {train.config.workers}\n"
-            f"set --workers {ranks * max(1, round(train.config.workers / ranks))}, or -n to a "
-            f"divisor of {train.config.workers}"
-        )
+    workers_per_rank(train.config.workers, ranks)
     if train.run_dir is None and ranks > 1:
         _mpirun(ranks)
         missing = missing_folders(train)
