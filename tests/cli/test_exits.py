@@ -1,3 +1,4 @@
+import functools
 import socket
 
 import pytest
@@ -7,8 +8,6 @@ from music_tf.cli.exits import guarded, report
 from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError
 from tests.kit.saved_run import write_config
 from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
-
-TOGETHER = pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
 
 
 def raising(error):
@@ -46,18 +45,6 @@ def test_a_report_is_short_whatever_the_fault_says(capsys):
     assert len(errors) < 4000
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [("fault", 4), ("bug", 1), ("thread bug", 1)],
-)
-def test_one_process_ends_with_one_message_and_the_code(mode, expected):
-    code, _, errors = music_tf("train", "ddpg", mode=mode)
-    assert code == expected
-    assert errors.count("Traceback") == int(expected == 1)
-    assert errors.startswith("Traceback" if expected == 1 else "music-tf: bad numbers\nin the")
-    assert "[rank" not in errors
-
-
 def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tmp_path):
     run = tmp_path / "run"
     words = ("train", "ddpg", "--run-dir", str(run))
@@ -91,7 +78,7 @@ def test_ranks_refuse_a_wrong_command_line_once_and_without_an_abort(how, words,
 
 
 @pytest.mark.distributed
-@TOGETHER
+@pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
 def test_ranks_show_help_once(how):
     code, output, errors = music_tf("train", "--help", how=how)
     assert (code, errors) == (0, "")
@@ -120,31 +107,46 @@ def test_ranks_all_refuse_a_directory_that_the_root_refuses(tmp_path):
     assert len(errors.splitlines()) == 2
 
 
-@pytest.mark.distributed
-@TOGETHER
-def test_a_fault_on_all_ranks_is_told_once_without_an_abort(how):
-    code, _, errors = music_tf("train", "ddpg", how=how, mode="fault")
+MPI = functools.partial(pytest.param, marks=pytest.mark.distributed)
+
+
+@pytest.mark.parametrize(
+    ("how", "mode"),
+    [
+        (ALONE, "fault"),
+        MPI(PLAIN, "fault"),
+        MPI(WITH_MPI4PY, "fault"),
+        MPI(WITH_MPI4PY, "lone fault"),  # the other rank waits for this one,
+        MPI(WITH_MPI4PY, "last fault"),  # or has already come to its end
+    ],
+)
+def test_a_fault_ends_the_job_with_its_code_and_is_told_once(how, mode):
+    code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)
     assert code == 4
-    assert errors == "music-tf: bad numbers\nin the actor\n"
+    if mode == "fault":
+        assert errors == "music-tf: bad numbers\nin the actor\n"
+    else:
+        assert errors.count("bad numbers") == 1
+        assert "music-tf: rank 1: bad numbers\n" in errors  # before or behind mpirun's own notice
 
 
-@pytest.mark.distributed
-@pytest.mark.parametrize("mode", ["lone fault", "last fault"])
-def test_a_fault_on_one_rank_ends_the_job_with_its_code(mode):
-    """The other rank waits for this one, or has already come to its end."""
-    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode=mode)
-    assert code == 4
-    assert errors.count("bad numbers") == 1
-    assert "music-tf: rank 1: bad numbers\n" in errors  # before or behind mpirun's own notice
-
-
-@pytest.mark.distributed
-@pytest.mark.parametrize("mode", ["bug", "lone bug", "last bug", "thread bug"])
-def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(mode):
-    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode=mode)
+@pytest.mark.parametrize(
+    ("how", "mode", "speaker"),
+    [
+        (ALONE, "bug", ""),
+        (ALONE, "thread bug", ""),
+        MPI(WITH_MPI4PY, "bug", "[rank 0] "),
+        MPI(WITH_MPI4PY, "lone bug", "[rank 1] "),
+        MPI(WITH_MPI4PY, "last bug", "[rank 1] "),
+        MPI(WITH_MPI4PY, "thread bug", "[rank 1] "),
+    ],
+)
+def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(how, mode, speaker):
+    code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)
     assert code == 1
     assert errors.count("Traceback") == 1
-    assert f"[rank {0 if mode == 'bug' else 1}] Traceback" in errors
+    assert f"{speaker}Traceback" in errors
+    assert ("[rank" in errors) is bool(speaker)
 
 
 @pytest.mark.distributed
