@@ -92,6 +92,7 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
     """
     default = kind()
     if asks_for_help(arguments):
+        sys.stdout.write(f"for example: music-tf {kind.example}\n\n")
         explain(default, verb)
     fields = {field.name: field for field in fields_of(default)}
     places = [
