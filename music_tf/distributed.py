@@ -16,9 +16,8 @@ from music_tf.errors import (
     EnvironmentFault,
     NoMpi,
     NumbersFault,
-    UsageError,
 )
-from music_tf.process import asked_world_size, launched_world_size
+from music_tf.process import asked_world_size, launched_world_size, workers_per_rank
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
@@ -113,14 +112,7 @@ class Communicator:
         Raises:
             UsageError: The ranks do not divide the workers.
         """
-        if workers % self.size:
-            fitting = [n for n in range(1, workers + 1) if workers % n == 0]
-            raise UsageError(
-                f"workers: expected a multiple of the {self.size} ranks, got {workers}\n"
-                f"start {' or '.join(map(str, fitting[-4:]))} ranks, or set --workers "
-                f"{self.size * max(1, round(workers / self.size))}"
-            )
-        share = workers // self.size
+        share = workers_per_rank(workers, self.size)
         return range(self.rank * share, (self.rank + 1) * share)
 
     def sum_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

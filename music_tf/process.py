@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
 
-from music_tf.errors import EXIT_HANGING
+from music_tf.errors import EXIT_HANGING, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
@@ -69,6 +69,22 @@ def launched_rank() -> int:
 def available_cores() -> int:
     """Returns how many cores this process may use."""
     return max(1, len(os.sched_getaffinity(0)))
+
+
+def workers_per_rank(workers: int, ranks: int) -> int:
+    """Returns how many workers each rank has.
+
+    Raises:
+        UsageError: The ranks do not divide the workers.
+    """
+    if workers % ranks:
+        fitting = [number for number in range(1, workers + 1) if workers % number == 0]
+        raise UsageError(
+            f"workers: expected a multiple of the {ranks} ranks, got {workers}\n"
+            f"start {' or '.join(map(str, fitting[-4:]))} ranks, or set --workers "
+            f"{ranks * max(1, round(workers / ranks))}"
+        )
+    return workers // ranks
 
 
 def threads_per_rank(asked: int, ranks: int) -> int:

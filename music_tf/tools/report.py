@@ -140,8 +140,8 @@ class Recorded(NamedTuple):
         default = recipes.resolve(self.stored.recipe, self.stored.preset, config.env_id)
         usual = {
             field.name: field.value
-            for name, term in config.rewards.items()
-            for field in fields_of(type(term)(), f"{name}.")
+            for term in config.rewards.values()
+            for field in fields_of(type(term)())
         }
         usual |= {field.name: field.value for field in fields_of(default)}
         return [
