@@ -65,7 +65,7 @@ class Forger:
         return json.loads((self.checkpoint / "manifest.json").read_bytes())["content"]
 
     def seal(self, content):
-        (self.checkpoint / "manifest.json").write_bytes(checkpoint._encoded(content))
+        (self.checkpoint / "manifest.json").write_bytes(checkpoint.seal(content))
 
     def entries(self, content):
         """Every file that the manifest lists, as path, size and digest, with its folder."""

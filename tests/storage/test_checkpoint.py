@@ -286,7 +286,7 @@ def sealed(tmp_path, change):
     path = tmp_path / "epoch_000001" / MANIFEST
     content = json.loads(path.read_bytes())["content"]
     change(content)
-    path.write_bytes(checkpoint._encoded(content))
+    path.write_bytes(checkpoint.seal(content))
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path, shards
         for worker in range(4096)
     }
     content = {"format": 2, "epoch": 1, "state": entry("a"), "meta": entry("m"), "shards": workers}
-    (tmp_path / MANIFEST).write_bytes(checkpoint._encoded(content))
+    (tmp_path / MANIFEST).write_bytes(checkpoint.seal(content))
     assert sum(map(len, read_manifest(tmp_path).shards.values())) == 4096 * shards
 
 
@@ -339,7 +339,7 @@ def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp
     path = tmp_path / "epoch_000002" / MANIFEST
     content = json.loads(path.read_bytes())["content"]
     content["shards"]["worker_0001"][1][1] = 2**36
-    path.write_bytes(checkpoint._encoded(content))
+    path.write_bytes(checkpoint.seal(content))
     os.truncate(tmp_path / "replay/worker_0001/epoch_000002.npz", 2**36)
     assert checkpoints.restore(WORKERS, expected_state()).epoch == 1
     assert "epoch_000002.npz: 68719476736 bytes, more than the" in caplog.text
@@ -488,16 +488,35 @@ class Unsynced:
             os.ftruncate(descriptor, 0)
 
 
+class Halved:
+    """A file of which a write may end half-way: `counted` says when."""
+
+    def __init__(self, file, counted):
+        self._file = file
+        self.write = counted(file.write, self.half)
+
+    def half(self, data):
+        self._file.write(bytes(data)[: len(data) // 2])
+        self._file.flush()
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *fault):
+        self._file.close()
+
+
 def count_calls(monkeypatch, at, action):
     """Runs `action` before the `at`-th call that changes the disk, and half-way in a write."""
     calls = iter(range(1, 10**6))
 
-    def counted(original, *, half=False):
+    def counted(original, before=lambda *arguments: None):
         def call(*arguments, **options):
             if next(calls) == at:
-                if half:
-                    original(arguments[0], arguments[1][: len(arguments[1]) // 2])
-                    arguments[0]._file.flush()
+                before(*arguments)
                 action()
             return original(*arguments, **options)
 
@@ -505,15 +524,15 @@ def count_calls(monkeypatch, at, action):
 
     for name in CALLS:
         monkeypatch.setattr(os, name, counted(getattr(os, name)))
-    opened = counted(builtins.open)
     original = builtins.open
-    monkeypatch.setattr(
-        builtins,
-        "open",
-        lambda path, mode="r", *a, **o: (opened if "x" in mode else original)(path, mode, *a, **o),
-    )
-    writer = gate._DigestingWriter
-    monkeypatch.setattr(writer, "write", counted(writer.write, half=True))
+    creating = counted(original)
+
+    def opened(path, mode="r", *arguments, **options):
+        if "x" in mode:
+            return Halved(creating(path, mode, *arguments, **options), counted)
+        return original(path, mode, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "open", opened)
 
 
 def killed_at(at, save, power_cut=False):
@@ -618,7 +637,7 @@ def test_what_an_earlier_save_left_behind_stops_none_where_it_cannot_be_removed(
     def busy(path):
         raise OSError(errno.EBUSY, "Device or resource busy", str(path))
 
-    monkeypatch.setattr(checkpoint, "_remove_temporary", busy)
+    monkeypatch.setattr(checkpoint, "remove_drafts", busy)
     assert checkpoints.save(2, *state_of(2))
     assert "cannot be removed: Device or resource busy" in caplog.text
     assert_holds(restore(tmp_path), 2)

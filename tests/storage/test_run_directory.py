@@ -2,6 +2,7 @@ import errno
 import fcntl
 import json
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -279,15 +280,15 @@ def test_a_resume_may_change_epochs_and_minutes_and_says_so_in_the_record(tmp_pa
     "content",
     [
         *(b"", b"{", b"[]", b'{"config": 3}', b"[" * 10**5, b"\xff"),
-        b'{"config": {}, "resumes": 7}',
-        b'{"config": {}, "ranks": 1e999}',
+        json.dumps(RECORD | {"resumes": 7}).encode(),
+        json.dumps(RECORD | {"ranks": math.inf}).replace("Infinity", "1e999").encode(),
     ],
     ids=repr,
 )
 def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path, content):
     open_and_close(tmp_path)
     (tmp_path / "config.json").write_bytes(content)
-    with pytest.raises(EnvironmentFault, match=r"config\.json: damaged"):
+    with pytest.raises(UsageError, match=r"config\.json: damaged"):
         open_and_close(tmp_path, resume=True)
     assert (tmp_path / "config.json").read_bytes() == content
 
