@@ -80,9 +80,13 @@ def new_directory(command: "TrainCommand") -> Path:
     name = f"seed{command.config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     for attempt in range(1, _MOST_TRIES):
         directory = parent / (name if attempt == 1 else f"{name}-{attempt}")
-        with contextlib.suppress(FileExistsError):
-            _create(directory, exist_ok=False)
-            return directory
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise EnvironmentFault(f"{directory}: cannot be created ({error.strerror})") from error
+        return directory
     raise EnvironmentFault(f"{parent}: cannot find a free name for this run")
 
 
@@ -95,13 +99,15 @@ def prepare_directory(command: "TrainCommand") -> Path:
     """
     directory = command.run_dir
     if directory is None:
-        directory = new_directory(command)
-    elif not command.resume:
-        try:
+        return new_directory(command)
+    try:
+        if not command.resume:
             refuse_if_taken(directory)
-        except OSError as error:
-            raise EnvironmentFault(f"{directory}: cannot be read ({error.strerror})") from error
-    _create(directory, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{directory}: cannot be created or read ({error.strerror})"
+        ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise EnvironmentFault(f"{directory}: cannot be written")
     return _behind_link(directory)
@@ -187,17 +193,6 @@ def _parent(command: "TrainCommand") -> Path:
 def _behind_link(directory: Path) -> Path:
     """Returns the directory that a link such as `latest` means now: it may move during the run."""
     return directory.resolve() if directory.is_symlink() else directory
-
-
-def _create(directory: Path, *, exist_ok: bool) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=exist_ok)
-    except FileExistsError:
-        if exist_ok:
-            raise UsageError(f"--run-dir: expected a directory, {directory} is a file") from None
-        raise
-    except OSError as error:
-        raise EnvironmentFault(f"{directory}: cannot be created ({error.strerror})") from error
 
 
 # --- what a run keeps in its directory --------------------------------------------------------
