@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -60,10 +61,11 @@ def test_a_new_run_gets_its_folders_record_and_log(tmp_path):
     }
 
 
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_directory_in_use_is_refused_with_process_and_host(tmp_path, resume):
+@pytest.mark.parametrize(("resume", "jump"), [(False, 0), (True, 0), (True, 86400), (True, -86400)])
+def test_a_directory_in_use_is_refused_with_process_and_host(tmp_path, monkeypatch, resume, jump):
     run = open_run(tmp_path, RECORD, False, Communicator())
-    before = contents(tmp_path)
+    before, now = contents(tmp_path), time.time()
+    monkeypatch.setattr(time, "time", lambda: now + jump)
     with pytest.raises(UsageError, match=rf"process {os.getpid()} on host {socket.gethostname()}"):
         open_and_close(tmp_path, resume=resume)
     assert contents(tmp_path) == before
@@ -257,7 +259,7 @@ def test_a_resume_may_change_epochs_and_what_is_newer_and_says_so_in_the_record(
         json.dumps(RECORD | {"resumes": 7}).encode(),
         json.dumps(RECORD | {"ranks": math.inf}).replace("Infinity", "1e999").encode(),
     ],
-    ids=repr,
+    ids=lambda content: repr(content[-12:]),
 )
 def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path, content):
     open_and_close(tmp_path)
