@@ -36,6 +36,7 @@ from music_tf.storage.policy import load_policy
 from music_tf.storage.start import inherit
 from music_tf.tools import curves
 from music_tf.training.build import build_trainer
+from tests.kit.forged import archived, saved_array
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
@@ -124,20 +125,6 @@ def npy(header, data=b"", version=1):
     text = header.encode("latin-1") + b"\n"
     length = len(text).to_bytes(2 if version == 1 else 4, "little")
     return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
-
-
-def saved_array(array, **options):
-    file = io.BytesIO()
-    np.save(file, array, **options)
-    return file.getvalue()
-
-
-def archived(members, compression=zipfile.ZIP_STORED):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", compression) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return file.getvalue()
 
 
 def objects(forger):
