@@ -161,11 +161,9 @@ def allow_recipe(directory: Path) -> None:
 
 
 def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuses to resume a run as another one; a setting that it lacks is newer, and may be any.
+    """Refuses to resume a run as another one, both as `run_to_json` writes them.
 
-    Args:
-        stored: What `run_to_json` wrote.
-        asked: The same of the run as it shall go on.
+    A setting that the stored one lacks is newer, and may be any.
 
     Raises:
         UsageError: More differs than `MAY_CHANGE_ON_RESUME`; each setting with both values.

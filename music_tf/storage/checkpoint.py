@@ -207,13 +207,7 @@ class Checkpoints:
     """The checkpoints of a run; every rank calls each method at the same time."""
 
     def __init__(self, directory: Path, comm: Communicator, keep: int = 3) -> None:
-        """Remembers where checkpoints lie; nothing is read or written yet.
-
-        Args:
-            directory: Where checkpoints lie, visible to every rank.
-            comm: The ranks that save and restore together.
-            keep: Newest checkpoints to keep, at least 1.
-        """
+        """Takes a directory that every rank sees, the ranks, and how many of the newest to keep."""
         self._directory = directory
         self._comm = comm
         self._keep = keep
@@ -454,16 +448,8 @@ def save_weights(
 ) -> bool:
     """Writes a copy that holds weights only, replacing an older one; for one rank.
 
-    Args:
-        directory: The copy's own directory, such as `checkpoints/best`.
-        arrays: Weights by name.
-        meta: JSON values.
-
     Returns:
         Whether it worked; if not, a warning was logged and the older copy is still there.
-
-    Raises:
-        ValueError: A name or an array cannot be stored.
     """
     temporary = directory.with_name(f"{directory.name}{DRAFT}new")
     replaced = directory.with_name(f"{directory.name}{_REPLACED}")

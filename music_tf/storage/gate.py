@@ -104,12 +104,7 @@ class Entry(NamedTuple):
 
 
 def expected_of(arrays: Mapping[str, npt.NDArray[Any]], free: bool = False) -> dict[str, Kind]:
-    """Describes the arrays of freshly built objects, for comparison with stored ones.
-
-    Args:
-        arrays: By name.
-        free: They may be of any length, such as a buffer that grows.
-    """
+    """Describes the arrays of freshly built objects; those of a buffer may be of any length."""
     return {
         name: (array.dtype, (FREE, *array.shape[1:]) if free and array.ndim else array.shape)
         for name, array in arrays.items()
@@ -119,10 +114,7 @@ def expected_of(arrays: Mapping[str, npt.NDArray[Any]], free: bool = False) -> d
 def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
     """Compares stored arrays with those that a run has, before they are read or taken over.
 
-    Args:
-        found: What is stored.
-        expected: What the run has.
-        rows: The first axis of an array may be shorter than expected.
+    Where they are `rows`, the first axis of an array may be shorter than expected.
 
     Raises:
         MisfitError: One is missing, unknown, or of another type or shape.

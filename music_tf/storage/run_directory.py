@@ -202,13 +202,7 @@ class RunDirectory:
     """A run directory in use by this job; `open_run` makes one."""
 
     def __init__(self, path: Path, comm: "Communicator", lock: RunLock | None) -> None:
-        """Starts this rank's log, and on the root sends warnings to the terminal as well.
-
-        Args:
-            path: A directory that `open_run` has prepared.
-            comm: The ranks of the job.
-            lock: What keeps other jobs out; held by the root.
-        """
+        """Starts this rank's log; the root holds the lock, and warns on the terminal as well."""
         self.path = path
         self.checkpoints = path / "checkpoints"
         self.log = log_path(path, comm.rank)

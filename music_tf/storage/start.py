@@ -204,9 +204,7 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
 def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float]:
     """Returns what the runs had taken that a run started from, by column of `metrics.csv`.
 
-    Args:
-        record: `init_from` of `config.json`; one of an older version counts nothing.
-        run: Whose it is, for the text of the fault.
+    It stands in the record under `init_from`; one of an older version counts nothing.
 
     Raises:
         UsageError: It counts what is no number.
