@@ -168,14 +168,14 @@ def success_rate(value: Any) -> float | None:
 
 def is_count(value: Any) -> bool:
     """Tells whether a JSON value is a whole number that something can have been counted to."""
-    return type(value) is int and 0 <= value <= _LARGEST_COUNT
+    return type(value) is int and 0 <= value < _LARGEST_COUNT
 
 
 def _has_type(value: Any, hint: Any) -> bool:
     """Tells whether a JSON value has a type such as `list[dict[str, float]]`; tuples are lists."""
     inner = get_args(hint)
     if hint is int:
-        return type(value) is int and abs(value) <= _LARGEST_COUNT
+        return type(value) is int and abs(value) < _LARGEST_COUNT
     if hint is float:
         return type(value) in (int, float) and abs(value) <= sys.float_info.max
     if get_origin(hint) is dict:
