@@ -24,7 +24,7 @@ from music_tf.runs.progress import Progress
 from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.policy import SavedPolicy, saved_policy
-from music_tf.storage.results import read_metric
+from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
@@ -169,7 +169,7 @@ def evaluate_run(
     try:
         result = measure(loaded, episodes)
         if full:
-            cells = read_metric(run, "rollout/object_coverage", loaded.epoch)
+            cells = read_metrics(run, loaded.epoch).get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
         _show(progress, result)

@@ -20,7 +20,6 @@ from music_tf.runs.judging import (
     variance_explained,
 )
 from music_tf.storage.metrics import MetricsWriter
-from music_tf.storage.results import read_metric
 from music_tf.training.evaluation import Evaluation, noise, random_actions, still
 from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
@@ -216,18 +215,6 @@ def test_what_was_judged_of_a_checkpoint_outlives_other_evaluations_of_it(tmp_pa
     path.write_text("[1")
     evaluate_run(tmp_path, 2)
     assert "control" not in json.loads(path.read_text())
-
-
-def test_a_metric_is_read_where_it_is(tmp_path):
-    assert read_metric(tmp_path, "rollout/object_coverage", 1) is None
-    writer = MetricsWriter(tmp_path, resume_after=None)
-    for epoch, cells in ((1, 7.0), (2, None)):
-        row = {"time/epoch": epoch, "time/env_steps": 9.0, "rollout/object_coverage": cells}
-        writer.write(row)
-    assert read_metric(tmp_path, "rollout/object_coverage", 1) == 7.0
-    assert read_metric(tmp_path, "rollout/object_coverage", 2) is None
-    assert read_metric(tmp_path, "rollout/object_coverage", 3) is None
-    assert read_metric(tmp_path, "eval/success_rate", 1) is None
 
 
 def test_judging_a_loaded_run_changes_nothing_in_it(tmp_path):
