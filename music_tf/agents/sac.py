@@ -41,6 +41,7 @@ class Sac(Learner):
     ) -> None:
         """Builds the networks; arguments as for `Ddpg`."""
         self._config = config
+        self.entropy_weight = config.entropy_weight
         self._bounds = return_bounds
         self._action_dim = action_dim
         self._actor = Network(

@@ -19,7 +19,6 @@ import numpy as np
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from tests.faults.jobs import ENDLESS, Job, rows_of, run, train, until  # noqa: E402
 from tests.faults.trials import (  # noqa: E402
     ALLOWED_S,
     Trial,
@@ -32,6 +31,7 @@ from tests.faults.trials import (  # noqa: E402
     kill_mpirun,
     starting_seconds,
 )
+from tests.kit.jobs import ENDLESS, Job, rows_of, run, train, until  # noqa: E402
 
 RANKS = 4
 WAYS_OUT = ("sys.exit(3)", "os._exit(7)", "segfault", "memory", "killed")

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.faults.jobs import DONE, ENVIRONMENT, HANGING, rows_of, run, state_of, train
+from tests.kit.jobs import DONE, ENVIRONMENT, HANGING, rows_of, run, state_of, train
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tests.faults.jobs import (
+from tests.kit.jobs import (
     DONE,
     ENDLESS,
     ENVIRONMENT,

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from tests.faults.jobs import (
+from tests.kit.jobs import (
     DONE,
     EPOCHS,
     STOPPED,

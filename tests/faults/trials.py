@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.faults.jobs import (
+from tests.kit.jobs import (
     ENDLESS,
     MPIRUN,
     STOPPED,
