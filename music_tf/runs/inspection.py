@@ -159,7 +159,17 @@ def evaluate_run(
             cells = read_metric(run, "rollout/object_coverage", loaded.saved.epoch)
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
-        _show(progress, result)
+        title = f"{result['env_id']}, {episodes} episodes"
+        progress.policies(result["policies"], title)
+        if result["success"]:
+            low, high = result["success"]["interval_95"]
+            rate = result["success"]["rate"]
+            progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
+        if full:
+            progress.policies(result["control"], f"{title}: control")
+        if result["skills"]:
+            rows = skill_rows(result["skills"], result["policies"]["random"])
+            progress.table(rows, f"{title} of each skill", "skill")
         result = _judged_before(path, result["checkpoint"]) | result
         try:
             replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
@@ -235,21 +245,6 @@ def describe(loaded: LoadedRun) -> str:
         f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}, seed {stored.config.seed}, "
         f"epoch {saved.epoch}, {saved.env_steps:,} steps"
     )
-
-
-def _show(progress: Progress, result: Mapping[str, Any]) -> None:
-    """Shows the comparison, the success rate and its interval, and a table of skills."""
-    title = f"{result['env_id']}, {result['episodes']} episodes"
-    progress.policies(result["policies"], title)
-    if result["success"]:
-        low, high = result["success"]["interval_95"]
-        rate = result["success"]["rate"]
-        progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
-    if "control" in result:
-        progress.policies(result["control"], f"{title}: control")
-    if result["skills"]:
-        rows = skill_rows(result["skills"], result["policies"]["random"])
-        progress.table(rows, f"{title} of each skill", "skill")
 
 
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,20 @@ class Session:
         self._before = taken_before(origin, directory.path)
         leading = "eval/success_rate" if "task" in config.rewards else "eval/object_comotion_m"
         self._progress = Progress(leading, shown=comm.is_root)
-        self._progress.banner(_banner(command, comm, directory.path, origin))
+        threads, ranks = threads_per_rank(config.threads, comm.size), comm.size
+        self._progress.banner(
+            [
+                f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, "
+                f"seed {config.seed}",
+                f"workers {config.workers} on {ranks} rank{'s' if ranks > 1 else ''} of "
+                f"{available_cores()} cores, {threads} thread(s) each; "
+                f"global batch {config.workers * config.replay.batch_size}",
+                f"an epoch is {config.cycles} cycles of {config.workers * config.rollouts} "
+                f"episodes and {config.updates} updates",
+                *([start_line(origin)] if origin is not None else []),
+                f"run directory: {directory.path}",
+            ]
+        )
         warn_of_processors(comm)
         self._trainer = build_trainer(config, comm)
         self._terms = tuple(map(type, config.rewards.values()))
@@ -158,13 +171,21 @@ class Session:
         if self._writer is not None:
             text = textwrap.indent(json.dumps(record, indent=2), "    ")
             self._writer.write_text("configuration", text)
+
+        def on_cycle(done: int) -> bool:
+            progress.cycle(done, config.cycles, trainer.counters.env_steps)
+            return stop_requested()
+
         counters = trainer.counters
         start, before, cycle = time.monotonic(), counters.elapsed_s, counters.cycle
         progress.start(config.epochs, counters.epoch)
         try:
-            while trainer.counters.epoch < config.epochs and not self._out_of_time():
+            while trainer.counters.epoch < config.epochs:
+                late = trainer.counters.elapsed_s >= 60.0 * config.max_minutes
+                if trainer.log.cycles == 0 and self._comm.any(late):
+                    break  # an epoch that was interrupted comes to its end all the same
                 try:
-                    row = trainer.run_epoch(self._on_cycle, self._show)
+                    row = trainer.run_epoch(on_cycle, self._show)
                     if row is None:
                         self._stop()
                     self._finish_epoch(row)
@@ -183,10 +204,6 @@ class Session:
             )
         self._make_sure_it_is_saved()
         self._summarize(before + time.monotonic() - start)
-
-    def _on_cycle(self, done: int) -> bool:
-        self._progress.cycle(done, self._config.cycles, self._trainer.counters.env_steps)
-        return stop_requested()
 
     def _show(self, episodes: Episodes) -> None:
         """Lets the root show an evaluation: where the object went, and what terms have to show."""
@@ -221,13 +238,6 @@ class Session:
         self._progress.epoch(row)
         if self._comm.any(stop_requested()) and epoch < config.epochs:
             self._stop()
-
-    def _out_of_time(self) -> bool:
-        """Whether no further epoch may begin; one that was interrupted comes to its end."""
-        if self._trainer.log.cycles > 0:
-            return False
-        limit = 60.0 * self._config.max_minutes
-        return self._comm.any(self._trainer.counters.elapsed_s >= limit)
 
     def _opened_writer(self, resume: bool) -> MetricsWriter | None:
         """Returns what writes the table, on the root; of a resumed run from where it is now."""
@@ -364,20 +374,3 @@ def _worker_name(worker: int) -> str:
 
 def _resuming(command: TrainCommand, path: Path) -> str:
     return f"music-tf train {command.recipe} --run-dir {path} --resume"
-
-
-def _banner(
-    command: TrainCommand, comm: Communicator, path: Path, origin: Mapping[str, Any] | None
-) -> list[str]:
-    config = command.config
-    episodes = config.workers * config.rollouts
-    batch = config.workers * config.replay.batch_size
-    return [
-        f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
-        f"workers {config.workers} on {comm.size} rank{'s' if comm.size > 1 else ''} of "
-        f"{available_cores()} cores, {threads_per_rank(config.threads, comm.size)} "
-        f"thread(s) each; global batch {batch}",
-        f"an epoch is {config.cycles} cycles of {episodes} episodes and {config.updates} updates",
-        *([start_line(origin)] if origin is not None else []),
-        f"run directory: {path}",
-    ]

@@ -193,10 +193,10 @@ def processes_of(path):
     return [pid for pid, _ in _commands(path)]
 
 
-def run(words, path, **how):
+def run(words, path, limit=None, **how):
     """Runs a job to its end."""
     with Job(words, path, **how) as job:
-        return job.end()
+        return job.end(limit)
 
 
 def resume(path, *more, **how):

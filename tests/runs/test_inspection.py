@@ -11,7 +11,7 @@ from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run, load_run, measure
 from music_tf.training.evaluation import wilson_interval
-from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config, write_config
 
 
 def acts(policy, skills=1):
@@ -50,10 +50,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_f
     trainer = save_run(tmp_path)
     save_checkpoint(tmp_path, trainer, 2)
     for label, expected in (("epoch_000002", 1), ("epoch_000001", None)):
-        file = tmp_path / "checkpoints" / label / "state.npz"
-        content = bytearray(file.read_bytes())
-        content[-1] ^= 1
-        file.write_bytes(content)
+        damage(tmp_path, label)
         if expected is not None:
             assert load_run(tmp_path).saved.epoch == expected
     with pytest.raises(EnvironmentFault, match=r"state\.npz"):
