@@ -43,6 +43,7 @@ class Communicator:
             EnvironmentFault: MPI cannot be loaded, or sees another number of ranks than the
                 launcher: mpirun and mpi4py then belong to different MPI libraries.
         """
+        self._mpi: Any = None
         self._comm: Any = None
         self._seconds, self._calls, self._longest = 0.0, 0, 0.0
         wanted = 1 if alone else launched_world_size()
@@ -54,7 +55,7 @@ class Communicator:
                     f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
                     "install both with: pip install 'music_tf[mpi]'"
                 ) from error
-            self._comm = MPI.COMM_WORLD
+            self._mpi, self._comm = MPI, MPI.COMM_WORLD
             if (seen := self._comm.Get_size()) != wanted:
                 raise EnvironmentFault(
                     f"the launcher started {wanted} ranks, but mpi4py sees {seen}: mpirun and "
@@ -79,7 +80,7 @@ class Communicator:
         """
         group = Communicator(alone=True)
         if self._comm is not None:
-            group._comm = self._comm.Split(role, self.rank)
+            group._mpi, group._comm = self._mpi, self._comm.Split(role, self.rank)
             group.rank, group.size = group._place()
         return group
 
@@ -97,9 +98,7 @@ class Communicator:
         """Name and version of the MPI library, to compare over ranks; None where none is loaded."""
         if self._comm is None:
             return None
-        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
-
-        return str(MPI.Get_library_version().splitlines()[0])
+        return str(self._mpi.Get_library_version().splitlines()[0])
 
     def exit_codes(self, code: int, seconds: float = _FAREWELL_SECONDS) -> list[int] | None:
         """Lets ranks leave with one verdict: every rank's exit code, None after a timeout."""
@@ -211,13 +210,11 @@ class Communicator:
         """
         _flush()
         if self._comm is not None:
-            from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
-
             if self.exit_codes(code) is None:
                 self.abort(EXIT_HANGING)
-            root_alone_tells = "Open MPI" in MPI.Get_library_version()
-            if not MPI.Is_finalized():
-                MPI.Finalize()
+            root_alone_tells = "Open MPI" in self._mpi.Get_library_version()
+            if not self._mpi.Is_finalized():
+                self._mpi.Finalize()
             if root_alone_tells:
                 if not self.is_root:
                     os._exit(EXIT_DONE)
@@ -226,12 +223,9 @@ class Communicator:
         os._exit(code)
 
     def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:
-        if self._comm is None:
-            return values
-        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
-
-        with self._timed():
-            self._comm.Allreduce(MPI.IN_PLACE, values, op=getattr(MPI, operation))
+        if self._comm is not None:
+            with self._timed():
+                self._comm.Allreduce(self._mpi.IN_PLACE, values, op=getattr(self._mpi, operation))
         return values
 
     @contextlib.contextmanager

@@ -69,9 +69,7 @@ def available_cores() -> int:
 
 def threads_per_rank(asked: int, ranks: int) -> int:
     """Returns the threads asked for; for 0 all cores of this process, or 1 of several ranks."""
-    if asked:
-        return asked
-    return available_cores() if ranks == 1 else 1
+    return asked or (available_cores() if ranks == 1 else 1)
 
 
 def available_memory() -> float:

@@ -287,7 +287,7 @@ class Trainer:
         """Takes over what `shared` and `meta` of an earlier trainer returned.
 
         Raises:
-            ValueError: A name is missing or does not fit; the text names it.
+            ValueError: A name is missing, unknown, or does not fit; the text names it.
         """
         taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
         counters = take_over(Counters(), meta.get("counters"), "counters")
@@ -315,11 +315,7 @@ class Trainer:
                 term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over weights, targets and statistics; moments and counters stay as they are.
-
-        Raises:
-            ValueError: A name is missing, unknown, or does not fit; the text names it.
-        """
+        """Takes over weights, targets and statistics alone; refuses as `load` does."""
         self.update.start_from(shared)
         self._load_beside_weights(shared)
 
