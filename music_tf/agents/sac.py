@@ -44,6 +44,7 @@ class Sac(ActorCritic):
     ) -> None:
         """Builds the networks, and the logarithm of the temperature."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
+        self.entropy_weight = config.entropy_weight
         self._action_dim = action_dim
         self._log_temperature = Scalar(
             "log_temperature",

@@ -25,14 +25,7 @@ class Collector:
         workers: Sequence[int],
         comm: Communicator,
     ) -> None:
-        """Takes what it plays with.
-
-        Args:
-            config: Goals, skills, exploration, and what becomes of a lost object.
-            envs: `config.rollouts` environments for each worker.
-            workers: Those of this rank.
-            comm: The ranks, which meet a fault of any of them together.
-        """
+        """Takes `config.rollouts` environments for each worker of this rank."""
         self.envs = envs
         self._config = config
         self._workers = workers
@@ -44,9 +37,7 @@ class Collector:
     def collect(self, snapshot: Snapshot, cycle: int) -> Episodes:
         """Plays the episodes of a cycle; every rank must call it together.
 
-        Args:
-            snapshot: What acts.
-            cycle: Which draws are taken.
+        The cycle decides which draws are taken.
 
         Raises:
             EnvironmentFault: An environment of any rank spoiled an episode again and again.
@@ -79,9 +70,11 @@ class Collector:
         """Returns what is learned from, by worker: without what follows a lost object."""
         if self._config.lost_object == "absorb":
             episodes = cut_where_lost(episodes, self.envs.info)
-        size = self._config.rollouts
+        size, named = self._config.rollouts, episodes.named()
         return {
-            worker: _rows(episodes, slice(index * size, (index + 1) * size))
+            worker: Episodes.from_named(
+                {name: rows[index * size : (index + 1) * size] for name, rows in named.items()}
+            )
             for index, worker in enumerate(self._workers)
         }
 
@@ -92,8 +85,3 @@ def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
     lost = (first >= 1) & (first <= episodes.length)
     length = np.where(lost, first, episodes.length)
     return padded(episodes._replace(length=length, lost=lost))
-
-
-def _rows(episodes: Episodes, rows: slice) -> Episodes:
-    """Returns some of the episodes."""
-    return Episodes.from_named({name: values[rows] for name, values in episodes.named().items()})
