@@ -11,7 +11,6 @@ Stable-Baselines3 is compared with where it is installed: pip install stable-bas
 import argparse
 import dataclasses
 import datetime
-import importlib.metadata
 import itertools
 import json
 import os
@@ -22,6 +21,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentFault, UsageError
 from music_tf.process import available_cores, run_command
 from music_tf.storage.run_directory import commit, processor
+from music_tf.tools.doctor import installed
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "benchmark.json"
@@ -90,24 +92,24 @@ keys:
 class Sizes:
     """Counts of one repetition."""
 
-    env_episodes: int
+    env_episodes: int = 20
     """Episodes of 50 steps, of each of the three ways to step."""
-    stored_episodes: int
+    stored_episodes: int = 200
     """Episodes in replay before updates are timed."""
-    rounds: int
+    rounds: int = 8
     """Timed calls of all updates of a cycle, each after a look at the matrix-multiply peak."""
-    updates: int
+    updates: int = 40
     """Updates a call."""
-    trajectories: int
+    trajectories: int = 256
     """Episodes in a batch of the statistics network."""
-    matrices: tuple[int, ...]
+    matrices: tuple[int, ...] = (512, 1024, 2048)
     """Sizes of the square matrices whose fastest product is the peak."""
-    warm_cycles: int
+    warm_cycles: int = 3
     """Cycles of two ranks before the timed ones."""
-    cycles: int
+    cycles: int = 10
     """Timed cycles of two ranks."""
-    memory_env: str
-    memory_cycles: int
+    memory_env: str = "FetchPush-v4"
+    memory_cycles: int = 4
     """Cycles of the run whose memory is looked at."""
     updates_per_cycle: int = 40
     """Of cycles of two ranks."""
@@ -118,18 +120,7 @@ class Sizes:
     """Of either side where we compare ourselves with another library."""
 
 
-FULL = Sizes(
-    env_episodes=20,
-    stored_episodes=200,
-    rounds=8,
-    updates=40,
-    trajectories=256,
-    matrices=(512, 1024, 2048),
-    warm_cycles=3,
-    cycles=10,
-    memory_env="FetchPush-v4",
-    memory_cycles=4,
-)
+FULL = Sizes()
 QUICK = Sizes(
     env_episodes=1,
     stored_episodes=4,
@@ -142,11 +133,6 @@ QUICK = Sizes(
     memory_env="music_tf/PointPush-v0",
     memory_cycles=1,
 )
-
-
-def multiply_adds(sizes: Sequence[int]) -> int:
-    """Returns the multiply-adds of one row through dense layers, sizes from input to output."""
-    return sum(rows * columns for rows, columns in itertools.pairwise(sizes))
 
 
 def ddpg_update_flop(
@@ -162,9 +148,13 @@ def ddpg_update_flop(
     go through all its layers down to the actions, and its weights get none. A multiply-add
     counts twice; biases, activations, Adam and targets are left out: they multiply no matrices.
     """
-    actor = multiply_adds([inputs, *hidden, actions])
+
+    def multiply_adds(*layers: int) -> int:
+        return sum(rows * columns for rows, columns in itertools.pairwise(layers))
+
+    actor = multiply_adds(inputs, *hidden, actions)
     actor_behind_first = actor - inputs * hidden[0]
-    critic = multiply_adds([inputs + actions, *hidden, 1])
+    critic = multiply_adds(inputs + actions, *hidden, 1)
     critic_behind_first = critic - (inputs + actions) * hidden[0]
     target = actor + critic
     value_loss = 2 * critic + critic_behind_first
@@ -194,167 +184,95 @@ class Key(NamedTuple):
     unit: str
     better: str  # higher or lower
     needs: tuple[str, ...]  # measurements; first the one that may not be possible here
-    value: Callable[[Measured], float]
+    value: Callable[..., float]
+    """Of what these measurements found, in their order."""
     meaning: str
 
-
-def _of_peak(measurement: str, peak: str = "peak") -> Callable[[Measured], float]:
-    def value(measured: Measured) -> float:
-        found = measured[measurement]
-        return (
-            float(found["updates_per_s"]) * ddpg_update_flop() / float(found[f"{peak}_flop_per_s"])
-        )
-
-    return value
+    def of(self, measured: Measured) -> float:
+        """Returns the number that follows from one repetition."""
+        return float(self.value(*(measured[need] for need in self.needs)))
 
 
-def _one(measurement: str, quantity: str) -> Callable[[Measured], float]:
-    return lambda measured: float(measured[measurement][quantity])
+def _of_peak(name: str) -> Callable[[Mapping[str, float]], float]:
+    return lambda found: found["updates_per_s"] * ddpg_update_flop() / found[name]
 
 
-def _ratio(above: tuple[str, str], below: tuple[str, str]) -> Callable[[Measured], float]:
-    return lambda measured: _one(*above)(measured) / _one(*below)(measured)
+def _rates(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
+    return ours["updates_per_s"] / theirs["updates_per_s"]
 
 
-def _cycle_over_limit(measured: Measured) -> float:
-    limit = cycle_limit_s(
-        _one("simulation", "mj_step_per_s")(measured),
-        _one("update_1t", "peak_flop_per_s")(measured),
-    )
-    return _one("ranks", "cycle_s")(measured) / limit
+def _cycle_over_limit(
+    simulation: Mapping[str, float], update: Mapping[str, float], ranks: Mapping[str, float]
+) -> float:
+    return ranks["cycle_s"] / cycle_limit_s(simulation["mj_step_per_s"], update["peak_flop_per_s"])
 
-
-_OUR_STEPS = ("simulation", "env_steps_per_s")
 
 KEYS: dict[str, Key] = {
     "env_fetch_vs_gymnasium": Key(
-        "x",
-        "higher",
-        ("simulation",),
-        _ratio(_OUR_STEPS, ("simulation", "gymnasium_steps_per_s")),
+        *("x", "higher", ("simulation",)),
+        lambda found: found["env_steps_per_s"] / found["gymnasium_steps_per_s"],
         "our environment steps/s over gymnasium.make's, FetchPush-v4, resets included",
     ),
     "env_fetch_vs_mjstep": Key(
-        "x",
-        "higher",
-        ("simulation",),
-        _ratio(_OUR_STEPS, ("simulation", "mj_step_per_s")),
+        *("x", "higher", ("simulation",)),
+        lambda found: found["env_steps_per_s"] / found["mj_step_per_s"],
         "our environment steps/s over those of mj_step(nstep=20) alone, from the same states",
     ),
     "update_vs_peak_1t": Key(
-        "x",
-        "higher",
-        ("update_1t",),
-        _of_peak("update_1t"),
+        *("x", "higher", ("update_1t",), _of_peak("peak_flop_per_s")),
         "multiply-adds/s of DDPG updates over the matrix-multiply peak, 1 thread",
     ),
     "update_vs_peak_2t": Key(
-        "x",
-        "higher",
-        ("update_2t",),
-        _of_peak("update_2t"),
+        *("x", "higher", ("update_2t",), _of_peak("peak_flop_per_s")),
         "the same with 2 threads, also for the peak",
     ),
     "update_vs_tensorflow_1t": Key(
-        "x",
-        "higher",
-        ("update_1t",),
-        _of_peak("update_1t", "tensorflow"),
+        *("x", "higher", ("update_1t",), _of_peak("tensorflow_flop_per_s")),
         "the same over the fastest product by TensorFlow alone, 1 thread",
     ),
     "update_vs_tensorflow_2t": Key(
-        "x",
-        "higher",
-        ("update_2t",),
-        _of_peak("update_2t", "tensorflow"),
+        *("x", "higher", ("update_2t",), _of_peak("tensorflow_flop_per_s")),
         "the same with 2 threads, a product on each",
     ),
     "update_vs_sb3_sac": Key(
-        "x",
-        "higher",
-        ("their_sac", "our_sac"),
-        _ratio(("our_sac", "updates_per_s"), ("their_sac", "updates_per_s")),
+        *("x", "higher", ("their_sac", "our_sac"), _rates),
         "our SAC updates/s over Stable-Baselines3's, 2 threads each",
     ),
     "update_vs_sb3_ddpg": Key(
-        "x",
-        "higher",
-        ("their_ddpg", "our_ddpg"),
-        _ratio(("our_ddpg", "updates_per_s"), ("their_ddpg", "updates_per_s")),
+        *("x", "higher", ("their_ddpg", "our_ddpg"), _rates),
         "our DDPG updates/s over Stable-Baselines3's, 2 threads each",
     ),
     "mi_update_ms_1t": Key(
-        "ms",
-        "lower",
-        ("music",),
-        _one("music", "mi_update_ms"),
+        *("ms", "lower", ("music",), itemgetter("mi_update_ms")),
         "one update of the statistics network, 256 trajectories of 51 states, 1 thread",
     ),
     "pair_update_ms_1t": Key(
-        "ms",
-        "lower",
-        ("music",),
-        _one("music", "pair_update_ms"),
+        *("ms", "lower", ("music",), itemgetter("pair_update_ms")),
         "policy and statistics network updated together, 1 thread; limit 18 ms",
     ),
     "cycle_vs_limit_np2": Key(
-        "x",
-        "lower",
-        ("simulation", "update_1t", "ranks"),
-        _cycle_over_limit,
+        *("x", "lower", ("simulation", "update_1t", "ranks"), _cycle_over_limit),
         "time of a cycle on 2 ranks over that of its physics and matrix products alone",
     ),
     "mpi_overhead_np2": Key(
-        "share",
-        "lower",
-        ("ranks",),
-        _one("ranks", "mpi_share"),
+        *("share", "lower", ("ranks",), itemgetter("mpi_share")),
         "share of that cycle spent in MPI or waiting for it",
     ),
     "guarded_cycle_np2": Key(
-        "x",
-        "lower",
-        ("guards",),
-        _one("guards", "ratio"),
+        *("x", "lower", ("guards",), itemgetter("ratio")),
         "time of a cycle on 2 ranks with all guards (finite numbers, equal ranks, watchdog) over "
         "one without; limit 1.02",
     ),
-    "startup_help_s": Key("s", "lower", ("help",), _one("help", "seconds"), "music-tf --help"),
+    "startup_help_s": Key("s", "lower", ("help",), itemgetter("seconds"), "music-tf --help"),
     "startup_first_step_s": Key(
-        "s",
-        "lower",
-        ("first_step",),
-        _one("first_step", "seconds"),
+        *("s", "lower", ("first_step",), itemgetter("seconds")),
         "from the start of music-tf train to its first environment step",
     ),
     "memory_mb_per_rank": Key(
-        "MB",
-        "lower",
-        ("memory",),
-        _one("memory", "mb"),
+        *("MB", "lower", ("memory",), itemgetter("mb")),
         "peak resident memory of a rank, ddpg_music with the laptop preset on 2 ranks",
     ),
 }
-
-
-def measurements(names: Sequence[str]) -> list[str]:
-    """Returns what must be measured for these keys, in a fixed order, each once."""
-    return list(dict.fromkeys(need for name in names for need in KEYS[name].needs))
-
-
-def summary(values: Sequence[float]) -> dict[str, float]:
-    """Returns median and extremes over repetitions."""
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def too_wide(record: Mapping[str, Any]) -> list[str]:
-    """Returns the keys whose repetitions lie too far apart to be quoted: the machine was busy."""
-    return [
-        name
-        for name in KEYS
-        if name in record
-        and record[name]["max"] - record[name]["min"] > WIDEST_SPREAD * abs(record[name]["median"])
-    ]
 
 
 def sizes_of(quick: bool) -> Sizes:
@@ -447,30 +365,26 @@ def _memory(sizes: Sizes) -> dict[str, float]:
     return {"mb": used.ru_maxrss / _KIB_PER_MB}
 
 
-def _theirs(learner: str) -> Callable[[Sizes], dict[str, Any]]:
-    """Returns what measures the updates of a learner of Stable-Baselines3."""
-
-    def take(sizes: Sizes) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "found.json"
-            words = [learner, str(out), "--threads", str(sizes.compared_threads), "--rate"]
-            words += map(str, (sizes.stored_episodes, sizes.rounds, sizes.updates))
-            try:
-                _run([sys.executable, str(HERE / "compare_baselines.py"), *words])
-            except EnvironmentFault as fault:
-                return {"left_out": str(fault).splitlines()[0]}
-            found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-            return found
-
-    return take
+def _theirs(sizes: Sizes, learner: str) -> dict[str, Any]:
+    """Measures the updates of a learner of Stable-Baselines3."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        words = [learner, str(out), "--threads", str(sizes.compared_threads), "--rate"]
+        words += map(str, (sizes.stored_episodes, sizes.rounds, sizes.updates))
+        try:
+            _run([sys.executable, str(HERE / "compare_baselines.py"), *words])
+        except EnvironmentFault as fault:
+            return {"left_out": str(fault).splitlines()[0]}
+        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return found
 
 
 _PROGRAMS: Mapping[str, Callable[[Sizes], dict[str, Any]]] = {
     "help": _help,
     "first_step": _first_step,
     "memory": _memory,
-    "their_sac": _theirs("SAC"),
-    "their_ddpg": _theirs("DDPG"),
+    "their_sac": partial(_theirs, learner="SAC"),
+    "their_ddpg": partial(_theirs, learner="DDPG"),
 }
 
 
@@ -479,7 +393,8 @@ def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
     return {
         "command": command,
         "commit": commit(HERE.parent),
-        "versions": {"python": platform.python_version()} | _versions(),
+        "versions": {"python": platform.python_version()}
+        | {package: installed(package) for package in _PACKAGES},
         "machine": {
             "cpu": processor(),
             "cores": available_cores(),
@@ -500,15 +415,13 @@ def load(path: Path) -> dict[str, Any]:
         UsageError: There is none, or it is not one.
     """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        stored["header"]["machine"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"--table: cannot read {path} ({error.strerror}); measure first with: make bench"
+            f"--table: cannot read {path}, or it was not written by this benchmark "
+            f"({type(error).__name__}: {error})\nmeasure first with: make bench"
         ) from error
-    except ValueError as error:
-        raise UsageError(f"--table: {path} is not JSON ({error})") from error
-    if not isinstance(stored, dict) or not isinstance(stored.get("header"), dict):
-        raise UsageError(f"--table: {path} was not written by this benchmark: it has no header")
     return stored
 
 
@@ -549,8 +462,13 @@ def markdown(record: Mapping[str, Any]) -> str:
 
 
 def spread_warning(record: Mapping[str, Any]) -> str:
-    """Returns what to say of keys whose repetitions differ too much, empty where none does."""
-    wide = too_wide(record)
+    """Returns what to say of keys whose repetitions lie too far apart, empty where none does."""
+    wide = [
+        name
+        for name in KEYS
+        if name in record
+        and record[name]["max"] - record[name]["min"] > WIDEST_SPREAD * abs(record[name]["median"])
+    ]
     if not wide:
         return ""
     return (
@@ -563,37 +481,50 @@ def _numbers(found: Mapping[str, float]) -> list[str]:
     return [f"{found[name]:.3g}" for name in ("median", "min", "max")]
 
 
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measures or shows what was measured, and returns 0.
 
     Raises:
         UsageError: Unknown key, bad number, or no stored results.
         EnvironmentFault: A measurement failed.
     """
-    given = _arguments()
-    complete = not (given.only or given.quick)
+    width = max(map(len, KEYS))
+    listed = "\n".join(f"  {name:{width}}  {key.meaning}" for name, key in KEYS.items())
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog=_EXAMPLES + listed,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    option = parser.add_argument
+    option("--repetitions", type=int, metavar="N", help="how often (default 5; 1 with --quick)")
+    option("--only", nargs="+", default=[], metavar="KEY", help="only these keys (all are below)")
+    option("--quick", action="store_true", help="tiny sizes, to see that all runs")
+    option(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where to write (default experiments/results/benchmark.json for all keys at full "
+        "size; else nowhere)",
+    )
+    option("--table", action="store_true", help="print the stored results as markdown and end")
+    given = parser.parse_args(arguments)
     if given.table:
         sys.stdout.write(markdown(load(given.out or RESULTS)))
         return EXIT_DONE
-    names = _chosen(given.only)
+    for name in given.only:
+        if name not in KEYS:
+            raise UsageError(f"--only: no key {name[:80]!r}{suggestion(name, KEYS)}")
+    names = [name for name in KEYS if not given.only or name in given.only]
     repetitions = given.repetitions
     if repetitions is None:
         repetitions = 1 if given.quick else 5
     if repetitions < 1:
         raise UsageError(f"--repetitions: expected at least 1, got {repetitions}")
-    about = header(" ".join(["python", *sys.argv]), repetitions, given.quick)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = " ".join(["python experiments/benchmark.py", *words])
+    about = header(command, repetitions, given.quick)
     record = {"header": about} | measure(names, repetitions, given.quick)
-    out = given.out or (RESULTS if complete else None)
+    out = given.out or (None if given.only or given.quick else RESULTS)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -610,25 +541,11 @@ def measure(names: Sequence[str], repetitions: int, quick: bool) -> dict[str, An
     Raises:
         EnvironmentFault: A measurement failed.
     """
-    left_out: dict[str, str] = {}
-    repeated: list[dict[str, Any]] = []
-    for number in range(1, repetitions + 1):
-        repeated.append(_repetition(names, f"{number}/{repetitions}", quick, left_out))
-    values = {
-        name: summary([KEYS[name].value(measured) for measured in repeated])
-        for name in names
-        if name not in left_out
-    }
-    return values | {"left_out": left_out, "measured": repeated}
-
-
-def _repetition(
-    names: Sequence[str], label: str, quick: bool, left_out: dict[str, str]
-) -> dict[str, Mapping[str, Any]]:
-    """Takes every measurement once, and notes which keys cannot be had."""
     console = Console(stderr=True, highlight=False)
-    measured: dict[str, Mapping[str, Any]] = {}
-    for probe in measurements(names):
+    left_out: dict[str, str] = {}
+    repeated: list[dict[str, Any]] = [{} for _ in range(repetitions)]
+    probes = dict.fromkeys(need for name in names for need in KEYS[name].needs)  # each once
+    for (number, measured), probe in itertools.product(enumerate(repeated, 1), probes):
         wanted = [name for name in names if probe in KEYS[name].needs and name not in left_out]
         if not wanted:
             continue
@@ -639,43 +556,15 @@ def _repetition(
             left_out.update(dict.fromkeys(wanted, str(found["left_out"])))
             continue
         measured[probe] = found
-        console.print(f"repetition {label}: {probe}, {time.monotonic() - start:.1f} s")
-    return measured
-
-
-def _chosen(only: Sequence[str]) -> list[str]:
-    for name in only:
-        if name not in KEYS:
-            raise UsageError(f"--only: no key {name[:80]!r}{suggestion(name, KEYS)}")
-    return [name for name in KEYS if not only or name in only]
-
-
-def _arguments() -> argparse.Namespace:
-    width = max(map(len, KEYS))
-    listed = "\n".join(f"  {name:{width}}  {key.meaning}" for name, key in KEYS.items())
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        epilog=_EXAMPLES + listed,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--repetitions", type=int, metavar="N", help="how often (default 5; 1 with --quick)"
-    )
-    parser.add_argument(
-        "--only", nargs="+", default=[], metavar="KEY", help="only these keys (all are below)"
-    )
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that all runs")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="where to write (default experiments/results/benchmark.json for all keys at full "
-        "size; else nowhere)",
-    )
-    parser.add_argument(
-        "--table", action="store_true", help="print the stored results as markdown and end"
-    )
-    return parser.parse_args()
+        seconds = time.monotonic() - start
+        console.print(f"repetition {number}/{repetitions}: {probe}, {seconds:.1f} s")
+    record: dict[str, Any] = {"left_out": left_out, "measured": repeated}
+    for name in names:
+        if name not in left_out:
+            values = [KEYS[name].of(measured) for measured in repeated]
+            extremes = {"min": min(values), "max": max(values)}
+            record[name] = {"median": statistics.median(values), **extremes}
+    return record
 
 
 if __name__ == "__main__":

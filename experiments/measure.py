@@ -174,7 +174,7 @@ class LoneRank(Communicator):
         self.size = 2
 
 
-def configuration(recipe: str, sizes: Sizes, **changes: object) -> Config:
+def configuration(recipe: str, sizes: Sizes, changes: Mapping[str, object]) -> Config:
     """Returns a recipe on FetchPush with the network and batch sizes that we compare at."""
     fixed = {
         "workers": 1,
@@ -184,8 +184,7 @@ def configuration(recipe: str, sizes: Sizes, **changes: object) -> Config:
         "replay.batch_size": sizes["batch"],
         "music.trajectories": sizes["trajectories"],
     }
-    nested = {name.replace("__", "."): value for name, value in changes.items()}
-    return with_fields(resolve(recipe, env_id=ENV_ID), {**fixed, **nested})
+    return with_fields(resolve(recipe, env_id=ENV_ID), {**fixed, **changes})
 
 
 def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
@@ -227,6 +226,7 @@ def random_episodes(
         lost=np.zeros(count, np.bool_),
         success=np.zeros(count, np.bool_),
         skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],
+        earlier_return=np.zeros(count, np.float32),
         seed=np.zeros(count, np.int64),
         extras={},
     )
@@ -253,7 +253,7 @@ def update(sizes: Sizes, threads: int) -> dict[str, float]:
     """Measures DDPG with hindsight against the matrix-multiply peak of the same process."""
     limit_threads(threads)
     peak = MatrixPeak(sizes["matrices"], threads)
-    config = configuration("ddpg_her", sizes, agent__critics=1, threads=threads)
+    config = configuration("ddpg_her", sizes, {"agent.critics": 1, "threads": threads})
     rate = updates_per_s(filled_trainer(config, sizes, Communicator()), sizes, peak)
     return {
         "updates_per_s": rate,
@@ -265,7 +265,7 @@ def update(sizes: Sizes, threads: int) -> dict[str, float]:
 def ours(sizes: Sizes, recipe: str) -> dict[str, float]:
     """Measures a recipe with what Stable-Baselines3 does too: targets move at every update."""
     limit_threads(sizes["compared_threads"])
-    config = configuration(recipe, sizes, agent__polyak_every="update")
+    config = configuration(recipe, sizes, {"agent.polyak_every": "update"})
     trainer = filled_trainer(config, sizes, Communicator())
     return {"updates_per_s": updates_per_s(trainer, sizes)}
 
@@ -273,7 +273,7 @@ def ours(sizes: Sizes, recipe: str) -> dict[str, float]:
 def music(sizes: Sizes) -> dict[str, float]:
     """Measures an update of the statistics network, and one of policy and statistics network."""
     limit_threads(1)
-    config = configuration("ddpg_music", sizes, workers=2, threads=1)
+    config = configuration("ddpg_music", sizes, {"workers": 2, "threads": 1})
     trainer = filled_trainer(config, sizes, LoneRank())
     rate = updates_per_s(trainer, sizes)
     take = updates_of(build_terms(config, trainer.envs)[0])
@@ -312,8 +312,9 @@ def updates_of(term: RewardTerm) -> Callable[[Mapping[str, Any], tf.Tensor], Non
 def warm_trainer(comm: Communicator, sizes: Sizes) -> Trainer:
     """Returns DDPG with hindsight, one worker a rank, after some cycles; ranks call it together."""
     limit_threads(1)
-    alike = {"workers": comm.size, "threads": 1, "agent__critics": 1}
-    config = configuration("ddpg_her", sizes, updates=sizes["updates_per_cycle"], **alike)
+    alike = {"workers": comm.size, "threads": 1, "agent.critics": 1}
+    updates = {"updates": sizes["updates_per_cycle"]}
+    config = configuration("ddpg_her", sizes, alike | updates)
     trainer = build_trainer(config, comm)
     for _ in range(sizes["warm_cycles"]):
         trainer.run_cycle()

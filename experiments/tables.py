@@ -157,16 +157,10 @@ def label_of(group: str) -> str:
     return _ENVIRONMENT.sub(r" on \1", group)
 
 
-def environment_of(result: StoredResult) -> str:
-    """Returns the environment that a command names."""
-    found = re.search(r"--env-id (\S+)", result.command)
-    return found.group(1) if found else ""
-
-
-def seed_of(result: StoredResult) -> str:
-    """Returns the seed that a command names."""
-    found = re.search(r"--seed (\d+)", result.command)
-    return found.group(1) if found else "0"
+def option_of(result: StoredResult, name: str, otherwise: str = "") -> str:
+    """Returns what a command gives an option."""
+    found = re.search(rf"--{name} (\S+)", result.command)
+    return found[1] if found else otherwise
 
 
 def place_of(result: StoredResult) -> str:
@@ -200,15 +194,9 @@ def first_time(
 ) -> tuple[int | None, float | None]:
     """Returns the row where the conditions were first met, and how often they were after.
 
-    An epoch where one of the metrics is blank was not evaluated and counts neither way.
-
-    Args:
-        columns: Metrics by name, a value an epoch.
-        conditions: The least value of each metric.
-
-    Returns:
-        The row, None if they never were, and the share of later evaluations that meet them, None
-        where there is none.
+    A condition is the least value of a metric. An epoch where one of them is blank was not
+    evaluated and counts neither way. The row is None if they never were met, and the share of later
+    evaluations that meet them None where there is none.
     """
     blank = np.full(len(columns["time/elapsed_s"]), np.nan)
     values = np.array([columns.get(name, blank) for name in conditions])  # [conditions, epochs]
@@ -243,10 +231,8 @@ def after(result: StoredResult, metric: str, steps: int) -> float | None:
 def control_table(sources: Mapping[str, str], results: Path) -> str:
     """Returns when seeds of unsupervised runs came to control, and their last 100 episodes.
 
-    Args:
-        sources: Labels of rows, with `{seed}` in them, by study or pattern of files. What else
-            there is beside a run, such as a random policy, comes from the first run of the first.
-        results: Where the files lie.
+    Rows have labels, with `{seed}` in them, by study or pattern of files. What else there is
+    beside a run, such as a random policy, comes from the first run of the first.
     """
     runs = [
         (label, run)
@@ -263,7 +249,7 @@ def control_table(sources: Mapping[str, str], results: Path) -> str:
         cores = f", {place_of(run)}" if place_of(run) != place_of(first) else ""
         rows.append(
             [
-                label.format(seed=seed_of(run)) + cores,
+                label.format(seed=option_of(run, "seed", "0")) + cores,
                 *("never" if row is None else f"{taken[row]:.1f} min" for row in (moves, control)),
                 "" if held is None else f"{held:.0%}",
                 minutes(taken[-1]),
@@ -282,12 +268,7 @@ def _behaviour(run: StoredResult, policy: str) -> list[str]:
 
 
 def task_table(levels: Mapping[str, float], results: Path) -> str:
-    """Returns when each seed first reached a level of success, and how it ended.
-
-    Args:
-        levels: By study.
-        results: Where the studies lie.
-    """
+    """Returns when each seed of a study first reached its level of success, and how it ended."""
     header = ["task", "seed", "on", "level", "first reached after", "best"]
     header += ["mean of the last five", "100 episodes at the end", "minutes in all"]
     rows = []
@@ -296,8 +277,8 @@ def task_table(levels: Mapping[str, float], results: Path) -> str:
             success = evaluated(run, SUCCESS)
             rows.append(
                 [
-                    environment_of(run).rpartition("-v")[0],
-                    seed_of(run),
+                    option_of(run, "env-id").rpartition("-v")[0],
+                    option_of(run, "seed", "0"),
                     place_of(run),
                     f"{level:g}",
                     reached(run, level),
@@ -313,16 +294,13 @@ def task_table(levels: Mapping[str, float], results: Path) -> str:
 def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -> str:
     """Returns the success of single runs after numbers of environment steps.
 
-    Args:
-        files: The label of each, by its path without `.csv`.
-        steps: At which an evaluation ended; blank where a run had none.
-        results: Where the files lie.
+    Runs have labels by their path without `.csv`; a cell is blank where no evaluation ended then.
     """
     rows = []
     for name, label in files.items():
         result = read_result(results / f"{name}.csv")
         found = [after(result, SUCCESS, count) for count in steps]
-        rows.append([label, seed_of(result), *map(number, found)])
+        rows.append([label, option_of(result, "seed", "0"), *map(number, found)])
     return markdown(["run", "seed", *_titles_after(steps, TITLES[SUCCESS])], rows)
 
 
@@ -331,14 +309,8 @@ def progress_table(
 ) -> str:
     """Returns a metric of each condition after numbers of steps: the mean, and every seed.
 
-    Conditions that have no such metric are left out.
-
-    Args:
-        source: The runs.
-        steps: At which an evaluation ended, those of the run that it started from included; blank
-            where a run had none.
-        results: Where the files lie.
-        metric: A column of `metrics.csv`.
+    Steps of the run that one started from are included; a run is blank where no evaluation ended
+    then. Conditions that have no such metric are left out.
     """
     rows = []
     for group, runs in runs_of(source, results).items():
@@ -376,7 +348,7 @@ def study_table(source: Source, results: Path) -> str:
             row.append(found[0] if len(set(found)) == 1 else "; ".join(found))
         row += [each_seed([final_of(run).get(metric) for run in runs]) for metric in shown]
         rows.append(row)
-        task = environment_of(runs[0]).removesuffix("-v4")
+        task = option_of(runs[0], "env-id").removesuffix("-v4")
         for policy, final in runs[0].details.get(FINAL, {}).items():
             if policy != "ours":
                 others.setdefault(f"{_POLICIES.get(policy, policy)} on {task}", final)
@@ -395,17 +367,10 @@ def _titles_in(groups: Mapping[str, Sequence[StoredResult]]) -> dict[str, str]:
 def measures_table(
     source: Source, columns: Mapping[str, str], results: Path, beside_random: bool = True
 ) -> str:
-    """Returns measures of each condition: the mean, and every seed.
-
-    Args:
-        source: The runs.
-        columns: Titles by measure.
-        results: Where the files lie.
-        beside_random: Whether a random policy stands below them.
-    """
+    """Returns measures of each condition and of a random policy: the mean, and every seed."""
     groups = runs_of(source, results)
     rows = {label_of(group): [measures_of(run) for run in runs] for group, runs in groups.items()}
-    tasks = {environment_of(runs[0]): runs[0] for runs in reversed(groups.values())}
+    tasks = {option_of(runs[0], "env-id"): runs[0] for runs in reversed(groups.values())}
     if beside_random:
         for env_id, run in sorted(tasks.items()):
             label = f"random policy on {env_id.removesuffix('-v4')}"
@@ -423,20 +388,16 @@ def difference_table(
     """Returns how far conditions lie from one of them, on the same environment.
 
     Each cell is a difference of means over seeds and the half width of its 95 % interval; where the
-    second is larger, the difference is not resolved.
-
-    Args:
-        source: The runs.
-        base: The condition that the others are compared with.
-        results: Where the files lie.
-        columns: Titles by measure; unset: those of the last 100 episodes.
+    second is larger, the difference is not resolved. Columns are titles by measure; unset, those
+    of the last 100 episodes.
     """
     groups = runs_of(source, results)
     columns = columns or _titles_in(groups)
     measured = {group: [measures_of(run) for run in runs] for group, runs in groups.items()}
     rows = []
     for group, ours in measured.items():
-        theirs = measured.get(f"{base}_{folder_name(environment_of(groups[group][0]))}", ours)
+        task = folder_name(option_of(groups[group][0], "env-id"))
+        theirs = measured.get(f"{base}_{task}", ours)
         if theirs is not ours:
             cells = [
                 difference(*([one.get(metric) for one in side] for side in (ours, theirs)))
@@ -456,7 +417,7 @@ def skills_table(source: Source, results: Path) -> str:
             rows.append(
                 [
                     label_of(group),
-                    seed_of(run),
+                    option_of(run, "seed", "0"),
                     str(found["skill"]),
                     *(number(found["metrics"].get(metric)) for metric in metrics),
                     ", ".join(f"{part:+.2f}" for part in way) if way else "",
@@ -633,7 +594,16 @@ def filled(text: str, results: Path = RESULTS) -> str:
     Raises:
         UsageError: A marker names no table, or a stored result is missing or damaged.
     """
-    return _BLOCK.sub(lambda block: f"{block[1]}{_table(block[2], results)}\n{block[3]}", text)
+    studies = studies_in(results)
+
+    def fill(block: re.Match[str]) -> str:
+        head, name, tail = block.groups()
+        if name not in studies and name not in TABLES:
+            raise UsageError(f"results: no table {name}{suggestion(name, [*TABLES, *studies])}")
+        table = TABLES[name](results) if name in TABLES else study_table(name, results)
+        return f"{head}{table}\n{tail}"
+
+    return _BLOCK.sub(fill, text)
 
 
 def outdated_pictures() -> list[str]:
@@ -664,31 +634,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for page, text in changed.items():
         page.write_text(text, encoding="utf-8")
     for name in pictures:
-        _draw(name)
+        picture = PICTURES[name]
+        curves = [load_curve(path) for path in _files(picture)]
+        draw_curves(curves, picture.metrics, picture.axis, IMAGES / name, picture.each)
     if pictures:
         origins = {name: _origin(name) for name in PICTURES}
         ORIGINS.write_text(json.dumps(origins, indent=1) + "\n", encoding="utf-8")
     return EXIT_DONE
 
 
-def _table(name: str, results: Path) -> str:
-    if name in TABLES:
-        return TABLES[name](results)
-    studies = studies_in(results)
-    if name not in studies:
-        known = [*TABLES, *studies]
-        raise UsageError(f"results: no table {name}{suggestion(name, known)}")
-    return study_table(name, results)
-
-
 def _files(picture: Picture) -> list[Path]:
     return [path for pattern in picture.files for path in sorted(RESULTS.glob(pattern))]
-
-
-def _draw(name: str) -> None:
-    picture = PICTURES[name]
-    curves = [load_curve(path) for path in _files(picture)]
-    draw_curves(curves, picture.metrics, picture.axis, IMAGES / name, picture.each)
 
 
 def _origin(name: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -16,9 +16,8 @@ from music_tf.errors import (
     EnvironmentFault,
     NoMpi,
     NumbersFault,
-    UsageError,
 )
-from music_tf.process import asked_world_size, launched_world_size
+from music_tf.process import asked_world_size, launched_world_size, workers_per_rank
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
@@ -37,27 +36,34 @@ class Communicator:
     """
 
     def __init__(self, alone: bool = False) -> None:
-        """Joins the ranks that the launcher started.
-
-        Args:
-            alone: Stays by itself, even where a launcher started several.
+        """Joins the ranks that the launcher started, or stays by itself where it shall be alone.
 
         Raises:
             EnvironmentFault: MPI cannot be loaded, or sees another number of ranks than the
                 launcher: mpirun and mpi4py then belong to different MPI libraries.
         """
+        self._mpi: Any = None
         self._comm: Any = None
-        self.rank = 0
-        self.size = 1
-        self._seconds = 0.0
-        self._calls = 0
-        self._longest = 0.0
+        self._seconds, self._calls, self._longest = 0.0, 0, 0.0
         wanted = 1 if alone else launched_world_size()
         if wanted > 1:
-            self._comm = _load_mpi(wanted)
-            self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
-        asked = 1 if alone else asked_world_size()
-        if asked is not None and asked != self.size:
+            try:
+                from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
+            except (ImportError, RuntimeError) as error:
+                raise NoMpi(
+                    f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
+                    "install both with: pip install 'music_tf[mpi]'"
+                ) from error
+            self._mpi, self._comm = MPI, MPI.COMM_WORLD
+            if (seen := self._comm.Get_size()) != wanted:
+                raise EnvironmentFault(
+                    f"the launcher started {wanted} ranks, but mpi4py sees {seen}: mpirun and "
+                    "mpi4py belong to different MPI libraries\n"
+                    "use the mpirun of this environment: music-tf launch -n N train ..."
+                )
+        self.rank, self.size = self._place()
+        asked = None if alone else asked_world_size()
+        if asked not in {None, self.size}:
             raise EnvironmentFault(
                 f"{asked} ranks were asked for, but mpirun started {self.size}\n"
                 "music-tf doctor looks for what is wrong with this mpirun"
@@ -66,19 +72,20 @@ class Communicator:
     def group(self, role: int) -> "Communicator":
         """Splits ranks by role: update and reduction of learners need not meet the actors.
 
-        Every rank must call it together.
-
-        Args:
-            role: At least 0.
+        Every rank must call it together, with a role of at least 0.
 
         Returns:
             The ranks of this one's role, in their order.
         """
         group = Communicator(alone=True)
         if self._comm is not None:
-            group._comm = self._comm.Split(role, self.rank)
-            group.rank, group.size = group._comm.Get_rank(), group._comm.Get_size()
+            group._mpi, group._comm = self._mpi, self._comm.Split(role, self.rank)
+            group.rank, group.size = group._place()
         return group
+
+    def _place(self) -> tuple[int, int]:
+        """Returns the rank among how many."""
+        return (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
 
     @property
     def is_root(self) -> bool:
@@ -90,9 +97,7 @@ class Communicator:
         """Name and version of the MPI library, to compare over ranks; None where none is loaded."""
         if self._comm is None:
             return None
-        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
-
-        return str(MPI.Get_library_version().splitlines()[0])
+        return str(self._mpi.Get_library_version().splitlines()[0])
 
     def exit_codes(self, code: int, seconds: float = _FAREWELL_SECONDS) -> list[int] | None:
         """Exchanges exit codes, so that ranks agree on one; None if a rank misses the timeout."""
@@ -113,14 +118,7 @@ class Communicator:
         Raises:
             UsageError: The ranks do not divide the workers.
         """
-        if workers % self.size:
-            fitting = [n for n in range(1, workers + 1) if workers % n == 0]
-            raise UsageError(
-                f"workers: expected a multiple of the {self.size} ranks, got {workers}\n"
-                f"start {' or '.join(map(str, fitting[-4:]))} ranks, or set --workers "
-                f"{self.size * max(1, round(workers / self.size))}"
-            )
-        share = workers // self.size
+        share = workers_per_rank(workers, self.size)
         return range(self.rank * share, (self.rank + 1) * share)
 
     def sum_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -132,9 +130,8 @@ class Communicator:
         if self._comm is None:
             np.copyto(total, values)
         else:
-            start = time.perf_counter()
-            self._comm.Allreduce(values, total)
-            self._note(time.perf_counter() - start)
+            with self._timed():
+                self._comm.Allreduce(values, total)
 
     def max_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Replaces `values` by their element-wise maximum over ranks."""
@@ -205,13 +202,11 @@ class Communicator:
         """
         _flush()
         if self._comm is not None:
-            from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
-
             if self.exit_codes(code) is None:
                 self.abort(EXIT_HANGING)
-            root_alone_tells = "Open MPI" in MPI.Get_library_version()
-            if not MPI.Is_finalized():
-                MPI.Finalize()
+            root_alone_tells = "Open MPI" in self._mpi.Get_library_version()
+            if not self._mpi.Is_finalized():
+                self._mpi.Finalize()
             if root_alone_tells:
                 if not self.is_root:
                     os._exit(EXIT_DONE)
@@ -220,16 +215,16 @@ class Communicator:
         os._exit(code)
 
     def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:
-        if self._comm is None:
-            return values
-        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
-
-        start = time.perf_counter()
-        self._comm.Allreduce(MPI.IN_PLACE, values, op=getattr(MPI, operation))
-        self._note(time.perf_counter() - start)
+        if self._comm is not None:
+            with self._timed():
+                self._comm.Allreduce(self._mpi.IN_PLACE, values, op=getattr(self._mpi, operation))
         return values
 
-    def _note(self, seconds: float) -> None:
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - start
         self._seconds += seconds
         self._calls += 1
         self._longest = max(self._longest, seconds)
@@ -240,21 +235,3 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-
-
-def _load_mpi(wanted: int) -> Any:
-    """Returns the world communicator after checking it against what the launcher started."""
-    try:
-        from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
-    except (ImportError, RuntimeError) as error:
-        raise NoMpi(
-            f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
-            "install both with: pip install 'music_tf[mpi]'"
-        ) from error
-    if MPI.COMM_WORLD.Get_size() != wanted:
-        raise EnvironmentFault(
-            f"the launcher started {wanted} ranks, but mpi4py sees {MPI.COMM_WORLD.Get_size()}: "
-            "mpirun and mpi4py belong to different MPI libraries\n"
-            "use the mpirun of this environment: music-tf launch -n N train ..."
-        )
-    return MPI.COMM_WORLD

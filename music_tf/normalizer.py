@@ -28,11 +28,9 @@ class Normalizer:
         self._recompute()
 
     def update(self, rows: Array, workers: int) -> None:
-        """Adds rows and recomputes the moments; every rank must call it together.
+        """Adds rows [W, rows, D] of this rank's workers, and recomputes the moments.
 
-        Args:
-            rows: Of the workers on this rank, shape [W, rows, D].
-            workers: Number of workers over all ranks.
+        Every rank must call it together; `workers` counts those of all ranks.
 
         Raises:
             NumbersFault: A row of any rank holds NaN; every rank raises. Infinities are clipped.
@@ -85,6 +83,10 @@ class InputMoments:
         self._config = config
         self.observations = Normalizer(spec.observation_dim, config, comm)
         self.goals = Normalizer(spec.goal_dim, config, comm)
+        self._owners = {
+            "normalizer/observation": self.observations,
+            "normalizer/goal": self.goals,
+        }
 
     @property
     def now(self) -> NetworkInputs:
@@ -92,25 +94,13 @@ class InputMoments:
         return NetworkInputs(self.observations.moments, self.goals.moments, self._config)
 
     def see(self, observations: Array, goals: Array, workers: int) -> None:
-        """Counts what each worker of this rank saw; every rank must call it together.
-
-        Args:
-            observations: Shape [W, rows, O].
-            goals: Shape [W, rows, G].
-            workers: Number of workers over all ranks.
-
-        Raises:
-            NumbersFault: A row of any rank holds NaN.
-        """
+        """Counts observations [W, rows, O] and goals [W, rows, G], each as `Normalizer.update`."""
         self.observations.update(observations, workers)
         self.goals.update(goals, workers)
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns the totals by explicit names; `load` takes them."""
-        return {
-            "normalizer/observation": self.observations.state,
-            "normalizer/goal": self.goals.state,
-        }
+        return {name: normalizer.state for name, normalizer in self._owners.items()}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
         """Takes over what `shared` of an earlier run returned.
@@ -118,8 +108,7 @@ class InputMoments:
         Raises:
             ValueError: A name is missing or does not fit; the text names it.
         """
-        owners = (("normalizer/observation", self.observations), ("normalizer/goal", self.goals))
-        for name, normalizer in owners:
+        for name, normalizer in self._owners.items():
             if name not in shared:
                 raise ValueError(f"{name}: missing")
             try:

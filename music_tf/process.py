@@ -19,15 +19,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
-from music_tf.errors import EXIT_HANGING
+from music_tf.errors import EXIT_HANGING, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
-_STOP_SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 _received: list[int] = []
 _SET_PARENT_DEATH_SIGNAL = 1
 LONGER = 4.0
@@ -42,28 +41,25 @@ _IN_A_THREAD = 2
 
 def launched_world_size() -> int:
     """Returns how many ranks the launcher says it started; 1 outside a launcher."""
-    for name in _SIZE_VARIABLES:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    if "SLURM_PROCID" in os.environ and os.environ.get("SLURM_STEP_NUM_TASKS", "").isdigit():
-        return int(os.environ["SLURM_STEP_NUM_TASKS"])
-    return 1
+    of_slurm = ("SLURM_STEP_NUM_TASKS",) if "SLURM_PROCID" in os.environ else ()
+    return _number(*_SIZE_VARIABLES, *of_slurm) or 1
 
 
 def asked_world_size() -> int | None:
     """Returns how many ranks `music-tf launch` asked for; None outside of it."""
-    asked = os.environ.get(ASKED_VARIABLE, "")
-    return int(asked) if asked.isdigit() else None
+    return _number(ASKED_VARIABLE)
 
 
 def launched_rank() -> int:
     """Returns this process's rank as the launcher says it; else 0."""
-    for name in _RANK_VARIABLES:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    if launched_world_size() > 1:
-        return int(os.environ.get("SLURM_PROCID", "0"))
-    return 0
+    of_slurm = ("SLURM_PROCID",) if launched_world_size() > 1 else ()
+    return _number(*_RANK_VARIABLES, *of_slurm) or 0
+
+
+def _number(*names: str) -> int | None:
+    """Returns the first of these environment variables that is a number."""
+    found = (os.environ.get(name, "") for name in names)
+    return next((int(text) for text in found if text.isdigit()), None)
 
 
 def available_cores() -> int:
@@ -71,11 +67,25 @@ def available_cores() -> int:
     return max(1, len(os.sched_getaffinity(0)))
 
 
+def workers_per_rank(workers: int, ranks: int) -> int:
+    """Returns how many workers each rank has.
+
+    Raises:
+        UsageError: The ranks do not divide the workers.
+    """
+    if workers % ranks:
+        fitting = [number for number in range(1, workers + 1) if workers % number == 0]
+        raise UsageError(
+            f"workers: expected a multiple of the {ranks} ranks, got {workers}\n"
+            f"start {' or '.join(map(str, fitting[-4:]))} ranks, or set --workers "
+            f"{ranks * max(1, round(workers / ranks))}"
+        )
+    return workers // ranks
+
+
 def threads_per_rank(asked: int, ranks: int) -> int:
     """Returns the threads asked for; for 0 all cores of this process, or 1 of several ranks."""
-    if asked:
-        return asked
-    return available_cores() if ranks == 1 else 1
+    return asked or (available_cores() if ranks == 1 else 1)
 
 
 def available_memory() -> float:
@@ -93,8 +103,15 @@ def install_signal_handlers() -> None:
 
     A second Ctrl-C ends the process at once.
     """
-    for number in _STOP_SIGNALS:
-        signal.signal(number, _handle)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del frame
+        if number == signal.SIGINT and signal.SIGINT in _received:
+            raise KeyboardInterrupt
+        _received.append(number)
+
+    for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, note)
 
 
 def stop_requested() -> bool:
@@ -105,12 +122,6 @@ def stop_requested() -> bool:
 def forget_signals() -> None:
     """Forgets a request to stop, so that another run in this process can begin."""
     _received.clear()
-
-
-def _handle(number: int, frame: FrameType | None) -> None:
-    if number == signal.SIGINT and signal.SIGINT in _received:
-        raise KeyboardInterrupt
-    _received.append(number)
 
 
 def prepare_tensorflow() -> None:
@@ -129,12 +140,13 @@ def load_tensorflow() -> None:
     as where a process that stands still or breaks off does so, is shown at once.
     """
     sys.stderr.flush()
-    with (
-        open(os.memfd_create("chatter"), "r+b") as chatter,  # needs no disk
-        open(os.dup(2), "w", encoding="utf-8", errors="replace") as screen,
-        contextlib.redirect_stderr(screen),
-        _stacks_on(screen),
-    ):
+    with contextlib.ExitStack() as stack:
+        chatter = stack.enter_context(open(os.memfd_create("chatter"), "r+b"))  # needs no disk
+        screen = stack.enter_context(open(os.dup(2), "w", encoding="utf-8", errors="replace"))
+        stack.enter_context(contextlib.redirect_stderr(screen))
+        if not faulthandler.is_enabled():
+            faulthandler.enable(screen)
+            stack.callback(faulthandler.disable)
         os.dup2(chatter.fileno(), 2)
         try:
             tensorflow = importlib.import_module("tensorflow")
@@ -159,19 +171,6 @@ def limit_threads(threads: int) -> None:
     pools.set_inter_op_parallelism_threads(threads)
 
 
-@contextlib.contextmanager
-def _stacks_on(screen: TextIO) -> Iterator[None]:
-    """Enables faulthandler within, unless it is on already."""
-    if faulthandler.is_enabled():
-        yield
-        return
-    faulthandler.enable(screen)
-    try:
-        yield
-    finally:
-        faulthandler.disable()
-
-
 def die_with_parent(number: int) -> None:
     """Asks Linux to send this process a signal once its parent has died; elsewhere does nothing."""
     if sys.platform == "linux":
@@ -194,15 +193,15 @@ def death_follower() -> Callable[[], None]:
     return follow
 
 
+@dataclasses.dataclass
 class _Heart:
-    """Time of the last heartbeat, and a factor on the timeout."""
+    last: float
+    """When it beat last."""
+    factor: float = 1.0
+    """On the timeout."""
 
-    def __init__(self) -> None:
-        self.last = time.monotonic()
-        self.factor = 1.0
 
-
-_heart = _Heart()
+_heart = _Heart(time.monotonic())
 
 
 def heartbeat() -> None:
@@ -231,7 +230,6 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     where it stands, and a second later the first to leave ends the job. A thread that holds
     Python's interpreter lock for ever is not seen.
 
-
     Args:
         seconds: Longest time between two heartbeats; infinity watches nothing.
         speaker: Begins the message, such as `music-tf: rank 1`.
@@ -241,6 +239,11 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
         yield
         return
     over = threading.Event()
+
+    def tell(message: str, file: TextIO) -> None:
+        file.write(message)
+        file.flush()
+        faulthandler.dump_traceback(file, all_threads=True)
 
     def watch() -> None:
         interval = min(1.0, seconds / _LOOKS)
@@ -252,7 +255,14 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
             looked = now
             idle = now - _heart.last
             if idle > seconds * _heart.factor:
-                _end(f"{speaker}: no progress for {idle:.0f} s, ending the job; stacks:\n", log)
+                message = f"{speaker}: no progress for {idle:.0f} s, ending the job; stacks:\n"
+                with contextlib.suppress(OSError, ValueError):
+                    tell(message, sys.stderr)
+                if log is not None:
+                    with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
+                        tell(message, file)
+                time.sleep(_TIME_FOR_OTHERS_S)
+                os._exit(EXIT_HANGING)
 
     heartbeat()
     thread = threading.Thread(target=watch, name="watchdog", daemon=True)
@@ -307,32 +317,15 @@ def backstop(seconds: float) -> Iterator[None]:
         library.timer_delete(timer)
 
 
-def _end(message: str, log: Path | None) -> NoReturn:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(message)
-        sys.stderr.flush()
-        faulthandler.dump_traceback(sys.stderr, all_threads=True)
-    if log is not None:
-        with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
-            file.write(message)
-            file.flush()
-            faulthandler.dump_traceback(file, all_threads=True)
-    time.sleep(_TIME_FOR_OTHERS_S)
-    os._exit(EXIT_HANGING)
-
-
 @dataclasses.dataclass(frozen=True)
 class Probe:
-    """How a probing process ended."""
+    """How a probing process ended, and what it wrote."""
 
     code: int | None
     """Exit code, negative for a signal; None where it ran out of time or could not start."""
     output: str
-    """What it wrote on its standard output."""
     errors: str = ""
-    """What it wrote on its standard error."""
     seconds: float = 0.0
-    """Wall-clock time it took."""
 
     @property
     def ok(self) -> bool:
@@ -354,8 +347,7 @@ def run_command(
 ) -> Probe:
     """Runs `command` without input for at most `seconds`, with `environment` added to ours.
 
-    Returns:
-        How it ended; a command that cannot be started is a failed probe, not an exception.
+    A command that cannot be started is a failed probe, not an exception.
     """
     start = time.monotonic()
     try:

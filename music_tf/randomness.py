@@ -13,11 +13,8 @@ import numpy.typing as npt
 def stream(seed: int, purpose: str, worker: int = 0, counter: int = 0) -> np.random.Generator:
     """Returns a generator of its own for one purpose, one worker and one count of it.
 
-    Args:
-        seed: Of the run.
-        purpose: Any name; different names give independent streams.
-        worker: Index of the worker over all ranks, at least 0.
-        counter: For example the cycle, at least 0.
+    Different purposes give independent streams. Workers are those of all ranks; `counter` may be
+    the cycle.
     """
     digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
     key = np.array([seed, int.from_bytes(digest, "little")], dtype=np.uint64)

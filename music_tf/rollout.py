@@ -27,24 +27,21 @@ class Conditions(NamedTuple):
     skills: Array  # [E, K], one-hot
 
 
-class GoalsAndSkills:
+class GoalsAndSkills(NamedTuple):
     """Zero or environment goals, and skills from a uniform prior or one of them pinned."""
 
-    def __init__(
-        self, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None
-    ) -> None:
-        self._goal_dim = goal_dim
-        self._zero_goals = zero_goals
-        self._skills = skills
-        self._pinned = pinned
+    goal_dim: int
+    zero_goals: bool
+    skills: int
+    pinned: int | None = None
 
     def begin_episodes(self, generator: np.random.Generator, count: int) -> Conditions:
         """Draws reset seeds, then skills; an even share of each skill is not enforced."""
         seeds = reset_seeds(generator, count)
-        drawn = generator.integers(self._skills, size=count)
-        chosen = drawn if self._pinned is None else np.full(count, self._pinned)
-        goals = np.zeros([count, self._goal_dim], np.float32) if self._zero_goals else None
-        return Conditions(seeds, goals, np.eye(self._skills, dtype=np.float32)[chosen])
+        drawn = generator.integers(self.skills, size=count)
+        chosen = drawn if self.pinned is None else np.full(count, self.pinned)
+        goals = np.zeros([count, self.goal_dim], np.float32) if self.zero_goals else None
+        return Conditions(seeds, goals, np.eye(self.skills, dtype=np.float32)[chosen])
 
 
 class Perturbation(NamedTuple):
@@ -126,7 +123,7 @@ class OpenEpisodes:
 
     def play(
         self, policy: Policy, begin: Callable[[int], Conditions], explore: Perturbation
-    ) -> tuple[dict[int, list[Episodes]], BoolArray]:
+    ) -> tuple[list[list[Episodes]], BoolArray]:
         """Takes T steps in each environment; what one spoils ends its episode a step earlier.
 
         Args:
@@ -135,15 +132,15 @@ class OpenEpisodes:
             explore: Added to the policy's actions.
 
         Returns:
-            By environment the parts of episodes that it played; and of each episode that came to
-            its end, whether it succeeded.
+            The parts of episodes that each environment played, the first of them without a row;
+            and of each episode that came to its end, whether it succeeded.
 
         Raises:
             EnvironmentFault: An environment spoiled four episodes in a row.
             NumbersFault: The policy returned an action that is not finite.
         """
         part, rows = self._part, list(range(len(self._envs)))
-        parts: dict[int, list[Episodes]] = {env: [] for env in rows}
+        parts = [[self._rows(env, 0)] for env in rows]
         succeeded: list[bool] = []
         for step in range(self._steps):
             for env in np.flatnonzero(~self._open).tolist():
@@ -196,13 +193,17 @@ class OpenEpisodes:
         part = self._part
         if not part.length[env]:
             return []
-        own = {name: values[env : env + 1].copy() for name, values in part.named().items()}
-        taken = padded(Episodes.from_named(own))
+        taken = padded(self._rows(env, 1))
         part.earlier_return[env] += taken.reward.sum()
         for values in (part.observation, part.achieved_goal, *part.extras.values()):
             values[env, 0] = values[env, part.length[env]]
         part.length[env] = 0
         return [taken]
+
+    def _rows(self, env: int, count: int) -> Episodes:
+        """Returns a copy of what an environment has played since the last one, or of no row."""
+        named = self._part.named().items()
+        return Episodes.from_named({name: rows[env : env + count].copy() for name, rows in named})
 
 
 def padded(episodes: Episodes) -> Episodes:

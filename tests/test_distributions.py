@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.distributions import sample_tanh_gaussian, tanh_gaussian
+from tests.kit.batches import gradients
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +54,18 @@ def test_the_density_integrates_to_one():
 
 @pytest.mark.parametrize("raw", [-30.0, 30.0])
 def test_saturated_actions_have_finite_densities_and_gradients(raw):
-    mean, log_deviation = tf.Variable([[raw]]), tf.Variable([[2.0]])
-    with tf.GradientTape() as tape:
-        drawn = sample_tanh_gaussian(
-            tf.identity(mean), tf.identity(log_deviation), tf.zeros([1, 1])
-        )
-        value = tf.reduce_sum(drawn.log_density)
-    gradients = tape.gradient(value, [mean, log_deviation])
-    assert np.isfinite(drawn.log_density).all()
-    assert all(np.isfinite(gradient).all() for gradient in gradients)
+    def log_density(mean, log_deviation):
+        return sample_tanh_gaussian(mean, log_deviation, tf.zeros([1, 1])).log_density
+
+    found, on_parts = gradients(log_density, [[raw]], [[2.0]])
+    assert all(np.isfinite(gradient).all() for gradient in on_parts)
     # -2 - log(2 pi) / 2 - 2 (log 2 - 30) = 55.69
-    np.testing.assert_allclose(drawn.log_density, [55.6948], rtol=1e-4)
+    np.testing.assert_allclose(found, [55.6948], rtol=1e-4)
 
 
 def test_samples_are_reparameterised(parts):
-    mean, log_deviation, noise = (tf.Variable(part) for part in parts)
-    with tf.GradientTape() as tape:
-        action = sample_tanh_gaussian(
-            tf.identity(mean), tf.identity(log_deviation), tf.identity(noise)
-        ).action
-    on_mean, on_deviation = tape.gradient(action, [mean, log_deviation])
+    _, log_deviation, noise = parts
+    action, by_part = gradients(lambda *given: sample_tanh_gaussian(*given).action, *parts)
     slope = 1.0 - np.square(action)
-    np.testing.assert_allclose(on_mean, slope, rtol=1e-4)
-    np.testing.assert_allclose(on_deviation, slope * np.exp(log_deviation) * noise, rtol=1e-4)
+    np.testing.assert_allclose(by_part[0], slope, rtol=1e-4)
+    np.testing.assert_allclose(by_part[1], slope * np.exp(log_deviation) * noise, rtol=1e-4)

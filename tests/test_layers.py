@@ -1,12 +1,11 @@
 """Data flows one way: a module imports only from stages above its own in this list."""
 
-import ast
-import pathlib
 import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[1]
+from tests.kit.sources import ROOT, imported_modules, imported_packages
+
 PACKAGE = ROOT / "music_tf"
 STAGES = [
     {"errors", "types", "randomness", "storage.files"},
@@ -43,17 +42,6 @@ STANDARD_LIBRARY_ONLY = {
 
 def named(path):
     return str(path.relative_to(ROOT))
-
-
-def imported_modules(source):
-    """Names every module that `source` imports, also inside functions."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative imports hide the stage"
-            for alias in node.names:
-                yield f"{node.module}.{alias.name}"
 
 
 def stage_of(dotted):
@@ -125,11 +113,7 @@ def test_a_module_without_a_stage_is_found(tmp_path, monkeypatch):
     ],
 )
 def test_a_library_stays_behind_its_module(package, owner):
-    users = [
-        named(path)
-        for path in SOURCES
-        if package in {name.split(".")[0] for name in imported_modules(path.read_text())}
-    ]
+    users = [named(path) for path in SOURCES if package in imported_packages(path.read_text())]
     assert users
     assert [user for user in users if not user.startswith(owner)] == []
 
@@ -140,5 +124,4 @@ def test_a_library_stays_behind_its_module(package, owner):
     ids=named,
 )
 def test_start_up_needs_the_standard_library_and_tyro_only(path):
-    roots = {name.split(".")[0] for name in imported_modules(path.read_text())}
-    assert roots <= sys.stdlib_module_names | {"music_tf", "tyro"}
+    assert imported_packages(path.read_text()) <= sys.stdlib_module_names | {"music_tf", "tyro"}

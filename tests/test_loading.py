@@ -3,11 +3,11 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.kit.sources import ROOT, imported_packages
+
 SOURCES = sorted(
     path
     for folder in ("music_tf", "experiments", "tests")
@@ -39,37 +39,25 @@ def test_the_linter_refuses_every_loader_that_can_run_code():
     assert "TID251" not in findings("import json\n")
 
 
-def imported(source):
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.split(".")[0]
-
-
 def allows_pickles(source):
     return any(
-        keyword.arg == "allow_pickle" and not is_false(keyword.value)
+        keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False"
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call)
         for keyword in node.keywords
     )
 
 
-def is_false(value):
-    return isinstance(value, ast.Constant) and value.value is False
-
-
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_file_gets_around_the_linter(path):
     source = path.read_text(encoding="utf-8")
-    assert not LOADERS & set(imported(source))
+    assert not LOADERS & imported_packages(source)
     # the battery of hostile files writes object arrays to see that they are refused
     assert not allows_pickles(source) or path.name == "test_hostile_files.py"
 
 
 def test_what_gets_around_the_linter_is_found():
-    assert LOADERS & set(imported("def later():\n    import pickle  # noqa: TID251"))
+    assert LOADERS & imported_packages("def later():\n    import pickle  # noqa: TID251")
     assert allows_pickles("np.load(path, allow_pickle=True)")
     assert allows_pickles("np.load(path, allow_pickle=flag)")
     assert not allows_pickles("np.load(path, allow_pickle=False)")

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import tensorflow as tf
 
+from music_tf.config.settings import Schedule
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
@@ -54,6 +55,9 @@ class Learner(abc.ABC):
     Losses of one network must not reach another's weights: what is summed into `total` is
     differentiated once with respect to all of them.
     """
+
+    entropy_weight: Schedule = ((0.0, 0.0),)
+    """Of the entropy in the target."""
 
     @property
     def phases(self) -> Sequence[Phase]:

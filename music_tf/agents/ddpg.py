@@ -5,17 +5,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Learner, Losses, Weights
-from music_tf.agents.critics import CriticEnsemble
-from music_tf.config.settings import DdpgConfig
+from music_tf.agents.actor_critic import ActorCritic
+from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target
 from music_tf.networks.models import deterministic_actor
-from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
 
-class Ddpg(Learner):
+class Ddpg(ActorCritic):
     """DDPG as in OpenAI Baselines' HER: the target actor proposes next actions.
 
     Deviations from the paper: no noise process (exploration is Gaussian and uniform), a penalty
@@ -23,41 +21,7 @@ class Ddpg(Learner):
     critics whose lowest member makes the target.
     """
 
-    def __init__(
-        self,
-        config: DdpgConfig,
-        input_dim: int,
-        action_dim: int,
-        return_bounds: tuple[float, float],
-        seed: np.random.Generator,
-    ) -> None:
-        """Builds the networks.
-
-        Args:
-            config: Sizes and step sizes.
-            input_dim: Size I of what actor and critics are conditioned on.
-            action_dim: Size A of an action.
-            return_bounds: Bounds of the TD target.
-            seed: For the initial weights.
-        """
-        self._config = config
-        self._bounds = return_bounds
-        self._actor = Network(
-            "actor",
-            deterministic_actor(input_dim, action_dim, config.hidden_sizes, seed),
-            config.actor_learning_rate,
-        )
-        self._critics = CriticEnsemble(config, input_dim, action_dim, seed)
-
-    @property
-    def networks(self) -> Sequence[Network | Scalar]:
-        """Actor and critics."""
-        return self.target_networks
-
-    @property
-    def target_networks(self) -> Sequence[Network]:
-        """All of them."""
-        return [self._actor, *self._critics.networks]
+    model = staticmethod(deterministic_actor)
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
@@ -76,12 +40,12 @@ class Ddpg(Learner):
         """Returns critic and actor losses, both at the weights before the update."""
         del noise, entropy_weight
         next_action = self._policy(targets, batch.next_inputs)
-        next_q = self._critics(targets, batch.next_inputs, next_action)
+        next_q = self.values(targets, batch.next_inputs, next_action)
         target = td_target(batch.reward, batch.discount, next_q, self._bounds)
-        q = self._critics(weights, batch.inputs, batch.action)
+        q = self.values(weights, batch.inputs, batch.action)
         value_loss = critic_loss(q, target)
         action = self._policy(weights, batch.inputs)
-        action_value = self._critics(weights, batch.inputs, action, frozen=True)
+        action_value = self.values(weights, batch.inputs, action, frozen=True)
         policy_loss = deterministic_policy_loss(
             tf.reduce_min(action_value, axis=0), action, self._config.action_l2
         )

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Learner, Losses, Weights
-from music_tf.agents.critics import CriticEnsemble
+from music_tf.agents.actor_critic import ActorCritic
+from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.config.settings import SacConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
 from music_tf.losses.policy import (
@@ -22,7 +22,7 @@ from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
 
-class Sac(Learner):
+class Sac(ActorCritic):
     """SAC (Haarnoja et al., 2018, arXiv:1801.01290) with every choice of the release an option.
 
     As released: one critic, next actions sampled from the *target* actor, a clipped entropy
@@ -30,6 +30,9 @@ class Sac(Learner):
     papers: twin critics, next actions of the main actor, entropy of the next state in the target
     and of the current one in the actor's loss, a learned temperature (arXiv:1812.05905).
     """
+
+    model = staticmethod(gaussian_actor)
+    _config: SacConfig
 
     def __init__(
         self,
@@ -39,16 +42,10 @@ class Sac(Learner):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks; arguments as for `Ddpg`."""
-        self._config = config
-        self._bounds = return_bounds
+        """Builds the networks, and the logarithm of the temperature."""
+        super().__init__(config, input_dim, action_dim, return_bounds, seed)
+        self.entropy_weight = config.entropy_weight
         self._action_dim = action_dim
-        self._actor = Network(
-            "actor",
-            gaussian_actor(input_dim, action_dim, config.hidden_sizes, seed),
-            config.actor_learning_rate,
-        )
-        self._critics = CriticEnsemble(config, input_dim, action_dim, seed)
         self._log_temperature = Scalar(
             "log_temperature",
             math.log(config.temperature),
@@ -59,11 +56,6 @@ class Sac(Learner):
     def networks(self) -> Sequence[Network | Scalar]:
         """Actor, critics and the logarithm of the temperature."""
         return [*self.target_networks, self._log_temperature]
-
-    @property
-    def target_networks(self) -> Sequence[Network]:
-        """Actor and critics."""
-        return [self._actor, *self._critics.networks]
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
@@ -89,7 +81,7 @@ class Sac(Learner):
         drawn = self._sample(weights, batch.inputs, noise["policy"])
         proposer = targets if config.next_action == "target" else weights
         following = self._sample(proposer, batch.next_inputs, noise["next_policy"])
-        next_q = self._critics(targets, batch.next_inputs, following.action)
+        next_q = self.values(targets, batch.next_inputs, following.action)
         reward = batch.reward
         if config.entropy_mode == "next_state":
             next_q -= temperature * following.log_density
@@ -101,9 +93,9 @@ class Sac(Learner):
                 batch_mean=config.entropy_mode == "batch_mean",
             )
         target = td_target(reward, batch.discount, next_q, self._bounds)
-        q = self._critics(weights, batch.inputs, batch.action)
+        q = self.values(weights, batch.inputs, batch.action)
         value_loss = critic_loss(q, target)
-        action_value = self._critics(weights, batch.inputs, drawn.action, frozen=True)
+        action_value = self.values(weights, batch.inputs, drawn.action, frozen=True)
         policy_loss = deterministic_policy_loss(
             tf.reduce_min(action_value, axis=0), drawn.action, config.action_l2
         )

@@ -23,7 +23,12 @@ VERBS = {
     "check-env": "checks an environment, yours for example",
     "doctor": "checks the installation and says how to mend it",
 }
-_OWN_MODULE = ("train", "launch", "study", "doctor")
+_ELSEWHERE = {
+    "train": "music_tf.cli.train",
+    "launch": "music_tf.cli.launch",
+    "doctor": "music_tf.tools.doctor",
+}
+"""Modules of verbs that do without `music_tf.cli.verbs`."""
 _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "version"}
 
 
@@ -45,7 +50,9 @@ def run_verb(arguments: list[str]) -> int:
     if verb != "train" and launched_rank() > 0:
         return EXIT_DONE
     if verb in _ALIASES:
-        _write(help_text() if _ALIASES[verb] == "help" else f"music-tf {version()}\n")
+        version = importlib.import_module("music_tf").__version__  # its front imports all stages
+        help_asked = _ALIASES[verb] == "help"
+        sys.stdout.write(help_text() if help_asked else f"music-tf {version}\n")
         return EXIT_DONE
     if verb not in VERBS:
         raise UsageError(
@@ -53,8 +60,8 @@ def run_verb(arguments: list[str]) -> int:
             + suggestion(verb, (*VERBS, "--help", "--version"))
         )
     try:
-        if verb in _OWN_MODULE:
-            code: int = importlib.import_module(f"music_tf.cli.{verb}").main(rest)
+        if verb in _ELSEWHERE:
+            code: int = importlib.import_module(_ELSEWHERE[verb]).main(rest)
             return code
         from music_tf.cli import verbs  # noqa: PLC0415 - tyro, which the doctor does without
 
@@ -84,12 +91,3 @@ def help_text() -> str:
             "",
         ]
     )
-
-
-def version() -> str:
-    """Version of the package, imported by name: its front is above this module in the layers."""
-    return str(importlib.import_module("music_tf").__version__)
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)

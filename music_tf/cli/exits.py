@@ -1,13 +1,12 @@
 """How a process ends: one message, one traceback, and an exit code that all ranks agree on.
 
-Before MPI is loaded all ranks meet the same fault, so only rank 0 reports it. The others exit with
-0 at once and rank 0 a moment later, so that mpirun passes on its code and adds nothing. With MPI,
-ranks first agree on whether all of them have a fault. A rank that alone cannot load MPI gives rank
-0 time to report, then ends the job itself.
+Where ranks cannot meet, all of them meet the same fault, so only the first rank speaks, the
+others leave in silence, and it follows a moment later: mpirun then reports its code and adds
+nothing. Where they can, they first find out whether all of them arrived at a fault. A rank that
+alone cannot load MPI waits for the first to speak, then ends the job itself.
 """
 
 import contextlib
-import functools
 import os
 import socket
 import sys
@@ -34,12 +33,11 @@ _LAST_RANK_TO_WAIT = 4
 
 def report(fault: MusicError, speaker: str = "music-tf") -> None:
     """Writes a fault's text to standard error, in at most ten lines."""
-    lines = [_shortened(line) for line in str(fault).splitlines()[:MOST_LINES]]
+    lines = [
+        line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 4]} ..."
+        for line in str(fault).splitlines()[:MOST_LINES]
+    ]
     _complain(f"{speaker}: " + "\n".join(lines or ["stopped"]) + "\n")
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 4]} ..."
 
 
 def guarded(action: Callable[[], int]) -> int:
@@ -102,8 +100,17 @@ def leave(code: int) -> NoReturn:
 
 
 def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
-    """Runs an action on all ranks and ends the process as they agree, or the whole job."""
-    threading.excepthook = functools.partial(_end_from_thread, comm)
+    """Runs an action on all ranks and ends the process as they agree, or the whole job.
+
+    The first rank that met a fault tells it. Where ranks do not come here, the job ends at once.
+    """
+
+    def end_from_thread(raised: threading.ExceptHookArgs) -> None:
+        if raised.exc_type is not SystemExit:
+            _show_traceback(comm.rank, comm.size, raised.exc_value)
+            comm.abort(EXIT_BUG)
+
+    threading.excepthook = end_from_thread
     fault = None
     try:
         action()
@@ -111,11 +118,6 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
         comm.abort(EXIT_STOPPED)
     except BaseException as raised:  # any rank may be the only one, and the others may wait for it
         fault = raised
-    comm.finish(_agreed_code(comm, fault))
-
-
-def _agreed_code(comm: "Communicator", fault: BaseException | None) -> int:
-    """Has one rank report the fault; ends the job where other ranks do not arrive in time."""
     if fault is None:
         code = EXIT_HANGING
         codes = comm.exit_codes(EXIT_DONE)
@@ -128,7 +130,7 @@ def _agreed_code(comm: "Communicator", fault: BaseException | None) -> int:
     first = next((rank for rank, code in enumerate(codes) if code != EXIT_DONE), 0)
     if comm.rank == first:
         _tell(comm, fault, met_by_all=all(codes))
-    return codes[first]
+    comm.finish(codes[first])
 
 
 def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -> None:
@@ -138,13 +140,6 @@ def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -
         report(fault, "music-tf" if met_by_all else f"music-tf: rank {comm.rank}")
     elif fault is not None:
         _show_traceback(comm.rank, comm.size, fault)
-
-
-def _end_from_thread(comm: "Communicator", raised: threading.ExceptHookArgs) -> None:
-    if raised.exc_type is SystemExit:
-        return
-    _show_traceback(comm.rank, comm.size, raised.exc_value)
-    comm.abort(EXIT_BUG)
 
 
 def _show_traceback(rank: int, ranks: int, error: BaseException | None = None) -> None:

@@ -16,7 +16,7 @@ from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_s
 from music_tf.config.command import asks_for_help, parse_train
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
-from music_tf.process import ASKED_VARIABLE, death_follower
+from music_tf.process import ASKED_VARIABLE, death_follower, workers_per_rank
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\
@@ -65,57 +65,44 @@ def main(arguments: list[str]) -> int:
         raise Stopped("stopped before the start")
     more = {**needed(os.environ), ASKED_VARIABLE: str(ranks)}
     with own_sessions(os.environ) as sessions:
-        code = Job(command, {**os.environ, **more, **sessions}).wait()
+        code = run_job(command, {**os.environ, **more, **sessions})
     if code != EXIT_DONE:
         remove_empty(made)  # where it was refused, or ended before it had begun
     return code
 
 
-class Job:
-    """An mpirun in a process group of its own, so that Ctrl-C does not reach it directly.
+def run_job(command: list[str], environment: Mapping[str, str]) -> int:
+    """Runs an mpirun and returns its exit code, or 128 + N where signal N ended it.
 
-    A request to stop goes to the ranks as SIGUSR1, again every second until the job ends: while it
-    starts, mpirun and ranks miss signals.
+    It has a process group of its own, so that Ctrl-C does not reach it directly. A signal goes to
+    the ranks as SIGUSR1, which asks them to save and stop, again every second until the job ends:
+    while it starts, mpirun and ranks miss signals. A second Ctrl-C ends the job at once, with 75.
     """
-
-    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
-        """Starts it, and passes signals on from now on: each asks the ranks to save and stop."""
-        process.install_signal_handlers()
-        self._ask_at = time.monotonic() + _START_SECONDS
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            env=dict(environment),
-            start_new_session=True,
-            preexec_fn=death_follower(),  # noqa: PLW1509 - no threads here
-        )
-
-    def wait(self) -> int:
-        """Returns the exit code: 75 after a second Ctrl-C, 128 + N where signal N ended it."""
+    process.install_signal_handlers()
+    ask_at = time.monotonic() + _START_SECONDS
+    job = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        env=dict(environment),
+        start_new_session=True,
+        preexec_fn=death_follower(),  # noqa: PLW1509 - no threads here
+    )
+    try:
+        while True:
+            if process.stop_requested() and time.monotonic() > ask_at:
+                job.send_signal(signal.SIGUSR1)
+                ask_at = time.monotonic() + _REPEAT_SECONDS
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = job.wait(timeout=_POLL_SECONDS)
+                return code if code >= 0 else 128 - code
+    except KeyboardInterrupt:
+        job.terminate()  # ranks follow their mpirun
         try:
-            while True:
-                self._pass_on()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    code = self._process.wait(timeout=_POLL_SECONDS)
-                    return code if code >= 0 else 128 - code
-        except KeyboardInterrupt:
-            self._end()
-            return EXIT_STOPPED
-
-    def _pass_on(self) -> None:
-        """Asks the ranks to stop if that was requested and they have had time to start."""
-        if process.stop_requested() and time.monotonic() > self._ask_at:
-            self._process.send_signal(signal.SIGUSR1)
-            self._ask_at = time.monotonic() + _REPEAT_SECONDS
-
-    def _end(self) -> None:
-        """Ends the job at once; ranks follow their mpirun."""
-        self._process.terminate()
-        try:
-            self._process.wait(timeout=_GRACE_SECONDS)
+            job.wait(timeout=_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            job.kill()
+            job.wait()
+        return EXIT_STOPPED
 
 
 def _split(arguments: list[str]) -> tuple[int, list[str]]:
@@ -150,12 +137,7 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
 def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path]]:
     """Refuses what the ranks would; returns the words with a run directory, and new folders."""
     train = parse_train(command[1:])
-    if train.config.workers % ranks:
-        raise UsageError(
-            f"workers: expected a multiple of the {ranks} ranks, got {train.config.workers}\n"
-            f"set --workers {ranks * max(1, round(train.config.workers / ranks))}, or -n to a "
-            f"divisor of {train.config.workers}"
-        )
+    workers_per_rank(train.config.workers, ranks)
     if train.run_dir is None and ranks > 1:
         _mpirun(ranks)
         missing = missing_folders(train)

@@ -36,12 +36,9 @@ def flavour(version_text: str) -> str:
 
 
 def rank_words(mpirun: str, library: str, ranks: int) -> list[str]:
-    """Returns the words before a program that several ranks run, more than there are cores or not.
+    """Returns the words before a program for ranks, which may be more than there are cores.
 
-    Args:
-        mpirun: Its path.
-        library: What `flavour` says of it.
-        ranks: How many.
+    `library` is what `flavour` says of the mpirun.
     """
     open_mpi = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
     return [mpirun, "-n", str(ranks), *(open_mpi if library == _OPEN_MPI else [])]
@@ -53,7 +50,10 @@ def needed(given: Mapping[str, str]) -> dict[str, str]:
     if os.geteuid() == 0:
         lacking |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if not given.get("HOME"):
-        lacking["HOME"] = _home()
+        home = ""
+        with contextlib.suppress(KeyError):
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        lacking["HOME"] = home if home and Path(home).is_dir() else tempfile.gettempdir()
     return lacking
 
 
@@ -74,21 +74,11 @@ def own_sessions(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
         yield {}
         return
     try:
-        folder = tempfile.mkdtemp(prefix="music_tf-mpirun-")
+        folder = tempfile.TemporaryDirectory(prefix="music_tf-mpirun-", ignore_cleanup_errors=True)
     except OSError as error:
         raise EnvironmentFault(
             f"mpirun needs a place for temporary files: {error}\n"
             "set TMPDIR to a folder that can be written"
         ) from None
-    try:
-        yield {_SESSIONS_VARIABLE: folder}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _home() -> str:
-    try:
-        home = pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        home = ""
-    return home if Path(home).is_dir() and home else tempfile.gettempdir()
+    with folder as path:
+        yield {_SESSIONS_VARIABLE: path}

@@ -49,36 +49,29 @@ def main(arguments: list[str]) -> int:
         return EXIT_DONE
     if launched_world_size() > 1:
         die_with_parent(signal.SIGKILL)  # MPI leaves a rank alone whose mpirun was killed
-    parsed = _parsed(arguments)
+    parsed: TrainCommand | UsageError
+    try:
+        parsed = parse_train(arguments)
+    except UsageError as fault:
+        if launched_world_size() == 1:
+            raise
+        parsed = fault  # the other ranks must hear of it: they may not have met it
     prepare_tensorflow()
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
     limit = _seconds_to_start(parsed) if launched_world_size() > 1 else math.inf
     with _watch_the_start(parsed), backstop(limit + _AFTER_THE_WATCHDOG):
         comm = Communicator()
-    run_together(comm, lambda: _train(_agreed(parsed, comm), comm))
+    run_together(comm, lambda: _train(parsed, comm))
 
 
-def _parsed(arguments: list[str]) -> TrainCommand | UsageError:
-    """Returns the command, or the fault that other ranks must hear of: they may not meet it."""
-    try:
-        return parse_train(arguments)
-    except UsageError as fault:
-        if launched_world_size() == 1:
-            raise
-        return fault
-
-
-def _agreed(parsed: TrainCommand | UsageError, comm: "Communicator") -> TrainCommand:
-    """Returns the command, or raises on every rank the fault that the first of them met."""
+def _train(parsed: TrainCommand | UsageError, comm: "Communicator") -> None:
+    """Trains, or raises on every rank what the first of them found wrong on its command line."""
     texts = comm.collect(str(parsed) if isinstance(parsed, UsageError) else None)
     for rank, text in enumerate(texts):
         if text is not None:
             raise UsageError(text if set(texts) == {text} else f"rank {rank}: {text}")
-    return cast(TrainCommand, parsed)
-
-
-def _train(command: TrainCommand, comm: "Communicator") -> None:
+    command = cast(TrainCommand, parsed)
     folders = missing_folders(command) if comm.is_root else []
     try:
         _run(command, comm, folders)
@@ -103,16 +96,11 @@ def _run(command: TrainCommand, comm: "Communicator", made: list[Path]) -> None:
     try:
         run(command, comm, directory, heritage, link_latest, paths_from_above)
     except MemoryError as error:
-        raise _out_of_memory(error, directory) from error
-
-
-def _out_of_memory(error: MemoryError, directory: Path) -> EnvironmentFault:
-    """Returns what to lower, and what becomes of a run whose settings may not change any more."""
-    if any(directory.glob("checkpoints/epoch_*")):
-        cure = f"go on where there is more: --run-dir {directory} --resume"
-    else:
-        cure = f"lower --replay.capacity or --workers, and remove {directory}: it holds nothing yet"
-    return EnvironmentFault(f"out of memory: {error}\n{cure}")
+        lower = "lower --replay.capacity or --workers"
+        cure = f"{lower}, and remove {directory}: it holds nothing yet"
+        if any(directory.glob("checkpoints/epoch_*")):
+            cure = f"go on where there is more: --run-dir {directory} --resume"
+        raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
 
 
 def _watch_the_start(
@@ -129,12 +117,19 @@ def _seconds_to_start(parsed: TrainCommand | UsageError) -> float:
 
 
 def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Heritage | None]":
-    """Returns what the root prepared, or raises its fault on every rank."""
+    """Returns the run's directory and what it takes over, or raises the root's fault everywhere."""
     found: tuple[Path, Heritage | None] | None = None
     fault_text, code = "", 0
     if comm.is_root:
         try:
-            heritage = _heritage(command, comm.size)
+            heritage = None
+            if command.start is not None:
+                from music_tf.process import limit_threads  # noqa: PLC0415 - TensorFlow
+                from music_tf.runs.warm_start import try_heritage  # noqa: PLC0415 - TensorFlow
+
+                limit_threads(threads_per_rank(command.config.threads, comm.size))
+                source = find_source(command.start.path)
+                heritage = try_heritage(command.config, source, command.start.parts)
             found = prepare_directory(command), heritage
         except MusicError as fault:
             fault_text, code = str(fault), fault.exit_code
@@ -142,14 +137,3 @@ def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Herit
     if found is None:
         raise _FAULTS[code](fault_text)
     return found
-
-
-def _heritage(command: TrainCommand, ranks: int) -> "Heritage | None":
-    """Returns what the run takes over, after checking that it fits."""
-    if command.start is None:
-        return None
-    from music_tf.process import limit_threads  # noqa: PLC0415 - TensorFlow
-    from music_tf.runs.warm_start import try_heritage  # noqa: PLC0415 - TensorFlow
-
-    limit_threads(threads_per_rank(command.config.threads, ranks))  # as for the run itself
-    return try_heritage(command.config, find_source(command.start.path), command.start.parts)

@@ -4,26 +4,34 @@ Whatever is heavy is imported by the verb that needs it, after its command line 
 """
 
 import dataclasses
+import math
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal
 
-from tyro.conf import arg
+import tyro
 
 from music_tf import recipes
-from music_tf.config.command import POSITIONAL, Options, read
+from music_tf.config.command import Flag, Options, read
 from music_tf.config.fields import In
 from music_tf.config.names import check_env_id, few, suggestion
-from music_tf.config.stored import CONFIG_NAME, LATEST, allow_recipe, runs_root, stored_env_id
+from music_tf.config.start import parse_parts, parts_of
+from music_tf.config.stored import (
+    CONFIG_NAME,
+    LATEST,
+    allow_recipe,
+    read_run,
+    runs_root,
+    stored_env_id,
+)
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
-from music_tf.process import launched_world_size, prepare_tensorflow
+from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
 from music_tf.storage.run_directory import find_run
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
-_FILMS = (".mp4", ".gif")
 
 
 def run(verb: str, arguments: Sequence[str]) -> int:
@@ -32,28 +40,78 @@ def run(verb: str, arguments: Sequence[str]) -> int:
     Raises:
         MusicError: The command line is wrong, or the verb met a fault that the user can mend.
     """
-    kind = VERBS[verb]
-    return read(kind, verb, arguments, kind.example).act()
+    return read(VERBS[verb], verb, arguments).act()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verb(Options):
     """A verb with its options."""
 
-    example: ClassVar[str]
-    """A right command line, after `music-tf`."""
-
     def act(self) -> int:
         """Does what was asked for and returns the exit code."""
         raise NotImplementedError
 
 
-OneRun: TypeAlias = Annotated[str, POSITIONAL, arg(metavar="RUN")]
-Runs: TypeAlias = Annotated[tuple[str, ...], POSITIONAL, arg(metavar="RUN")]
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OfOneRun(Verb):
+    """A verb that acts with the policy of a run."""
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
+    """A run directory, or latest."""
+    env_id: str | None = None
+    """The id of your own environment again, as module:Id: no file may import it."""
+    allow_import: Flag = False
+    """Let the run import the modules of your own recipe and environment that it names."""
+
+    def found(self) -> tuple[Path, str | None]:
+        """Returns the run directory, and the environment that the user typed or trusts it with."""
+        run = find_run(self.run)
+        if self.allow_import:
+            allow_recipe(run)
+            return run, stored_env_id(run)
+        return run, None if self.env_id is None else check_env_id(self.env_id)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluate(Verb):
+class OfRuns(Verb):
+    """A verb that shows what runs have written."""
+
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    """Run directories (also of runs still going), or latest; plot takes copies of metrics.csv."""
+    allow_import: Flag = False
+    """Let runs import the modules of your own recipes that they name."""
+
+    def found(self, find: Callable[[str], Path]) -> tuple[list[Path], list[str]]:
+        """Returns the runs, each once, and the files and folders that are none.
+
+        Raises:
+            UsageError: There is no run, or a place is not there.
+        """
+        if not self.runs:
+            raise UsageError(
+                "RUN: expected one or more runs, got none\n"
+                f"for example: music-tf {self.example.partition(' ')[0]} latest"
+            )
+        runs: dict[str, Path] = {}
+        others: dict[str, UsageError] = {}
+        for text in self.runs:
+            try:
+                path = find(text)
+                runs[os.path.realpath(path)] = path
+            except UsageError as fault:
+                if not os.path.exists(text):
+                    raise
+                others[text] = fault
+        if not runs:
+            raise next(iter(others.values()))
+        for path in runs.values():
+            if self.allow_import and path.is_dir():
+                allow_recipe(path)
+        return list(runs.values()), list(others)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluate(OfOneRun):
     """Plays the latest policy of a run without exploration.
 
     Writes a table of its success rate and behaviour, and RUN/evaluation.json.
@@ -61,82 +119,105 @@ class Evaluate(Verb):
 
     example: ClassVar[str] = "evaluate latest"
 
-    run: OneRun
-    """A run directory, or latest."""
     episodes: Annotated[int, In(1, 10**6)] = 100
     """How many episodes."""
-    full: bool = False
+    full: Flag = False
     """Judge control too: coverage, contact, spread, information between robot and object
     (docs/metrics.md explains them); takes a minute longer."""
-    export: Path | None = None
+    out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None
     """Write them as a Minari dataset with an id such as push/music-v0."""
-    env_id: str | None = None
-    """The id of your own environment again, as module:Id: no file may import it."""
-    allow_import: bool = False
-    """Let the run import the modules of your own recipe and environment that it names."""
+    export: Path | None = None
+    """A folder for the weights in --parts, small enough to commit: train --init-from takes it."""
+    parts: str | None = None
+    """With --export: what to put there, as in actor,normalizer."""
 
     def act(self) -> int:
         """Evaluates a run."""
-        run = find_run(self.run)
-        npz = self.export
-        if npz is not None and npz.suffix != ".npz":
-            raise UsageError(f"--export: expected a file that ends in .npz, got {str(npz)[:200]!r}")
-        if npz is not None and not os.path.isdir(npz.parent):
-            raise UsageError(f"--export: expected a folder, got {str(npz.parent)[:200]!r}")
+        run, env_id = self.found()
+        if self.out is not None and not os.path.isdir(_file("--out", self.out, (".npz",)).parent):
+            raise UsageError(f"--out: expected a folder, got {str(self.out.parent)[:200]!r}")
         if self.minari is not None and not _DATASET.fullmatch(self.minari):
             raise UsageError(
                 f"--minari: expected an id such as push/music-v0, got {self.minari[:80]!r}"
             )
-        env_id = _typed_env_id(self.env_id, self.allow_import, run)
+        if (self.export is None) is not (self.parts is None):
+            raise UsageError(
+                "--export: expected a folder for weights and --parts beside it, got "
+                f"{str(self.export)[:200]!r} and {self.parts!r:.80}\n"
+                "for example: --export FOLDER --parts actor,normalizer; episodes go to --out A.npz"
+            )
         prepare_tensorflow()
         from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
 
-        export = exporter(npz, self.minari)
+        if self.export is not None and self.parts is not None:
+            self._export_weights(run, self.export, self.parts)
+        export = exporter(self.out, self.minari)
         evaluate_run(run, self.episodes, env_id, full=self.full, export=export)
         return EXIT_DONE
 
+    def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
+        from music_tf.storage.start import export_weights  # noqa: PLC0415 - numpy
+
+        stored = read_run(run, stored_env_id(run))
+        config = stored.config
+        facts = {"recipe": stored.recipe, "env_id": config.env_id, "seed": config.seed}
+        chosen = parse_parts(parts, parts_of(map(type, config.rewards.values())))
+        export_weights(run / "checkpoints", folder, chosen, facts)
+        sys.stdout.write(f"written: {folder}\n")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Play(Verb):
+class Play(OfOneRun):
     """Films the latest policy of a run without exploration."""
 
     example: ClassVar[str] = "play latest --out push.gif"
 
-    run: OneRun
-    """A run directory, or latest."""
     episodes: Annotated[int, In(1, 1000)] = 4
     """How many episodes, of each skill."""
     skill: str = "all"
     """One skill, counted from 0, or all."""
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4."""
-    env_id: str | None = None
-    """The id of your own environment again, as module:Id: no file may import it."""
-    allow_import: bool = False
-    """Let the run import the modules of your own recipe and environment that it names."""
+    strip: Path | None = None
+    """A .png to draw in place of a film: moments of one episode side by side, a row a skill."""
+    episode: Annotated[int | None, In(1, 10**6)] = None
+    """With --strip: which episode, from 1; default 1."""
+    frames: Annotated[int | None, In(2, 1000)] = None
+    """With --strip: how many moments; default 6."""
 
     def act(self) -> int:
-        """Makes a video."""
-        run = find_run(self.run)
+        """Makes a film, or a picture."""
+        run, env_id = self.found()
         number = self.skill.isascii() and self.skill.isdigit() and len(self.skill) <= 4  # noqa: PLR2004 - of 4096
         if not number and self.skill != "all":
             raise UsageError(
                 f"--skill: expected a skill counted from 0, or all, got {self.skill[:80]!r}"
             )
-        out = _file(self.out or run / "videos" / "policy.mp4", _FILMS)
-        env_id = _typed_env_id(self.env_id, self.allow_import, run)
+        if self.strip is None and (self.episode or self.frames):
+            raise UsageError("--episode and --frames: they need --strip; films have --episodes")
+        if self.strip is not None and self.out is not None:
+            raise UsageError("--strip: it takes the place of a film, leave out --out")
+        out = _file("--out", self.out or run / "videos" / "policy.mp4", (".mp4", ".gif"))
+        picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
+        skill = int(self.skill) if number else None
         prepare_tensorflow()
-        from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
+        if picture is not None:
+            from music_tf.tools.film import strip  # noqa: PLC0415 - numpy, MuJoCo
 
-        play(run, self.episodes, int(self.skill) if number else None, out, env_id)
+            strip(run, picture, self.episode or 1, self.frames or 6, skill, env_id)
+            sys.stdout.write(f"{picture}\n")
+        else:
+            from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
+
+            play(run, self.episodes, skill, out, env_id)
         return EXIT_DONE
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plot(Verb):
+class Plot(OfRuns):
     """Draws learning curves.
 
     Runs that differ in their seed alone share a line: the interquartile mean over the seeds, each
@@ -147,8 +228,6 @@ class Plot(Verb):
 
     example: ClassVar[str] = "plot runs/FetchPush-v4/*/* --axis minutes --out push.png"
 
-    runs: Runs = ()
-    """Run directories (also of runs still going), latest, or copies of metrics.csv."""
     metric: tuple[str, ...] = ()
     """Columns of metrics.csv, a panel each; default eval/success_rate, where the runs have it, else
     eval/object_comotion_m. Runs go before it."""
@@ -156,35 +235,31 @@ class Plot(Verb):
     """What curves are drawn over."""
     out: Path = Path("curves.png")
     """A .png, .svg or .pdf file."""
-    each: bool = False
+    each: Flag = False
     """One line a run, without bands; else of several runs of one seed the longest is drawn."""
-    allow_import: bool = False
-    """Let runs import the modules of your own recipes that they name."""
 
     def act(self) -> int:
         """Draws the curves."""
         if not self.runs:
             _refuse_runs(self.metric)
-        sources, files = _several("plot", self.runs, _curve)
-        paths = {os.path.realpath(path): path for path in sources}.values()  # each run once
-        _allow_recipes(self.allow_import, paths)
+        paths, files = self.found(
+            lambda text: Path(text) if text.endswith(".csv") else find_run(text)
+        )
         from music_tf.tools.curves import (  # noqa: PLC0415 - numpy
             FORMATS,
             REPEATED,
             by_settings,
-            choose_metrics,
             draw_curves,
             left_out,
             load_begun,
             without_repeats,
         )
 
-        out = _file(self.out, FORMATS)
-        begun, early, damaged = load_begun(list(paths))
+        out = _file("--out", self.out, FORMATS)
+        begun, early, damaged = load_begun(paths)
         runs, repeats = (begun, []) if self.each else without_repeats(by_settings(begun))
         _refuse_runs(name for name in self.metric if not any(name in run.columns for run in runs))
-        metrics = choose_metrics(runs, self.metric, self.axis)
-        draw_curves(runs, metrics, self.axis, out, self.each)
+        metrics = draw_curves(runs, self.metric, self.axis, out, self.each)
         _say_left_out("no run directory and no CSV file", files)
         _say_left_out("no epoch yet", early)
         _say_left_out("damaged, plot it alone to see where", damaged)
@@ -196,7 +271,7 @@ class Plot(Verb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Report(Verb):
+class Report(OfRuns):
     """Writes one page that holds everything: settings, learning curves, tables, paths, films.
 
     It needs no network. What is no run or is damaged is named and left out. Films are those of
@@ -205,20 +280,15 @@ class Report(Verb):
 
     example: ClassVar[str] = "report latest"
 
-    runs: Runs = ()
-    """Run directories (also of runs still going), or latest."""
     out: Path = Path("report.html")
     """An .html file."""
-    allow_import: bool = False
-    """Let runs import the modules of your own recipes that they name."""
 
     def act(self) -> int:
         """Writes the page."""
-        runs, files = _several("report", self.runs, find_run)
-        _allow_recipes(self.allow_import, runs)
-        from music_tf.tools.report import write_report  # noqa: PLC0415 - numpy
+        runs, files = self.found(find_run)
+        from music_tf.tools.report import FORMATS, write_report  # noqa: PLC0415 - numpy
 
-        damaged = write_report(runs, self.out)
+        damaged = write_report(runs, _file("--out", self.out, FORMATS))
         _say_left_out("no run directory", files)
         _say_left_out("damaged, report it alone to see where", damaged)
         sys.stdout.write(f"{self.out}\n")
@@ -260,7 +330,7 @@ class CheckEnv(Verb):
 
     example: ClassVar[str] = "check-env FetchPush-v4"
 
-    id: Annotated[str, POSITIONAL, arg(metavar="ID")]
+    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")] = tyro.MISSING
     """A known environment, or module:Id for your own."""
 
     def act(self) -> int:
@@ -278,55 +348,49 @@ class CheckEnv(Verb):
         return EXIT_DONE if all(finding.ok for finding in findings) else EXIT_ENVIRONMENT
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study(Verb):
+    """Trains the missing runs of a comparison, several side by side.
+
+    Goes on with what was cut off, on this day or another, and writes a CSV for each run that has
+    ended. Ctrl-C and the end of --max-minutes let the runs save (exit code 75: the same command
+    goes on); a second Ctrl-C ends them at once. A run that fails is reported and does not stop the
+    others (exit code 3 at the end). Each run has one thread.
+    """
+
+    example: ClassVar[str] = "study experiments/studies/mi_matters.py --max-minutes 100"
+
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
+    """A Python file that defines STUDY."""
+    list: Flag = False
+    """Show the runs and their states."""
+    dry_run: Flag = False
+    """Show the commands that are missing, start nothing."""
+    jobs: Annotated[int, In(1, math.inf)] = dataclasses.field(default_factory=available_cores)
+    """Runs side by side; by default as many as there are cores."""
+    max_minutes: Annotated[float, In(0, math.inf, "(]")] = math.inf
+    """Save and stop after these."""
+    out: Path = Path("experiments/results")
+    """Folder of the stored results."""
+
+    def act(self) -> int:
+        """Trains what a study lacks, or shows it."""
+        from music_tf.tools import study  # noqa: PLC0415 - numpy
+
+        if self.list or self.dry_run:
+            return study.show_plan(self.file, self.out, commands=self.dry_run)
+        return study.train_missing(self.file, self.out, self.jobs, self.max_minutes, study.TRAINER)
+
+
 VERBS: dict[str, type[Verb]] = {
     "evaluate": Evaluate,
     "play": Play,
     "plot": Plot,
     "report": Report,
+    "study": Study,
     "recipes": Recipes,
     "check-env": CheckEnv,
 }
-
-
-def _typed_env_id(typed: str | None, allow_import: bool, run: Path) -> str | None:
-    """Returns the environment that the user typed or, where a run is trusted, that of the run."""
-    if allow_import:
-        allow_recipe(run)
-        return stored_env_id(run)
-    return None if typed is None else check_env_id(typed)
-
-
-def _allow_recipes(allowed: bool, runs: Iterable[Path]) -> None:
-    for run in runs if allowed else ():
-        if run.is_dir():
-            allow_recipe(run)
-
-
-def _several(
-    verb: str, texts: Sequence[str], find: Callable[[str], Path]
-) -> tuple[list[Path], list[str]]:
-    """Returns runs, and the files and folders that are none; refuses a place that is not there."""
-    if not texts:
-        raise UsageError(
-            f"RUN: expected one or more runs, got none\nfor example: music-tf {verb} latest"
-        )
-    runs: list[Path] = []
-    others: dict[str, UsageError] = {}
-    for text in texts:
-        try:
-            runs.append(find(text))
-        except UsageError as fault:
-            if not os.path.exists(text):
-                raise
-            others[text] = fault
-    if not runs:
-        raise next(iter(others.values()))
-    return runs, list(others)
-
-
-def _curve(text: str) -> Path:
-    """Returns a CSV file as it is, and a run directory wherever `find_run` finds it."""
-    return Path(text) if text.endswith(".csv") else find_run(text)
 
 
 def _refuse_runs(names: Iterable[str]) -> None:
@@ -340,10 +404,10 @@ def _refuse_runs(names: Iterable[str]) -> None:
             )
 
 
-def _file(path: Path, formats: Sequence[str]) -> Path:
-    if path.suffix.lower() not in formats:
+def _file(option: str, path: Path, formats: Sequence[str]) -> Path:
+    if path.suffix.lower() not in formats or os.path.isdir(path):
         raise UsageError(
-            f"--out: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
+            f"{option}: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
             + suggestion(path.suffix, formats)
         )
     return path

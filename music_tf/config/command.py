@@ -7,15 +7,16 @@ expected, what came, and the nearest valid name.
 import contextlib
 import dataclasses
 import functools
-import io
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import tyro
 from tyro.constructors import (
     ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
     StructConstructorSpec,
     StructFieldSpec,
     StructTypeInfo,
@@ -34,11 +35,11 @@ from music_tf.config.fields import (
     is_optional,
     show_option,
     show_value,
-    value_count,
+    with_fields,
 )
 from music_tf.config.names import check_env_id, nearest, suggestion
 from music_tf.config.settings import AgentConfig, Config, TermConfig
-from music_tf.config.start import Start, asked_start, missing_start, parts_of
+from music_tf.config.start import Start, parse_parts, parts_of
 from music_tf.config.stored import (
     LATEST,
     StoredRun,
@@ -53,20 +54,24 @@ from music_tf.errors import UsageError
 
 Verb = TypeVar("Verb", bound="Options")
 Terms = Mapping[str, type[TermConfig]]
+Typed = dict[str, tuple[str, ...]]
+
+Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""An option that takes no value: it is off unless it is typed."""
 
 _RENAMED = {
     "music.agent": "world.agent",
     "music.surrounding": "world.surrounding",
     "skill.components": "world.descriptor",
 }
-POSITIONAL = get_args(tyro.conf.Positional[str])[1]
-"""Marks a field that is a word by its place, without a name in front."""
-_SWITCHES = (tyro.conf.FlagCreatePairsOff,)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(Settings):
-    """What may follow a verb; a subclass has a field for each option, positional ones first."""
+    """What may follow a verb; a subclass has a field for each option, all with defaults."""
+
+    example: ClassVar[str] = ""
+    """A right command line, after `music-tf`."""
 
     @classmethod
     def shown(cls, name: str) -> str:
@@ -74,77 +79,79 @@ class Options(Settings):
         return show_option(name)
 
 
-class Words(NamedTuple):
-    """A command line taken apart; option names as in the configuration, with underscores."""
-
-    positional: tuple[str, ...]
-    options: dict[str, tuple[str, ...]]
-
-
 def asks_for_help(arguments: Sequence[str]) -> bool:
     """Whether the user wants to read about a verb instead of running it."""
     return "--help" in arguments or "-h" in arguments
 
 
-def read(kind: type[Verb], verb: str, arguments: Sequence[str], example: str) -> Verb:
+def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
     """Returns the options of a verb; `--help` writes what they are, and ends the process.
-
-    Args:
-        kind: Says which options there are. One positional field is a word, or several words.
-        verb: Its name.
-        arguments: What was typed after it.
-        example: A right command line after `music-tf`.
 
     Raises:
         UsageError: An option is unknown, or a value is missing or of another kind.
     """
+    default = kind()
     if asks_for_help(arguments):
-        explain(kind, verb)
-    fields = {
-        name: Field(name, hint, None, documentation(kind).get(name, ""))
-        for name, hint in hints_of(kind).items()
-    }
-    (place,) = [
-        name for name, field in fields.items() if POSITIONAL in get_args(field.hint)[1:]
-    ] or [""]
-    options = {name: field for name, field in fields.items() if name != place}
-    counts = {n: 0 if f.hint is bool else value_count(f.hint) for n, f in options.items()}
-    words = split(arguments, counts)
-    several = bool(place) and value_count(fields[place].hint) is None
-    if not several and len(words.positional) != bool(place):
-        expected = f"{place.upper()}: expected one" if place else f"{verb}: expected no arguments"
-        raise UsageError(
-            f"{expected}, got {' '.join(words.positional)[:80]!r}\nfor example: music-tf {example}"
+        sys.stdout.write(f"for example: music-tf {kind.example}\n\n")
+        explain(default, verb)
+    fields = {field.name: field for field in fields_of(default)}
+    places = [
+        name for name, field in fields.items() if tyro.conf.Positional in get_args(field.hint)
+    ]
+    options = {name: field for name, field in fields.items() if name not in places}
+    words, typed = split(arguments, options)
+    several = [name for name in places if _count(fields[name].hint) is None]
+    if not several and len(words) != len(places):
+        expected = (
+            f"{places[0].upper()}: expected one" if places else f"{verb}: expected no arguments"
         )
-    found: Verb = _converted(kind, options, words)
-    return found
+        raise UsageError(
+            f"{expected}, got {' '.join(words)[:80]!r}\nfor example: music-tf {kind.example}"
+        )
+    typed |= dict.fromkeys(places, words)
+    return kind(**{name: _value(fields[name], given) for name, given in typed.items()})
 
 
-def explain(kind: type[Any], verb: str, default: Any = None, terms: Terms | None = None) -> None:
-    """Writes what the options of a verb are, and ends the process."""
-    given = {} if default is None else {"default": default}
-    tyro.cli(
-        kind,
-        prog=f"music-tf {verb}",
-        args=["--help"],
-        config=_SWITCHES,
-        registry=_rules(terms or {}),
-        **given,
-    )
+def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
+    """Writes what the options of a verb are, with their ranges, and ends the process.
+
+    `--rewards` picks among the terms, each of which has its options.
+    """
+    registry = ConstructorRegistry()
+
+    @registry.struct_rule
+    def settings(info: StructTypeInfo) -> StructConstructorSpec | None:
+        group = info.default
+        if not isinstance(group, Settings):
+            return None
+        texts, fields = documentation(type(group)), []
+        for name, hint in hints_of(type(group)).items():
+            value, text = getattr(group, name), texts.get(name, "")
+            if isinstance(value, Mapping) and terms is not None:
+                fields.append(StructFieldSpec(name, _names(terms), tuple(value), text))
+                fields += [
+                    StructFieldSpec(term, kind, value.get(term, kind()))
+                    for term, kind in terms.items()
+                ]
+            else:
+                meaning = f"{text} {describe_range(hint)}".strip()
+                fields.append(StructFieldSpec(name, hint, value, meaning))
+        return StructConstructorSpec(type(group), tuple(fields))
+
+    kind: Any = type(default)
+    tyro.cli(kind, prog=f"music-tf {verb}", args=["--help"], default=default, registry=registry)
 
 
-def split(arguments: Sequence[str], counts: Mapping[str, int | None]) -> Words:
-    """Splits a command line; `--name V`, `--name=V`, and `-` or `_` in names are the same.
+def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple[str, ...], Typed]:
+    """Returns the words without an option, and those of each option; the last of several counts.
 
-    Args:
-        arguments: The words of the command line.
-        counts: How many values each option takes; None for any number.
+    `--name V`, `--name=V`, and `-` or `_` in names are the same.
 
     Raises:
         UsageError: An option is unknown or lacks values.
     """
     positional: list[str] = []
-    options: dict[str, tuple[str, ...]] = {}
+    typed: Typed = {}
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
@@ -153,35 +160,20 @@ def split(arguments: Sequence[str], counts: Mapping[str, int | None]) -> Words:
             continue
         written, equals, value = word.partition("=")
         name = written[2:].replace("-", "_")
-        if not written.startswith("--") or name not in counts:
-            raise _unknown(written, counts)
+        if not written.startswith("--") or name not in options:
+            raise _unknown(written, options)
         values = [value] if equals else []
-        wanted = counts[name]
+        wanted = _count(options[name].hint)
         while rest and not _is_option(rest[0]) and (wanted is None or len(values) < wanted):
             values.append(rest.pop(0))
-        if wanted == 0 and values:
-            raise UsageError(f"{show_option(name)}: takes no value")
         if wanted is not None and len(values) != wanted:
-            expected = "a value" if wanted == 1 else f"{wanted} values"
+            expected = {0: "takes no value", 1: "expected a value"}
             raise UsageError(
-                f"{show_option(name)}: expected {expected}, got {len(values) or 'none'}"
+                f"{show_option(name)}: {expected.get(wanted, f'expected {wanted} values')}, "
+                f"got {len(values) or 'none'}"
             )
-        options[name] = tuple(values)
-    return Words(tuple(positional), options)
-
-
-def _unknown(written: str, known: Iterable[str]) -> UsageError:
-    """Returns the fault of an unknown option, with the nearest known one."""
-    name = written.lstrip("-").replace("-", "_")
-    fault = f"unknown option {written[:80]!r}"
-    if name in _RENAMED:
-        return UsageError(f"{fault}\nit is called {show_option(_RENAMED[name])} now")
-    inside = [option for option in known if option.endswith(f".{name}")] if name else []
-    if inside:
-        return UsageError(f"{fault}\ndid you mean {' or '.join(map(show_option, inside))}?")
-    found = nearest(name, known)
-    cure = f"did you mean {show_option(found)}?" if found else "--help lists the valid ones"
-    return UsageError(f"{fault}\n{cure}")
+        typed[name] = tuple(values)
+    return tuple(positional), typed
 
 
 def _is_option(word: str) -> bool:
@@ -194,187 +186,110 @@ def _is_option(word: str) -> bool:
     return False
 
 
-def _converted(
-    kind: type[Any],
-    fields: Mapping[str, Field],
-    words: Words,
-    default: Any = None,
-    terms: Terms | None = None,
-) -> Any:
-    """Returns what tyro makes of words, or says which option has a value of another kind."""
-    parse = functools.partial(_tyro, kind, words.positional, default, terms or {})
-    typed = {name: _as_typed(fields[name], given) for name, given in words.options.items()}
-    found = parse([word for option in typed.values() for word in option])
-    if found is not None:
-        return found
-    for name, option in typed.items():
-        if parse(option) is None:
-            raise _wrong_value(fields[name], words.options[name])
-    raise UsageError("the options do not fit together")
+def _unknown(written: str, options: Mapping[str, Field]) -> UsageError:
+    """Returns the fault of an unknown option, with the nearest known one."""
+    name = written.lstrip("-").replace("-", "_")
+    inside = [option for option in options if name and option.endswith(f".{name}")]
+    found = inside or list(filter(None, [nearest(name, options)]))
+    cure = "--help lists the valid ones"
+    if name in _RENAMED:
+        cure = f"it is called {show_option(_RENAMED[name])} now"
+    elif found:
+        cure = f"did you mean {' or '.join(map(show_option, found))}?"
+    return UsageError(f"unknown option {written[:80]!r}\n{cure}")
 
 
-def _tyro(
-    kind: type[Any], positional: Sequence[str], default: Any, terms: Terms, words: list[str]
-) -> Any:
-    """Returns the parsed command line, or None where a value has a wrong type."""
-    given = {} if default is None else {"default": default}
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            return tyro.cli(
-                kind,
-                args=[*positional, *words],
-                console_outputs=False,
-                config=_SWITCHES,
-                registry=_rules(terms),
-                **given,
-            )
-    except SystemExit:
-        return None
+@functools.cache
+def _spec(hint: Any) -> PrimitiveConstructorSpec[Any]:
+    """Returns how tyro reads a value."""
+    found = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(hint, set()))
+    if not isinstance(found, PrimitiveConstructorSpec):
+        raise TypeError(f"{hint}: this type cannot be typed on a command line")
+    return found
 
 
-def _as_typed(field: Field, values: Sequence[str]) -> list[str]:
-    """Returns an option as tyro reads it, with None, True and False in any letter case."""
-    special: dict[str, str] = {}
-    if is_optional(field.hint):
-        special["none"] = "None"
-    if field.hint is bool:
-        special |= {"true": "True", "false": "False"}
-    written = [special.get(value.lower(), value) for value in values]
-    option = show_option(field.name)
-    return [f"{option}={written[0]}"] if len(written) == 1 else [option, *written]
+def _count(hint: Any) -> int | None:
+    """Returns how many words a value takes; None for any number."""
+    if tyro.conf.FlagCreatePairsOff in get_args(hint):
+        return 0
+    count = _spec(hint).nargs
+    return count if isinstance(count, int) else None
 
 
-def _wrong_value(field: Field, values: Sequence[str]) -> UsageError:
+def _value(field: Field, words: Sequence[str]) -> Any:
+    """Returns a typed value; None, True and False may have any letter case."""
+    if _count(field.hint) == 0:
+        return True
+    spec = _spec(field.hint)
+    special = ["none"] if is_optional(field.hint) else ["true", "false"] * (field.hint is bool)
+    written = [word.capitalize() if word.lower() in special else word for word in words]
+    if spec.choices is None or set(written) <= set(spec.choices):
+        with contextlib.suppress(ValueError):
+            return spec.instance_from_str(written)
     choices = choices_of(field.hint)
-    wrong = [value for value in values if value not in choices]
-    hint = suggestion(wrong[0], choices) if choices and wrong else ""
-    return UsageError(
+    wrong = [word for word in words if word not in choices]
+    raise UsageError(
         f"{show_option(field.name)}: expected {describe_type(field.hint)}, "
-        f"got {' '.join(values)[:80]!r}{hint}\n{field.documentation[:300]}"
+        f"got {' '.join(words)[:80]!r}"
+        + (suggestion(wrong[0], choices) if choices else "")
+        + f"\n{field.documentation[:300]}"
         + ("" if field.value is None else f" Now {show_value(field.value)}.")
     )
 
 
-def _rules(terms: Terms) -> ConstructorRegistry:
-    """Returns what tyro has to know of settings: their texts and ranges, and the reward terms.
-
-    `--rewards` picks among the terms, each of which has its options. One that the configuration
-    does not pay starts from its own defaults.
-    """
-    registry = ConstructorRegistry()
-
-    @registry.struct_rule
-    def settings(info: StructTypeInfo) -> StructConstructorSpec | None:
-        default = info.default if isinstance(info.default, Settings) else None
-        kind: Any = info.type if default is None else type(default)
-        if not (isinstance(kind, type) and issubclass(kind, Settings)):
-            return None
-        texts, fields = documentation(kind), []
-        for name, hint in hints_of(kind).items():
-            value = _default_of(kind, name) if default is None else getattr(default, name)
-            text = " ".join(filter(None, (texts.get(name, ""), describe_range(hint))))
-            if isinstance(value, Mapping):
-                fields.append(StructFieldSpec(name, _names(terms), tuple(value), text))
-                fields += [
-                    StructFieldSpec(term, member, value.get(term, member()))
-                    for term, member in terms.items()
-                ]
-                continue
-            if hint is bool and not issubclass(kind, Options):
-                hint = Annotated[bool, tyro.conf.FlagConversionOff]  # noqa: PLW2901
-            fields.append(StructFieldSpec(name, hint, value, text))
-        if isinstance(default, Config):
-            return StructConstructorSpec(
-                functools.partial(_with_rewards, default, terms), tuple(fields)
-            )
-        return StructConstructorSpec(kind, tuple(fields))
-
-    return registry
-
-
-def _default_of(kind: Any, name: str) -> Any:
-    field = kind.__dataclass_fields__[name]
-    return tyro.MISSING if field.default is dataclasses.MISSING else field.default
-
-
-def _names(terms: Terms) -> Any:
-    """Returns the type of `--rewards`."""
-    return tuple[Literal[tuple(terms)], ...]  # type: ignore[misc]
-
-
-def _with_rewards(
-    default: Config, terms: Terms, /, *, rewards: Sequence[str], **values: Any
-) -> Config:
-    """Returns the configuration with those of the parsed terms that are to be paid."""
-    found = {term: values.pop(term) for term in terms}
-    if not rewards or len(set(rewards)) < len(rewards):
-        raise UsageError(
-            f"--rewards: expected at least one of {', '.join(terms)}, each once, "
-            f"got {' '.join(rewards)[:80]!r}"
-        )
-    return dataclasses.replace(default, rewards={term: found[term] for term in rewards}, **values)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Train(Options):
+class TrainCommand(Options):
     """What may follow `train`. Every setting of the recipe is an option too."""
 
-    recipe: Annotated[str, POSITIONAL, tyro.conf.arg(metavar="RECIPE")] = ""
+    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")] = ""
     """One that music-tf recipes lists, or module:function of yours."""
     preset: str = recipes.DEFAULT_PRESET
     """Sizes: laptop is for two cores, paper as published; some recipes have more."""
     run_dir: Path | None = None
     """Where the run goes; default runs/ENV/RECIPE/seedN-TIME. $MUSIC_TF_RUNS replaces runs/, and
     latest is the newest there."""
-    resume: bool = False
+    resume: Flag = False
     """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change."""
-    allow_import: bool = False
+    allow_import: Flag = False
     """With --resume: import the modules of your own recipe and environment that the run names;
     without it a file makes nothing be imported."""
     init_from: str | None = None
     """Start from the latest checkpoint of another run, or from a folder of weights."""
     parts: str | None = None
     """What to take over from it, as in actor,critic; some recipes know theirs."""
-    config: Annotated[Config, tyro.conf.arg(name="")] = dataclasses.field(default_factory=Config)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainCommand:
-    """What the user asked `train` to do."""
-
-    recipe: str
-    preset: str
-    config: Config
-    run_dir: Path | None
-    resume: bool
-    arguments: tuple[str, ...]
+    config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (
+        dataclasses.field(default_factory=Config)
+    )
+    arguments: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The command line as typed, after the verb."""
-    start: Start | None = None
+    start: Start | None = dataclasses.field(default=None, compare=False)
     """The earlier run that a new one starts from, if any."""
-    notice: str = ""
+    notice: str = dataclasses.field(default="", compare=False)
     """What to tell the user about the run that is continued."""
+
+
+_OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
 
 
 def train_help(arguments: Sequence[str]) -> None:
     """Explains `train`, with the defaults of a recipe where one is named, and ends the process."""
     own = _own_recipe(arguments)
     chosen = next((word for word in arguments if word in (*recipes.names(), own)), "")
-    terms = recipes.terms(own)
     config = recipes.resolve(chosen) if chosen else Config()
-    if not chosen:
-        names = recipes.names()
-        width = max(map(len, names))
-        listed = [f"  {name:{width}}  {recipes.describe(name)}" for name in names]
-        sys.stdout.write("\n".join([*_HEAD, *listed, "", ""]))
-    else:
-        sys.stdout.write(f"{chosen}: {recipes.describe(chosen)}\n")
+    if chosen:
+        head = [f"{chosen}: {recipes.describe(chosen)}"]
         if config.start is not None:
             parts = ", ".join(config.start.parts)
-            sys.stdout.write(
-                f"needs --init-from, a run of {config.start.recipe}; takes over {parts}\n"
-            )
-        sys.stdout.write("\n")
-    explain(Train, f"train {chosen or 'RECIPE'}", Train(recipe=chosen, config=config), terms)
+            head.append(f"needs --init-from, a run of {config.start.recipe}; takes over {parts}")
+    else:
+        width = max(map(len, recipes.names()))
+        head = [
+            *_HEAD,
+            *(f"  {name:{width}}  {recipes.describe(name)}" for name in recipes.names()),
+        ]
+    sys.stdout.write("\n".join([*head, "", ""]))
+    command = TrainCommand(recipe=chosen, config=config)
+    explain(command, f"train {chosen or 'RECIPE'}", recipes.terms(own))
 
 
 _HEAD = (
@@ -394,40 +309,43 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     Raises:
         UsageError: Something on it is unknown, has a wrong type or is out of range.
     """
-    own = _own_recipe(argv)
-    every = _every_option(recipes.terms(own))
-    words = split(argv, {name: _count_of_train(field) for name, field in every.items()})
-    given = words.options
-    if "run_dir" in given and (not given["run_dir"][0] or "\0" in given["run_dir"][0]):
-        raise UsageError(f"--run-dir: expected a directory, got {given['run_dir'][0][:80]!r}")
-    run_dir = _run_dir(given)
-    stored = _stored_run(given, run_dir) if "resume" in given else None
-    recipe = _recipe(words.positional, stored, every)
-    preset = given.get("preset", (stored.preset if stored else recipes.DEFAULT_PRESET,))[0]
-    env_id = check_env_id(given["env_id"][0]) if "env_id" in given else ""
+    own = recipes.terms(_own_recipe(argv))
+    agents = [Config(agent=agent()) for agent in AgentConfig.__subclasses__()]
+    every = {name: field for each in agents for name, field in _options(each, own).items()}
+    positional, typed = split(argv, every)
+    given: dict[str, Any] = {n: _value(every[n], typed[n]) for n in _OWN if n in typed}
+    asked = TrainCommand(arguments=tuple(argv), **given)
+    place = typed.get("run_dir", ("runs",))[0]
+    if not place or "\0" in place:
+        raise UsageError(f"--run-dir: expected a directory, got {place[:80]!r}")
+    if asked.run_dir and (asked.resume or place == LATEST):
+        asked = dataclasses.replace(asked, run_dir=named_run(place) or asked.run_dir)
+    env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
+    stored = _stored_run(asked, env_id) if asked.resume else None
+    recipe = _recipe(positional, stored, every)
+    preset = stored.preset if stored and "preset" not in typed else asked.preset
     default = stored.config if stored else recipes.resolve(recipe, preset, env_id)
     terms = recipes.terms(stored.recipe if stored else recipe)
-    fields = _options_of(default, terms)
-    for name in given:
+    fields = _options(default, terms)
+    changes = {}
+    for name in (name for name in typed if name not in _OWN):
         if name not in fields:
             raise UsageError(f"{show_option(name)}: the recipe {recipe} has no such setting")
-    read: Train = _converted(
-        Train, fields, words, Train(recipe=recipe, preset=preset, config=default), terms
-    )
-    _refuse_unpaid(given, read.config, terms)
-    if stored:
-        asked = stored._replace(recipe=recipe, preset=preset, config=read.config)
-        refuse_changes(run_to_json(stored), run_to_json(asked))
-    return TrainCommand(
-        recipe=recipe,
-        preset=preset,
-        config=read.config,
-        run_dir=run_dir,
-        resume=read.resume,
-        arguments=tuple(argv),
-        start=_start(read, stored, terms),
-        notice=stored.notice if stored else "",
-    )
+        changes[name] = _value(fields[name], typed[name])
+    config = _changed(default, changes, terms)
+    command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
+    if not stored:
+        return dataclasses.replace(command, start=_start(command, parts_of(terms.values())))
+    now = stored._replace(recipe=recipe, preset=preset, config=config)
+    refuse_changes(run_to_json(stored), run_to_json(now))
+    again = [name for name in ("init_from", "parts") if name in typed]
+    if again:
+        _, began = split(stored.arguments, every)
+        if any(typed[name] != began.get(name) for name in again):
+            raise UsageError(
+                "--resume: the run has taken over its parts, leave out --init-from and --parts"
+            )
+    return dataclasses.replace(command, notice=stored.notice)
 
 
 def _own_recipe(arguments: Sequence[str]) -> str:
@@ -440,50 +358,28 @@ def _own_recipe(arguments: Sequence[str]) -> str:
     return ""
 
 
-def _options_of(config: Config, terms: Terms) -> dict[str, Field]:
+def _options(config: Config, terms: Terms) -> dict[str, Field]:
     """Returns every option of `train` by its name, those of terms that are not paid as well."""
-    texts = documentation(Train)
-    own = {name: Field(name, hint, None, texts[name]) for name, hint in _OWN.items()}
-    fields = own | {field.name: field for field in fields_of(config)}
-    for name, kind in terms.items():
-        if name not in config.rewards:
-            fields |= {field.name: field for field in fields_of(kind(), f"{name}.")}
+    unpaid = [kind() for name, kind in terms.items() if name not in config.rewards]
+    groups = [TrainCommand(config=config), *unpaid]
+    fields = {field.name: field for group in groups for field in fields_of(group)}
+    del fields["recipe"]
     return fields | {"rewards": fields["rewards"]._replace(hint=_names(terms))}
 
 
-_OWN = {name: hint for name, hint in hints_of(Train).items() if name not in ("recipe", "config")}
+def _names(terms: Terms) -> Any:
+    """Returns the type of `--rewards`."""
+    return tuple[Literal[tuple(terms)], ...]  # type: ignore[misc]
 
 
-def _every_option(terms: Terms) -> dict[str, Field]:
-    """Returns every option that any recipe has, whatever its agent."""
-    found: dict[str, Field] = {}
-    for agent in AgentConfig.__subclasses__():
-        found |= _options_of(Config(agent=agent()), terms)
-    return found
-
-
-def _count_of_train(field: Field) -> int | None:
-    return 0 if field.name in ("resume", "allow_import") else value_count(field.hint)
-
-
-def _run_dir(given: Mapping[str, tuple[str, ...]]) -> Path | None:
-    """Returns the directory typed; one to resume, and `latest`, may also lie under the root."""
-    if "run_dir" not in given:
-        return None
-    text = given["run_dir"][0]
-    there = named_run(text) if "resume" in given or text == LATEST else None
-    return there or Path(text)
-
-
-def _stored_run(given: Mapping[str, tuple[str, ...]], run_dir: Path | None) -> StoredRun:
+def _stored_run(asked: TrainCommand, env_id: str) -> StoredRun:
     """Returns the run to resume."""
-    if run_dir is None:
+    if asked.run_dir is None:
         raise UsageError("--resume: needs --run-dir DIR, the run to continue")
-    typed = check_env_id(given["env_id"][0]) if "env_id" in given else None
-    if "allow_import" in given:
-        allow_recipe(run_dir)
-        typed = stored_env_id(run_dir)
-    return read_run(run_dir, typed)
+    if not asked.allow_import:
+        return read_run(asked.run_dir, env_id or None)
+    allow_recipe(asked.run_dir)
+    return read_run(asked.run_dir, stored_env_id(asked.run_dir))
 
 
 def _recipe(
@@ -506,31 +402,48 @@ def _recipe(
     return recipe
 
 
-def _refuse_unpaid(given: Iterable[str], config: Config, terms: Terms) -> None:
-    for name in given:
+def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config:
+    """Returns a configuration with typed settings; a term that it did not pay has its defaults."""
+    paid = changes.get("rewards", tuple(config.rewards))
+    if not paid or len(set(paid)) < len(paid):
+        raise UsageError(
+            f"--rewards: expected at least one of {', '.join(terms)}, each once, "
+            f"got {' '.join(paid)[:80]!r}"
+        )
+    for name in changes:
         term = name.partition(".")[0]
-        if term in terms and term not in config.rewards:
+        if term in terms and term not in paid:
             raise UsageError(
                 f"{show_option(name)}: the run does not pay the reward {term}\n"
-                f"add it with --rewards {' '.join([*config.rewards, term])}"
+                f"add it with --rewards {' '.join([*paid, term])}"
             )
+    rewards = {term: config.rewards.get(term) or terms[term]() for term in paid}
+    return with_fields(config, {**changes, "rewards": rewards})
 
 
-def _start(read: Train, stored: StoredRun | None, terms: Terms) -> Start | None:
-    """Returns what a new run starts from; a run to resume has taken it over already."""
-    if stored:
-        counts = {name: _count_of_train(field) for name, field in _every_option(terms).items()}
-        began = split(stored.arguments, counts).options
-        for name, typed in (("init_from", read.init_from), ("parts", read.parts)):
-            if typed is not None and (typed,) != began.get(name):
-                raise UsageError(
-                    "--resume: the run has taken over its parts, leave out --init-from and --parts"
-                )
-        return None
-    source = read.config.start
-    known = parts_of(terms.values())
-    start = asked_start(read.init_from, read.parts, source, read.config.env_id, known)
-    if start is None and source is not None:
-        more = "" if read.preset == recipes.DEFAULT_PRESET else f" --preset {read.preset}"
-        raise missing_start(read.recipe, source, read.config.env_id, more)
-    return start
+def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
+    """Returns what a new run starts from; `known` are the parts that there are."""
+    source, env_id = command.config.start, command.config.env_id
+    if command.init_from is None:
+        if command.parts is not None:
+            raise UsageError("--parts: needs --init-from RUN, the run that they come from")
+        if source is None:
+            return None
+        preset = "" if command.preset == recipes.DEFAULT_PRESET else f" --preset {command.preset}"
+        epochs = "" if source.epochs is None else f" --epochs {source.epochs}"
+        trained_on = source.env_id or env_id
+        raise UsageError(
+            f"{command.recipe} starts from a run of {source.recipe}: --init-from RUN is missing\n"
+            f"first: music-tf train {source.recipe} --env-id {trained_on}{preset}{epochs}\n"
+            f"then:  music-tf train {command.recipe} --env-id {env_id}{preset} --init-from latest\n"
+            f"it takes over --parts {','.join(source.parts)}, unless you type others"
+        )
+    if command.parts is None and source is None:
+        raise UsageError(
+            f"--init-from: say which parts to take over, any of {','.join(known)}\n"
+            "for example: --parts actor,normalizer"
+        )
+    if source is None:
+        return Start(command.init_from, parse_parts(command.parts or "", known))
+    parts = source.parts if command.parts is None else parse_parts(command.parts, known)
+    return Start(command.init_from, parts, source.epochs, source.env_id or env_id)

@@ -18,6 +18,7 @@ from typing import (
     NamedTuple,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -25,7 +26,8 @@ from typing import (
 
 from music_tf.errors import UsageError
 
-Tree = TypeVar("Tree")
+Tree = TypeVar("Tree", bound="Settings")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _NAMES = {int: "whole number", float: "number", str: "text"}
 
@@ -51,7 +53,7 @@ class In:
     def __str__(self) -> str:
         """Returns what follows the description of a type, as in `a number in [0, 1]`."""
         if self.high == math.inf:
-            return f" above {self.low:.10g}"
+            return f" {'of at least' if self.ends[0] == '[' else 'above'} {self.low:.10g}"
         return f" in {self.ends[0]}{self.low:.10g}, {self.high:.10g}{self.ends[1]}"
 
 
@@ -97,54 +99,53 @@ class Field(NamedTuple):
     documentation: str
 
 
-def hints_of(kind: Any) -> Mapping[str, Any]:
+def _cached(function: Function) -> Function:
+    return cast(Function, functools.cache(function))  # of a class, which mypy holds for unhashable
+
+
+@_cached
+def hints_of(kind: type[Any]) -> Mapping[str, Any]:
     """Returns the settings of a class with their types; what is not compared is no setting."""
-    return _hints(kind)
-
-
-@functools.cache
-def _hints(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.compare}
 
 
-def fields_of(tree: Any, prefix: str = "") -> Iterator[Field]:
+def fields_of(tree: Settings) -> Iterator[Field]:
     """Yields the settings of a configuration in the order of their definition.
 
     A mapping of names to groups gives its names, then the settings of each group.
     """
+    prefix = f"{tree.name}." if tree.name else ""
     texts = documentation(type(tree))
     for name, hint in hints_of(type(tree)).items():
         value = getattr(tree, name)
-        if dataclasses.is_dataclass(value):
-            yield from fields_of(value, f"{prefix}{name}.")
+        if isinstance(value, Settings):
+            yield from fields_of(value)
         elif isinstance(value, Mapping):
-            yield Field(f"{prefix}{name}", tuple[str, ...], tuple(value), texts.get(name, ""))
-            for key, group in value.items():
-                yield from fields_of(group, f"{prefix}{key}.")
+            yield Field(name, tuple[str, ...], tuple(value), texts[name])
+            for group in value.values():
+                yield from fields_of(group)
         else:
             yield Field(f"{prefix}{name}", hint, value, texts.get(name, ""))
 
 
-def with_fields(tree: Tree, values: Mapping[str, object]) -> Tree:
+def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
     """Returns a copy with the settings of these dotted names replaced."""
-    own: dict[str, Any] = {}
-    nested: dict[str, dict[str, object]] = {}
+    own = {name: value for name, value in values.items() if "." not in name}
+    inner: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
-        head, _, rest = name.partition(".")
-        if rest:
-            nested.setdefault(head, {})[rest] = value
-        else:
-            own[head] = value
-    for head, inner in nested.items():
-        if head in hints_of(type(tree)):
-            own[head] = with_fields(getattr(tree, head), inner)
+        group, dot, rest = name.partition(".")
+        if dot:
+            inner.setdefault(group, {})[rest] = value
+    for group, settings in inner.items():
+        if group in hints_of(type(tree)):
+            own[group] = with_fields(getattr(tree, group), settings)
             continue
-        for group in hints_of(type(tree)):
-            members = own.get(group, getattr(tree, group))
-            if isinstance(members, Mapping) and head in members:
-                own[group] = {**members, head: with_fields(members[head], inner)}
-    return dataclasses.replace(tree, **own)  # type: ignore[type-var]
+        for name in hints_of(type(tree)):
+            members = own.get(name, getattr(tree, name))
+            if isinstance(members, Mapping) and group in members:
+                own[name] = {**members, group: with_fields(members[group], settings)}
+    return dataclasses.replace(tree, **own)
 
 
 def is_optional(hint: Any) -> bool:
@@ -155,18 +156,10 @@ def is_optional(hint: Any) -> bool:
 
 def without_none(hint: Any) -> Any:
     """Returns the bare type of a setting once it is set."""
-    if not is_optional(hint):
-        return _bare(hint)
-    (inner,) = (kind for kind in get_args(_bare(hint)) if kind is not type(None))
+    inner = _bare(hint)
+    if is_optional(hint):
+        (inner,) = (kind for kind in get_args(inner) if kind is not type(None))
     return _bare(inner)
-
-
-def value_count(hint: Any) -> int | None:
-    """Returns how many words a value takes on the command line; None for any number."""
-    inner = without_none(hint)
-    if get_origin(inner) is not tuple:
-        return 1
-    return None if Ellipsis in get_args(inner) else len(get_args(inner))
 
 
 def choices_of(hint: Any) -> tuple[str, ...]:
@@ -174,20 +167,27 @@ def choices_of(hint: Any) -> tuple[str, ...]:
     inner = without_none(hint)
     if get_origin(inner) is tuple:
         inner = get_args(inner)[0]
-    return tuple(get_args(inner)) if get_origin(inner) is Literal else ()
+    return get_args(inner) if get_origin(inner) is Literal else ()
 
 
 def describe_type(hint: Any) -> str:
     """Returns what a value must look like, in words: its type and its range."""
-    inner = without_none(hint)
-    if get_origin(inner) is Literal:
-        text = f"one of {', '.join(get_args(inner))}"
-    elif inner is bool:
-        text = "True or False"
-    elif get_origin(inner) is tuple:
-        text = _describe_tuple(get_args(inner))
+    inner, choices = without_none(hint), ", ".join(choices_of(hint))
+    first, *others = get_args(inner) or [inner]
+    if get_origin(inner) is not tuple:
+        text = f"one of {choices}" if choices else "text"
+        if inner is bool:
+            text = "True or False"
+        elif not choices and inner is not str:
+            text = f"a {_NAMES.get(inner, inner.__name__)}"
+    elif choices:
+        text = f"any of {choices}"
+    elif get_origin(first) is tuple:
+        text = "pairs of numbers, 'epoch value' for each"
+    elif Ellipsis in others:
+        text = "words" if first is str else f"{_NAMES[first]}s"
     else:
-        text = "text" if inner is str else f"a {_NAMES.get(inner, inner.__name__)}"
+        text = f"{1 + len(others)} {_NAMES[first]}s"
     ranges = "".join(map(str, _rules(hint)))
     return f"{text}{ranges}{' or None' if is_optional(hint) else ''}"
 
@@ -212,27 +212,21 @@ def show_value(value: object) -> str:
     return str(value)
 
 
-def documentation(kind: Any) -> Mapping[str, str]:
+@_cached
+def documentation(kind: type[Any]) -> Mapping[str, str]:
     """Returns the texts that stand under the fields of a class and its parents."""
-    return _documentation(kind)
-
-
-@functools.cache
-def _documentation(kind: Any) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for parent in reversed(inspect.getmro(kind)[:-1]):
         body: list[ast.stmt] = []
         with contextlib.suppress(OSError, TypeError):  # made at run time, so without a source
-            definition = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0]
-            body = definition.body if isinstance(definition, ast.ClassDef) else []
+            body = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0].body  # type: ignore[attr-defined]
         for field, text in itertools.pairwise(body):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(text, ast.Expr)
-                and isinstance(text.value, ast.Constant)
-            ):
-                found[field.target.id] = " ".join(str(text.value.value).split())
+            match field, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(said))),
+                ):
+                    found[name] = " ".join(said.split())
     return found
 
 
@@ -243,14 +237,3 @@ def _bare(hint: Any) -> Any:
 def _rules(hint: Any) -> tuple[Any, ...]:
     extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return tuple(extra for extra in extras if isinstance(extra, In | Where))
-
-
-def _describe_tuple(members: tuple[Any, ...]) -> str:
-    first = members[0]
-    if Ellipsis not in members:
-        return f"{len(members)} {_NAMES[first]}s"
-    if get_origin(first) is tuple:
-        return "pairs of numbers, 'epoch value' for each"
-    if get_origin(first) is Literal:
-        return f"any of {', '.join(get_args(first))}"
-    return "words" if first is str else f"{_NAMES[first]}s"

@@ -209,7 +209,6 @@ class MusicConfig(TermConfig):
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
     """Added after clipping; -1 makes every reward a cost, 0 leaves an idle step worth nothing."""
     weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
-    """Weight in the sum of rewards, by epoch."""
     pair_negatives: Literal["random", "swap", "all_pairs"] = "random"
     """Mismatched pairs of a transition: a coin flip between none and both swapped that a whole
     minibatch shares (as released), always swapped, or all four combinations."""
@@ -239,7 +238,6 @@ class JointMotionConfig(TermConfig):
     clip: Bounds = (0.0, 1.0)
     """Bounds of the reward."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
-    """Added after clipping."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,12 @@ the recipe and the names of its rewards. A recipe or an environment in a module 
 be typed again, or allowed with --allow-import.
 """
 
-import contextlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from music_tf import recipes
 from music_tf.config.fields import (
@@ -25,16 +25,17 @@ from music_tf.config.fields import (
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
-from music_tf.storage.files import links_and_devices, read_at_most
+from music_tf.storage.files import links_and_devices, read_json
 
 CONFIG_NAME = "config.json"
 LATEST = "latest"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
-_SHOWN = 5
 """Settings that do not change what a run computes up to a given epoch."""
+_SHOWN = 5
 _LARGEST_FILE = 1_000_000
+_RUN = {"recipe": str, "preset": str, "arguments": list, "config": dict}
 _ALWAYS_THERE = ("env_id", "seed", "workers", "agent", "rewards")
-_INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
 class StoredRun(NamedTuple):
@@ -53,16 +54,150 @@ class StoredRun(NamedTuple):
     @property
     def notice(self) -> str:
         """A line about what is missing, empty where nothing is."""
-        if not self.missing:
-            return ""
-        text = f"{CONFIG_NAME} is of an older version, defaults for: {', '.join(self.missing)}"
-        return text[:200]
+        names = ", ".join(self.missing)
+        return f"{CONFIG_NAME} is of an older version, defaults for: {names}"[:200] if names else ""
 
 
-def config_to_json(config: Config) -> dict[str, Any]:
-    """Returns the configuration as JSON values; infinities are the texts "inf" and "-inf"."""
-    tree: dict[str, Any] = _encode(config)
-    return tree
+# --- where runs lie ---------------------------------------------------------------------------
+
+
+def runs_root() -> Path:
+    """Returns the directory that holds all runs without a directory of their own."""
+    return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
+
+
+def named_run(text: str) -> Path | None:
+    """Returns the run directory that a path or a name under the root means, such as `latest`."""
+    for directory in (Path(text), runs_root() / text) if text else ():
+        if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
+            return directory
+    return None
+
+
+# --- what a run directory says ----------------------------------------------------------------
+
+
+def run_to_json(run: StoredRun) -> dict[str, Any]:
+    """Returns what `read_run` needs; a run directory's file may hold more beside it."""
+    return {
+        "recipe": run.recipe,
+        "preset": run.preset,
+        "arguments": list(run.arguments),
+        "config": config_to_json(run.config),
+        "init_from": run.init_from,
+    }
+
+
+def read_record(directory: Path, *needed: str) -> dict[str, Any]:
+    """Reads `config.json` of a run directory: all that it holds, of the types that runs write.
+
+    Raises:
+        UsageError: There is none, it is damaged, or something that is needed is missing.
+    """
+    path = directory / CONFIG_NAME
+    try:
+        record = read_json(path, _LARGEST_FILE)
+    except OSError as error:
+        raise UsageError(
+            f"{directory}: expected a run directory with a {CONFIG_NAME} ({error.strerror})"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"{path}: damaged: {str(error)[:120]}") from error
+    if not isinstance(record, dict):
+        raise UsageError(f"{path}: damaged: expected a JSON object")
+    for key, kind in {**_RUN, "init_from": dict, "resumes": list}.items():
+        value = record.get(key)
+        if not isinstance(value, kind) and (value is not None or key in needed):
+            raise UsageError(f"{path}: damaged: expected a {kind.__name__} under {key!r}")
+    return record
+
+
+def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
+    """Reads the configuration of a run directory.
+
+    Raises:
+        UsageError: There is none, it is damaged, or the directory leads elsewhere.
+    """
+    path, record = directory / CONFIG_NAME, read_record(directory, *_RUN)
+    for odd in links_and_devices(directory):
+        raise UsageError(
+            f"{odd[:300]}: a run directory holds plain files and folders, this is a link or device"
+        )
+    try:
+        config, missing = config_from_json(record["config"], record["recipe"], typed_env_id)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    return StoredRun(
+        recipe=record["recipe"],
+        preset=record["preset"],
+        arguments=tuple(map(str, record["arguments"])),
+        config=config,
+        init_from=record.get("init_from"),
+        missing=missing,
+    )
+
+
+def stored_start(directory: Path) -> Mapping[str, Any] | None:
+    """Returns where the run of a directory took parts over from; None where it began anew."""
+    start: Mapping[str, Any] | None = read_record(directory).get("init_from")
+    return start
+
+
+def stored_env_id(directory: Path) -> str | None:
+    """Returns the environment that a run directory names, for a user who trusts it."""
+    env_id = read_record(directory, "config")["config"].get("env_id")
+    return env_id if isinstance(env_id, str) else None
+
+
+def allow_recipe(directory: Path) -> None:
+    """Imports the recipe that a run directory names, for a user who trusts it.
+
+    Raises:
+        UsageError: There is no run, or no such recipe.
+    """
+    recipe = read_record(directory, "recipe")["recipe"]
+    if not recipes.is_trusted(recipe):
+        recipes.import_own(recipe)
+
+
+def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Refuses to resume a run as another one, both as `run_to_json` writes them.
+
+    A setting that the stored one lacks is newer, and may be any.
+
+    Raises:
+        UsageError: More differs than `MAY_CHANGE_ON_RESUME`; each setting with both values.
+    """
+    before, after = (
+        {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
+        for run in (stored, asked)
+    )
+    lines = [
+        f"{name if name == 'RECIPE' else show_option(name)}: "
+        f"the run has {show_value(value)}, got {show_value(after.get(name))}"[:200]
+        for name, value in before.items()
+        if value != after.get(name) and name not in MAY_CHANGE_ON_RESUME
+    ]
+    if lines:
+        allowed = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
+        raise UsageError(
+            f"--resume continues a run exactly, only {allowed} may change\n"
+            + "\n".join(lines[:_SHOWN])
+        )
+
+
+# --- configurations ---------------------------------------------------------------------------
+
+
+def config_to_json(value: Any) -> Any:
+    """Returns a configuration as JSON values; infinities are the texts "inf" and "-inf"."""
+    if isinstance(value, Settings):
+        return {name: config_to_json(getattr(value, name)) for name in hints_of(type(value))}
+    if isinstance(value, Mapping):
+        return {name: config_to_json(inner) for name, inner in value.items()}
+    if isinstance(value, tuple):
+        return [config_to_json(item) for item in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def config_from_json(
@@ -100,156 +235,6 @@ def config_from_json(
     return config, tuple(reader.missing)
 
 
-def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuses to resume a run as another one; a setting that it lacks is newer, and may be any.
-
-    Args:
-        stored: What `run_to_json` wrote.
-        asked: The same of the run as it shall go on.
-
-    Raises:
-        UsageError: More differs than `MAY_CHANGE_ON_RESUME`; each setting with both values.
-    """
-    before, after = (
-        {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
-        for run in (stored, asked)
-    )
-    changed = [
-        name
-        for name, value in before.items()
-        if value != after.get(name) and name not in MAY_CHANGE_ON_RESUME
-    ]
-    if changed:
-        lines = [
-            f"{name if name == 'RECIPE' else show_option(name)}: "
-            f"the run has {show_value(before[name])}, got {show_value(after.get(name))}"[:200]
-            for name in changed[:_SHOWN]
-        ]
-        allowed = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
-        raise UsageError(
-            f"--resume continues a run exactly, only {allowed} may change\n" + "\n".join(lines)
-        )
-
-
-def run_to_json(run: StoredRun) -> dict[str, Any]:
-    """Returns what `read_run` needs; a run directory's file may hold more beside it."""
-    return {
-        "recipe": run.recipe,
-        "preset": run.preset,
-        "arguments": list(run.arguments),
-        "config": config_to_json(run.config),
-        "init_from": run.init_from,
-    }
-
-
-def runs_root() -> Path:
-    """Returns the directory that holds all runs without a directory of their own."""
-    return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
-
-
-def named_run(text: str) -> Path | None:
-    """Returns the run directory that a path or a name under the root means, such as `latest`."""
-    for directory in (Path(text), runs_root() / text) if text else ():
-        if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
-            return directory
-    return None
-
-
-def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
-    """Reads the configuration of a run directory.
-
-    Raises:
-        UsageError: There is none, it is damaged, or the directory leads elsewhere.
-    """
-    path = directory / CONFIG_NAME
-    data = _read_json(path)
-    for odd in links_and_devices(directory):
-        raise UsageError(
-            f"{odd[:300]}: a run directory holds plain files and folders, this is a link or device"
-        )
-    for key, kind in {"recipe": str, "preset": str, "arguments": list, "config": dict}.items():
-        if not isinstance(data.get(key), kind):
-            raise UsageError(f"{path}: expected a {kind.__name__} under {key!r}")
-    try:
-        config, missing = config_from_json(data["config"], data["recipe"], typed_env_id)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error
-    arguments = tuple(str(argument) for argument in data["arguments"])
-    return StoredRun(data["recipe"], data["preset"], arguments, config, _start(data, path), missing)
-
-
-def stored_env_id(directory: Path) -> str | None:
-    """Returns the environment that a run directory names, for a user who trusts it.
-
-    Raises:
-        UsageError: There is no run.
-    """
-    with contextlib.suppress(AttributeError):
-        env_id = _read_json(directory / CONFIG_NAME).get("config", {}).get("env_id")
-        return env_id if isinstance(env_id, str) else None
-    return None
-
-
-def allow_recipe(directory: Path) -> None:
-    """Imports the recipe that a run directory names, for a user who trusts it.
-
-    Raises:
-        UsageError: There is no run, or no such recipe.
-    """
-    recipe = _read_json(directory / CONFIG_NAME).get("recipe")
-    if isinstance(recipe, str) and not recipes.is_trusted(recipe):
-        recipes.import_own(recipe)
-
-
-def stored_start(directory: Path) -> Mapping[str, Any] | None:
-    """Returns where the run of a directory took parts over from; None where it began anew.
-
-    Raises:
-        UsageError: There is no run, or its record is damaged.
-    """
-    path = directory / CONFIG_NAME
-    return _start(_read_json(path), path)
-
-
-def _start(data: Mapping[str, Any], path: Path) -> Mapping[str, Any] | None:
-    init_from = data.get("init_from")
-    if not isinstance(init_from, dict | None):
-        raise UsageError(f"{path}: expected an object or null under 'init_from'")
-    return init_from
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = read_at_most(path, _LARGEST_FILE)
-    except OSError as error:
-        raise UsageError(
-            f"{path.parent}: expected a run directory with a {CONFIG_NAME} ({error.strerror})"
-        ) from error
-    try:
-        data = json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not valid JSON: {str(error)[:120]}") from error
-    if not isinstance(data, dict):
-        raise UsageError(f"{path}: expected a JSON object")
-    return data
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, Settings):
-        return {name: _encode(getattr(value, name)) for name in hints_of(type(value))}
-    if isinstance(value, Mapping):
-        return {name: _encode(inner) for name, inner in value.items()}
-    if isinstance(value, tuple):
-        return [_encode(item) for item in value]
-    if isinstance(value, float) and value in _INFINITIES.values():
-        return str(value)
-    return value
-
-
 class _Reader:
     """Turns JSON values into the settings of a recipe, and remembers what was missing."""
 
@@ -264,7 +249,7 @@ class _Reader:
         The default of a newer setting is what every run did before there was one.
         """
         if not isinstance(data, Mapping):
-            _refuse(prefix.rstrip(".") or "config", "an object", data)
+            raise _refusal(prefix.rstrip(".") or "config", "an object", data)
         hints = hints_of(kind)
         for key in data:
             if key not in hints:
@@ -272,72 +257,52 @@ class _Reader:
                     f"unknown setting {f'{prefix}{key}'[:80]!r}{suggestion(key, hints)}"
                 )
         self.missing += [f"{prefix}{key}" for key in hints if key not in data]
-        return kind(
-            **{
-                key: self._value(hint, data[key], f"{prefix}{key}")
-                for key, hint in hints.items()
-                if key in data
-            }
-        )
+        given = {key: hint for key, hint in hints.items() if key in data}
+        return kind(**{k: self._value(hint, data[k], f"{prefix}{k}") for k, hint in given.items()})
 
     def _value(self, hint: Any, value: Any, name: str) -> Any:
-        inner = without_none(hint)
-        if is_optional(hint) and value is None:
+        inner, members = without_none(hint), get_args(without_none(hint))
+        if value is None and is_optional(hint):
             return None
         if get_origin(inner) is Mapping:
             return self._rewards(value, name)
         if isinstance(inner, type) and issubclass(inner, Settings):
             return self.settings(self._agent if name == "agent" else inner, value, f"{name}.")
-        if get_origin(inner) is tuple:
-            return self._tuple(hint, get_args(inner), value, name)
-        if get_origin(inner) is Literal:
-            fits = isinstance(value, str) and value in get_args(inner)
-        elif inner is float:
-            value = _as_float(value)
-            fits = isinstance(value, float)
-        else:
-            fits = type(value) is inner
-        if not fits:
-            _refuse(name, describe_type(hint), value)
-        return value
+        if get_origin(inner) is tuple and isinstance(value, list):
+            kinds = members[:1] * len(value) if Ellipsis in members else members
+            if len(kinds) == len(value):
+                pairs = zip(kinds, value, strict=True)
+                return tuple(self._value(kind, item, name) for kind, item in pairs)
+        if inner is float:
+            value = _number(value)
+        if type(value) is inner or (get_origin(inner) is Literal and value in members):
+            return value
+        raise _refusal(name, describe_type(hint), value)
 
     def _rewards(self, value: Any, name: str) -> dict[str, Any]:
         """Reads reward terms; their classes follow from their names, never from a path."""
         if not isinstance(value, Mapping):
-            _refuse(name, "an object", value)
+            raise _refusal(name, "an object", value)
         for term in value:
             if term not in self._terms:
-                known = ", ".join(self._terms)
                 raise UsageError(
-                    f"{name}: expected any of {known}, got {term[:80]!r}"
+                    f"{name}: expected any of {', '.join(self._terms)}, got {term[:80]!r}"
                     + suggestion(term, self._terms)
                 )
         return {
             term: self.settings(self._terms[term], data, f"{term}.") for term, data in value.items()
         }
 
-    def _tuple(self, hint: Any, members: tuple[Any, ...], value: Any, name: str) -> Any:
-        count = len(value) if isinstance(value, list) else -1
-        kinds = [members[0]] * count if Ellipsis in members else list(members)
-        if len(kinds) != count:
-            _refuse(name, describe_type(hint), value)
-        return tuple(self._value(kind, item, name) for kind, item in zip(kinds, value, strict=True))
 
-
-def _as_float(value: Any) -> Any:
+def _number(value: Any) -> Any:
     """Returns a float where the JSON value stands for one, else the value as it is."""
     if isinstance(value, str):
         return _INFINITIES.get(value, value)
-    if type(value) is int:
-        try:
-            return float(value)
-        except OverflowError:
-            return value
-    return value
+    return float(value) if type(value) is int and abs(value) < 10**300 else value
 
 
-def _refuse(name: str, expected: str, value: Any) -> NoReturn:
-    raise UsageError(f"{name}: expected {expected}, got {json.dumps(value)[:80]}")
+def _refusal(name: str, expected: str, value: Any) -> UsageError:
+    return UsageError(f"{name}: expected {expected}, got {json.dumps(value)[:80]}")
 
 
 def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -347,8 +312,7 @@ def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             flat[key] = value
         elif key == "rewards":
-            flat[key] = list(value)
-            flat |= flatten(value)
+            flat |= {key: list(value), **flatten(value)}
         else:
             flat |= {f"{key}.{name}": inner for name, inner in flatten(value).items()}
     return flat

@@ -1,7 +1,8 @@
-"""Several copies of one environment, stepped together in one process."""
+"""Several copies of one goal environment, stepped together in one process."""
 
 import contextlib
 import itertools
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row
 from music_tf.envs.registry import lookup
 from music_tf.envs.specification import action_bounds, describe
+from music_tf.envs.viewer import Viewer
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped
 from music_tf.process import heartbeat, stop_requested
 from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
@@ -21,7 +23,7 @@ from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
-_FETCH = "gymnasium_robotics.envs.fetch."
+_BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
 
 class Observations(NamedTuple):
@@ -50,12 +52,8 @@ class Steps(NamedTuple):
 class LockstepEnvs:
     """A batch of environments without automatic resets: who steps also says when to reset.
 
-    Args:
-        env_id: Gymnasium id; `module:Id` imports the module first.
-        count: Number of copies.
-        settings: How each is made; None as registered.
-        accept: Called with the sizes of the environment and the bytes that one takes at least,
-            once the first is made; it may refuse the others.
+    `accept` is called with the sizes of the environment and the bytes that one takes at least,
+    once the first is made; it may refuse the others.
 
     Raises:
         UsageError: Unknown id, observations that are no vector, unbounded actions or unknown
@@ -94,7 +92,7 @@ class LockstepEnvs:
         self._parts = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
         self._table = np.zeros((count, ends[-1]))
         self._rows = [Row(*self._split(row)) for row in self._table]
-        self._viewer: Any = None
+        self._viewer = Viewer(env_id, self._settings)
 
     def __len__(self) -> int:
         """Number of environments."""
@@ -103,12 +101,9 @@ class LockstepEnvs:
     def reset(
         self, indices: Sequence[int], seeds: Sequence[int], goals: Array | None = None
     ) -> Observations:
-        """Starts an episode in the environments `indices`; a seed fixes it completely.
+        """Starts an episode in each of the environments `indices`; its seed fixes it completely.
 
-        Args:
-            indices: Which environments to reset.
-            seeds: One seed for each of them.
-            goals: Goals [E, G] that replace the environment's own, or None.
+        `goals` [E, G] replace the environments' own.
 
         Raises:
             EnvironmentFault: An environment does not reset, not even a fresh one.
@@ -141,7 +136,7 @@ class LockstepEnvs:
                     self._report(index, bad)
                 if self._faults[index] is not None:  # undone is what it wrote
                     self._table[index] = before[position]
-                    outcomes[position] = Outcome(0.0, False, True, False)
+                    outcomes[position] = _BROKEN
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return Steps(
@@ -187,13 +182,8 @@ class LockstepEnvs:
         Raises:
             EnvironmentFault: Images cannot be drawn here.
         """
-        from music_tf.envs.viewer import Viewer  # noqa: PLC0415  (only who renders needs it)
-
-        if self._viewer is None:
-            self._viewer = Viewer(self._env_id, self._settings)
         member = self._members[index] or self._some_member()
-        image: npt.NDArray[np.uint8] = self._viewer.render(member.environment)
-        return image
+        return self._viewer.render(member.environment)
 
     @property
     def frames_per_second(self) -> int:
@@ -206,13 +196,11 @@ class LockstepEnvs:
         for member in self._members:
             if member is not None:
                 member.environment.close()
-        if self._viewer is not None:
-            self._viewer.close()
+        self._viewer.close()
 
     def _make_member(self) -> PlainMember:
         environment = make_environment(self._env_id, self._settings)
-        of_fetch = type(environment.unwrapped).__module__.startswith(_FETCH)
-        if of_fetch and not self.info.extras:  # the fast path makes no `info`
+        if "mujoco" in sys.modules and not self.info.extras:  # the fast path makes no `info`
             from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
 
             if is_fetch(environment):
@@ -256,13 +244,13 @@ class LockstepEnvs:
     def _step_one(self, index: int, action: npt.NDArray[np.float32]) -> Outcome:
         member = self._members[index]
         if self._faults[index] is not None or member is None:
-            return Outcome(0.0, False, True, False)
+            return _BROKEN
         self._elapsed[index] += 1
         try:
             outcome = member.step(action, self._rows[index])
         except Exception as error:  # whatever the environment throws
             self._report(index, f"{type(error).__name__}: {error}")
-            return Outcome(0.0, False, True, False)
+            return _BROKEN
         warnings = simulator.take_warnings()
         if warnings:
             self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")

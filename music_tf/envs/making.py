@@ -1,4 +1,4 @@
-"""Finds and creates Gymnasium environments, and explains what is wrong when it cannot."""
+"""Finds and creates Gymnasium goal environments, and explains what is wrong when it cannot."""
 
 import contextlib
 import difflib
@@ -29,10 +29,7 @@ def make_environment(
 ) -> gymnasium.Env[Any, Any]:
     """Creates one environment, with goals or without, and makes sure that it can be learned from.
 
-    Args:
-        env_id: Gymnasium id; `module:Id` imports the module first.
-        settings: Length of episodes and arguments of the constructor; None for the registered.
-        options: Passed to `gymnasium.make`, such as `render_mode`.
+    Of `module:Id` the module is imported first; options are those of `gymnasium.make`.
 
     Raises:
         UsageError: Unknown id, module that cannot be imported, observations that are no vector,
@@ -52,6 +49,10 @@ def make_environment(
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
+            if settings is not None and settings.kwargs != "{}" and isinstance(error, TypeError):
+                raise UsageError(
+                    f"env.kwargs: {env_id} does not take {settings.kwargs}: {text}"
+                ) from error
             version = mujoco_version()
             if str(spec.entry_point).startswith(_ROBOTICS) and version >= _FIRST_BROKEN_MUJOCO:
                 shown = ".".join(map(str, version))
@@ -65,26 +66,31 @@ def make_environment(
     if "mujoco" in sys.modules:
         simulator.catch_warnings()
     simulator.take_warnings()
+    try:
+        _require_vectors(env_id, environment)
+    except UsageError:
+        environment.close()
+        raise
+    return environment
+
+
+def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
+    """Refuses observations that are neither a vector nor a goal environment's."""
     space = environment.observation_space
     keys = set(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else set()
-    goals = keys >= set(GOAL_KEYS)
-    if goals and hasattr(environment.unwrapped, "compute_reward"):
-        return environment
-    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
-        return environment
-    environment.close()
-    if goals:
-        raise UsageError(f"env_id: {env_id!r} has goals, but no method compute_reward for them")
-    wrapper = "ResizeObservation" if len(space.shape or ()) > 1 else "FlattenObservation"
-    came = f"a dict with {sorted(keys)}" if keys else str(space)[:120]
+    axes = len(space.shape or ())
+    if keys >= set(GOAL_KEYS):
+        if not hasattr(environment.unwrapped, "compute_reward"):
+            raise UsageError(f"env_id: {env_id!r} has goals, but no method compute_reward for them")
+        return
+    if isinstance(space, gymnasium.spaces.Box) and axes == 1:
+        return
+    came = f"a dict with {sorted(keys)}" if keys else str(space)[:100]
+    cure = "register it with gymnasium.wrappers.FlattenObservation around it"
     raise UsageError(
         f"env_id: {env_id!r}: expected observations that are a vector, or a dict with "
         f"{', '.join(GOAL_KEYS)}; got {came}\n"
-        + (
-            "images cannot be learned from; an environment with a vector can"
-            if wrapper == "ResizeObservation"
-            else "register it with gymnasium.wrappers.FlattenObservation around it"
-        )
+        f"{'images cannot be learned from' if axes > 1 else cure}"
     )
 
 

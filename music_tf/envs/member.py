@@ -51,7 +51,7 @@ class PlainMember:
         Unset, it does unless the goal is hidden: another is shown, and the own cannot be set.
         """
         self._success_ends = success_ends
-        self._goal: Floats | None = None
+        self._shown: Floats | None = None
         self._hidden = False
         self.environment = environment
         self._unwrapped: Any = environment.unwrapped
@@ -63,7 +63,7 @@ class PlainMember:
         write_row(observation, row)
         for name, target in row.extras.items():
             _write_extra(name, info.get(name, np.zeros_like(target)), target)
-        self._goal = goal
+        self._shown = goal
         self._hidden = goal is not None and not hasattr(self._unwrapped, "goal")
         if goal is not None:
             show_goal(self._unwrapped, goal)
@@ -76,8 +76,8 @@ class PlainMember:
         write_row(observation, row)
         for name, target in row.extras.items():
             _write_extra(name, info.get(name), target)
-        if self._goal is not None:
-            row.desired_goal[:] = self._goal
+        if self._shown is not None:
+            row.desired_goal[:] = self._shown
         success = bool(info.get("is_success", info.get("success", False)))
         ends = not self._hidden if self._success_ends is None else self._success_ends
         over = bool(terminated) and (ends or not success)

@@ -121,11 +121,7 @@ _UNKNOWN = _without_split("unknown", "This environment is not in the registry")
 
 
 def lookup(env_id: str) -> EnvironmentInfo:
-    """What is known of an environment; one without a split or an object where nothing is.
-
-    Args:
-        env_id: Gymnasium id, with or without a `module:` in front.
-    """
+    """What is known of an environment; one without a split or an object where nothing is."""
     name = env_id.rsplit(":", maxsplit=1)[-1]
     for pattern, info in _FAMILIES:
         if pattern.fullmatch(name):

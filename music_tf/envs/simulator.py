@@ -35,11 +35,7 @@ def bytes_of(environment: gymnasium.Env[Any, Any]) -> int:
 
 
 def clear_state(unwrapped: object) -> None:
-    """Forgets what an episode leaves behind in the simulator, warm start and controls included.
-
-    Args:
-        unwrapped: Environment; left alone if it has no MuJoCo `model` and `data`.
-    """
+    """Forgets what an episode leaves in MuJoCo, if it runs on it: warm start, controls and all."""
     model, data = getattr(unwrapped, "model", None), getattr(unwrapped, "data", None)
     if type(data).__name__ == "MjData":
         import mujoco  # noqa: PLC0415

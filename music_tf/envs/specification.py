@@ -44,15 +44,15 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
             "register it with max_episode_steps, or give --env.max-episode-steps"
         )
     space: Any = environment.observation_space
-    observation_dim, goal_dim = np.prod(space.shape or (0,), dtype=int), 0
+    observation_dim, goal_dim = sum(space.shape or ()), 0
     if isinstance(space, gymnasium.spaces.Dict):
-        shapes = {key: space[key].shape or () for key in GOAL_KEYS}
+        shapes: dict[str, tuple[int, ...]] = {key: space[key].shape or () for key in GOAL_KEYS}
         if any(len(shape) != 1 for shape in shapes.values()):
             raise UsageError(f"env_id: {env_id!r}: expected observations of one axis, got {shapes}")
         observation_dim, goal_dim = shapes["observation"][0], shapes["desired_goal"][0]
     spec = EnvSpec(
         env_id=env_id,
-        observation_dim=int(observation_dim),
+        observation_dim=observation_dim,
         goal_dim=goal_dim,
         action_dim=int(environment.action_space.shape[0]),
         max_episode_steps=steps,

@@ -26,15 +26,13 @@ class Information(NamedTuple):
 
     Each pairing of episodes has a null, and an estimate from the very same steps. Pairings with
     too few steps have neither.
-
-    Attributes:
-        same: The estimates, one for each pairing, or a single one where all episodes are equally
-            long, so that every pairing has the same steps.
-        null: The same with y of the other episode at the same time step, one for each pairing.
     """
 
     same: npt.NDArray[np.float64]
+    """The estimates; a single one where all episodes are equally long, so that every pairing has
+    the same steps."""
     null: npt.NDArray[np.float64]
+    """The same with y of the other episode at the same time step, one for each pairing."""
 
     @property
     def nats(self) -> float:
@@ -59,13 +57,8 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
     k, in x alone and in y alone (after Gao et al., 2017, arXiv:1709.06212, who write a logarithm
     for some of the digamma functions).
 
-    Args:
-        x: Samples, shape [N, X].
-        y: Samples, shape [N, Y].
-        neighbours: k, in 1..N - 1.
-
-    Returns:
-        Nats; below zero by chance where x and y are independent.
+    Samples are x [N, X] and y [N, Y], and k = `neighbours`. The nats may lie below zero by chance
+    where x and y are independent.
 
     Raises:
         ValueError: The numbers of samples differ, or are no more than k.
@@ -97,17 +90,8 @@ def paired_information(
 
     The null keeps how x and y behave in time, each by itself, and takes away that they happen in
     the same episode; so what is common to all episodes at the same time is in the null too. Only
-    steps count that both episodes of a pair have.
-
-    Args:
-        x: Of each step, shape [E, T, X].
-        y: Of each step, shape [E, T, Y].
-        length: Steps of each episode, shape [E].
-        generator: Draws which steps enter, and the pairings.
-        shuffles: How many pairings.
-
-    Returns:
-        Both, for each pairing with more than `NEIGHBOURS` steps.
+    steps count that both episodes of a pair have, and of the `shuffles` pairings those that have
+    more than `NEIGHBOURS` such steps. Movements are [E, T, X] and [E, T, Y], lengths [E].
 
     Raises:
         ValueError: There are fewer than two episodes.

@@ -72,12 +72,8 @@ def policy_of(
     """Makes a snapshot a policy that `rollout.play` can play.
 
     The last bit of a matrix product depends on how many rows it has, and contacts amplify it. With
-    a fixed number of `rows` at a time a worker acts alike on any number of ranks.
-
-    Args:
-        snapshot: What acts; it must not change while the policy is played.
-        sample: Draws from a stochastic policy instead of taking its mean.
-        rows: How many actions to compute at a time; None for all at once.
+    a fixed number of `rows` at a time a worker acts alike on any number of ranks. With `sample`
+    actions are drawn from a stochastic policy instead of taking its mean.
     """
 
     def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:

@@ -158,12 +158,9 @@ class Layout:
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compiles `function` to a graph; debug eagerly with `tf.config.run_functions_eagerly`.
+    """Compiles a function of nests of tensors, always of the same shapes, to a graph.
 
-    XLA is left out: measured on the CPU it does not speed up these networks, and it costs every
-    rank 70 MB.
-
-    Args:
-        function: Takes and returns tensors or nests of them, always of the same shapes.
+    Debug eagerly with `tf.config.run_functions_eagerly`. XLA is left out: measured on the CPU it
+    does not speed up these networks, and it costs every rank 70 MB.
     """
     return cast(Callable[Parameters, Result], tf.function(function, autograph=False))

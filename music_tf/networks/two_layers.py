@@ -35,13 +35,6 @@ def two_layers(
         dA_{ij} = G_{ij} v_j, \quad da_j = G_{D+1,j} v_j, \quad
         dv_j = \sum_i [A; a]_{ij} G_{ij}
 
-    Args:
-        rows: x, shape [R, D].
-        kernel: A, shape [D, H].
-        bias: a, shape [H].
-        output_kernel: v, shape [H, 1].
-
-    Returns:
-        Shape [R, 1].
+    Shapes are x [R, D], A [D, H], a [H], v [H, 1], and [R, 1] of what is returned.
     """
     return cast(tf.Tensor, _two_layers(rows, kernel, bias, output_kernel))

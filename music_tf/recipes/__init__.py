@@ -12,7 +12,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Literal, TypeAlias, get_args, get_type_hints
 
@@ -27,13 +27,12 @@ DEFAULT_PRESET = "laptop"
 
 Recipe: TypeAlias = Callable[..., Config]
 
-_PARAMETERS = ["preset", "env_id"]
 _TRUSTED: set[str] = set()
 
 
 def names() -> tuple[str, ...]:
     """Returns the recipes of this package, in alphabetical order."""
-    return tuple(sorted(_recipes()))
+    return tuple(sorted(_recipes(_modules())))
 
 
 def describe(name: str) -> str:
@@ -103,39 +102,34 @@ def _modules() -> list[ModuleType]:
     return [importlib.import_module(f"{__name__}.{name}") for name in listed]
 
 
-def _defined_in(module: ModuleType) -> dict[str, Recipe]:
-    own = {
-        name: function
-        for name, function in inspect.getmembers(module, inspect.isfunction)
-        if function.__module__ == module.__name__ and not name.startswith("_")
-    }
+def _recipes(modules: Iterable[ModuleType]) -> dict[str, Recipe]:
+    """Returns the public functions of preset and environment that modules define themselves."""
     return {
         name: function
-        for name, function in own.items()
-        if list(inspect.signature(function).parameters) == _PARAMETERS
+        for module in modules
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__
+        and not name.startswith("_")
+        and list(inspect.signature(function).parameters) == ["preset", "env_id"]
     }
-
-
-def _recipes() -> dict[str, Recipe]:
-    return {name: recipe for module in _modules() for name, recipe in _defined_in(module).items()}
 
 
 def _find(name: str) -> Recipe:
-    module_name, colon, function = name.partition(":")
-    if colon:
+    module, colon, function = name.partition(":")
+    if not colon:
+        known, function = _recipes(_modules()), name
+        where = f"one of the {len(known)} that music-tf recipes lists"
+    else:
         if not {"", os.getcwd()} & set(sys.path):
             sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
         try:
-            known = _defined_in(importlib.import_module(module_name))
+            known = _recipes([importlib.import_module(module)])
         except Exception as error:  # whatever a module of the user's raises
             raise UsageError(
-                f"RECIPE: the module {module_name[:80]!r} cannot be imported: "
+                f"RECIPE: the module {module[:80]!r} cannot be imported: "
                 f"{type(error).__name__}: {str(error)[:200]}"
             ) from error
-        where = f"one of {len(known)} that {module_name[:80]} defines"
-    else:
-        known, function = _recipes(), name
-        where = f"one of the {len(known)} that music-tf recipes lists"
+        where = f"one of {len(known)} that {module[:80]} defines"
     if function not in known:
         raise UsageError(
             f"RECIPE: expected {where}, got {function[:80]!r}{suggestion(function, known)}"

@@ -1,6 +1,12 @@
-"""What MUSIC gives to a task: a policy to start from, a reward, an order of replay."""
+"""What MUSIC gives to a task: a policy to start from, a reward, an order of replay.
+
+The release (arXiv:2103.08107) does all of it without hindsight. A recipe whose name ends in `_her`
+is a control of ours: it is `ddpg_her` or `sac_her` in all other settings, so that the two differ by
+what MUSIC gives.
+"""
 
 import dataclasses
+from collections.abc import Mapping
 
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config, Source, TaskConfig
@@ -55,11 +61,7 @@ def ddpg_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def ddpg_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
-    """DDPG with hindsight relabelling, from the policy of a run of MUSIC.
-
-    `ddpg_her` in all settings, so that the two differ by where they start. The release has no such
-    recipe: its fine-tuning does without hindsight.
-    """
+    """DDPG with hindsight relabelling, from the policy of a run of MUSIC."""
     return _finetuned(preset, ddpg_her(preset, env_id), "ddpg_music", _PARTS)
 
 
@@ -76,8 +78,8 @@ def sac_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
 def sac_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling, from the policy of a run of MUSIC.
 
-    `sac_her` in all settings, so that the two differ by where they start. It has two critics of
-    soft values and `sac_music` one of another kind, so that only the actor is taken over.
+    `sac_her` has two critics of soft values and `sac_music` one of another kind, so that only the
+    actor is taken over.
     """
     return _finetuned(preset, sac_her(preset, env_id), "sac_music", ("actor",))
 
@@ -92,11 +94,7 @@ def ddpg_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def ddpg_music_reward_her(preset: Preset, env_id: str = _PUSH) -> Config:
-    """DDPG with hindsight, with mutual information as an added reward.
-
-    `ddpg_her` in all other settings, so that the two differ by what MUSIC gives. The release has
-    no such recipe: it does without hindsight.
-    """
+    """DDPG with hindsight, with mutual information as an added reward."""
     return _rewarded(preset, ddpg_her(preset, env_id), "ddpg_music")
 
 
@@ -109,11 +107,7 @@ def sac_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def sac_music_reward_her(preset: Preset, env_id: str = _PUSH) -> Config:
-    """Soft actor-critic with hindsight, with mutual information as an added reward.
-
-    `sac_her` in all other settings, so that the two differ by what MUSIC gives. The release has no
-    such recipe: it does without hindsight.
-    """
+    """Soft actor-critic with hindsight, with mutual information as an added reward."""
     return _rewarded(preset, sac_her(preset, env_id), "sac_music")
 
 
@@ -139,11 +133,7 @@ def ddpg_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def ddpg_music_prioritized_her(preset: Preset, env_id: str = _PUSH) -> Config:
-    """DDPG with hindsight, replaying episodes by their mutual information.
-
-    `ddpg_her` in all other settings, so that the two differ by what MUSIC gives. The release has
-    no such recipe: it does without hindsight.
-    """
+    """DDPG with hindsight, replaying episodes by their mutual information."""
     return _prioritized(preset, ddpg_her(preset, env_id), "ddpg_music")
 
 
@@ -156,11 +146,7 @@ def sac_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def sac_music_prioritized_her(preset: Preset, env_id: str = _PUSH) -> Config:
-    """Soft actor-critic with hindsight, replaying episodes by their mutual information.
-
-    `sac_her` in all other settings, so that the two differ by what MUSIC gives. The release has no
-    such recipe: it does without hindsight.
-    """
+    """Soft actor-critic with hindsight, replaying episodes by their mutual information."""
     return _prioritized(preset, sac_her(preset, env_id), "sac_music")
 
 
@@ -169,31 +155,26 @@ def _finetuned(
 ) -> Config:
     """Starts from a policy; the release leaves its running statistics behind."""
     if preset == "laptop":
-        start = Source(source, (*parts, "normalizer"))
-    else:
-        epochs = 13 if published and config.env_id == _SLIDE else None
-        start = Source(source, parts, epochs=epochs)
-    return dataclasses.replace(config, start=start)
+        return dataclasses.replace(config, start=Source(source, (*parts, "normalizer")))
+    epochs = 13 if published and config.env_id == _SLIDE else None
+    return dataclasses.replace(config, start=Source(source, parts, epochs=epochs))
 
 
 def _rewarded(preset: Preset, config: Config, source: str) -> Config:
     """Adds the reward of a statistics network that learns no more."""
-    rewarded = _with_frozen_music(preset, config, source)
-    if config.env_id == _SLIDE:
-        return with_fields(rewarded, {"music.weight": ((0.0, 0.5),)})
-    return rewarded
+    half = {"music.weight": ((0.0, 0.5),)} if config.env_id == _SLIDE else {}
+    return _with_frozen_music(preset, config, source, half)
 
 
 def _prioritized(preset: Preset, config: Config, source: str) -> Config:
     """Draws episodes by what a statistics network that learns no more sees in them."""
-    return with_fields(
-        _with_frozen_music(preset, config, source),
-        {"music.weight": ((0.0, 0.0),), "replay.priority": "music"},
-    )
+    measured = {"music.weight": ((0.0, 0.0),), "replay.priority": "music"}
+    return _with_frozen_music(preset, config, source, measured)
 
 
-def _with_frozen_music(preset: Preset, config: Config, source: str) -> Config:
+def _with_frozen_music(
+    preset: Preset, config: Config, source: str, changes: Mapping[str, object]
+) -> Config:
     both = {**config.rewards, **ddpg_music(preset, config.env_id).rewards}
-    start = Source(source, ("statistics",))
-    frozen = dataclasses.replace(config, rewards=both, start=start)
-    return with_fields(frozen, {"music.train": False})
+    frozen = dataclasses.replace(config, rewards=both, start=Source(source, ("statistics",)))
+    return with_fields(frozen, {"music.train": False, **changes})

@@ -67,8 +67,8 @@ class Shard:
 
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
-    ) -> None:
-        """Copies episodes into the store.
+    ) -> IntArray:
+        """Copies episodes into the store and returns their slots.
 
         Slots are filled in order. What no longer fits overwrites: with `random` uniformly chosen
         filled slots, with replacement, as in OpenAI Baselines' HER; with `oldest` a ring.
@@ -90,6 +90,7 @@ class Shard:
         slots = np.concatenate([filled, overwritten]).astype(np.int64)
         self._put(slots, rows)
         self._unsaved.append(slots)
+        return slots
 
     def trajectories(self, out: Array, generator: np.random.Generator) -> IntArray:
         """Draws kept columns of episodes into [U, M, T + 1, D]; returns lengths [U, M]."""
@@ -102,7 +103,7 @@ class Shard:
     @property
     def longest(self) -> int:
         """Most steps T of a trajectory."""
-        return self._steps.shape[1]
+        return int(self._steps.shape[1])
 
     def draw(
         self,

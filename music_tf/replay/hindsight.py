@@ -24,15 +24,8 @@ def choose_goals(
 ) -> tuple[BoolArray, IntArray]:
     """Chooses which transitions are relabelled, and with the goal achieved at which state.
 
-    Args:
-        time: Index t of each step within its episode, shape [B].
-        length: Steps T of that episode, shape [B].
-        config: Strategy and ratio.
-        generator: Source of randomness; always drawn from alike, whatever the strategy.
-
-    Returns:
-        The relabelled ones, shape [B], and a state index, shape [B]: for `future` uniform on
-        t + 1..T, for `final` T.
+    For steps t of episodes of T steps, `time` and `length` [B], states [B] are uniform on
+    t + 1..T with `future`, and T with `final`. Draws are the same whatever the strategy.
     """
     relabelled = generator.random(time.shape) < relabel_probability(config)
     offset = (generator.random(time.shape) * (length - time)).astype(np.int64)
@@ -40,25 +33,18 @@ def choose_goals(
 
 
 def dense_ranks(values: Array) -> IntArray:
-    """Returns ranks from 0 on, without gaps; equal values share one.
-
-    Args:
-        values: Shape [N].
-    """
+    """Returns ranks [N] of values [N] from 0 on, without gaps; equal values share one."""
     ranks: IntArray = np.unique(values, return_inverse=True)[1].astype(np.int64)
     return ranks
 
 
 def draw_probabilities(priorities: Array) -> npt.NDArray[np.float64]:
-    r"""Returns how likely each episode is drawn, shape [N].
+    r"""Returns how likely each episode is drawn, [N], of at least one.
 
     .. math:: P_i = \rho_i / \sum_j \rho_j
 
     with the dense ranks rho from 0 on, so that episodes of the lowest priority are never drawn;
     where all priorities are equal, all are as likely.
-
-    Args:
-        priorities: Shape [N], N at least 1.
     """
     ranks = dense_ranks(priorities)
     total = int(ranks.sum())

@@ -49,7 +49,8 @@ def transition(drawn: Drawn, discount: float, goal_reward: GoalReward | None) ->
     if goal_reward is not None:
         rows = (-1, goal.shape[-1])
         achieved = np.ascontiguousarray(after["achieved_goal"]).reshape(rows)
-        reward = goal_reward(achieved, goal.reshape(rows)).reshape(reward.shape)
+        paid = goal_reward(achieved, goal.reshape(rows)).astype(np.float32, copy=False)
+        reward = paid.reshape(reward.shape)
     over = drawn.terminated | drawn.lost
     discounts = np.where(over, 0.0, discount).astype(np.float32)
     next_extras = extras_of(after)

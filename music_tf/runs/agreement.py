@@ -1,8 +1,11 @@
-"""Whether all ranks were started alike: the same command line, code and libraries."""
+"""Whether all ranks were started alike: command line, code, libraries and processors."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import logging
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,17 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.run_directory import versions
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[1]
+CPUINFO = Path("/proc/cpuinfo")
 _SHOWN = 5
+_LONGEST = 20_000
+_FLAGS = re.compile(r"^(?:flags|Features)\s*:(.*)$", re.MULTILINE)
+_VECTORS = (
+    *("sse", "ssse", "avx", "fma", "f16c", "amx"),
+    *("asimd", "sve", "sme", "fphp", "bf16", "i8mm"),
+)
+"""How the flags of instructions that compute with floating-point numbers begin, x86 and ARM."""
+_LOGGER = logging.getLogger(__name__)
 
 
 def check_alike(record: Mapping[str, Any], resume: bool, comm: Communicator) -> None:
@@ -29,29 +41,59 @@ def check_alike(record: Mapping[str, Any], resume: bool, comm: Communicator) -> 
     """
     settings = {"--resume": resume, "recipe": record.get("recipe"), "preset": record.get("preset")}
     settings |= flatten(record.get("config") or {})
-    found = comm.collect(({n: json.dumps(v) for n, v in settings.items()}, _software()))
-    for rank, (its_settings, its_software) in enumerate(found):
-        differing = list(_differences(found[0][0], its_settings, rank))
-        if differing:
-            raise UsageError(
-                "\n".join(differing[:_SHOWN]) + "\nstart all ranks with the same command line"
-            )
-        differing = list(_differences(found[0][1], its_software, rank))
-        if differing:
-            raise EnvironmentFault(
-                "\n".join(differing[:_SHOWN]) + "\ninstall the same on all machines of the job"
-            )
+    code = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        code.update(path.read_bytes())
+    software = {**versions(), "code of music_tf": code.hexdigest()[:16]}
+    found = comm.collect(({n: json.dumps(v) for n, v in settings.items()}, software))
+    cures = (
+        (UsageError, "start all ranks with the same command line"),
+        (EnvironmentFault, "install the same on all machines of the job"),
+    )
+    for rank, its in enumerate(found):
+        for (fault, cure), first, other in zip(cures, found[0], its, strict=True):
+            differing = [
+                f"{name}: rank 0 has {first.get(name)}, rank {rank} has {other.get(name)}"[:200]
+                for name in {**first, **other}
+                if first.get(name) != other.get(name)
+            ]
+            if differing:
+                raise fault("\n".join([*differing[:_SHOWN], cure]))
 
 
-def _differences(first: Mapping[str, Any], other: Mapping[str, Any], rank: int) -> Iterator[str]:
-    for name in {**first, **other}:
-        if first.get(name) != other.get(name):
-            pair = f"rank 0 has {first.get(name)}, rank {rank} has {other.get(name)}"
-            yield f"{name}: {pair}"[:200]
+def warn_of_processors(comm: Communicator) -> None:
+    """Warns on the root where the processors of ranks differ; every rank must call it together.
+
+    Those with other vector instructions round differently.
+    """
+    text = ""
+    with contextlib.suppress(OSError), CPUINFO.open(encoding="utf-8", errors="replace") as file:
+        text = file.read(_LONGEST)
+    first = _FLAGS.search(text)
+    own = [flag for flag in first[1].split() if flag.startswith(_VECTORS)] if first else []
+    found = describe_differences(comm.collect(sorted(set(own))))
+    if found and comm.is_root:
+        _LOGGER.warning(
+            "processors differ, so ranks may round differently and be found apart: %s", found
+        )
 
 
-def _software() -> dict[str, str | None]:
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return {**versions(), "code of music_tf": digest.hexdigest()[:16]}
+def describe_differences(flags: Sequence[Collection[str]]) -> str:
+    """Says how ranks differ from the first, empty where they do not.
+
+    Args:
+        flags: Of each rank; a rank that knows none is left out.
+    """
+    groups: dict[frozenset[str], list[int]] = {}
+    for rank, own in enumerate(flags):
+        if own:
+            groups.setdefault(frozenset(own), []).append(rank)
+    if not groups:
+        return ""
+    (known, ranks), *others = groups.items()
+    texts = []
+    for own, its_ranks in others:
+        pairs = ((" lack ", known - own), (" have ", own - known))
+        said = "".join(f"{verb}{', '.join(sorted(some))}" for verb, some in pairs if some)
+        texts.append(f"ranks {its_ranks}{said} unlike ranks {ranks}")
+    return "; ".join(texts)

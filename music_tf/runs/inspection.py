@@ -19,18 +19,17 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import policy_of
 from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
-from music_tf.runs.judging import by_metric, compare, judge, measure_skills, skill_rows
+from music_tf.runs.judging import compare, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
 from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.policy import SavedPolicy, saved_policy
-from music_tf.storage.results import read_metric
+from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
 _MOST_ENVIRONMENTS = 32
-_SUCCESS = "eval/success_rate"
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
 _LOGGER = logging.getLogger(__name__)
@@ -54,16 +53,6 @@ class LoadedRun:
     def policy(self) -> Policy:
         """Deterministic, with the main networks."""
         return policy_of(self.saved.snapshot)
-
-    @property
-    def epoch(self) -> int:
-        """Epochs of training so far."""
-        return self.saved.epoch
-
-    @property
-    def env_steps(self) -> int:
-        """Environment steps of training so far."""
-        return self.saved.env_steps
 
     @property
     def config(self) -> Config:
@@ -119,9 +108,7 @@ def load_run(
 def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
     """Returns weights and scales of the networks that belong to rewards: they have no targets.
 
-    Args:
-        arrays: Of a checkpoint, by name.
-        names: Of all arrays that the checkpoint holds.
+    The arrays are those that were read of a checkpoint, the names all that it holds.
     """
     of_learner = {name.partition("/")[2] for name in names if name.startswith("targets/")}
     return {
@@ -164,17 +151,26 @@ def evaluate_run(
         NumbersFault: The policy gives actions that are not finite.
     """
     loaded = load_run(run, typed_env_id)
-    progress = Progress()
+    progress, path = Progress(), run / EVALUATION_NAME
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
     try:
         result = measure(loaded, episodes)
         if full:
-            cells = read_metric(run, "rollout/object_coverage", loaded.epoch)
+            cells = read_metrics(run, loaded.saved.epoch).get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
-        _show(progress, result)
-        result = _judged_before(run, result["checkpoint"]) | result
-        path = run / EVALUATION_NAME
+        title = f"{result['env_id']}, {episodes} episodes"
+        progress.policies(result["policies"], title)
+        if result["success"]:
+            low, high = result["success"]["interval_95"]
+            rate = result["success"]["rate"]
+            progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
+        if full:
+            progress.policies(result["control"], f"{title}: control")
+        if result["skills"]:
+            rows = skill_rows(result["skills"], result["policies"]["random"])
+            progress.table(rows, f"{title} of each skill", "skill")
+        result = _judged_before(path, result["checkpoint"]) | result
         try:
             replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
         except OSError as error:
@@ -192,9 +188,7 @@ def evaluate_run(
 
 def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     """Returns what `evaluation.json` holds, the same for each call."""
-    config = loaded.config
-    policies = compare(loaded.evaluation, loaded.policy, episodes)
-    first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), 0, False, config.skills)
+    config, saved = loaded.config, loaded.saved
 
     @functools.cache
     def networks() -> Any:
@@ -202,19 +196,32 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         load_tensorflow()
         from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow, when first asked
 
-        return Learned(config, loaded.envs, loaded.learned)
+        return Learned(loaded.evaluation, loaded.learned)
 
     def heldout(played: Episodes) -> Metrics:
-        return networks().heldout(played, loaded.epoch) if loaded.learned else {}
+        return networks().heldout(played, saved.epoch) if loaded.learned else {}
 
+    def success(metrics: Metrics) -> dict[str, Any] | None:
+        """Returns the rate and its interval, or None where no goals were trained on."""
+        if "eval/success_rate" not in metrics:
+            return None
+        count = round(metrics["eval/success_rate"] * episodes)
+        return {
+            "successes": count,
+            "rate": count / episodes,
+            "interval_95": list(wilson_interval(count, episodes)),
+        }
+
+    policies = compare(loaded.evaluation, loaded.policy, episodes)
     skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
+    first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), 0, False, config.skills)
     made = provenance(loaded.evaluation.comm, {})
     return {
-        "recipe": loaded.stored.recipe,
+        "recipe": saved.recipe,
         "preset": loaded.stored.preset,
         "env_id": config.env_id,
         "seed": config.seed,
-        "checkpoint": {"epoch": loaded.epoch, "env_steps": loaded.env_steps},
+        "checkpoint": {"epoch": saved.epoch, "env_steps": saved.env_steps},
         "episodes": episodes,
         "protocol": {
             "policy": "deterministic, main networks",
@@ -223,9 +230,9 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
             "first_reset_seeds": [int(seed) for seed in first.seeds],
             "skills": "taking turns by episode index; then each by itself on the same episodes",
         },
-        "success": _success(policies["ours"], episodes),
+        "success": success(policies["ours"]),
         "policies": policies,
-        "skills": [{**row, "success": _success(row["metrics"], episodes)} for row in skills],
+        "skills": [{**row, "success": success(row["metrics"])} for row in skills],
         "versions": made["versions"],
         "commit": made["commit"],
     }
@@ -233,44 +240,17 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
 
 def describe(loaded: LoadedRun) -> str:
     """Returns one line that says which run this is, and how far it has come."""
-    stored = loaded.stored
+    stored, saved = loaded.stored, loaded.saved
     return (
         f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}, seed {stored.config.seed}, "
-        f"epoch {loaded.epoch}, {loaded.env_steps:,} steps"
+        f"epoch {saved.epoch}, {saved.env_steps:,} steps"
     )
 
 
-def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
-    """Returns the success rate and its interval, or None where no goals were trained on."""
-    if _SUCCESS not in metrics:
-        return None
-    successes = round(metrics[_SUCCESS] * episodes)
-    return {
-        "successes": successes,
-        "rate": successes / episodes,
-        "interval_95": list(wilson_interval(successes, episodes)),
-    }
-
-
-def _show(progress: Progress, result: Mapping[str, Any]) -> None:
-    """Shows the comparison, the success rate and its interval, and a table of skills."""
-    title = f"{result['env_id']}, {result['episodes']} episodes"
-    progress.final_table(by_metric(result["policies"]), title)
-    if result["success"]:
-        low, high = result["success"]["interval_95"]
-        rate = result["success"]["rate"]
-        progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
-    if "control" in result:
-        progress.final_table(by_metric(result["control"]), f"{title}: control")
-    if result["skills"]:
-        rows = skill_rows(result["skills"], result["policies"]["random"])
-        progress.final_table(rows, f"{title} of each skill", "skill")
-
-
-def _judged_before(run: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what `--full` has found of the same checkpoint before, as far as it can be read."""
     try:
-        earlier = json.loads(read_at_most(run / EVALUATION_NAME, _LARGEST_EVALUATION))
+        earlier = json.loads(read_at_most(path, _LARGEST_EVALUATION))
         json.dumps(earlier, allow_nan=False)  # numbers such as 1e999 can be read, but not written
     except (OSError, ValueError, RecursionError):
         return {}

@@ -3,7 +3,8 @@
 Takes an `Evaluation`, which plays the same episodes for every policy, and needs no networks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,14 +75,16 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
         "random": evaluation.play(still, episodes, added=random_actions(spec)),
     }
     if spec.env_id.startswith("Fetch") and evaluation.envs.info.object is not None:
-        played["scripted shove"] = evaluation.play(_shove(spec.max_episode_steps), episodes)
+        shove, steps = StraightShove(), itertools.count()
+
+        def planned_anew(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+            del goal, skill, noise
+            if next(steps) % spec.max_episode_steps == 0:  # the next batch of episodes
+                shove.reset()
+            return shove(observation)
+
+        played["scripted shove"] = evaluation.play(planned_anew, episodes)
     return {name: evaluation.behaviour(one) for name, one in played.items()}
-
-
-def by_metric(rows: Mapping[str, Metrics]) -> dict[str, dict[str, float | None]]:
-    """Turns metrics by policy into policies by metric."""
-    names = dict.fromkeys(name for row in rows.values() for name in row)
-    return {name: {policy: row.get(name) for policy, row in rows.items()} for name in names}
 
 
 def measure_skills(
@@ -92,15 +95,10 @@ def measure_skills(
 ) -> list[dict[str, Any]]:
     """Measures each skill by itself on the same episodes; every rank must call it together.
 
-    Args:
-        evaluation: Plays the episodes.
-        policy: Acts.
-        episodes: How many, of each skill.
-        heldout: What learned rewards make of the episodes.
-
     Returns:
-        Its number, its metrics, and `shift_m`, the mean way [x, y, z] from the object's first to
-        its last position (None without an object). Nothing where fewer than two skills act.
+        Its number, its metrics and what `heldout` adds to them, and `shift_m`, the mean way
+        [x, y, z] from the object's first to its last position (None without an object). Nothing
+        where fewer than two skills act.
     """
     acting = evaluation.config.acting_skills
     rows = []
@@ -134,11 +132,8 @@ def judge(
 ) -> dict[str, Metrics]:
     """Measures control by our policy and by the random one, on the same episodes.
 
-    Args:
-        evaluation: Plays the episodes; all ranks must call it together.
-        policy: Ours.
-        episodes: How many to play without noise.
-        rollout_cells: `rollout/object_coverage` of the run, where it is known.
+    Every rank must call it together. `rollout_cells` is `rollout/object_coverage` of the run,
+    where it is known.
 
     Returns:
         Measures named in `CONTROL` by policy, `ours` and `random`: those that the environment, the
@@ -159,15 +154,12 @@ def judge(
 
 
 def end_spread(ends: Array) -> float:
-    r"""Returns how far repeated episodes end apart.
+    r"""Returns how far repeated episodes end apart, in metres.
 
     .. math:: \sqrt{\langle |e_{rs} - \bar e_s|^2 \, R / (R - 1) \rangle_{rs}}
 
-    Args:
-        ends: End positions of R > 1 repeats of S starts, shape [R, S, 3].
-
-    Returns:
-        Metres, at least 0: root mean square distance from the mean of the same start.
+    Root mean square distance from the mean of the same start, for R > 1 repeats of S starts:
+    `ends` has the shape [R, S, 3].
     """
     variances: npt.NDArray[np.float64] = ends.var(axis=0, ddof=1, dtype=np.float64)  # [S, 3]
     return float(np.sqrt(variances.sum(axis=-1).mean()))
@@ -178,12 +170,8 @@ def variance_explained(ends: Array) -> float:
 
     .. math:: \eta^2 = \sum_k S |\bar e_k - \bar e|^2 / \sum_{ks} |e_{ks} - \bar e|^2
 
-    Args:
-        ends: End positions of K skills on the same S starts, shape [K, S, 3].
-
-    Returns:
-        In [0, 1]; 0 where nothing varies. Dealt out at random, skills explain
-        (K - 1) / (K S - 1) of it in the mean.
+    In [0, 1], and 0 where nothing varies. For K skills on the same S starts, [K, S, 3]; dealt out
+    at random, skills explain (K - 1) / (K S - 1) of it in the mean.
     """
     apart = ends.astype(np.float64) - ends.mean(axis=(0, 1), dtype=np.float64)
     total = float(np.square(apart).sum())
@@ -204,9 +192,25 @@ def _measures(
     added: Callable[[int], Added | None],
 ) -> Metrics:
     """Measures a policy, with what one of several draws adds to its actions."""
+    config, spec, info = evaluation.config, evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
-    measures = _information(evaluation, played)
-    info = evaluation.envs.info
+    measures: Metrics = {}
+    split = split_of(config.world, spec)
+    if split is not None and episodes > 1:  # pairings need another episode
+        moved = np.diff(played.observation, axis=1)  # [E, T, O]
+        found = paired_information(
+            moved[..., list(split.agent)],
+            moved[..., list(split.surrounding)],
+            played.length,
+            stream(_SEED, "judging/information"),
+        )
+        if len(found.null):
+            measures |= {
+                "control/information": found.nats,
+                "control/information_null": float(found.null.mean()),
+                "control/information_null_std": float(found.null.std()),
+                "control/information_p": found.chance,
+            }
     if info.support is not None:
         cells = visited_cells(played.observation, played.length, info)
         measures["control/coverage"] = len(cells) / support_cells(info.support)
@@ -218,61 +222,20 @@ def _measures(
         median = median_steps(steps, played.length)
         if median is not None:
             measures["control/steps_to_contact"] = median
-    starts = min(STARTS, episodes)
-    spec = evaluation.envs.spec
-    repeats = [
+    starts, skills = min(STARTS, episodes), config.acting_skills
+
+    def ends(many: Iterable[Episodes]) -> Array:
+        """Returns the object's end positions, [plays, episodes, 3]."""
+        return np.stack([end_position(one.observation, one.length, info) for one in many])
+
+    repeated = (
         evaluation.play(policy, starts, added=noise(spec, NOISE, repeat, added(0)))
         for repeat in range(REPEATS)
-    ]
-    measures["control/end_spread_m"] = end_spread(_ends(evaluation, repeats))
-    skills = evaluation.config.acting_skills
+    )
+    measures["control/end_spread_m"] = end_spread(ends(repeated))
     if len(skills) > 1:
-        each = [evaluation.play(policy, starts, skill, added(skill)) for skill in skills]
+        each = (evaluation.play(policy, starts, skill, added(skill)) for skill in skills)
         chance = (len(skills) - 1) / (len(skills) * starts - 1)
-        measures["control/skill_variance"] = variance_explained(_ends(evaluation, each))
+        measures["control/skill_variance"] = variance_explained(ends(each))
         measures["control/skill_variance_chance"] = chance
     return measures
-
-
-def _ends(evaluation: Evaluation, played: list[Episodes]) -> Array:
-    """Returns the object's end positions, [plays, episodes, 3]."""
-    info = evaluation.envs.info
-    return np.stack([end_position(one.observation, one.length, info) for one in played])
-
-
-def _information(evaluation: Evaluation, played: Episodes) -> Metrics:
-    """Estimates I(dx; dy) where robot and surroundings are known and two episodes share steps."""
-    split = split_of(evaluation.config.world, evaluation.envs.spec)
-    if split is None or len(played.length) < 2:  # noqa: PLR2004
-        return {}
-    moved = np.diff(played.observation, axis=1)  # [E, T, O]
-    found = paired_information(
-        moved[..., list(split.agent)],
-        moved[..., list(split.surrounding)],
-        played.length,
-        stream(_SEED, "judging/information"),
-    )
-    if not len(found.null):
-        return {}
-    return {
-        "control/information": found.nats,
-        "control/information_null": float(found.null.mean()),
-        "control/information_null_std": float(found.null.std()),
-        "control/information_p": found.chance,
-    }
-
-
-def _shove(steps: int) -> Policy:
-    """Returns the scripted shove, planned anew at the first step of each batch of episodes."""
-    shove = StraightShove()
-    taken = 0
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        nonlocal taken
-        del goal, skill, noise
-        if taken % steps == 0:
-            shove.reset()
-        taken += 1
-        return shove(observation)
-
-    return act

@@ -6,50 +6,44 @@ weights and episodes and writes what each reward pays along them.
 """
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.config.settings import Config
 from music_tf.config.stored import read_run
+from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_DONE, MusicError, UsageError
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.judging import Trace
+from music_tf.storage.gate import Arrays
 from music_tf.training.build import build_terms
-from music_tf.training.collect import cut_where_lost
-from music_tf.training.update import fitting
+from music_tf.training.evaluation import Evaluation, counting
+from music_tf.training.update import joined
 from music_tf.types import Episodes, Metrics
 
 
 class Learned:
     """The reward terms of a run at the weights of one checkpoint."""
 
-    def __init__(
-        self, config: Config, envs: LockstepEnvs, arrays: Mapping[str, npt.NDArray[Any]]
-    ) -> None:
+    def __init__(self, evaluation: Evaluation, arrays: Arrays) -> None:
         """Builds terms and takes over their weights.
 
         Args:
-            config: Of the run.
-            envs: Of its environment.
+            evaluation: Knows configuration and environment.
             arrays: Of its checkpoint: `parameters/NETWORK/...` and `scales/NETWORK` of its terms.
 
         Raises:
             UsageError: They do not fit the configuration; the text names the first that does not.
         """
-        self._config, self._info = config, envs.info
-        self._terms = build_terms(config, envs)
+        self._evaluation = evaluation
+        self._terms = build_terms(evaluation.config, evaluation.envs)
         layout = Layout(network for term in self._terms for network in term.networks)
-        prefix = "parameters/"
-        found = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
         try:
-            self._weights = layout.split(tf.constant(fitting(layout, found)))
+            self._weights = layout.split(tf.constant(joined(arrays, "parameters", layout)))
             for term in self._terms:
                 term.load(arrays)
         except ValueError as error:
@@ -57,11 +51,8 @@ class Learned:
 
     def heldout(self, played: Episodes, epoch: int) -> Metrics:
         """Returns what the terms that still count at an epoch, or all, make of these episodes."""
-        terms = [term for term in self._terms if not term.mixing.retired(epoch)] or self._terms
-        if self._config.lost_object == "absorb":
-            played = cut_where_lost(played, self._info)  # what the networks are trained on
-        found = [term.heldout(self._weights, played) for term in terms if term.networks]
-        return {name: value for metrics in found for name, value in metrics.items()}
+        terms = [term for term in counting(self._terms, epoch) if term.networks]
+        return self._evaluation.heldout(terms, self._weights, played)
 
     def traces(self, played: Episodes) -> list[Trace]:
         """Returns what each learned reward pays for each step; padding beyond an episode too.
@@ -87,7 +78,8 @@ def main(arguments: list[str]) -> int:
             given = dict(file)
         config = read_run(Path(run), env_id).config
         envs = LockstepEnvs(env_id, 1)
-        traces = Learned(config, envs, given).traces(Episodes.from_named(given))
+        evaluation = Evaluation(envs, config, Communicator(alone=True))
+        traces = Learned(evaluation, given).traces(Episodes.from_named(given))
         envs.close()
     except MusicError as fault:
         sys.stdout.write(f"{fault}\n")

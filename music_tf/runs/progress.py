@@ -13,14 +13,12 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from music_tf.process import launched_world_size
+from music_tf.types import Metrics
 
 Row: TypeAlias = Mapping[str, float | str | None]
 """Cells of a table by column."""
-
-_MINUTE = 60
-_HOUR = 3600
 _PLAIN_WIDTH = 120
-TERMINAL_VARIABLE = "MUSIC_TF_TERMINAL"
+_TERMINAL = "MUSIC_TF_TERMINAL"
 """Set to 1 by a launcher that passes the ranks' output on to a terminal."""
 
 
@@ -49,22 +47,33 @@ class Progress:
     def __init__(
         self, leading: str = "eval/success_rate", *, shown: bool = True, file: TextIO | None = None
     ) -> None:
-        """Looks at where the output goes.
+        """Looks at where the output goes, by default to standard output.
+
+        A bar is for a terminal that can move its cursor. Under a launcher a rank's output always
+        looks like a terminal.
 
         Args:
             leading: The metric to show, the one that the recipe is about.
             shown: Whether this rank is the one that shows anything.
-            file: Where to write; standard output by default.
+            file: Where to write.
         """
+        file = file or sys.stdout
         self.leading = leading
         self._shown = shown
-        self._interactive = shown and _is_interactive(file or sys.stdout)
-        screen = cast(TextIO, _Screen(file or sys.stdout))
-        self._console = Console(file=screen) if self._interactive else _plain_console(screen)
+        self._interactive = (
+            shown
+            and os.environ.get("TERM", "") not in {"", "dumb"}
+            and file.isatty()
+            and (launched_world_size() == 1 or os.environ.get(_TERMINAL) == "1")
+        )
+        screen = cast(TextIO, _Screen(file))
+        self._console = (
+            Console(file=screen)
+            if self._interactive
+            else Console(file=screen, force_terminal=False, no_color=True, width=_PLAIN_WIDTH)
+        )
         self._bar: Bar | None = None
-        self._total = 0
-        self._first = 0
-        self._done = 0
+        self._total = self._first = self._done = 0
         self._started = time.monotonic()
         self._note = ""
 
@@ -94,25 +103,20 @@ class Progress:
         """Shows that `done` of an epoch's `total` cycles are over, after `env_steps` steps."""
         if self._bar is not None:
             share = self._done + done / max(1, total)
-            note = f"cycle {done}/{total}  steps {env_steps:,}  {self._note}"
-            self._show(share, note)
+            self._move(self._bar, share, f"cycle {done}/{total}  steps {env_steps:,}  {self._note}")
 
     def epoch(self, row: Mapping[str, float | None]) -> None:
         """Shows the metrics of an epoch that is over."""
         self._done += 1
-        self._note = self._summary(row)
+        steps, value = int(row.get("time/env_steps") or 0), row.get(self.leading)
+        self._note = f"fps {row.get('time/fps') or 0:.0f}  "
+        if value is not None:
+            self._note += f"{self.leading} {value:.3f}  "
         if self._bar is not None:
-            steps = int(row.get("time/env_steps") or 0)
-            self._show(self._done, f"steps {steps:,}  {self._note}")
+            self._move(self._bar, self._done, f"steps {steps:,}  {self._note}")
         elif self._shown:
-            steps = int(row.get("time/env_steps") or 0)
-            self._console.print(
-                f"epoch {self._done}/{self._total}  steps {steps}  {self._note}"
-                f"{self._times(self._done)}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
+            done = f"epoch {self._done}/{self._total}  steps {steps}"
+            self.banner([f"{done}  {self._note}{self._times(self._done)}"])
 
     def go_back(self, epochs: int) -> None:
         """Takes epochs back: so many are over now."""
@@ -124,65 +128,40 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def final_table(
-        self, rows: Mapping[str, Row], title: str = "behaviour", corner: str = "metric"
-    ) -> None:
-        """Shows metrics (rows) of several policies (columns), or what `corner` says of rows."""
-        if self._shown:
-            self._console.print(behaviour_table(rows, title, corner))
+    def policies(self, rows: Mapping[str, Metrics], title: str) -> None:
+        """Shows what several policies come to: a row a metric, a column a policy."""
+        names = dict.fromkeys(name for row in rows.values() for name in row)
+        if names:
+            by_metric = {name: {one: row.get(name) for one, row in rows.items()} for name in names}
+            self.table(by_metric, title)
 
-    def _summary(self, row: Mapping[str, float | None]) -> str:
-        parts = [f"fps {row.get('time/fps') or 0:.0f}  "]
-        value = row.get(self.leading)
-        if value is not None:
-            parts.append(f"{self.leading} {value:.3f}  ")
-        return "".join(parts)
+    def table(self, rows: Mapping[str, Row], title: str, corner: str = "metric") -> None:
+        """Shows rows by their names, `corner` says of what; what is unknown stays blank."""
+        table = Table(title=title, title_justify="left")
+        table.add_column(corner)
+        columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+        for column in columns:
+            table.add_column(column, justify="right")
+        for name, row in rows.items():
+            cells = [row.get(column) for column in columns]
+            texts = [cell if isinstance(cell, str | None) else f"{cell:.3f}" for cell in cells]
+            table.add_row(name, *texts)
+        if self._shown:
+            self._console.print(table)
 
     def _times(self, done: float) -> str:
+        """Returns how long the run has taken, and at this pace will take."""
         elapsed = time.monotonic() - self._started
-        trained = done - self._first
-        left = elapsed / trained * (self._total - done) if trained > 0 else None
-        return f"elapsed {_duration(elapsed)} left {_duration(left)}"
+        trained, left = done - self._first, "?"
+        if trained > 0:
+            left = _clock(elapsed / trained * (self._total - done))
+        return f"elapsed {_clock(elapsed)} left {left}"
 
-    def _show(self, completed: float, note: str) -> None:
-        if self._bar is not None:
-            task = self._bar.task_ids[0]
-            note = f"{note}{self._times(completed)}"
-            self._bar.update(task, completed=completed, note=note, refresh=True)
-
-
-def behaviour_table(rows: Mapping[str, Row], title: str, corner: str = "metric") -> Table:
-    """Returns a table of metrics (rows) by policy (columns); what is unknown stays blank."""
-    table = Table(title=title, title_justify="left")
-    table.add_column(corner)
-    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-    for column in columns:
-        table.add_column(column, justify="right")
-    for name, row in rows.items():
-        table.add_row(name, *(_cell(row.get(column)) for column in columns))
-    return table
+    def _move(self, bar: Bar, completed: float, note: str) -> None:
+        note = f"{note}{self._times(completed)}"
+        bar.update(bar.task_ids[0], completed=completed, note=note, refresh=True)
 
 
-def _cell(value: float | str | None) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else f"{value:.3f}"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    whole = int(seconds)
-    hours, minutes = whole // _HOUR, whole % _HOUR // _MINUTE
-    return f"{hours}:{minutes:02d}:{whole % _MINUTE:02d}"
-
-
-def _is_interactive(file: TextIO) -> bool:
-    """Tells whether somebody watches; under a launcher a rank's output always looks like that."""
-    if os.environ.get("TERM", "") in {"", "dumb"} or not file.isatty():
-        return False
-    return launched_world_size() == 1 or os.environ.get(TERMINAL_VARIABLE) == "1"
-
-
-def _plain_console(file: TextIO) -> Console:
-    return Console(file=file, force_terminal=False, no_color=True, width=_PLAIN_WIDTH)
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"

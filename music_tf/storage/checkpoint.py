@@ -25,7 +25,14 @@ import numpy.typing as npt
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.files import describe, read_at_most, sync_directory
+from music_tf.storage.files import (
+    DRAFT,
+    describe,
+    parse_json,
+    read_at_most,
+    remove_drafts,
+    sync_directory,
+)
 from music_tf.storage.gate import (
     Arrays,
     DamagedError,
@@ -34,10 +41,9 @@ from music_tf.storage.gate import (
     ExpectedFrom,
     ExpectedState,
     check_path,
-    parse_json,
+    is_count,
     read_arrays,
     read_object,
-    storable,
     write_file,
 )
 
@@ -46,9 +52,7 @@ Found = TypeVar("Found")
 FORMAT = 2
 MANIFEST, STATE, META = "manifest.json", "state.npz", "meta.json"
 LARGEST_MANIFEST = 2**24
-_REPLAY = "replay"
-_TEMPORARY = ".tmp-"
-"""Marks names of what is being written or removed, and may be deleted by the next run."""
+_REPLAY = "replay/*/*.npz"
 _REPLACED = ".replaced"
 _FAILURES = 3
 _SHOWN = 5
@@ -87,6 +91,13 @@ class Manifest(NamedTuple):
     meta: Entry
     shards: Mapping[str, tuple[Entry, ...]]
     """Replay by worker, in order of saving."""
+    sha256: str
+    """Of the manifest itself."""
+
+    @property
+    def replay(self) -> list[str]:
+        """Paths of all files of replay."""
+        return [entry.path for entries in self.shards.values() for entry in entries]
 
 
 def labels(names: Iterable[str]) -> list[str]:
@@ -95,8 +106,9 @@ def labels(names: Iterable[str]) -> list[str]:
     return [match[0] for match in sorted(found, key=lambda m: (int(m[1]), int(m[2] or 0)))]
 
 
-def _epoch_of(label: str) -> int | None:
-    found = _LABEL.fullmatch(label)
+def epoch_of(name: str) -> int | None:
+    """Returns the epoch that a checkpoint is named after; None for any other name."""
+    found = _LABEL.fullmatch(name)
     return int(found[1]) if found else None
 
 
@@ -108,51 +120,46 @@ def read_manifest(folder: Path) -> Manifest:
     """
     try:
         raw = read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
-        manifest = _decoded(raw)
+        content = parse_json(raw)["content"]
+        version = content.get("format", content.get("format_version"))
+        if version != FORMAT:
+            raise ValueError(f"written in format {version!r}, this music_tf reads {FORMAT}")
+        if seal(content) != raw:
+            raise ValueError("its digest does not match its content")
+        manifest = Manifest(
+            epoch=content["epoch"],
+            state=_entry(content["state"]),
+            meta=_entry(content["meta"]),
+            shards={worker: tuple(map(_entry, its)) for worker, its in content["shards"].items()},
+            sha256=hashlib.sha256(raw).hexdigest(),
+        )
+        for worker in manifest.shards:
+            check_path(worker)
+        if not is_count(manifest.epoch) or len(set(manifest.replay)) != len(manifest.replay):
+            raise ValueError("expected an epoch from 0, and each file of replay once")
     except FileNotFoundError as error:
         raise DamagedError(f"{MANIFEST}: missing") from error
     except OSError as error:
         raise DamagedError(f"{MANIFEST}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedError(f"{MANIFEST}: not what was saved ({str(error)[:120]})") from error
-    if _epoch_of(folder.name) not in (None, manifest.epoch):
+    if epoch_of(folder.name) not in (None, manifest.epoch):
         raise DamagedError(f"{MANIFEST}: belongs to epoch {manifest.epoch}")
     return manifest
 
 
-def _encoded(content: Mapping[str, Any]) -> bytes:
+def seal(content: Mapping[str, Any]) -> bytes:
     """Returns a manifest as JSON that also holds a digest of itself."""
     text = json.dumps(content, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f'{{"content": {text},\n"sha256": "{digest}"}}\n'.encode()
 
 
-def _decoded(raw: bytes) -> Manifest:
-    content = parse_json(raw)["content"]
-    version = content.get("format", content.get("format_version"))
-    if version != FORMAT:
-        raise ValueError(f"written in format {version!r}, this music_tf reads {FORMAT}")
-    if _encoded(content) != raw:
-        raise ValueError("its digest does not match its content")
-    if type(content["epoch"]) is not int or content["epoch"] < 0:
-        raise ValueError(f"expected an epoch from 0, got {content['epoch']!r}")
-    shards = {
-        worker: tuple(_entry(found) for found in entries)
-        for worker, entries in content["shards"].items()
-    }
-    for worker in shards:
-        check_path(worker)
-    paths = [entry.path for entries in shards.values() for entry in entries]
-    if len(set(paths)) != len(paths):
-        raise ValueError("a file appears twice")
-    return Manifest(content["epoch"], _entry(content["state"]), _entry(content["meta"]), shards)
-
-
 def _entry(found: Sequence[Any]) -> Entry:
     """Returns what a manifest says about a file after checking each part of it."""
     entry = Entry(*found)
     check_path(entry.path)
-    if type(entry.size) is not int or entry.size < 0 or not _SHA256.fullmatch(entry.sha256):
+    if not is_count(entry.size) or not _SHA256.fullmatch(entry.sha256):
         raise ValueError(f"expected path, size and sha256, got {list(entry)}")
     return entry
 
@@ -165,35 +172,24 @@ def _write_folder(
     shards: Mapping[str, Sequence[Entry]] | None = None,
 ) -> int:
     """Writes state and, last of all, the manifest; returns the size of that."""
-    state = write_file(folder, STATE, storable(arrays))
-    text = json.dumps(dict(meta), indent=1, default=_plain)
-    about = write_file(folder, META, text.encode())
-    content = {"format": FORMAT, "epoch": epoch, "state": state, "meta": about}
-    manifest = write_file(folder, MANIFEST, _encoded({**content, "shards": dict(shards or {})}))
+    text = json.dumps(dict(meta), indent=1, default=np.generic.item)
+    content = {
+        "format": FORMAT,
+        "epoch": epoch,
+        "state": write_file(folder, STATE, arrays),
+        "meta": write_file(folder, META, text.encode()),
+        "shards": dict(shards or {}),
+    }
+    manifest = write_file(folder, MANIFEST, seal(content))
     sync_directory(folder)
     return manifest.size
 
 
-def _plain(value: object) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"meta: expected JSON values, got {type(value).__name__}")
-
-
 def discard(folder: Path) -> None:
     """Removes a checkpoint so that a crash cannot leave half of it under its name."""
-    gone = folder.with_name(f"{folder.name}{_TEMPORARY}old")
+    gone = folder.with_name(f"{folder.name}{DRAFT}old")
     os.rename(folder, gone)
     shutil.rmtree(gone)
-
-
-def _remove_temporary(directory: Path) -> None:
-    """Removes what an interrupted save left behind."""
-    for path in directory.glob(f"*{_TEMPORARY}*"):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
 
 
 def _all_damaged(directory: Path, damages: Sequence[str]) -> EnvironmentFault:
@@ -211,18 +207,7 @@ class Checkpoints:
     """The checkpoints of a run; every rank calls each method at the same time."""
 
     def __init__(self, directory: Path, comm: Communicator, keep: int = 3) -> None:
-        """Remembers where checkpoints lie; nothing is read or written yet.
-
-        Args:
-            directory: Where checkpoints lie, visible to every rank.
-            comm: The ranks that save and restore together.
-            keep: Newest checkpoints to keep, at least 1.
-
-        Raises:
-            ValueError: `keep` is below 1.
-        """
-        if keep < 1:
-            raise ValueError(f"keep: expected at least 1, got {keep}")
+        """Takes a directory that every rank sees, the ranks, and how many of the newest to keep."""
         self._directory = directory
         self._comm = comm
         self._keep = keep
@@ -273,13 +258,17 @@ class Checkpoints:
             _, problem = _tried(lambda: self._commit(label, epoch, arrays, meta, chain))
         problem, self.crowded = self._comm.share((problem, self.crowded))
         if root:
-            with contextlib.suppress(OSError, DamagedError):
-                if problem is None:
-                    self._remove_all_but(self._lineage or [])
-                else:
-                    self._remove_failed(label)
+            self._clean(label, failed=problem is not None)
         self._comm.barrier()
-        return self._conclude(problem)
+        self._failures = 0 if problem is None else self._failures + 1
+        if self._failures >= _FAILURES:
+            raise EnvironmentFault(
+                f"{self._failures} checkpoints in a row could not be saved: {problem}\n"
+                f"free space or mend {self._directory}, then continue with --resume"
+            )
+        if problem is not None and root:
+            _LOGGER.warning("checkpoint not saved, older ones are kept: %s", problem)
+        return problem is None
 
     def restore(
         self, workers: Sequence[str], expected: ExpectedState | None = None
@@ -307,38 +296,48 @@ class Checkpoints:
         wanted = sorted(itertools.chain.from_iterable(self._comm.collect(list(workers))))
         damages: list[str] = []
         for label in reversed(existing):
-            restored, manifest, damage, misfit = self._load(label, workers, expected)
-            damage = next((found for found in self._comm.collect(damage) if found), None)
+            restored, manifest, faults = self._read(label, workers, expected)
+            outcomes = zip(*self._comm.collect(faults), strict=True)
+            damage, misfit = (next(filter(None, found), None) for found in outcomes)
             if damage is not None:
                 damages.append(f"{label}/{damage}")
                 if self._comm.is_root:
                     _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
                 continue
-            misfit = next((found for found in self._comm.collect(misfit) if found), None)
             if misfit is not None or manifest is None:
                 raise UsageError(
-                    f"{self._directory.parent}: the checkpoint of epoch {_epoch_of(label)} does "
+                    f"{self._directory.parent}: the checkpoint of epoch {epoch_of(label)} does "
                     f"not fit config.json\n{misfit}"
                 )
-            _check_workers(label, wanted, sorted(manifest.shards))
-            self._adopt(existing[: existing.index(label) + 1], manifest.shards)
-            return restored
-        if damages:
-            raise _all_damaged(self._directory, damages)
-        self._adopt([], {})
-        return None
+            if sorted(manifest.shards) != wanted:
+                raise UsageError(
+                    f"{label} holds replay of {len(manifest.shards)} workers, this run has "
+                    f"{len(wanted)}\n"
+                    "start it with the same --workers; the number of ranks may change"
+                )
+            self._lineage = existing[: existing.index(label) + 1]
+            self._chain = manifest.shards
+            break
+        else:
+            if damages:
+                raise _all_damaged(self._directory, damages)
+            restored, self._lineage, self._chain = None, [], {}
+        if self._comm.is_root:
+            self._tidy()
+        self._comm.barrier()
+        return restored
 
     def _begin(self, epoch: int) -> str:
         """Makes room for a new checkpoint and returns its label."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self._tidy()
         taken = {path.name for path in self._directory.iterdir()}
-        taken.update(path.stem for path in self._replay_files())
+        taken.update(path.stem for path in self._directory.glob(_REPLAY))
         if self._lineage is None:
             self._lineage = labels(taken)
-        label = f"epoch_{epoch:06d}"
-        revisions = (f"{label}_{number}" for number in itertools.count(1))
-        label = next(name for name in itertools.chain([label], revisions) if name not in taken)
+        first = f"epoch_{epoch:06d}"
+        revisions = (f"{first}_{number}" for number in itertools.count(1))
+        label = next(name for name in itertools.chain([first], revisions) if name not in taken)
         self._temporary(label).mkdir()
         return label
 
@@ -351,10 +350,10 @@ class Checkpoints:
             check_path(worker)
             entries[worker] = []
             if rows:
-                folder = self._directory / _REPLAY / worker
+                path = f"replay/{worker}/{label}.npz"
+                folder = (self._directory / path).parent
                 folder.mkdir(parents=True, exist_ok=True)
-                path = f"{_REPLAY}/{worker}/{label}.npz"
-                entries[worker].append(write_file(self._directory, path, storable(rows)))
+                entries[worker].append(write_file(self._directory, path, rows))
                 for parent in (folder, folder.parent, self._directory):
                     sync_directory(parent)
         return entries
@@ -377,27 +376,25 @@ class Checkpoints:
         self._chain = chain
         self._lineage = [*(self._lineage or []), label][-self._keep :]
 
-    def _conclude(self, problem: str | None) -> bool:
-        """Counts failures; returns whether there was none."""
-        self._failures = self._failures + 1 if problem is not None else 0
-        if self._failures >= _FAILURES:
-            raise EnvironmentFault(
-                f"{self._failures} checkpoints in a row could not be saved: {problem}\n"
-                f"free space or mend {self._directory}, then continue with --resume"
-            )
-        if problem is not None and self._comm.is_root:
-            _LOGGER.warning("checkpoint not saved, older ones are kept: %s", problem)
-        return problem is None
+    def _clean(self, label: str, failed: bool) -> None:
+        """Removes what a failed save began, else what no kept checkpoint needs; never fails."""
+        with contextlib.suppress(OSError, DamagedError):
+            kept = self._lineage or []
+            for other in self._existing():
+                if (other == label) if failed else (other not in kept):
+                    discard(self._directory / other)
+            remove_drafts(self._directory)
+            needed: set[str] = set()
+            for other in () if failed else kept:
+                needed.update(read_manifest(self._directory / other).replay)
+            for path in self._directory.glob(_REPLAY):
+                own = str(path.relative_to(self._directory))
+                if (path.stem == label) if failed else (own not in needed):
+                    path.unlink()
 
-    def _existing(self) -> list[str]:
-        try:
-            return labels(path.name for path in self._directory.iterdir())
-        except FileNotFoundError:
-            return []
-
-    def _load(
+    def _read(
         self, label: str, workers: Sequence[str], expected: ExpectedState | None
-    ) -> tuple[Restored | None, Manifest | None, str | None, str | None]:
+    ) -> tuple[Restored | None, Manifest | None, tuple[str | None, str | None]]:
         """Returns a checkpoint and its manifest, then what is damaged and what does not fit."""
         folder = self._directory / label
         shared, rows = expected or (None, None)
@@ -413,58 +410,26 @@ class Checkpoints:
                 for worker in workers
             }
         except DamagedError as damage:
-            return None, None, str(damage), None
+            return None, None, (str(damage), None)
         except ValueError as misfit:
-            return None, None, None, str(misfit)
-        return Restored(manifest.epoch, arrays, meta, shards), manifest, None, None
+            return None, None, (None, str(misfit))
+        return Restored(manifest.epoch, arrays, meta, shards), manifest, (None, None)
 
-    def _adopt(self, lineage: list[str], chain: Mapping[str, tuple[Entry, ...]]) -> None:
-        """Continues from a restored checkpoint."""
-        self._lineage, self._chain = lineage, chain
-        if self._comm.is_root:
-            self._tidy()
-        self._comm.barrier()
+    def _existing(self) -> list[str]:
+        try:
+            return labels(path.name for path in self._directory.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def _temporary(self, label: str) -> Path:
+        return self._directory / f"{label}{DRAFT}new"
 
     def _tidy(self) -> None:
         """Removes what earlier saves left behind; what cannot be removed stops no save."""
         try:
-            _remove_temporary(self._directory)
+            remove_drafts(self._directory)
         except OSError as error:
             _LOGGER.warning("left behind, since it cannot be removed: %s", describe(error))
-
-    def _temporary(self, label: str) -> Path:
-        return self._directory / f"{label}{_TEMPORARY}new"
-
-    def _replay_files(self) -> list[Path]:
-        return list(self._directory.glob(f"{_REPLAY}/*/*.npz"))
-
-    def _remove_failed(self, label: str) -> None:
-        if label and (self._directory / label).exists():
-            discard(self._directory / label)
-        _remove_temporary(self._directory)
-        for path in self._replay_files():
-            if path.stem == label:
-                path.unlink()
-
-    def _remove_all_but(self, kept: Sequence[str]) -> None:
-        """Removes other checkpoints, and rows that no kept manifest lists."""
-        for label in self._existing():
-            if label not in kept:
-                discard(self._directory / label)
-        manifests = [read_manifest(self._directory / label) for label in kept]
-        chains = (entries for manifest in manifests for entries in manifest.shards.values())
-        needed = {self._directory / entry.path for entry in itertools.chain.from_iterable(chains)}
-        for path in self._replay_files():
-            if path not in needed:
-                path.unlink()
-
-
-def _check_workers(label: str, wanted: Sequence[str], found: Sequence[str]) -> None:
-    if list(wanted) != list(found):
-        raise UsageError(
-            f"{label} holds replay of {len(found)} workers, this run has {len(wanted)}\n"
-            "start it with the same --workers; the number of ranks may change"
-        )
 
 
 def _tried(action: Callable[[], Found]) -> tuple[Any, str | None]:
@@ -475,23 +440,18 @@ def _tried(action: Callable[[], Found]) -> tuple[Any, str | None]:
         return "", describe(error)
 
 
+# --- weights alone ----------------------------------------------------------------------------
+
+
 def save_weights(
     directory: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
 ) -> bool:
     """Writes a copy that holds weights only, replacing an older one; for one rank.
 
-    Args:
-        directory: The copy's own directory, such as `checkpoints/best`.
-        arrays: Weights by name.
-        meta: JSON values.
-
     Returns:
         Whether it worked; if not, a warning was logged and the older copy is still there.
-
-    Raises:
-        ValueError: A name or an array cannot be stored.
     """
-    temporary = directory.with_name(f"{directory.name}{_TEMPORARY}new")
+    temporary = directory.with_name(f"{directory.name}{DRAFT}new")
     replaced = directory.with_name(f"{directory.name}{_REPLACED}")
     try:
         if temporary.exists():
@@ -537,10 +497,10 @@ def newest_weights(
     for folder in candidates:
         try:
             manifest = read_manifest(folder)
-            digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
             arrays, names = read_arrays(folder, manifest.state, expected, wanted)
-            return StoredWeights(folder, digest, names, arrays, read_object(folder, manifest.meta))
-        except (DamagedError, OSError) as damage:
+            meta = read_object(folder, manifest.meta)
+            return StoredWeights(folder, manifest.sha256, names, arrays, meta)
+        except DamagedError as damage:
             if not os.path.lexists(folder):  # the run is going, and has removed it meanwhile
                 return newest_weights(directory, expected, wanted)
             damages.append(f"{folder.name}/{damage}")

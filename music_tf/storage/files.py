@@ -3,12 +3,19 @@
 import contextlib
 import errno
 import io
+import json
+import math
 import os
+import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-_DRAFT = ".tmp-"
+DRAFT = ".tmp-"
+"""Marks names of what is being written or removed: the next run deletes what is left of it."""
+_MOST_VALUES = 2**20
+"""Values in a JSON document; parsed, that many stay below 100 MB."""
 
 
 @contextlib.contextmanager
@@ -37,13 +44,45 @@ def read_at_most(path: Path, limit: int) -> bytes:
     return content
 
 
+def read_json(path: Path, limit: int) -> Any:
+    """Reads a JSON document of at most `limit` bytes, whoever wrote it.
+
+    Raises:
+        OSError: As of `read_at_most`.
+        ValueError: As of `parse_json`.
+    """
+    return parse_json(read_at_most(path, limit))
+
+
+def parse_json(content: bytes | str) -> Any:
+    """Parses JSON of which nobody knows who wrote it; every number in it is finite.
+
+    Raises:
+        ValueError: It is none, nested too deeply, or holds more values than memory is meant for.
+    """
+    text = content if isinstance(content, str) else content.decode()
+    if sum(map(text.count, "[{,")) > _MOST_VALUES:
+        raise ValueError(f"more than {_MOST_VALUES} values")
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a JSON number")
+    return number
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Gives a file new content; a crash leaves the old or the new content, nothing between.
 
     Raises:
         OSError: The file cannot be written; the old content is still there.
     """
-    draft = path.with_name(f"{path.name}{_DRAFT}{os.getpid()}")
+    draft = path.with_name(f"{path.name}{DRAFT}{os.getpid()}")
     try:
         with open(draft, "wb") as file:
             file.write(data)
@@ -57,23 +96,21 @@ def replace_file(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
-def remove_drafts(directory: Path, names: Iterable[str]) -> None:
-    """Removes what a process that was killed within `replace_file` left of files behind.
+def remove_drafts(directory: Path, name: str = "*") -> None:
+    """Removes what a process that was killed left half written or half removed in a directory.
 
     Raises:
         OSError: It cannot be removed.
     """
-    for name in names:
-        for draft in directory.glob(f"{name}{_DRAFT}*"):
+    for draft in directory.glob(f"{name}{DRAFT}*"):
+        if draft.is_dir() and not draft.is_symlink():
+            shutil.rmtree(draft)
+        else:
             draft.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:
-    """Makes names created in or renamed into a directory survive a crash of the machine.
-
-    Raises:
-        OSError: The directory cannot be synced.
-    """
+    """Makes names created in or renamed into a directory survive a crash of the machine."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import hashlib
 import io
-import json
 import math
 import os
 import re
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import (
     IO,
     Any,
-    BinaryIO,
     NamedTuple,
     TypeAlias,
     TypeVar,
@@ -34,11 +32,12 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.storage.files import open_regular
+from music_tf.storage.files import open_regular, parse_json
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-Expected: TypeAlias = Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
-"""Type and shape of arrays by name."""
+Kind: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
+"""Type and shape of an array."""
+Expected: TypeAlias = Mapping[str, Kind]
 ExpectedFrom: TypeAlias = Callable[[Expected], Expected]
 """Says what is expected of the arrays that a file has, where some sizes stand in the file alone."""
 FREE = -1
@@ -46,8 +45,6 @@ FREE = -1
 Own = TypeVar("Own")
 
 _LARGEST_DOCUMENT = 2**24
-_MOST_VALUES = 2**20
-"""Values in a JSON document; parsed, that many stay below 100 MB."""
 _LARGEST_STATE = 2**30
 """Bytes of arrays that are read where nobody knows how large those of the run may be."""
 _MARGIN = 2**20
@@ -56,6 +53,10 @@ _LARGEST_CONTENTS = 2**20
 _LARGEST_COUNT = 2**62
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*")
 _KINDS = "biuf"
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _UNREADABLE = (
     *(ValueError, EOFError, TypeError, OverflowError, MemoryError, RuntimeError, SyntaxError),
     *(tokenize.TokenError, struct.error, zipfile.BadZipFile, KeyError, IndexError),
@@ -99,15 +100,11 @@ class Entry(NamedTuple):
     sha256: str
 
 
-def expected_of(
-    arrays: Mapping[str, npt.NDArray[Any]], free: bool = False
-) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Describes the arrays of freshly built objects, for comparison with stored ones.
+# --- what is expected -------------------------------------------------------------------------
 
-    Args:
-        arrays: By name.
-        free: They may be of any length, such as a buffer that grows.
-    """
+
+def expected_of(arrays: Mapping[str, npt.NDArray[Any]], free: bool = False) -> dict[str, Kind]:
+    """Describes the arrays of freshly built objects; those of a buffer may be of any length."""
     return {
         name: (array.dtype, (FREE, *array.shape[1:]) if free and array.ndim else array.shape)
         for name, array in arrays.items()
@@ -117,10 +114,7 @@ def expected_of(
 def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
     """Compares stored arrays with those that a run has, before they are read or taken over.
 
-    Args:
-        found: What is stored.
-        expected: What the run has.
-        rows: The first axis of an array may be shorter than expected.
+    Where they are `rows`, the first axis of an array may be shorter than expected.
 
     Raises:
         MisfitError: One is missing, unknown, or of another type or shape.
@@ -165,94 +159,33 @@ def success_rate(value: Any) -> float | None:
     Raises:
         ValueError: It is none.
     """
-    if value is not None and not (_has_type(value, float) and 0.0 <= value <= 1.0):
+    if value is None:
+        return None
+    if not _has_type(value, float) or not 0.0 <= value <= 1.0:
         raise ValueError(f"best_success_rate: not what a run saves: {str(value)[:80]}")
-    return value if value is None else float(value)
+    return float(value)
+
+
+def is_count(value: Any) -> bool:
+    """Tells whether a JSON value is a whole number that something can have been counted to."""
+    return type(value) is int and 0 <= value < _LARGEST_COUNT
 
 
 def _has_type(value: Any, hint: Any) -> bool:
     """Tells whether a JSON value has a type such as `list[dict[str, float]]`; tuples are lists."""
     inner = get_args(hint)
     if hint is int:
-        return type(value) is int and abs(value) <= _LARGEST_COUNT
+        return type(value) is int and abs(value) < _LARGEST_COUNT
     if hint is float:
         return type(value) in (int, float) and abs(value) <= sys.float_info.max
     if get_origin(hint) is dict:
         return isinstance(value, dict) and all(_has_type(one, inner[1]) for one in value.values())
-    if get_origin(hint) is tuple:
-        return (
-            isinstance(value, list)
-            and len(value) == len(inner)
-            and all(map(_has_type, value, inner))
-        )
-    if get_origin(hint) is list:
-        return isinstance(value, list) and all(_has_type(one, inner[0]) for one in value)
-    return isinstance(value, hint)
-
-
-class _DigestingWriter:
-    """A file that takes the digest of what is written on the way."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._digest = hashlib.sha256()
-        self.size = 0
-        self.flush = file.flush
-
-    def write(self, data: bytes) -> int:
-        self._digest.update(data)
-        self.size += len(data)
-        return self._file.write(data)
-
-    @property
-    def sha256(self) -> str:
-        return self._digest.hexdigest()
-
-
-class _InPieces:
-    """A file of which no large piece is read at once, such as a zip's table of contents."""
-
-    def __init__(self, file: io.BufferedReader) -> None:
-        self._file = file
-        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
-
-    def read(self, size: int = -1) -> bytes:
-        if size > _LARGEST_CONTENTS:
-            raise ValueError("its table of contents is too long")
-        return self._file.read(size)
-
-
-def write_file(base: Path, path: str, content: bytes | Mapping[str, npt.NDArray[Any]]) -> Entry:
-    """Writes and syncs a new file: bytes as they are, arrays as an uncompressed `.npz`.
-
-    Raises:
-        OSError: The file exists, or cannot be written.
-    """
-    with open(base / path, "xb") as file:
-        writer = _DigestingWriter(file)
-        if isinstance(content, bytes):
-            writer.write(content)
-        else:
-            with zipfile.ZipFile(cast(Any, writer), "w", zipfile.ZIP_STORED) as archive:
-                for name, array in content.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(cast(Any, member), array, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    return Entry(path, writer.size, writer.sha256)
-
-
-def storable(arrays: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
-    """Returns the arrays if they may be stored.
-
-    Raises:
-        ValueError: A name is no plain path, or an array holds something else than numbers.
-    """
-    for name, array in arrays.items():
-        check_path(name)
-        if array.dtype.kind not in _KINDS:
-            raise ValueError(f"{name}: expected an array of numbers, got {array.dtype}")
-    return arrays
+    if get_origin(hint) not in (list, tuple):
+        return isinstance(value, hint)
+    if not isinstance(value, list):
+        return False
+    kinds = inner if get_origin(hint) is tuple else inner * len(value)
+    return len(value) == len(kinds) and all(map(_has_type, value, kinds))
 
 
 def check_path(path: str) -> None:
@@ -265,24 +198,31 @@ def check_path(path: str) -> None:
         raise ValueError(f"expected a name of letters, digits and _ . - /, got {path!r}")
 
 
-@contextlib.contextmanager
-def _verified(base: Path, entry: Entry, most: int) -> Iterator[io.BufferedReader]:
-    """Opens a file that is the one that was written, and not larger than allowed."""
-    if entry.size > most:
-        raise DamagedError(f"{entry.path}: {entry.size} bytes, more than the {most} allowed")
-    try:
-        with open_regular(base / entry.path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != entry.size:
-                raise DamagedError(f"{entry.path}: expected {entry.size} bytes, found {size}")
-            if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
-                raise DamagedError(f"{entry.path}: content differs from what was saved (sha256)")
-            file.seek(0)
-            yield file
-    except FileNotFoundError as error:
-        raise DamagedError(f"{entry.path}: missing") from error
-    except OSError as error:
-        raise DamagedError(f"{entry.path}: cannot be read ({error.strerror or error})") from error
+# --- files ------------------------------------------------------------------------------------
+
+
+def write_file(base: Path, path: str, content: bytes | Mapping[str, npt.NDArray[Any]]) -> Entry:
+    """Writes and syncs a new file: bytes as they are, arrays of numbers as an uncompressed `.npz`.
+
+    Raises:
+        OSError: The file exists, or cannot be written.
+        ValueError: A name is no plain path, or an array holds something else than numbers.
+    """
+    if not isinstance(content, bytes):
+        for name, array in content.items():
+            check_path(name)
+            if array.dtype.kind not in _KINDS:
+                raise ValueError(f"{name}: expected an array of numbers, got {array.dtype}")
+    with open(base / path, "x+b") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            np.savez(file, allow_pickle=False, **cast(Any, content))
+        file.flush()
+        os.fsync(file.fileno())
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        return Entry(path, size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def read_object(base: Path, entry: Entry) -> dict[str, Any]:
@@ -294,19 +234,12 @@ def read_object(base: Path, entry: Entry) -> dict[str, Any]:
     with _verified(base, entry, _LARGEST_DOCUMENT) as file:
         content = file.read(entry.size)
     try:
-        meta = parse_json(content)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(content)
+    except ValueError as error:
         raise DamagedError(f"{entry.path}: not JSON ({error})") from error
-    if not isinstance(meta, dict):
+    if not isinstance(found, dict):
         raise DamagedError(f"{entry.path}: expected a JSON object")
-    return meta
-
-
-def parse_json(content: bytes) -> Any:
-    """Parses untrusted JSON; one with too many values is refused before it fills the memory."""
-    if content.count(b"[") + content.count(b"{") + content.count(b",") > _MOST_VALUES:
-        raise ValueError(f"more than {_MOST_VALUES} values")
-    return json.loads(content)
+    return found
 
 
 def read_arrays(
@@ -351,6 +284,39 @@ def read_arrays(
     return arrays, tuple(members)
 
 
+class _InPieces:
+    """A file of which no large piece is read at once, such as a zip's table of contents."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_CONTENTS:
+            raise ValueError("its table of contents is too long")
+        return self._file.read(size)
+
+
+@contextlib.contextmanager
+def _verified(base: Path, entry: Entry, most: int) -> Iterator[io.BufferedReader]:
+    """Opens a file that is the one that was written, and not larger than allowed."""
+    if entry.size > most:
+        raise DamagedError(f"{entry.path}: {entry.size} bytes, more than the {most} allowed")
+    try:
+        with open_regular(base / entry.path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != entry.size:
+                raise DamagedError(f"{entry.path}: expected {entry.size} bytes, found {size}")
+            if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
+                raise DamagedError(f"{entry.path}: content differs from what was saved (sha256)")
+            file.seek(0)
+            yield file
+    except FileNotFoundError as error:
+        raise DamagedError(f"{entry.path}: missing") from error
+    except OSError as error:
+        raise DamagedError(f"{entry.path}: cannot be read ({error.strerror or error})") from error
+
+
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """Returns the members of an archive by array, after checking that they lie there as bytes."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
@@ -365,18 +331,10 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     return members
 
 
-def _read_header(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _read_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Kind:
     """Returns type and shape of an array after comparing them with the bytes that are there."""
     with archive.open(member) as content:
-        version = np.lib.format.read_magic(content)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(content)
-        elif version == (2, 0):
-            shape, _, dtype = np.lib.format.read_array_header_2_0(content)
-        else:
-            raise ValueError(f"unknown format version {version}")
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(content)](content)
         if dtype.kind not in _KINDS:
             raise ValueError(f"expected numbers, got {dtype}")
         if content.tell() + math.prod(shape) * dtype.itemsize != member.file_size:

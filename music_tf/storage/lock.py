@@ -7,12 +7,11 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from music_tf.errors import UsageError
-from music_tf.storage.files import read_at_most, replace_file
+from music_tf.storage.files import read_json, replace_file
 
 LOCK_NAME = "lock.json"
 _LARGEST_LOCK = 10_000
@@ -96,46 +95,40 @@ def _flock(folder: int, kind: int, tries: int = 1) -> bool | None:
 
 
 def _refuse_other_holder(directory: Path, free: bool | None) -> None:
+    """Refuses a directory unless whoever the lock file names certainly runs no more."""
     holder = _holder(directory / LOCK_NAME)
-    if free is not False and (holder is None or _is_gone(holder, free)):
-        return
-    who = "another job"
+    gone = holder is None
     if holder:
-        who = f"process {holder.get('pid')} on host {holder.get('host')}"
-    raise UsageError(
-        f"{directory}: in use by {who}\n"
-        "choose another --run-dir, or stop that job first; if it no longer exists, remove "
-        f"{directory / LOCK_NAME}"
-    )
+        job, restarts = _slurm().values()
+        queued_again = holder.get("slurm_restarts") != restarts
+        gone = job is not None and holder.get("slurm_job") == job and queued_again
+        if holder.get("host") == socket.gethostname():
+            gone = gone or (_is_dead(holder.get("pid")) if free is None else free)
+    if free is False or not gone:
+        who = "another job"
+        if holder:
+            who = f"process {holder.get('pid')} on host {holder.get('host')}"
+        raise UsageError(
+            f"{directory}: in use by {who}\n"
+            "choose another --run-dir, or stop that job first; if it no longer exists, remove "
+            f"{directory / LOCK_NAME}"
+        )
 
 
 def _holder(path: Path) -> dict[str, Any] | None:
     """Returns what a lock file says, None without one, and nothing known of a damaged one."""
     try:
-        content = json.loads(read_at_most(path, _LARGEST_LOCK))
+        content = read_json(path, _LARGEST_LOCK)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
-def _is_gone(holder: Mapping[str, Any], free: bool | None) -> bool:
-    """Tells whether the holder certainly runs no more.
-
-    Args:
-        holder: What the lock file says.
-        free: Whether the kernel holds no lock for a process of this host; None if unknown.
-    """
-    job, restarts = _slurm().values()
-    same_job = job is not None and holder.get("slurm_job") == job
-    if same_job and holder.get("slurm_restarts") != restarts:
-        return True
-    if holder.get("host") != socket.gethostname():
+def _is_dead(pid: Any) -> bool:
+    if type(pid) is not int or pid < 1:
         return False
-    pid = holder.get("pid")
-    if free or type(pid) is not int or pid < 1:
-        return bool(free)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -26,9 +26,9 @@ PATHS_TAG = "eval/object_paths"
 """The image of the object's paths, seen from above, at each evaluation."""
 _LARGEST_TABLE = 50_000_000
 _MOST_ROWS = 1_000_000
-_MOST_DIGITS = 10
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
+_EPOCH = re.compile(rb"(\d{1,10}),.*\n")
 _PICTURE = re.compile(r"paths_(\d{1,15})\.png")
 _EVENT_FILES = itertools.count()
 _LOGGER = logging.getLogger(__name__)
@@ -139,22 +139,26 @@ class MetricsWriter:
             EnvironmentFault: The rows of a resumed run cannot be read.
         """
         path = directory / CSV_NAME
-        warn = warn or RateLimitedWarning()
-        kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
+        self._warn = warn or RateLimitedWarning()
+        kept = b"" if resume_after is None else _kept_rows(path, resume_after, self._warn)
         self._metrics = metrics_of(terms, goals)
-        self._csv = _AppendFile(path, len(kept), warn)
-        self._header = _first_line(kept)
+        self._csv = _AppendFile(path, len(kept), self._warn)
+        self._header = _cells(kept.partition(b"\n")[0])
+        steps = _last_steps(self._header, kept)
         # TensorBoard knows the name, and takes files in its order
         stamp = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
         events = f"events.out.tfevents.{stamp}.{next(_EVENT_FILES):06d}"
-        self._events = _AppendFile(directory / events, 0, warn)
+        self._events = _AppendFile(directory / events, 0, self._warn)
         self._put_event(file_version="brain.Event:2")
-        self._start_session(_last_steps(kept) + 1)
-        self._warn = warn
+        from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
+
+        # TensorBoard forgets what an interrupted run wrote from this step on
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._put_event(session_log=start, step=steps + 1)
         self._pictures = directory / "videos"
         for picture in self._pictures.glob("*.png"):
             found = _PICTURE.fullmatch(picture.name)
-            if found and int(found[1]) > _last_steps(kept):
+            if found and int(found[1]) > steps:
                 with contextlib.suppress(OSError):
                     picture.unlink()
 
@@ -177,9 +181,15 @@ class MetricsWriter:
         if not self._header:
             self._header = ("epoch", *(name for name in self._metrics if name in row))
             self._csv.append(_csv_line(self._header))
-        values = [_cell(row.get(name)) for name in self._header[1:]]
-        self._csv.append(_csv_line([_cell(epoch), *values]))
-        self._put_scalars(row, int(steps))
+        self._csv.append(_csv_line(_cell(n, row) for n in ("time/epoch", *self._header[1:])))
+        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
+
+        summary = summary_pb2.Summary()
+        for name in self._metrics:
+            value = row.get(name)
+            if value is not None and not math.isnan(value):
+                summary.value.add(tag=name, simple_value=float(value))
+        self._put_event(summary=summary, step=int(steps))
 
     def write_text(self, name: str, text: str) -> None:
         """Shows a text, such as the configuration, in TensorBoard."""
@@ -188,13 +198,7 @@ class MetricsWriter:
         self._put_event(summary=text_pb(name, text), step=0)
 
     def write_histogram(self, name: str, values: npt.ArrayLike, step: int = 0) -> None:
-        """Shows in TensorBoard how values are spread, such as those of a reward term.
-
-        Args:
-            name: Its tag.
-            values: Numbers in any shape.
-            step: Environment steps they belong to.
-        """
+        """Shows in TensorBoard how values of any shape are spread after so many steps."""
         from tensorboard.plugins.histogram.summary_v2 import histogram_pb  # noqa: PLC0415 - heavy
 
         self._put_event(summary=histogram_pb(name, np.asarray(values)), step=step)
@@ -227,23 +231,6 @@ class MetricsWriter:
                 path.write_bytes(encoded)
             except OSError as error:
                 self._warn("picture", error, path)
-
-    def _put_scalars(self, row: Mapping[str, float | None], steps: int) -> None:
-        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
-
-        summary = summary_pb2.Summary()
-        for name in self._metrics:
-            value = row.get(name)
-            if value is not None and not math.isnan(value):
-                summary.value.add(tag=name, simple_value=float(value))
-        self._put_event(summary=summary, step=steps)
-
-    def _start_session(self, step: int) -> None:
-        """Tells TensorBoard to forget what an interrupted run wrote from `step` on."""
-        from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
-
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._put_event(session_log=start, step=step)
 
     def _put_event(self, **fields: Any) -> None:
         # TensorBoard's own writer gives up for good where a disk is full for a moment
@@ -293,11 +280,9 @@ def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
         raise EnvironmentFault(f"{path}: cannot be read ({error.strerror})") from error
     if content.count(b"\n") > _MOST_ROWS:
         raise EnvironmentFault(f"{path}: more than {_MOST_ROWS} rows")
-    kept = b"".join(
-        line
-        for number, line in enumerate(content.splitlines(keepends=True))
-        if line.endswith(b"\n") and (number == 0 or _epoch_of(line) <= last_epoch)
-    )
+    header, *rows = content.splitlines(keepends=True) or [b""]
+    early = [row for row in rows if (of := _EPOCH.match(row)) and int(of[1]) <= last_epoch]
+    kept = b"".join(line for line in (header, *early) if line.endswith(b"\n"))
     if kept != content:
         try:
             replace_file(path, kept)
@@ -309,24 +294,10 @@ def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
     return kept
 
 
-def _epoch_of(line: bytes) -> float:
-    first = line.split(b",", 1)[0]
-    return int(first) if first.isdigit() and len(first) <= _MOST_DIGITS else math.inf
-
-
-def _first_line(content: bytes) -> tuple[str, ...]:
-    return _cells(content.partition(b"\n")[0])
-
-
-def _cells(line: bytes) -> tuple[str, ...]:
-    text = line.decode(errors="replace").strip()
-    return tuple(text.split(",")) if text else ()
-
-
-def _last_steps(content: bytes) -> int:
+def _last_steps(header: Sequence[str], content: bytes) -> int:
     """Returns the environment steps of the last row, or -1 without one."""
     last = _cells(content.rstrip(b"\n").rpartition(b"\n")[2])
-    row = dict(zip(_first_line(content), last, strict=False))
+    row = dict(zip(header, last, strict=False))
     try:
         steps = float(row.get("time/env_steps", ""))
     except ValueError:
@@ -334,12 +305,18 @@ def _last_steps(content: bytes) -> int:
     return int(steps) if 0.0 <= steps < _LARGEST_INTEGER else -1
 
 
-def _csv_line(cells: Sequence[str]) -> bytes:
+def _cells(line: bytes) -> tuple[str, ...]:
+    text = line.decode(errors="replace").strip()
+    return tuple(text.split(",")) if text else ()
+
+
+def _csv_line(cells: Iterable[str]) -> bytes:
     return (",".join(cells) + "\n").encode()
 
 
-def _cell(value: float | None) -> str:
+def _cell(name: str, row: Mapping[str, float | None]) -> str:
     """Returns the shortest text that reads back as the same number."""
+    value = row.get(name)
     if value is None or math.isnan(value):
         return ""
     if math.isfinite(value) and value == int(value) and abs(value) < _LARGEST_INTEGER:

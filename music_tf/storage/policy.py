@@ -21,14 +21,13 @@ from music_tf.errors import UsageError
 from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights
-from music_tf.storage.gate import Expected, MisfitError
+from music_tf.storage.gate import Expected, Kind, MisfitError, is_count
 from music_tf.types import Array
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or what a goal environment gives: a dictionary of them and goals."""
 
 _MATRIX = 2
-_LARGEST_COUNT = 2**62
 _NORMALIZERS = ("normalizer/observation", "normalizer/goal")
 _MOST_COMPONENTS = 2**20
 """Numbers in a vector that an environment takes or gives."""
@@ -39,20 +38,14 @@ _LARGEST_NETWORKS = 2**29
 class SavedPolicy:
     """A run's deterministic policy at the weights of one checkpoint; `load_policy` makes one."""
 
-    def __init__(self, stored: StoredRun, snapshot: Snapshot, counters: Mapping[str, int]) -> None:
-        """Takes what acts.
-
-        Args:
-            stored: What the run says about itself.
-            snapshot: Of its checkpoint.
-            counters: Epochs and environment steps of training up to there.
-        """
+    def __init__(self, stored: StoredRun, snapshot: Snapshot, counters: Mapping[str, Any]) -> None:
+        """Takes what a run says of itself, what acts, and how far training had come by then."""
         config = stored.config
         self.snapshot = snapshot
         self.recipe = stored.recipe
         self.env_id = config.env_id
-        self.epoch = counters["epoch"]
-        self.env_steps = counters["env_steps"]
+        self.epoch: int = counters["epoch"]
+        self.env_steps: int = counters["env_steps"]
         self.skills = config.skills
         self._acting = config.acting_skills
         self._zero_goals = config.goals == "zero"
@@ -83,43 +76,38 @@ class SavedPolicy:
             ValueError: A wrong shape or number, a goal or a skill that is missing, or a skill
                 that the run does not have.
         """
+        if goal is not None and not self.goal_dim:
+            raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
+        if goal is None and (self._zero_goals or not self.goal_dim):
+            goal = np.zeros(self.goal_dim)
         if isinstance(observation, Mapping):
             if "observation" not in observation:
                 raise ValueError(f"observation: expected 'observation' in {sorted(observation)}")
-            goal = observation.get("desired_goal") if self._lacks(goal) else goal
+            goal = observation.get("desired_goal") if goal is None else goal
             observation = observation["observation"]
         given = _numbers("observation", observation, self.observation_dim)
-        rows = np.atleast_2d(given)
-        goals, skills = self._goals(goal, given), self._skills(skill, given)
-        actions = self.snapshot.act(rows, goals, skills, None)
-        return actions if given.ndim == _MATRIX else actions[0]
-
-    def _lacks(self, goal: npt.ArrayLike | None) -> bool:
-        """Whether a goal must still come from somewhere."""
-        return goal is None and not self._zero_goals and self.goal_dim > 0
-
-    def _goals(self, goal: npt.ArrayLike | None, given: Array) -> Array:
-        """Returns goals [B, G]."""
-        if self._lacks(goal):
+        if goal is None:
             raise ValueError(
                 f"goal: {self.recipe} was trained on goals; give goal= of shape "
                 f"[{self.goal_dim}], or an observation with a 'desired_goal'"
             )
-        if goal is not None and not self.goal_dim:
-            raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
-        wanted = np.zeros(self.goal_dim) if goal is None else goal
-        goals = _numbers("goal", wanted, self.goal_dim)
+        goals = _numbers("goal", goal, self.goal_dim)
         if goals.ndim == _MATRIX and goals.shape[:-1] != given.shape[:-1]:
             raise ValueError(
                 f"goal: expected one, or one for each observation {list(given.shape)}, "
                 f"got {list(goals.shape)}"
             )
-        return np.broadcast_to(goals, (len(np.atleast_2d(given)), self.goal_dim))
+        rows, skills = np.atleast_2d(given), self._one_hot(skill, given)
+        actions = self.snapshot.act(
+            rows,
+            np.broadcast_to(goals, (len(rows), self.goal_dim)),
+            np.broadcast_to(skills, (len(rows), self.skills)),
+            None,
+        )
+        return actions if given.ndim == _MATRIX else actions[0]
 
-    def _skills(
-        self, skill: int | Sequence[int] | npt.NDArray[np.integer] | None, given: Array
-    ) -> Array:
-        """Returns skills [B, K], one-hot."""
+    def _one_hot(self, skill: Any, given: Array) -> Array:
+        """Returns skills [K] or [B, K]."""
         if skill is None and len(self._acting) > 1:
             raise ValueError(f"skill: this run has {self.skills}, give one of 0..{self.skills - 1}")
         chosen = np.asarray(self._acting[0] if skill is None else skill)
@@ -132,8 +120,8 @@ class SavedPolicy:
             raise ValueError(
                 f"skill: this run has {self.skills}, expected 0..{self.skills - 1}, got {skill}"
             )
-        one_hot = np.eye(self.skills, dtype=np.float32)[chosen]
-        return np.broadcast_to(one_hot, (len(np.atleast_2d(given)), self.skills))
+        one_hot: Array = np.eye(self.skills, dtype=np.float32)[chosen]
+        return one_hot
 
 
 def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:
@@ -174,7 +162,10 @@ def saved_policy(
     expected = functools.partial(_expected, config)
     try:
         found = newest_weights(run.resolve() / "checkpoints", expected, wanted)
-        counters = _counters(found.meta.get("counters"))
+        counters = found.meta.get("counters")
+        counters = counters if isinstance(counters, dict) else {}
+        if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):
+            raise ValueError("counters: expected whole numbers epoch and env_steps")
     except ValueError as error:
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
     moments = []
@@ -189,22 +180,9 @@ def saved_policy(
     return SavedPolicy(stored, Snapshot(config.agent.actor, weights, inputs), counters), found
 
 
-def _counters(found: Any) -> dict[str, int]:
-    """Returns how far the run had come."""
-    names = ("epoch", "env_steps")
-    counts: dict[str, int] = {}
-    for name in names:
-        count = found.get(name) if isinstance(found, dict) else None
-        if type(count) is not int or not 0 <= count < _LARGEST_COUNT:
-            raise ValueError(f"counters: expected whole numbers {' and '.join(names)}")
-        counts[name] = count
-    return counts
-
-
 def _actor_shapes(
     config: Config, observation_dim: int, goal_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of the actor's weights by name, in the order of its layers."""
     agent, input_dim = config.agent, observation_dim + config.skills + goal_dim
     return actor_shapes(agent.actor, input_dim, agent.hidden_sizes, action_dim)
 
@@ -224,7 +202,7 @@ def _expected(config: Config, found: Expected) -> Expected:
             raise MisfitError(name, f"at most {_MOST_COMPONENTS} numbers", str(shape))
         sizes[name] = shape[0]
     observation, goal, actions = sizes.values()
-    expected: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
+    expected: dict[str, Kind] = {
         name: (np.dtype(np.float64), (2 * (sizes[name] // 2) + 1,)) for name in _NORMALIZERS
     }
     for name, shape in _actor_shapes(config, observation // 2, goal // 2, actions).items():

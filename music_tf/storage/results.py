@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import UsageError
-from music_tf.storage.files import read_at_most
+from music_tf.storage.files import parse_json, read_at_most
 from music_tf.storage.metrics import CSV_NAME
 
 Numbers = npt.NDArray[np.float64]
@@ -89,50 +89,6 @@ def read_result(path: Path) -> StoredResult:
         NoEpochError: It holds no epoch of a run, or none yet.
         UsageError: It cannot be read, or is something else.
     """
-    comments, titles, values = _read_lines(path)
-    if not values or "time/env_steps" not in titles:
-        raise NoEpochError(f"{path}: holds no epoch of a run yet")
-    try:
-        details = [json.loads(comment) for comment in comments if comment.startswith("{")]
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
-    if details and not are_numbers(details[0].get(BEFORE, {})):
-        raise UsageError(f"{path}: expected numbers by column under {BEFORE!r} in its comment")
-    texts = [comment for comment in comments if not comment.startswith(("{", _RESUMED))]
-    return StoredResult(
-        command=texts[0] if texts else "",
-        made_with=texts[1] if len(texts) > 1 else "",
-        details=details[0] if details else {},
-        columns=dict(zip(titles, np.array(values).reshape(-1, len(titles)).T, strict=True)),
-    )
-
-
-def read_metric(directory: Path, name: str, epoch: int) -> float | None:
-    """Returns a metric of an epoch from a run's `metrics.csv`, or None where it is not there."""
-    return read_metrics(directory, epoch).get(name)
-
-
-def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
-    """Returns what a run's `metrics.csv` says of an epoch by column, blanks left out."""
-    try:
-        columns = read_result(directory / CSV_NAME).columns
-    except UsageError:
-        return {}
-    rows = np.flatnonzero(columns.get("time/epoch", np.array([])) == epoch)[:1]
-    found = {name: float(values[row]) for name, values in columns.items() for row in rows}
-    return {name: value for name, value in found.items() if math.isfinite(value)}
-
-
-def are_numbers(value: object) -> bool:
-    """Tells whether something read from JSON is an object of finite numbers."""
-    return isinstance(value, dict) and all(
-        isinstance(number, int | float) and abs(number) < _LARGEST_NUMBER
-        for number in value.values()
-    )
-
-
-def _read_lines(path: Path) -> "tuple[list[str], list[str], array.array[float]]":
-    """Returns the comments of a file, its titles, and the numbers of its whole rows."""
     values = array.array("d")
     try:
         content = read_at_most(path, _LARGEST_FILE)
@@ -152,4 +108,37 @@ def _read_lines(path: Path) -> "tuple[list[str], list[str], array.array[float]]"
         ) from error
     except ValueError as error:
         raise UsageError(f"{path}: expected numbers ({error})"[:200]) from error
-    return comments, titles, values
+    if not values or "time/env_steps" not in titles:
+        raise NoEpochError(f"{path}: holds no epoch of a run yet")
+    try:
+        details = [parse_json(comment) for comment in comments if comment.startswith("{")]
+    except ValueError as error:
+        raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
+    if details and not are_numbers(details[0].get(BEFORE, {})):
+        raise UsageError(f"{path}: expected numbers by column under {BEFORE!r} in its comment")
+    texts = [comment for comment in comments if not comment.startswith(("{", _RESUMED))]
+    return StoredResult(
+        command=texts[0] if texts else "",
+        made_with=texts[1] if len(texts) > 1 else "",
+        details=details[0] if details else {},
+        columns=dict(zip(titles, np.array(values).reshape(-1, len(titles)).T, strict=True)),
+    )
+
+
+def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
+    """Returns what a run's `metrics.csv` says of an epoch by column, blanks left out."""
+    try:
+        columns = read_result(directory / CSV_NAME).columns
+    except UsageError:
+        return {}
+    rows = np.flatnonzero(columns.get("time/epoch", np.array([])) == epoch)[:1]
+    found = {name: float(values[row]) for name, values in columns.items() for row in rows}
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def are_numbers(value: object) -> bool:
+    """Tells whether something read from JSON is an object of finite numbers."""
+    return isinstance(value, dict) and all(
+        isinstance(number, int | float) and abs(number) < _LARGEST_NUMBER
+        for number in value.values()
+    )

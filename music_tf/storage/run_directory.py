@@ -19,13 +19,20 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from music_tf.config.names import suggestion
-from music_tf.config.stored import CONFIG_NAME, LATEST, named_run, refuse_changes, runs_root
+from music_tf.config.stored import (
+    CONFIG_NAME,
+    LATEST,
+    named_run,
+    read_record,
+    refuse_changes,
+    runs_root,
+)
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import available_cores
-from music_tf.storage.files import read_at_most, remove_drafts, replace_file
+from music_tf.storage.files import remove_drafts, replace_file
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 
 if TYPE_CHECKING:
@@ -38,10 +45,9 @@ SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
 _FOLDERS = ("checkpoints", "videos", "logs")
 _MOST_TRIES = 1000
-_LARGEST_CONFIG = 1_000_000
 _KEPT_RESUMES = 20
 _QUIET_SECONDS = 600.0
-_PACKAGE = "music_tf"
+_PACKAGE = logging.getLogger("music_tf")
 _PACKAGES = (
     "music_tf",
     "tensorflow",
@@ -52,7 +58,6 @@ _PACKAGES = (
     "gymnasium-robotics",
     "mpi4py",
 )
-_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LOGGER = logging.getLogger(__name__)
 
@@ -75,9 +80,13 @@ def new_directory(command: "TrainCommand") -> Path:
     name = f"seed{command.config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     for attempt in range(1, _MOST_TRIES):
         directory = parent / (name if attempt == 1 else f"{name}-{attempt}")
-        with contextlib.suppress(FileExistsError):
-            _create(directory, exist_ok=False)
-            return directory
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise EnvironmentFault(f"{directory}: cannot be created ({error.strerror})") from error
+        return directory
     raise EnvironmentFault(f"{parent}: cannot find a free name for this run")
 
 
@@ -90,13 +99,15 @@ def prepare_directory(command: "TrainCommand") -> Path:
     """
     directory = command.run_dir
     if directory is None:
-        directory = new_directory(command)
-    elif not command.resume:
-        try:
+        return new_directory(command)
+    try:
+        if not command.resume:
             refuse_if_taken(directory)
-        except OSError as error:
-            raise EnvironmentFault(f"{directory}: cannot be read ({error.strerror})") from error
-    _create(directory, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{directory}: cannot be created or read ({error.strerror})"
+        ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise EnvironmentFault(f"{directory}: cannot be written")
     return _behind_link(directory)
@@ -184,17 +195,6 @@ def _behind_link(directory: Path) -> Path:
     return directory.resolve() if directory.is_symlink() else directory
 
 
-def _create(directory: Path, *, exist_ok: bool) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=exist_ok)
-    except FileExistsError:
-        if exist_ok:
-            raise UsageError(f"--run-dir: expected a directory, {directory} is a file") from None
-        raise
-    except OSError as error:
-        raise EnvironmentFault(f"{directory}: cannot be created ({error.strerror})") from error
-
-
 # --- what a run keeps in its directory --------------------------------------------------------
 
 
@@ -202,20 +202,23 @@ class RunDirectory:
     """A run directory in use by this job; `open_run` makes one."""
 
     def __init__(self, path: Path, comm: "Communicator", lock: RunLock | None) -> None:
-        """Starts this rank's log.
-
-        Args:
-            path: A directory that `open_run` has prepared.
-            comm: The ranks of the job.
-            lock: What keeps other jobs out; held by the root.
-        """
+        """Starts this rank's log; the root holds the lock, and warns on the terminal as well."""
         self.path = path
         self.checkpoints = path / "checkpoints"
-        self._lock = lock
-        self._is_root = comm.is_root
         self.log = log_path(path, comm.rank)
         self.disk_warning = RateLimitedWarning()
-        self._handlers = _attach_log(self.log, comm.is_root, self.disk_warning)
+        self._lock = lock
+        self._is_root = comm.is_root
+        self._handlers: list[logging.Handler] = []
+        _PACKAGE.setLevel(logging.INFO)
+        if comm.is_root:
+            self._attach(_Terminal(logging.WARNING))
+        try:
+            file = _LogFile(self.log, self.disk_warning)
+        except OSError as error:
+            self.disk_warning("log", error, self.log)
+        else:
+            self._attach(file)
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
         """Writes `summary.json` on the root; a disk that fails costs a warning."""
@@ -243,8 +246,11 @@ class RunDirectory:
 
     def close(self) -> None:
         """Ends this rank's log and gives the directory back; may be called again."""
-        _detach_log(self._handlers)
-        self._handlers = []
+        while self._handlers:
+            handler = self._handlers.pop()
+            _PACKAGE.removeHandler(handler)
+            with contextlib.suppress(OSError):
+                handler.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -259,6 +265,10 @@ class RunDirectory:
             (self.path / CONFIG_NAME).unlink()
             for folder in (*_FOLDERS[:2], ""):
                 (self.path / folder).rmdir()
+
+    def _attach(self, handler: logging.Handler) -> None:
+        _PACKAGE.addHandler(handler)
+        self._handlers.append(handler)
 
 
 def log_path(path: Path, rank: int) -> Path:
@@ -282,23 +292,24 @@ def open_run(
         The directory, locked until `close`.
 
     Raises:
-        UsageError: Another job uses the directory, it holds something else, there is nothing
-            to resume, or the run there is another one; nothing was touched.
-        EnvironmentFault: It cannot be read or written, or its `config.json` is damaged.
+        UsageError: Another job uses the directory, it holds something else, there is nothing to
+            resume, or the run there is damaged or another one; nothing was touched.
+        EnvironmentFault: It cannot be read or written.
     """
     lock: RunLock | None = None
-    fault: tuple[str, str] | None = None
+    refused = broken = None
     if comm.is_root:
         try:
             lock = _prepare(path, {**record, **provenance(comm, record)}, resume)
-        except (UsageError, EnvironmentFault) as error:
-            fault = (type(error).__name__, str(error))
+        except UsageError as error:
+            refused = str(error)
         except OSError as error:
-            fault = (EnvironmentFault.__name__, f"{path}: cannot be used: {error}")
-    fault = comm.share(fault)
-    if fault is not None:
-        kind = UsageError if fault[0] == UsageError.__name__ else EnvironmentFault
-        raise kind(fault[1])
+            broken = f"{path}: cannot be used: {error}"
+    refused, broken = comm.share((refused, broken))
+    if refused is not None:
+        raise UsageError(refused)
+    if broken is not None:
+        raise EnvironmentFault(broken)
     return RunDirectory(path, comm, lock)
 
 
@@ -317,7 +328,8 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
     path.mkdir(parents=True, exist_ok=True)
     lock = RunLock(path)
     try:
-        remove_drafts(path, ("*.json", "*.csv"))
+        for name in ("*.json", "*.csv"):
+            remove_drafts(path, name)
         for name in _FOLDERS:
             (path / name).mkdir(exist_ok=True)
         replace_file(path / CONFIG_NAME, _encode(checked()))
@@ -355,44 +367,25 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
             f"{path}: expected a run to resume, found no {CONFIG_NAME}\n"
             "leave out --resume to start a new run there"
         )
-    stored = _read_record(path)
+    stored = read_record(path, "config")
     refuse_changes(stored, record)
-    from music_tf.storage.checkpoint import labels  # noqa: PLC0415 - numpy
+    from music_tf.storage.checkpoint import epoch_of, labels  # noqa: PLC0415 - numpy
 
     folder = path / "checkpoints"
     found = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    done, asked = int(found[-1].split("_")[1]) if found else 0, record["config"].get("epochs")
+    done, asked = (found and epoch_of(found[-1])) or 0, record["config"].get("epochs")
     if isinstance(asked, int) and asked < done:
         raise UsageError(
             f"--epochs: expected at least the {done} that the run in {path} has, got {asked}\n"
             "the number counts all of them, also those before --resume"
         )
-    resumes = stored.get("resumes", [])
+    resumes = stored.get("resumes") or []
     now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
-    return {**stored, "config": record.get("config"), "resumes": [*resumes, now][-_KEPT_RESUMES:]}
-
-
-def _read_record(path: Path) -> dict[str, Any]:
-    file = path / CONFIG_NAME
-    try:
-        record = json.loads(read_at_most(file, _LARGEST_CONFIG))
-        _encode({"record": record})  # numbers such as 1e999 can be read, but not written again
-    except (ValueError, RecursionError) as error:
-        raise EnvironmentFault(
-            f"{file}: damaged ({str(error)[:120]})\nput back a copy, or use another --run-dir"
-        ) from error
-    if not isinstance(record, dict) or not isinstance(record.get("config"), dict):
-        raise EnvironmentFault(f"{file}: damaged (expected a JSON object with a config)")
-    if not isinstance(record.get("resumes", []), list):
-        raise EnvironmentFault(f"{file}: damaged (expected a list under 'resumes')")
-    return record
+    return {**stored, "config": record["config"], "resumes": [*resumes, now][-_KEPT_RESUMES:]}
 
 
 def _encode(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(dict(values), indent=1, allow_nan=False) + "\n").encode()
-
-
-# --- logs -------------------------------------------------------------------------------------
 
 
 class RateLimitedWarning:
@@ -413,6 +406,7 @@ class _LogFile(logging.FileHandler):
 
     def __init__(self, path: Path, warn: RateLimitedWarning) -> None:
         super().__init__(path, encoding="utf-8")
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         self._warn = warn
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
@@ -427,39 +421,8 @@ class _Terminal(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes the message without a time."""
-        stream: TextIO = sys.stderr
         with contextlib.suppress(OSError, ValueError):
-            stream.write(f"{record.levelname.lower()}: {self.format(record)}\n")
-
-
-def _attach_log(path: Path, is_root: bool, warn: RateLimitedWarning) -> list[logging.Handler]:
-    """Sends what the package logs to a file, and the root's warnings to the terminal.
-
-    Returns:
-        What `_detach_log` takes back.
-    """
-    logger = logging.getLogger(_PACKAGE)
-    logger.setLevel(logging.INFO)
-    handlers: list[logging.Handler] = [_Terminal(logging.WARNING)] if is_root else []
-    for handler in handlers:
-        logger.addHandler(handler)
-    try:
-        file = _LogFile(path, warn)
-    except OSError as error:
-        warn("log", error, path)
-        return handlers
-    file.setFormatter(logging.Formatter(_LOG_FORMAT))
-    file.setLevel(logging.INFO)
-    logger.addHandler(file)
-    return [*handlers, file]
-
-
-def _detach_log(handlers: list[logging.Handler]) -> None:
-    """Ends what `_attach_log` began."""
-    for handler in handlers:
-        logging.getLogger(_PACKAGE).removeHandler(handler)
-        with contextlib.suppress(OSError):
-            handler.close()
+            sys.stderr.write(f"{record.levelname.lower()}: {self.format(record)}\n")
 
 
 # --- what a run was made with -----------------------------------------------------------------
@@ -482,7 +445,13 @@ def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any
 
 def versions() -> dict[str, str | None]:
     """Returns the versions of Python and of what decides about a run's numbers."""
-    return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def commit(checkout: Path) -> str | None:
@@ -513,10 +482,3 @@ def processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

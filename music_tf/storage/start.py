@@ -6,7 +6,7 @@ those of the new run. `config.json` then says where the run started, and how far
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from music_tf.config.start import PARTS
 from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
-from music_tf.storage.gate import Arrays, MisfitError, check_fit, expected_of
+from music_tf.storage.gate import Arrays, MisfitError, check_fit, expected_of, is_count
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 
 _PREFIXES = {
@@ -26,11 +26,8 @@ _PREFIXES = {
 }
 """How arrays of a part are named; any other part is the network of a reward term."""
 _GOAL_STATISTICS = "normalizer/goal"
-_NO_WEIGHT = "no such weight"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
-_KINDS = {True: "scaled", False: "raw"}
 _LONGEST = 300
-_MOST_EPOCHS = 10**9
 _MOST_PARTS = 12
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _FACTS = ("goals", "env_id", "inputs", "counters", BEFORE)
@@ -61,7 +58,7 @@ def inherit(
     Args:
         own: Weights, targets and statistics of the new run as it would start by itself.
         source: The checkpoints of a run, or a folder of weights.
-        parts: Names out of `parts_of(terms)`.
+        parts: `PARTS`, and networks of the terms.
         inputs: What the reward networks of the new run look at, as `RewardTerm.inputs` says.
         terms: Reward terms of the new run.
 
@@ -75,7 +72,26 @@ def inherit(
     for part in parts:
         if part in paid:
             _check_inputs(part, paid[part], own, stored, inputs)
-        arrays |= _taken(part, own, stored)
+        wanted, found = _part(part, own), _part(part, stored.arrays)
+        if part == "normalizer" and stored.meta.get("goals") != "environment":
+            wanted.pop(_GOAL_STATISTICS)
+            found.pop(_GOAL_STATISTICS, None)
+        if not wanted:
+            raise _absent(part, "this run", own)
+        if not found:
+            raise _absent(part, str(stored.folder), stored.names)
+        try:
+            check_fit(expected_of(found), expected_of(wanted))
+        except MisfitError as misfit:
+            text = (
+                f"--parts {part}: {misfit.name.partition('/')[2]} does not fit\n"
+                f"expected {misfit.expected or 'no such weight'}, "
+                f"found {misfit.found or 'no such weight'} in {stored.folder}"
+            )
+            if misfit.expected is None or misfit.found is None:
+                text += _OTHER_NETWORKS
+            raise UsageError(text) from misfit
+        arrays |= found
     if "targets" not in parts:
         followed = [name for name in own if name.startswith("targets/")]
         arrays |= {name: arrays[name.replace("targets", "parameters", 1)] for name in followed}
@@ -90,7 +106,7 @@ def export_weights(
     Args:
         source: The checkpoints of a run.
         folder: A new directory, or one that holds weights and is replaced.
-        parts: What to take over, as `parts_of` names it.
+        parts: As of `inherit`.
         facts: What else to say of the run, as JSON values; the checkpoint itself is believed first.
 
     Raises:
@@ -112,13 +128,55 @@ def export_weights(
         raise EnvironmentFault(f"{folder}: the weights could not be written")
 
 
+def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:
+    """Returns the parts as far as they are there, under any names and shapes."""
+    wanted = [prefix.removesuffix("/") for part in parts for prefix in _prefixes(part)]
+    try:
+        return newest_weights(source, wanted=tuple(wanted))
+    except ValueError as error:
+        raise UsageError(f"--init-from: {source}: {error}") from error
+
+
+def _prefixes(part: str) -> tuple[str, ...]:
+    return _PREFIXES.get(part, (f"parameters/{part}/", f"scales/{part}/"))
+
+
+def _part(part: str, arrays: Arrays) -> Arrays:
+    prefixes = _prefixes(part)
+    return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
+
+
+def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
+    known = dict.fromkeys((*PARTS[:-1], part, PARTS[-1]))
+    present = [p for p in known if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
+    return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
+
+
+def _check_inputs(
+    part: str, term: TermConfig, own: Arrays, stored: StoredWeights, inputs: Mapping[str, Any]
+) -> None:
+    """Refuses a reward network whose inputs mean something else in the run that it comes from."""
+    here, there = (
+        "scaled" if f"scales/{part}" in names else "raw" for names in (own, stored.names)
+    )
+    if here != there:
+        raise UsageError(
+            f"--parts {part}: expected {here} inputs, found {there} ones in "
+            f"{stored.folder}\nboth runs need the same --{term.name}.normalize-inputs"
+        )
+    seen = stored.meta.get("inputs")
+    if part in inputs and isinstance(seen, dict) and seen.get(part, inputs[part]) != inputs[part]:
+        raise UsageError(
+            f"--parts {part}: its inputs are others\n"
+            f"expected {inputs[part]}, found {printable(str(seen[part]))} in {stored.folder}"
+        )
+
+
+# --- the record of a start --------------------------------------------------------------------
+
+
 def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict[str, Any]:
     """Returns what `config.json` says about the start of a run.
-
-    Args:
-        source: The checkpoints of a run, or a folder of weights.
-        stored: What was found there.
-        parts: What is taken over.
 
     Raises:
         UsageError: The checkpoint counts what is no number.
@@ -127,17 +185,15 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
     counters = counters if isinstance(counters, dict) else {}
     earlier = stored.meta.get(BEFORE, {})
     own = {column: counters[name] for column, name in COUNTED.items() if name in counters}
-    fault = UsageError(f"{stored.folder}: expected numbers of steps and seconds in its counters")
-    if not are_numbers(own) or not are_numbers(earlier):
-        raise fault
-    before = {column: value + earlier.get(column, 0.0) for column, value in own.items()}
-    if not are_numbers(before):
-        raise fault
+    numbers = are_numbers(own) and are_numbers(earlier)
+    before = {c: value + earlier.get(c, 0.0) for c, value in own.items()} if numbers else {}
+    if not numbers or not are_numbers(before):
+        raise UsageError(f"{stored.folder}: expected numbers of steps and seconds in its counters")
     epoch, env_id = counters.get("epoch"), stored.meta.get("env_id")
     return {
         "run": str(source.resolve()),
         "checkpoint": stored.folder.name,
-        "epoch": epoch if _is_epoch(epoch) else None,
+        "epoch": epoch if is_count(epoch) else None,
         "env_id": printable(env_id) if isinstance(env_id, str) else None,
         "sha256": stored.sha256,
         "parts": list(parts),
@@ -148,9 +204,7 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
 def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float]:
     """Returns what the runs had taken that a run started from, by column of `metrics.csv`.
 
-    Args:
-        record: `init_from` of `config.json`; one of an older version counts nothing.
-        run: Whose it is, for the text of the fault.
+    It stands in the record under `init_from`; one of an older version counts nothing.
 
     Raises:
         UsageError: It counts what is no number.
@@ -167,18 +221,17 @@ def start_line(record: Mapping[str, Any]) -> str:
     """Returns in words where a run started, and with what."""
     run = printable(record.get("run")).removesuffix("/checkpoints")
     epoch = record.get("epoch")
-    checkpoint = printable(record.get("checkpoint"))
-    where = f"epoch {epoch}" if _is_epoch(epoch) else f"checkpoint {checkpoint}"
+    where = f"epoch {epoch}"
+    if not is_count(epoch):
+        where = f"checkpoint {printable(record.get('checkpoint'))}"
     return f"starts from {run}, {where}: {', '.join(parts_of(record))}"
 
 
 def parts_of(record: Mapping[str, Any] | None) -> list[str]:
     """Returns what a run took over; nothing where it began with random weights."""
     parts = (record or {}).get("parts")
-    if not isinstance(parts, list):
-        return []
-    plain = [isinstance(part, str) and _PLAIN.fullmatch(part) for part in parts[:_MOST_PARTS]]
-    return [part if named else "?" for part, named in zip(parts, plain, strict=False)]
+    known = parts[:_MOST_PARTS] if isinstance(parts, list) else []
+    return [part if isinstance(part, str) and _PLAIN.fullmatch(part) else "?" for part in known]
 
 
 def digest_of(record: Mapping[str, Any] | None) -> str:
@@ -191,71 +244,3 @@ def printable(value: object) -> str:
     """Makes text from a file safe to print: each control character becomes a question mark."""
     text = value if isinstance(value, str) else "?"
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])
-
-
-def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:
-    """Returns the parts as far as they are there, under any names and shapes."""
-    wanted = [prefix.removesuffix("/") for part in parts for prefix in _prefixes(part)]
-    try:
-        return newest_weights(source, wanted=tuple(wanted))
-    except ValueError as error:
-        raise UsageError(f"--init-from: {source}: {error}") from error
-
-
-def _taken(part: str, own: Arrays, stored: StoredWeights) -> Arrays:
-    """Returns the arrays of a part after checking that they are those of this run."""
-    wanted, found = _part(part, own), _part(part, stored.arrays)
-    if part == "normalizer" and stored.meta.get("goals") != "environment":
-        wanted.pop(_GOAL_STATISTICS)
-        found.pop(_GOAL_STATISTICS, None)
-    if not wanted:
-        raise _absent(part, "this run", own)
-    if not found:
-        raise _absent(part, str(stored.folder), stored.names)
-    try:
-        check_fit(expected_of(found), expected_of(wanted))
-    except MisfitError as misfit:
-        other = misfit.expected is None or misfit.found is None
-        raise UsageError(
-            f"--parts {part}: {misfit.name.partition('/')[2]} does not fit\n"
-            f"expected {misfit.expected or _NO_WEIGHT}, found {misfit.found or _NO_WEIGHT} in "
-            f"{stored.folder}{_OTHER_NETWORKS if other else ''}"
-        ) from misfit
-    return found
-
-
-def _prefixes(part: str) -> tuple[str, ...]:
-    return _PREFIXES.get(part, (f"parameters/{part}/", f"scales/{part}/"))
-
-
-def _part(part: str, arrays: Arrays) -> Arrays:
-    prefixes = _prefixes(part)
-    return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
-
-
-def _absent(part: str, where: str, names: Collection[str]) -> UsageError:
-    known = dict.fromkeys((*PARTS[:-1], part, PARTS[-1]))
-    present = [p for p in known if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
-    return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
-
-
-def _check_inputs(
-    part: str, term: TermConfig, own: Arrays, stored: StoredWeights, inputs: Mapping[str, Any]
-) -> None:
-    """Refuses a reward network whose inputs mean something else in the run that it comes from."""
-    here, there = (f"scales/{part}" in names for names in (own, stored.names))
-    if here != there:
-        raise UsageError(
-            f"--parts {part}: expected {_KINDS[here]} inputs, found {_KINDS[there]} ones in "
-            f"{stored.folder}\nboth runs need the same --{term.name}.normalize-inputs"
-        )
-    seen = stored.meta.get("inputs")
-    if part in inputs and isinstance(seen, dict) and seen.get(part, inputs[part]) != inputs[part]:
-        raise UsageError(
-            f"--parts {part}: its inputs are others\n"
-            f"expected {inputs[part]}, found {printable(str(seen[part]))} in {stored.folder}"
-        )
-
-
-def _is_epoch(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MOST_EPOCHS

@@ -1,8 +1,11 @@
 """Checks of a goal environment, each with what was found and how to cure it.
 
-Gymnasium's own `check_env` stops at the first fault, names no cure, and knows nothing of goals.
+Gymnasium's own `check_env` stops at the first fault, names no cure, lets whole numbers pass as
+observations, and knows nothing of goals.
 """
 
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +13,7 @@ import numpy as np
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.registry import lookup
+from music_tf.envs.specification import action_bounds
 from music_tf.errors import MusicError
 from music_tf.tools.doctor import Finding
 from music_tf.types import Array
@@ -21,7 +25,7 @@ Verdict = tuple[str, str]
 """What was found, and the cure; an empty one where all is well."""
 
 
-class _Played(NamedTuple):
+class Played(NamedTuple):
     """An episode of random actions, as the environment gave it."""
 
     env_id: str
@@ -61,27 +65,33 @@ def check_environment(env_id: str) -> list[Finding]:
             raise
         cure = "return a dict with these keys, see the docs"
         return [Finding("goal keys", str(error), cure=cure)]
-    findings = [
-        Finding("goal keys", ", ".join(GOAL_KEYS)),
-        _finding("actions", *_actions(environment.action_space)),
-        _finding("episode length", *_length(environment.spec)),
-    ]
+    space, spec = environment.action_space, environment.spec
+    bounded = Finding("actions", f"{space}")
+    try:
+        action_bounds(env_id, environment)
+    except MusicError as error:
+        cure = "use a Box of one axis with finite bounds, such as -1 and 1"
+        bounded = Finding("actions", str(error), cure=cure)
+    long = Finding("episode length", "not registered", cure="register it with max_episode_steps")
+    if spec and spec.max_episode_steps:
+        long = Finding("episode length", f"{spec.max_episode_steps} steps")
+    findings = [Finding("goal keys", ", ".join(GOAL_KEYS)), bounded, long]
     if all(finding.ok for finding in findings):
         findings += _played(env_id, environment)
     environment.close()
     return findings
 
 
-def _finding(name: str, detail: str, cure: str) -> Finding:
-    return Finding(name, detail, cure=cure)
-
-
 def _played(env_id: str, environment: Any) -> list[Finding]:
     """Plays an episode of random actions and checks what came of it."""
     space, random = environment.action_space, np.random.default_rng(0)
+
+    def line(error: Exception) -> str:
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+
     try:
         observation, _ = environment.reset(seed=0)
-        played = _Played(env_id, environment, [observation], [], [])
+        played = Played(env_id, environment, [observation], [], [])
         for _ in range(min(_STEPS, environment.spec.max_episode_steps)):
             action = random.uniform(space.low, space.high).astype(space.dtype)
             with np.errstate(all="ignore"):
@@ -92,38 +102,20 @@ def _played(env_id: str, environment: Any) -> list[Finding]:
             if terminated or truncated:
                 break
     except Exception as error:  # whatever the environment throws
-        return [_finding("episode", _line(error), "let reset(seed=...) and step(action) run")]
+        cure = "let reset(seed=...) and step(action) run"
+        return [Finding("episode", line(error), cure=cure)]
     findings = []
-    for name, check in _CHECKS.items():
+    for name, check in CHECKS.items():
         try:
-            verdict = check(played)
+            detail, cure = check(played)
         except Exception as error:  # whatever the environment throws
-            verdict = _line(error), "make this run without an exception"
-        findings.append(_finding(name, *verdict))
+            detail, cure = line(error), "make this run without an exception"
+        findings.append(Finding(name, detail, cure=cure))
     return findings
 
 
-def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def _actions(space: Any) -> Verdict:
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    if low is None or high is None or low.ndim != 1:
-        return f"got {space}", "use a Box of one axis"
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        return f"unbounded: {space}", "give the Box finite bounds, such as -1 and 1"
-    return f"{low.shape[0]} components in finite bounds", ""
-
-
-def _length(spec: Any) -> Verdict:
-    steps = spec.max_episode_steps if spec else None
-    if not steps:
-        return "not registered", "register it with max_episode_steps"
-    return f"{steps} steps", ""
-
-
-def _observations(played: _Played) -> Verdict:
+def observations(played: Played) -> Verdict:
+    """Looks for observations of other shapes or kinds than declared, or not finite."""
     for key in GOAL_KEYS:
         shape = played.environment.observation_space[key].shape
         for step, observation in enumerate(played.observations):
@@ -138,7 +130,8 @@ def _observations(played: _Played) -> Verdict:
     return f"finite, of the declared shapes, {len(played.rewards)} steps", ""
 
 
-def _constant_goal(played: _Played) -> Verdict:
+def constant_goal(played: Played) -> Verdict:
+    """Looks for a goal that changes within the episode."""
     goals = np.stack([observation["desired_goal"] for observation in played.observations])
     changed = (goals != goals[0]).any(axis=1)
     if changed.any():
@@ -146,19 +139,21 @@ def _constant_goal(played: _Played) -> Verdict:
     return "the desired goal stays within an episode", ""
 
 
-def _reward(played: _Played) -> Verdict:
+def reward(played: Played) -> Verdict:
+    """Compares the rewards of steps with those computed from their goals."""
     goals = zip(*played.goals(), strict=True)
-    for step, (reward, pair) in enumerate(zip(played.rewards, goals, strict=True), start=1):
+    for step, (found, pair) in enumerate(zip(played.rewards, goals, strict=True), start=1):
         computed = played.reward_of(*pair)
-        if not abs(float(reward) - computed) <= _TOLERANCE:
+        if not abs(float(found) - computed) <= _TOLERANCE:
             return (
-                f"step {step} gave {float(reward):g}, compute_reward {computed:g}",
+                f"step {step} gave {float(found):g}, compute_reward {computed:g}",
                 "step must return compute_reward(achieved_goal, desired_goal, info)",
             )
     return "step and compute_reward agree", ""
 
 
-def _batched_reward(played: _Played) -> Verdict:
+def batched_reward(played: Played) -> Verdict:
+    """Compares the rewards of many pairs of goals at once with those of single pairs."""
     if not lookup(played.env_id).batched_reward:
         return "known to be wrong here, goals are rewarded one by one", ""
     achieved, desired = played.goals()
@@ -175,7 +170,8 @@ def _batched_reward(played: _Played) -> Verdict:
     return f"{len(single)} goals at once give the rewards of single ones", ""
 
 
-def _success(played: _Played) -> Verdict:
+def success(played: Played) -> Verdict:
+    """Looks for a success that evaluations can count."""
     if all("is_success" in info or "success" in info for info in played.infos):
         return "info tells it", ""
     return (
@@ -184,36 +180,36 @@ def _success(played: _Played) -> Verdict:
     )
 
 
-def _reset(played: _Played) -> Verdict:
+def reset(played: Played) -> Verdict:
+    """Plays an episode, another one, and the first again."""
     envs = LockstepEnvs(played.env_id, 1)
-    first, _, again = (_trajectory(envs, seed) for seed in (1, 2, 1))
+    first, _, again = (list(_states(envs, seed)) for seed in (1, 2, 1))
     envs.close()
-    if np.array_equal(first, again):
-        return "the same seed gives the same episode, bit for bit", ""
-    return (
-        "with the same seed, episodes differ from step "
-        f"{int(np.argmax((first != again).any(axis=1)))} on",
-        "restore everything in reset(seed=...), and draw only from self.np_random",
-    )
+    for step, pair in enumerate(itertools.zip_longest(first, again)):
+        if not np.array_equal(*pair):
+            return (
+                f"with the same seed, episodes differ from step {step} on",
+                "restore everything in reset(seed=...), and draw only from self.np_random",
+            )
+    return "the same seed gives the same episode, bit for bit", ""
 
 
-def _trajectory(envs: LockstepEnvs, seed: int) -> Array:
+def _states(envs: LockstepEnvs, seed: int) -> Iterator[Array]:
+    """Plays an episode of random actions."""
     random = np.random.default_rng(seed)
-    first = envs.reset([0], [seed])
-    states = [np.concatenate([part[0] for part in first[:3]])]
+    yield np.concatenate([part[0] for part in envs.reset([0], [seed])[:3]])
     for _ in range(min(_STEPS, envs.spec.max_episode_steps)):
         action = random.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
         steps = envs.step(action, [0])
         if steps.faults[0] is not None:
             raise RuntimeError(steps.faults[0])
-        states.append(np.concatenate([part[0] for part in steps[:3]]))
+        yield np.concatenate([part[0] for part in steps[:3]])
         if steps.terminated[0] or steps.truncated[0]:
-            states += [states[-1]] * (_STEPS + 1 - len(states))
-            break
-    return np.stack(states)
+            return
 
 
-def _settable_goal(played: _Played) -> Verdict:
+def settable_goal(played: Played) -> Verdict:
+    """Sets the goal of an episode and looks whether it is observed."""
     envs = LockstepEnvs(played.env_id, 1)
     goal = envs.reset([0], [3]).achieved_goal + np.float32(0.125)
     envs.reset([0], [4], goal)
@@ -228,13 +224,11 @@ def _settable_goal(played: _Played) -> Verdict:
     )
 
 
-_CHECKS = {
-    "observations": _observations,
-    "constant goal": _constant_goal,
-    "reward": _reward,
-    "batched reward": _batched_reward,
-    "success": _success,
-    "reset": _reset,
-    "settable goal": _settable_goal,
+CHECKS: dict[str, Callable[[Played], Verdict]] = {
+    check.__name__.replace("_", " "): check
+    for check in (
+        *(observations, constant_goal, reward, batched_reward),
+        *(success, reset, settable_goal),
+    )
 }
 """Checks of an episode by name, in the order in which they are shown."""

@@ -6,7 +6,7 @@ more; every seed is drawn thinly behind.
 """
 
 import io
-import math
+import itertools
 import os
 import textwrap
 from collections import Counter
@@ -20,10 +20,11 @@ import numpy as np
 from music_tf.config.fields import fields_of, show_value
 from music_tf.config.names import FEW, few, suggestion
 from music_tf.config.stored import MAY_CHANGE_ON_RESUME, StoredRun, read_run, stored_env_id
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import UsageError
 from music_tf.storage.metrics import CSV_NAME, METRICS
 from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
 from music_tf.storage.start import digest_of, parts_of, taken_before
+from music_tf.tools.drawing import appearing
 from music_tf.tools.paths import COLOURS
 
 Read = TypeVar("Read")
@@ -39,22 +40,11 @@ REPEATED = "another run of the same seed is drawn"
 """Why a run has no line that `without_repeats` left out."""
 LEAST_FOR_BAND = 3
 """Runs of a line from which on it has a band: of two it would only repeat them."""
-_PRESET, _TAKES_OVER = "preset", "takes over"
-_POINTS = 200
+_PRESET = "preset"
 _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
-_BAND_ORDER, _SEED_ORDER = 1.6, 1.8
-"""In front of the grid, behind all lines with a label."""
-_PLAIN_EXPONENTS = (-3, 5)
-"""Powers of ten between which numbers beside an axis are written out."""
-_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_LEGEND_LETTERS = 60
-"""In a line of the legend, which would else be wider than its panel."""
-_FIGURE_INCHES = (6.2, 4.0)
-"""Width and height of a picture for each panel, without the legend below."""
-_PANEL_INCHES = (3.8, 2.2)
-_PANEL_PLACE = (0.16, 0.23, 0.81, 0.68)
-"""Left, bottom, width and height of the axes in a panel for a page, as shares of it."""
+_WIDTH, _HEIGHT = 6.2, 4.0
+"""Inches of a picture for each panel, without the legend below."""
 
 
 class Run(NamedTuple):
@@ -92,16 +82,6 @@ class Curve(NamedTuple):
     up: Numbers
 
 
-class Summary(NamedTuple):
-    """The middle of several curves, over the range that all of them cover."""
-
-    across: Numbers
-    middle: Numbers
-    low: Numbers
-    """The middle itself where there are too few runs for a band."""
-    high: Numbers
-
-
 def load(path: Path) -> Run:
     """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
 
@@ -116,18 +96,17 @@ def load(path: Path) -> Run:
         if not (path / CSV_NAME).exists():
             raise NoEpochError(f"{path}: holds no epoch of a run yet")
         return as_run(path, stored, columns_of(path, stored))
-    result = read_result(path)
-    study = {"of": path.resolve().parent.name}
+    columns = read_result(path).counted_in_all()
     group, seed = group_and_seed(path)
-    return Run(path.stem, group, result.counted_in_all(), study, str(path.parent), seed)
+    study = {"of": path.resolve().parent.name}
+    return Run(path.stem, group, columns, study, str(path.parent), seed)
 
 
 def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
     """Returns the metrics of a run directory; steps and minutes begin with what was taken before.
 
     Raises:
-        NoEpochError: It holds no epoch yet.
-        UsageError: Its `metrics.csv` is damaged, or the record of its start.
+        UsageError: Its `metrics.csv` is damaged or holds no epoch, or the record of its start is.
     """
     before = taken_before(stored.init_from, path)
     return read_result(path / CSV_NAME)._replace(details={BEFORE: before}).counted_in_all()
@@ -139,19 +118,16 @@ def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run
     Runs share a line that agree in all settings but the seed and what may change on resume, and
     in what they took over from another run.
     """
-    group = f"{stored.recipe}, {stored.config.env_id.rpartition('/')[2]}"
-    settings = {
-        _PRESET: stored.preset,
-        _TAKES_OVER: ",".join(parts_of(stored.init_from)) or "nothing",
-        **{
-            field.name: show_value(field.value)
-            for field in fields_of(stored.config)
-            if field.name not in ("seed", *MAY_CHANGE_ON_RESUME)
-        },
+    config, start = stored.config, stored.init_from
+    group = f"{stored.recipe}, {config.env_id.rpartition('/')[2]}"
+    settings = {_PRESET: stored.preset, "takes over": ",".join(parts_of(start)) or "nothing"}
+    settings |= {
+        field.name: show_value(field.value)
+        for field in fields_of(config)
+        if field.name not in ("seed", *MAY_CHANGE_ON_RESUME)
     }
-    seed, source = stored.config.seed, digest_of(stored.init_from)
-    name = f"{group}, {path.name}"
-    return Run(name, group, columns, settings, str(path.parent), seed, source)
+    name, folder = f"{group}, {path.name}", str(path.parent)
+    return Run(name, group, columns, settings, folder, config.seed, digest_of(start))
 
 
 def read_each(
@@ -175,14 +151,7 @@ def read_each(
 
 
 def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str], list[str]]:
-    """Reads the runs that have an epoch.
-
-    Returns:
-        The runs, the paths of those without an epoch, and the paths of those that are damaged.
-
-    Raises:
-        UsageError: There is no run with an epoch; the text is about the first of them.
-    """
+    """Returns the runs with an epoch, and the paths of those without one and of damaged ones."""
     runs, faults = read_each(paths, load)
     early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]
     return runs, early, [path for path in faults if path not in early]
@@ -200,8 +169,16 @@ def by_settings(runs: Sequence[Run]) -> list[Run]:
 
     labels: dict[Hashable, str] = {}
     for group in {run.group for run in runs}:
-        kinds = {key(run): run for run in reversed(runs) if run.group == group}
-        parts = [_differing(kind, list(kinds.values())) for kind in kinds.values()]
+        kinds = {key(run): run.settings for run in reversed(runs) if run.group == group}
+        sharing = Counter(pair for settings in kinds.values() for pair in settings.items())
+        parts = []
+        for settings in kinds.values():
+            differing = sorted(
+                (name != _PRESET, sharing[name, value], place, f"{name} {value}")
+                for place, (name, value) in enumerate(settings.items())
+                if sharing[name, value] < len(kinds)
+            )
+            parts.append([text for *_, text in differing])
         for most in range(FEW, max(FEW, *map(len, parts)) + 1):
             named = [", ".join([group, few(part, most)]) if part else group for part in parts]
             if len(set(named)) == len(named):
@@ -258,12 +235,7 @@ def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> li
         UsageError: One is missing everywhere; the text names the nearest that is there, or the
             axis over which there is one.
     """
-
-    def is_over(axis: str, metric: str) -> bool:
-        return any(curve_of(run, metric, axis).up.size for run in runs)
-
-    names = dict.fromkeys(name for run in runs for name in run.columns)
-    present = [name for name in names if any(run.has(name) for run in runs)]
+    present = dict.fromkeys(name for run in runs for name in run.columns if run.has(name))
     for name in metrics:
         if name not in present:
             raise UsageError(
@@ -272,14 +244,17 @@ def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> li
     wanted = list(metrics) or [name for name in LEADING if name in present]
     if not wanted:
         raise UsageError("RUN: these runs hold no evaluation yet; name a column with --metric")
-    drawable = [name for name in wanted if is_over(axis, name)]
-    chosen = list(metrics) or (drawable or wanted)[:1]
+    over = {
+        each: [name for name in wanted if any(curve_of(run, name, each).up.size for run in runs)]
+        for each in AXES
+    }
+    chosen = list(metrics) or (over[axis] or wanted)[:1]
     for name in chosen:
-        if name not in drawable:
-            others = [f"\nchoose --axis {other}" for other in AXES if is_over(other, name)]
+        if name not in over[axis]:
+            others = [f"\nchoose --axis {other}" for other in AXES if name in over[other]]
             raise UsageError(
                 f"--axis {axis}: none of the runs has {AXES[axis][0]} where it has {name}"
-                + "".join(others[:1])
+                + "".join(others)
             )
     return chosen
 
@@ -298,25 +273,28 @@ def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> dict[str
 def curve_of(run: Run, metric: str, axis: str) -> Curve:
     """Returns a metric of a run where it has one."""
     column, unit, _ = AXES[axis]
-    empty = np.full(0, math.nan)
-    across, up = run.columns.get(column, empty), run.columns.get(metric, empty)
-    if across.shape != up.shape:
-        return Curve(empty, empty)
+    if not {column, metric} <= run.columns.keys():
+        return Curve(np.zeros(0), np.zeros(0))
+    across, up = run.columns[column], run.columns[metric]
     known = np.isfinite(across) & np.isfinite(up)
     return Curve(unit * across[known], up[known])
 
 
-def summary_of(curves: Sequence[Curve]) -> Summary:
-    """Returns the interquartile mean of curves and its 95 % interval over resampled runs."""
+def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
+    """Returns the interquartile mean of curves, over the range that all of them cover.
+
+    After it come the ends of its 95 % interval over resampled runs; both are the mean itself where
+    there are too few runs for a band.
+    """
     from scipy import stats  # noqa: PLC0415 - heavy
 
     first = max(curve.across[0] for curve in curves)
     last = max(first, min(curve.across[-1] for curve in curves))
-    across = np.linspace(first, last, _POINTS)
+    across = np.linspace(first, last, 200)
     values = np.stack([np.interp(across, curve.across, curve.up) for curve in curves])  # [R, P]
     middle = stats.trim_mean(values, _TRIMMED, axis=0)
     if len(curves) < LEAST_FOR_BAND:
-        return Summary(across, middle, middle, middle)
+        return Curve(across, middle), middle, middle
     resampled = stats.bootstrap(
         (values,),
         lambda sample, axis: stats.trim_mean(sample, _TRIMMED, axis=axis),
@@ -324,20 +302,17 @@ def summary_of(curves: Sequence[Curve]) -> Summary:
         method="percentile",
         rng=0,
     )
-    return Summary(across, middle, *resampled.confidence_interval)
+    return Curve(across, middle), *resampled.confidence_interval
 
 
 def draw_curves(
     runs: Sequence[Run], metrics: Sequence[str], axis: str, out: Path, each: bool = False
-) -> None:
+) -> list[str]:
     """Writes a picture with a panel a metric, and a legend below where it covers no curve.
 
-    Args:
-        runs: At least one.
-        metrics: Names of metrics; none draws the first of `LEADING` that a run has.
-        axis: A key of `AXES`.
-        out: A file with an ending of `FORMATS`.
-        each: Gives every run a line of its own, without bands.
+    Without names of metrics it shows the first of `LEADING` that a run has; it returns what it
+    shows. The axis is a key of `AXES`, the ending of the file one of `FORMATS`. With `each` every
+    run has a line of its own, without bands.
 
     Raises:
         UsageError: No run has one of the metrics, or none over this axis.
@@ -347,47 +322,43 @@ def draw_curves(
     from matplotlib.figure import Figure  # noqa: PLC0415 - a second to load, after all checks
 
     groups = in_groups(runs, each)
-    width, height = _FIGURE_INCHES
-    figure = Figure(figsize=(width * len(chosen), height), layout="constrained")
+    figure = Figure(figsize=(_WIDTH * len(chosen), _HEIGHT), layout="constrained")
     panels = figure.subplots(1, len(chosen), squeeze=False)[0]
     lines: dict[str, Any] = {}
     for panel, metric in zip(panels, chosen, strict=True):
         lines = _draw_panel(panel, groups, metric, axis) | lines
         panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
     shown = [lines[label] for label in groups if label in lines]
-    labels = [textwrap.fill(line.get_label(), _LEGEND_LETTERS) for line in shown]
+    labels = [textwrap.fill(line.get_label(), 60) for line in shown]
     named = [label.replace("$", r"\$") for label in labels]  # a file's text is no mathematics
     place = {"fontsize": "small", "frameon": False, "loc": "outside lower center"}
     column = figure.legend(shown, named, **place)
     columns = max(1, int(figure.bbox.width / column.get_window_extent().width))
     column.remove()
     legend = figure.legend(shown, named, ncols=columns, **place)
-    figure.set_figheight(height + legend.get_window_extent().height / figure.dpi)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out, dpi=120)
-    except OSError as error:
-        raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
+    figure.set_figheight(_HEIGHT + legend.get_window_extent().height / figure.dpi)
+    with appearing(out) as draft:
+        figure.savefig(draft, dpi=120)
+    return chosen
 
 
 def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str) -> str:
     """Returns a panel as SVG for a page, in the page's own letters and colour of text.
 
-    Args:
-        groups: What `in_groups` returned; line n has colour n of `COLOURS`.
-        metric: Drawn over steps where a run has it.
+    Line n of the groups has colour n of `COLOURS`.
     """
     import matplotlib as mpl  # noqa: PLC0415 - a second to load
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
 
     drawn = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": metric}):
-        figure = Figure(figsize=_PANEL_INCHES)
-        panel = figure.add_axes(_PANEL_PLACE)
+        figure = Figure(figsize=(3.8, 2.2))
+        panel = figure.add_axes((0.16, 0.23, 0.81, 0.68))
         _draw_panel(panel, groups, metric, "steps")
-        panel.ticklabel_format(axis="y", scilimits=_PLAIN_EXPONENTS)
+        panel.ticklabel_format(axis="y", scilimits=(-3, 5))
         panel.spines[["top", "right"]].set_visible(False)
-        figure.savefig(drawn, format="svg", transparent=True, metadata=_NO_METADATA)
+        silent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(drawn, format="svg", transparent=True, metadata=silent)
     text = drawn.getvalue()
     return text[text.index("<svg") :].replace("#000000", "currentColor")
 
@@ -395,44 +366,31 @@ def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str) -> str:
 def _draw_panel(
     panel: Any, groups: Mapping[str, Sequence[Run]], metric: str, axis: str
 ) -> dict[str, Any]:
-    """Draws a metric of all groups, without a title, and returns the line of each that has it."""
+    """Draws a metric of all groups, without a title, and returns the line of each that has it.
+
+    Several curves of a group are drawn thinly behind their middle and its band.
+    """
     lines = {}
-    for number, (label, members) in enumerate(groups.items()):
+    for (label, members), colour in zip(groups.items(), itertools.cycle(COLOURS), strict=False):
         having = [run for run in members if curve_of(run, metric, axis).up.size]
         curves = [curve_of(run, metric, axis) for run in having]
-        drawn = {"color": COLOURS[number % len(COLOURS)], "label": with_count(label, having)}
+        if not curves:
+            continue
+        named = {"color": colour, "label": with_count(label, having)}
         if len(curves) == 1:
             marker = "o" if curves[0].up.size == 1 else ""
-            (lines[label],) = panel.plot(*curves[0], marker=marker, **drawn)
-        elif curves:
-            lines[label] = _draw_summary(panel, curves, drawn)
+            (lines[label],) = panel.plot(*curves[0], marker=marker, **named)
+            continue
+        for curve in curves:  # all behind the lines with a label
+            panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=1.8)
+        middle, low, high = summary_of(curves)
+        if len(curves) >= LEAST_FOR_BAND:
+            band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": 1.6}
+            panel.fill_between(middle.across, low, high, **band)
+        (lines[label],) = panel.plot(*middle, **named)
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)
     panel.set_xlim(left=0.0)
     if metric.endswith("_rate"):
         panel.set_ylim(-0.02, 1.02)
     return lines
-
-
-def _draw_summary(panel: Any, curves: Sequence[Curve], drawn: Mapping[str, str]) -> Any:
-    """Draws several curves thinly under their middle and its band, and returns its line."""
-    colour = drawn["color"]
-    for curve in curves:
-        panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=_SEED_ORDER)
-    across, middle, low, high = summary_of(curves)
-    if len(curves) >= LEAST_FOR_BAND:
-        band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": _BAND_ORDER}
-        panel.fill_between(across, low, high, **band)
-    (line,) = panel.plot(across, middle, **drawn)
-    return line
-
-
-def _differing(kind: Run, kinds: Sequence[Run]) -> list[str]:
-    """Returns the settings in which a run differs from any of others, the most telling first."""
-    sharing = {
-        name: sum(other.settings.get(name) == value for other in kinds)
-        for name, value in kind.settings.items()
-    }
-    names = [name for name in sharing if sharing[name] < len(kinds)]
-    names.sort(key=lambda name: (name != _PRESET, sharing[name]))
-    return [f"{name} {kind.settings[name]}" for name in names]

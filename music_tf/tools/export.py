@@ -27,10 +27,13 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
 
     Raises:
         UsageError: The Minari dataset exists.
-        EnvironmentFault: Minari or h5py is not installed.
+        EnvironmentFault: Minari is not installed, or h5py, which it needs to write.
     """
-    if minari is not None:
-        check_minari(minari)
+    if minari is not None and minari in _minari().list_local_datasets():
+        raise UsageError(
+            f"--minari: {minari} exists already\n"
+            f"choose another id, or remove it with: minari delete {minari}"
+        )
     if npz is None and minari is None:
         return None
 
@@ -65,13 +68,8 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
         seed           int64 [E], of the environment's reset that began it
         about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals
 
-    Args:
-        path: The file, replaced if it exists.
-        episodes: What to write.
-        about: JSON values.
-
     Raises:
-        EnvironmentFault: The file cannot be written.
+        EnvironmentFault: The file cannot be written; one that is there is replaced.
     """
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
     columns["skill"] = episodes.skill.argmax(axis=-1).astype(np.int64)
@@ -84,30 +82,12 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def check_minari(dataset_id: str) -> None:
-    """Looks, before anything is played, whether a new Minari dataset can be made.
-
-    Raises:
-        UsageError: That dataset exists.
-        EnvironmentFault: Minari is not installed, or h5py, which it needs to write.
-    """
-    if dataset_id in _minari().list_local_datasets():
-        raise UsageError(
-            f"--minari: {dataset_id} exists already\n"
-            f"choose another id, or remove it with: minari delete {dataset_id}"
-        )
-
-
 def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any]) -> None:
     """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
 
     Observations are the environment's dictionaries; under the zero goals of training without a
-    task their `desired_goal` is zero. Actions are scaled to the environment's own bounds.
-
-    Args:
-        dataset_id: As Minari names them, `push/music-v0` for example.
-        episodes: What to write.
-        about: `recipe` and `env_id`, and what else the description shall say.
+    task their `desired_goal` is zero. Actions are scaled to the environment's own bounds. `about`
+    holds `recipe` and `env_id`, and what else the description shall say.
 
     Raises:
         EnvironmentFault: It cannot be written, or Minari is not installed.
@@ -122,15 +102,15 @@ def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any])
         over = np.arange(1, steps + 1) == steps
         terminated = over & bool(episodes.terminated[index])
         states = {
-            name: getattr(episodes, name)[index, : steps + 1].astype(np.float64)
-            for name in ("observation", "achieved_goal")
+            "observation": episodes.observation[index, : steps + 1],
+            "achieved_goal": episodes.achieved_goal[index, : steps + 1],
+            "desired_goal": np.tile(episodes.desired_goal[index], (steps + 1, 1)),
         }
-        goal = episodes.desired_goal[index].astype(np.float64)
         buffers.append(
             minari.data_collector.EpisodeBuffer(
                 id=index,
                 seed=int(episodes.seed[index]),
-                observations={**states, "desired_goal": np.tile(goal, (steps + 1, 1))},
+                observations={name: rows.astype(np.float64) for name, rows in states.items()},
                 actions=episodes.action[index, :steps],
                 rewards=[float(reward) for reward in episodes.reward[index, :steps]],
                 terminations=terminated.tolist(),

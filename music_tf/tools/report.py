@@ -19,7 +19,6 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
-from music_tf.config.names import suggestion
 from music_tf.config.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.measures.behaviour import direction
@@ -45,42 +44,23 @@ WAYS = {
 }
 """What is added to the metrics of each skill."""
 MEANINGS = {**METRICS, **WAYS}
-_LARGEST_JSON = 20_000_000
-_LARGEST_PICTURE = 5_000_000
-_PICTURES = 3
+_LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """How a PNG begins, and its bytes that say how many pixels it has across."""
-_TIMES = ("time/epoch", "time/env_steps", "time/updates", "time/elapsed_s")
-_OF_CHANCE = ("_chance", "_null", "_null_std", "_p")
-"""Endings of the measures of control that say what chance gives for another one."""
+_TIMES = {"time/epoch", "time/env_steps", "time/updates", "time/elapsed_s"}
 _SMALL, _LARGE, _HUGE, _LARGEST = 1e-3, 1e4, 1e15, 1e300
+
+Rows = dict[str, dict[str, float]]
+"""Metrics of policies, or of skills, by label."""
 
 
 class Measured(NamedTuple):
     """How our policy and simple ones behaved on the same episodes."""
 
-    policies: dict[str, Mapping[str, Any]]
-    """Metrics by policy, `OURS` among them."""
+    policies: Rows
+    """`OURS` among them."""
     epoch: float
     """When ours was measured; -1 where that is not known."""
-
-
-class Table(NamedTuple):
-    """Numbers, each with a bar that compares it to the largest of its column."""
-
-    columns: list[tuple[str, str]]
-    """Name and meaning of each."""
-    rows: list[tuple[str, list[tuple[str, int]]]]
-    """A label, and for each column the number as text and the length of its bar in per cent."""
-
-
-class Picture(NamedTuple):
-    """Where the object went, from above."""
-
-    address: str
-    steps: int | None
-    """Environment steps that were taken by then; None where that is not known."""
-    wide: bool
 
 
 class Recorded(NamedTuple):
@@ -90,10 +70,14 @@ class Recorded(NamedTuple):
     stored: StoredRun
     record: Mapping[str, Any]
     """All of `config.json`: versions, commit, host and ranks too."""
-    summary: Mapping[str, Any]
-    """`summary.json`; empty while there is none."""
     evaluation: Mapping[str, Any]
     """`evaluation.json`; empty while there is none."""
+    evaluated: Measured
+    """What it says, by `music-tf evaluate`."""
+    trained: Measured
+    """What `summary.json` says, when training ended."""
+    control: Rows
+    """What `music-tf evaluate --full` says."""
     curves: curves.Run
     """Columns of `metrics.csv`; none before the first epoch is over."""
     before: Mapping[str, float]
@@ -107,145 +91,69 @@ class Recorded(NamedTuple):
     """What could not be read, for the reader of the page."""
 
     @property
-    def state(self) -> str:
-        """How far the run has come, in words."""
-        wanted = self.stored.config.epochs
-        if self.in_use:
-            return f"still going, {self.epochs} of {wanted} epochs"
-        if self.summary.get("epochs") == self.epochs:
-            return f"finished, {self.epochs} epochs"
-        return f"not finished, {self.epochs} of {wanted} epochs"
+    def measured(self) -> Measured:
+        """The newer of what was evaluated and what was measured at the end of training."""
+        found = [one for one in (self.evaluated, self.trained) if one.policies]
+        return max(found, key=lambda one: one.epoch, default=self.trained)
 
     @property
-    def command(self) -> str:
-        """What was typed to train it."""
-        return shlex.join(["music-tf", "train", *self.stored.arguments])
+    def behaviour(self) -> dict[str, float]:
+        """Our policy's newest metrics: measured, or of a later epoch of training."""
+        policies, epoch = self.measured
+        later = self.last(epoch).items()
+        evaluated = {name: value for name, value in later if name.startswith("eval/")}
+        return evaluated or policies.get(OURS, {})
 
-    @property
-    def start(self) -> str:
-        """Where it started, in words; empty where it began with random weights."""
-        return "" if self.stored.init_from is None else start_line(self.stored.init_from)
-
-    @property
-    def epochs(self) -> int:
-        """How many are over."""
-        return int(self.last("time/epoch") or 0)
-
-    def last(self, metric: str) -> float | None:
-        """Returns the newest value of a metric, None where there is none."""
-        newest = self._newest(metric)
-        return None if newest is None else newest[1]
+    def last(self, after: float = -math.inf) -> dict[str, float]:
+        """Returns the newest value of each metric in the epochs of training after one of them."""
+        columns = self.curves.columns
+        counted = columns.get("time/epoch", np.zeros(self.curves.epochs)) > after
+        known = {name: values[counted & np.isfinite(values)] for name, values in columns.items()}
+        return {name: float(values[-1]) for name, values in known.items() if values.size}
 
     def taken(self, metric: str) -> float:
         """Returns how many steps or seconds this run has taken itself."""
-        newest = self.last(metric)
-        return 0.0 if newest is None else newest - self.before.get(metric, 0.0)
+        earlier = self.before.get(metric, 0.0)
+        return self.last().get(metric, earlier) - earlier
 
-    def evaluated(self) -> Measured:
-        """Returns what `evaluation.json` says, by `music-tf evaluate`."""
-        checkpoint = self.evaluation.get("checkpoint")
-        epoch = checkpoint.get("epoch") if isinstance(checkpoint, dict) else None
-        return _measured(self.evaluation.get("policies"), epoch)
-
-    def measured(self) -> Measured:
-        """Returns what `evaluation.json` says, or `summary.json` if training ended after it."""
-        trained = _measured(self.summary.get("evaluation"), self.summary.get("epochs"))
-        found = [one for one in (self.evaluated(), trained) if one.policies]
-        return max(found, key=lambda one: one.epoch, default=trained)
-
-    def behaviour(self) -> Mapping[str, Any]:
-        """Returns our policy's newest metrics: measured, or of a later epoch of training."""
-        policies, epoch = self.measured()
-        newest = {name: self._newest(name) for name in METRICS if name.startswith("eval/")}
-        later = {name: at[1] for name, at in newest.items() if at is not None and at[0] > epoch}
-        return later or policies.get(OURS, {})
-
-    def leading(self) -> tuple[str, str, list[str]]:
-        """Returns the metric that matters most, its newest value, and that of simple policies.
-
-        The name is empty where there is none.
-        """
-        ours = {**{name: self.last(name) for name in curves.LEADING}, **self.behaviour()}
-        name = next((name for name in curves.LEADING if ours.get(name) is not None), "")
-        policies = self.measured().policies.items()
-        others = [f"{one} {number(metrics.get(name))}" for one, metrics in policies if one != OURS]
-        return name, number(ours.get(name)), others
-
-    def skills(self) -> dict[str, Mapping[str, Any]]:
+    def skills(self) -> Rows:
         """Returns what each evaluated skill does, with `WAYS` and an arrow for ways over 5 cm.
 
         The random policy stands beside them. Nothing without an evaluation of several skills.
         """
-        rows = self.evaluation.get("skills")
-        found: dict[str, Mapping[str, Any]] = {}
-        for row in rows if isinstance(rows, list) else []:
-            metrics = row.get("metrics") if isinstance(row, dict) else None
-            if isinstance(metrics, dict):
-                label, way = f"skill {row.get('skill')}", row.get("shift_m")
-                if isinstance(way, list) and len(way) == len(WAYS):
-                    metrics = metrics | dict(zip(WAYS, way, strict=True))
-                x, y, _ = (metrics.get(name) for name in WAYS)
-                if is_number(x) and is_number(y):
-                    label = f"{label} {direction(x, y).replace('-', '')}".rstrip()
-                found[label] = metrics
-        random = self.evaluated().policies.get(RANDOM)
+        listed = self.evaluation.get("skills")
+        found = {}
+        for row in listed if isinstance(listed, list) else ():
+            if isinstance(row, dict):
+                way = row.get("shift_m")
+                ways = dict(zip(WAYS, way if isinstance(way, list) else (), strict=False))
+                metrics = rows_of(row).get("metrics", {}) | rows_of({"": ways})[""]
+                x, y, _ = (metrics.get(name, 0.0) for name in WAYS)
+                arrow = direction(x, y).replace("-", "")
+                found[f"skill {row.get('skill')} {arrow}".rstrip()] = metrics
+        random = self.evaluated.policies.get(RANDOM)
         return found | {RANDOM: random} if found and random else found
 
-    def control(self) -> tuple[list[str], list[tuple[str, ...]]]:
-        """Returns the head and the rows of a table of measures, each value beside chance."""
-        policies = _policies(self.evaluation.get("control"))
-        rows = [
-            (short(name), *(_beside_chance(one, name) for one in policies.values()), meaning)
-            for name, meaning in CONTROL.items()
-            if not name.endswith(_OF_CHANCE)
-            and any(is_number(measures.get(name)) for measures in policies.values())
-        ]
-        return ["measure", *policies, "meaning"], rows
-
-    def settings(self) -> list[tuple[str, str, str]]:
-        """Returns name, value and meaning of every setting."""
-        fields = fields_of(self.stored.config)
-        return [(field.name, show_value(field.value), field.documentation) for field in fields]
-
-    def changed(self) -> list[tuple[str, str, str, str]]:
-        """Returns name, value, the recipe's value, and meaning of settings that differ from it."""
+    def settings(self) -> list[tuple[str, str, str, str]]:
+        """Returns name, value, the recipe's value, and meaning of every setting."""
         config = self.stored.config
         default = recipes.resolve(self.stored.recipe, self.stored.preset, config.env_id)
         usual = {
-            field.name: field
-            for name, term in config.rewards.items()
-            for field in fields_of(type(term)(), f"{name}.")
+            field.name: field.value
+            for term in config.rewards.values()
+            for field in fields_of(type(term)())
         }
-        usual |= {field.name: field for field in fields_of(default)}
+        usual |= {field.name: field.value for field in fields_of(default)}
         return [
-            (own.name, show_value(own.value), show_value(other.value), own.documentation)
-            for own, other in ((own, usual[own.name]) for own in fields_of(config))
-            if own.value != other.value
+            (name, show_value(value), show_value(usual[name]), meaning)
+            for name, _, value, meaning in fields_of(config)
         ]
 
-    def provenance(self) -> dict[str, Any]:
-        """Returns where and with what the run was made, what is not known left out."""
+    def pictures(self) -> list[tuple[str, int | None, bool]]:
+        """Returns the first, the middle and the last picture of the object's paths.
 
-        def joined(*names: str) -> str:
-            known = [(name, self.record[name]) for name in names if self.record.get(name)]
-            counted = (f"{said} {name}" if isinstance(said, int) else said for name, said in known)
-            return ", ".join(map(str, counted))
-
-        versions, resumes = self.record.get("versions"), self.record.get("resumes")
-        rows = {
-            "directory": self.path,
-            "started": self.record.get("time"),
-            "resumed": f"{len(resumes)} times" if isinstance(resumes, list) and resumes else None,
-            "commit": self.record.get("commit"),
-            "machine": joined("host", "processor", "cores"),
-            "ranks and workers": joined("ranks", "workers"),
-            "MPI": self.record.get("mpi"),
-            **(versions if isinstance(versions, dict) else {}),
-        }
-        return {name: said for name, said in rows.items() if said}
-
-    def paths(self) -> list[Picture]:
-        """Returns pictures of the object's paths: first, middle and last."""
+        Of each its address, the environment steps by then, where they are known, and if it is wide.
+        """
         earlier = round(self.before.get("time/env_steps", 0.0))
         found = []
         for file in _media(self.path) + _media(self.path / "videos"):
@@ -254,40 +162,22 @@ class Recorded(NamedTuple):
             if name and png.startswith(_PNG):
                 steps = int(name[1]) + earlier if name[1] else None
                 wide = int.from_bytes(png[_PNG_WIDTH]) > WIDTH
-                found.append(Picture(_address(file, png), steps, wide))
-        found.sort(key=lambda picture: math.inf if picture.steps is None else picture.steps)
-        shown = np.unique(np.linspace(0, len(found) - 1, _PICTURES).round().astype(int))
+                found.append((_address(file, png), steps, wide))
+        found.sort(key=lambda picture: math.inf if picture[1] is None else picture[1])
+        shown = np.unique(np.linspace(0, len(found) - 1, 3).round().astype(int))
         return [found[number] for number in shown] if found else []
-
-    def _newest(self, metric: str) -> tuple[float, float] | None:
-        """Returns the last epoch that has a metric, and its value; None where there is none."""
-        values = self.curves.columns.get(metric, np.zeros(0))
-        epochs = self.curves.columns.get("time/epoch", np.zeros(values.size))
-        known = np.flatnonzero(np.isfinite(values))
-        return (float(epochs[known[-1]]), float(values[known[-1]])) if known.size else None
 
 
 def write_report(runs: Sequence[Path], out: Path) -> list[str]:
     """Writes a page with settings, curves, behaviour and films of runs, which it only reads.
 
-    Args:
-        runs: Run directories, also of runs still going; one given twice is shown once.
-        out: A file ending in .html; it appears when it is complete.
-
-    Returns:
-        The paths of runs that are damaged and left out.
+    They may be still going; one given twice is shown once. Returns the paths of those that are
+    damaged and left out. The page appears when it is complete.
 
     Raises:
-        UsageError: No run that can be read, or not a file name for a page.
+        UsageError: There is no run that can be read.
         EnvironmentFault: The file cannot be written.
     """
-    if not runs:
-        raise UsageError("RUN: expected one or more runs, got none")
-    if out.suffix.lower() not in FORMATS or os.path.isdir(out):
-        raise UsageError(
-            f"--out: expected a file that ends in {' or '.join(FORMATS)}, got {str(out)[:200]!r}"
-            + suggestion(out.suffix, FORMATS)
-        )
     different = {path.resolve(): path for path in runs}.values()
     recorded, damaged = curves.read_each(different, read_recorded)
     page = render(recorded)
@@ -319,14 +209,20 @@ def read_recorded(path: Path) -> Recorded:
         in_use = False
     except UsageError:
         in_use = True
+    files = (CONFIG_NAME, EVALUATION_NAME, SUMMARY_NAME)
+    record, evaluation, summary = (_read_json(path / name, notes) for name in files)
+    evaluated_at = rows_of(evaluation).get("checkpoint", {}).get("epoch", -1.0)
+    trained_for = rows_of({"": summary})[""].get("epochs", -1.0)
     saved = path / "checkpoints"
     name = f"{stored.recipe} on {stored.config.env_id}, seed {stored.config.seed}"
     return Recorded(
         path,
         stored,
-        _read_json(path / CONFIG_NAME, notes),
-        _read_json(path / SUMMARY_NAME, notes),
-        _read_json(path / EVALUATION_NAME, notes),
+        record,
+        evaluation,
+        Measured(rows_of(evaluation.get("policies")), evaluated_at),
+        Measured(rows_of(summary.get("evaluation")), trained_for),
+        rows_of(evaluation.get("control")),
         curves.as_run(path, stored, columns)._replace(name=name, folder=str(path)),
         before,
         [film for film in _media(path / "videos") if not PATHS.fullmatch(film.name)],
@@ -334,6 +230,15 @@ def read_recorded(path: Path) -> Recorded:
         saved.is_dir() and bool(labels(os.listdir(saved))),
         notes,
     )
+
+
+def rows_of(found: Any) -> Rows:
+    """Returns labelled metrics of a file that may say anything; only numbers are kept."""
+    return {
+        label: {name: float(value) for name, value in metrics.items() if is_number(value)}
+        for label, metrics in (found.items() if isinstance(found, dict) else ())
+        if isinstance(metrics, dict)
+    }
 
 
 def render(runs: Sequence[Recorded]) -> bytes:
@@ -345,39 +250,31 @@ def render(runs: Sequence[Recorded]) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"number": number, "short": short, "table": table}
+    pages.filters |= {"number": number, "by_column": by_column, "start_line": start_line}
+    pages.filters["shell"] = shlex.join
     films, room = {}, MOST_FILM_BYTES
     for path in (path for run in runs for path in run.films):
         if content := _content(path, room):
             films[path] = _address(path, content)
             room -= len(content)
     drawn, repeats = curves.without_repeats(curves.by_settings([run.curves for run in runs]))
-    groups = curves.in_groups(drawn)
-    metrics = {
-        name: meaning
-        for name, meaning in METRICS.items()
-        if name not in _TIMES and any(run.has(name) for run in drawn)
-    }
-    tables = [rows for run in runs for rows in (run.measured().policies, run.skills())]
+    shown = {name for name in METRICS if any(run.has(name) for run in drawn)} - _TIMES
+    tables = [rows for run in runs for rows in (run.measured.policies, run.skills())]
     explained = {name for rows in tables for row in rows.values() for name in row}
     page = pages.get_template("report.html.j2").render(
         runs=runs,
         now=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        films=films,
-        most_megabytes=MOST_FILM_BYTES // 10**6,
         steps=sum(run.taken("time/env_steps") for run in runs),
         seconds=sum(run.taken("time/elapsed_s") for run in runs),
-        metrics=metrics,
-        behaviour=[name for name in metrics if name.startswith("eval/")],
-        legend=[
-            (curves.with_count(label, members), COLOURS[line % len(COLOURS)])
-            for line, (label, members) in enumerate(groups.items())
-        ],
-        most_on_a_line=max(map(len, groups.values())),
-        least_for_band=curves.LEAST_FOR_BAND,
-        panel=lambda metric: curves.curves_svg(groups, metric),
-        repeated=curves.REPEATED,
+        films=films,
+        most_megabytes=MOST_FILM_BYTES // 10**6,
+        curves=curves,
+        groups=curves.in_groups(drawn),
+        colours=COLOURS,
         repeats=repeats,
+        metrics={name: meaning for name, meaning in METRICS.items() if name in shown},
+        behaviour=[name for name in METRICS if name in shown and name.startswith("eval/")],
+        control=CONTROL,
         policies=all_policies(runs),
         missing=missing(runs),
         glossary={name: meaning for name, meaning in MEANINGS.items() if name in explained},
@@ -385,69 +282,67 @@ def render(runs: Sequence[Recorded]) -> bytes:
     return page.encode("utf-8", "replace")
 
 
-def all_policies(runs: Sequence[Recorded]) -> dict[str, Mapping[str, Any]]:
+def all_policies(runs: Sequence[Recorded]) -> Rows:
     """Returns the newest metrics of each run by its label, then those of simple policies."""
-    simple: dict[str, Mapping[str, Any]] = {}
+    simple: Rows = {}
     for run in runs:
-        for policy, metrics in run.measured().policies.items():
+        for policy, metrics in run.measured.policies.items():
             if policy != OURS:
                 name = f"{policy} on {run.stored.config.env_id}"
                 simple[name] = {**metrics, **simple.get(name, {})}  # goals add success to some
     labelled = curves.own_labels([run.curves for run in runs])
-    return {label: run.behaviour() for label, run in zip(labelled, runs, strict=True)} | simple
+    return {label: run.behaviour for label, run in zip(labelled, runs, strict=True)} | simple
 
 
 def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
-    """Returns what a page could show too, each with the command that the reader would run first.
+    """Returns what a page could show too, each with the command that adds it.
 
     It is about all the runs together. Nothing can be added to a run without a checkpoint.
     """
     runs = [run for run in runs if run.has_checkpoint]
-    comparison, skills = "a comparison with simple policies", "a table of skills"
-    lacking = {
-        run.path: [
-            *([] if run.measured().policies else [comparison]),
-            *([skills] if len(run.stored.config.acting_skills) > 1 and not run.skills() else []),
-        ]
-        for run in runs
+    several = [run for run in runs if len(run.stored.config.acting_skills) > 1]
+    unjudged = [run for run in runs if not run.control]
+    tables = {
+        "a comparison with simple policies": [run for run in runs if not run.measured.policies],
+        "a table of skills": [run for run in several if not run.skills()],
+        "measures of control": unjudged,
     }
-    not_evaluated = [run for run in runs if lacking[run.path]]
-    not_judged = [run for run in runs if "control" not in run.evaluation]
-    evaluation = " and ".join(dict.fromkeys(part for parts in lacking.values() for part in parts))
-    control = "measures of control"
-    if evaluation and [run.path for run in not_evaluated] == [run.path for run in not_judged]:
-        not_evaluated, control = [], f"{evaluation} and, with --full, {control}"
     wanted = [
         ("films", ["play"], [run for run in runs if not run.films]),
-        (evaluation, ["evaluate"], not_evaluated),
-        (control, ["evaluate", "--full"], not_judged),
+        (
+            " and ".join(name for name, lacking in tables.items() if lacking),
+            ["evaluate", "--full"] if unjudged else ["evaluate"],
+            list({run.path: run for lacking in tables.values() for run in lacking}.values()),
+        ),
     ]
-    return [
-        (adds if len(some) == 1 else f"{adds} of {len(some)} runs", _command(verb, some))
-        for adds, verb, some in wanted
-        if some
-    ]
+    found = []
+    for adds, (verb, *options), some in wanted:
+        if len(some) > 1:
+            command = " ".join(["music-tf", verb, "RUN", *options])  # RUN stands for each of them
+            found.append((f"{adds} of {len(some)} runs", command))
+        elif some:
+            path, here, env_id = some[0].path, Path.cwd(), some[0].stored.config.env_id
+            typed = str(path.relative_to(here) if path.is_relative_to(here) else path)
+            module = ["--env-id", env_id] if ":" in env_id else []
+            found.append((adds, shlex.join(["music-tf", verb, typed, *options, *module])))
+    return found
 
 
-def table(rows: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Returns all numbers of labelled metrics, the documented ones first."""
-    present = {name for row in rows.values() for name in row if is_number(row[name])}
-    names = [name for name in MEANINGS if name in present] + sorted(present - set(MEANINGS))
-    columns = []
-    for name in names:
+def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
+    """Returns a table of labelled metrics by column, the documented ones first.
+
+    Of each its name, its meaning, and for each row the number as text and the length of a bar that
+    compares it to the largest, in per cent.
+    """
+    present = {name for row in rows.values() for name in row}
+    found = []
+    for name in [*filter(present.__contains__, MEANINGS), *sorted(present - set(MEANINGS))]:
         values = [row.get(name) for row in rows.values()]
-        most = max(value for value in values if is_number(value))
-        shares = [value / most if is_number(value) and most > 0.0 else 0.0 for value in values]
-        bars = [round(100.0 * max(0.0, share)) for share in shares]
-        columns.append(list(zip(_written(values), bars, strict=True)))
-    cells = [list(row) for row in zip(*columns, strict=True)] or [[] for _ in rows]
-    named = [(name, MEANINGS.get(name, "")) for name in names]
-    return Table(named, list(zip(rows, cells, strict=True)))
-
-
-def short(metric: str) -> str:
-    """Returns a metric's name as the title of a column."""
-    return metric.rpartition("/")[2].replace("_", " ")
+        most = max(0.0, *(value for value in values if value is not None))
+        bars = [round(100.0 * max(0.0, value or 0.0) / (most or 1.0)) for value in values]
+        cells = list(zip(_written(values), bars, strict=True))
+        found.append((name, MEANINGS.get(name, ""), cells))
+    return found
 
 
 def number(value: Any) -> str:
@@ -471,44 +366,16 @@ def _written(values: Sequence[Any]) -> list[str]:
     return [format(value, form) if is_number(value) else "-" for value in values]
 
 
-def _beside_chance(measures: Mapping[str, Any], name: str) -> str:
-    value, chance = number(measures.get(name)), measures.get(f"{name}_chance")
-    null, deviation, p = (measures.get(f"{name}_{end}") for end in ("null", "null_std", "p"))
-    if is_number(null):
-        return f"{value} (chance {number(null)} ± {number(deviation)}, p = {number(p)})"
-    return f"{value} (chance {number(chance)})" if is_number(chance) else value
-
-
-def _command(verb: Sequence[str], runs: Sequence[Recorded]) -> str:
-    """Returns a command as the reader types it; for several runs RUN stands for each of them."""
-    if len(runs) > 1:
-        return " ".join(["music-tf", verb[0], "RUN", *verb[1:]])
-    path, here, env_id = runs[0].path, Path.cwd(), runs[0].stored.config.env_id
-    typed = str(path.relative_to(here) if path.is_relative_to(here) else path)
-    module = ["--env-id", env_id] if ":" in env_id else []
-    return shlex.join(["music-tf", verb[0], typed, *verb[1:], *module])
-
-
-def _measured(policies: Any, epoch: Any) -> Measured:
-    return Measured(_policies(policies), float(epoch) if is_number(epoch) else -1.0)
-
-
-def _policies(found: Any) -> dict[str, Mapping[str, Any]]:
-    items = found.items() if isinstance(found, dict) else ()
-    return {name: metrics for name, metrics in items if isinstance(metrics, dict)}
-
-
 def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:
     """Returns a JSON object, or an empty one and a note where the file is damaged."""
     try:
         content = json.loads(read_at_most(path, _LARGEST_JSON))
+        if not isinstance(content, dict):
+            raise ValueError("expected a JSON object")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         notes.append(f"{path.name} cannot be read: {str(error)[:120]}")
-        return {}
-    if not isinstance(content, dict):
-        notes.append(f"{path.name} cannot be read: expected a JSON object")
         return {}
     return content
 

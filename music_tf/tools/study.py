@@ -1,24 +1,12 @@
 """`music-tf study FILE`: compares conditions by training each of them with several seeds.
 
-A study file is Python that defines STUDY. Every condition is trained on every task with every seed
-of the task, unless it says on which:
-
-    from music_tf.tools.study import Condition, Study, Task
-
-    STUDY = Study(
-        question="Does the learned mutual information matter?",
-        tasks=(Task(env_id="FetchPush-v4", seeds=range(5), epochs=28),),
-        conditions=(
-            Condition(name="music", recipe="ddpg_music"),
-            Condition(name="frozen", recipe="ddpg_music", arguments="--music.train False"),
-            Condition(name="then_her", recipe="ddpg_music_finetune_her", start_from="music"),
-        ),
-    )
-
-A run that has come to its end is measured by a process of its own (`evaluate --full`); then its
-metrics are stored under comments that say how it came about.
+FILE is Python that defines STUDY; docs/results.md shows one. Every condition is trained on every
+task with every seed of the task, unless it says on which. A run that has come to its end is
+measured by a process of its own (`evaluate --full`); then its metrics are stored under comments
+that say how it came about.
 """
 
+import collections
 import contextlib
 import dataclasses
 import graphlib
@@ -39,8 +27,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -62,7 +49,7 @@ from music_tf.storage.checkpoint import labels
 from music_tf.storage.files import replace_file
 from music_tf.storage.lock import RunLock, refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME
-from music_tf.storage.results import BEFORE, FINAL, StoredResult, header, read_result
+from music_tf.storage.results import BEFORE, FINAL, header, read_result
 from music_tf.storage.run_directory import (
     EVALUATION_NAME,
     SUMMARY_NAME,
@@ -81,19 +68,16 @@ JUDGED = ("control", "skills")
 _FOLLOWER = """
 import os, signal, sys
 from music_tf.process import die_with_parent
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
 die_with_parent(signal.SIGTERM)
 if os.getppid() == int(sys.argv[1]):
     os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Becomes a program that is asked to save when this process dies, and that no early SIGUSR1 ends.
+"""Becomes a program that is asked to save when this process dies.
 A function for `subprocess` to call in the child would not be safe beside threads."""
 _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
-_PLAIN = re.compile(r"[A-Za-z0-9_]+")
-_POLL_SECONDS, _ASK_SECONDS = 0.2, 1.0
+_POLL_SECONDS = 0.2
 _SHOWN_LINES = 10
 
 
@@ -187,16 +171,16 @@ class Run:
 
     study: str
     condition: str
+    env_id: str
     seed: int
     arguments: tuple[str, ...]
     """What stands after `train`, but for the directory and the run to start from."""
-    env_id: str
-    epochs: int
-    """Where it ends, if its minutes last so long."""
     source: "Run | None" = None
     """The run that this one starts from."""
     parts: str = ""
     """What it takes over from there, where the recipe does not say it."""
+    epochs: int = 0
+    """Where it ends, if its minutes last so long."""
 
     @property
     def name(self) -> str:
@@ -211,28 +195,28 @@ class Run:
 
     @property
     def directory(self) -> Path:
-        """Where it is trained."""
+        """Where it is trained; what it printed and notes on it stand beside it."""
         return runs_root() / self.place
-
-    @property
-    def log(self) -> Path:
-        """What it printed; beside its directory, which has to begin empty."""
-        return self.directory.with_suffix(".log")
 
     @property
     def command(self) -> str:
         """What a reader would type, with the usual root of all runs."""
-        return shlex.join(["music-tf", "train", *self.arguments, *self._start(Path("runs"))])
+        return shlex.join(["music-tf", "train", *self.arguments, *self.start(Path("runs"))])
 
     @property
     def has_checkpoint(self) -> bool:
         """Whether there is something to go on from; a run resumed without would lose its start."""
         return bool(labels(entry.name for entry in (self.directory / "checkpoints").glob("*")))
 
+    def start(self, root: Path) -> list[str]:
+        """Returns the options that name the run to start from."""
+        parts = ["--parts", self.parts] if self.parts else []
+        return ["--init-from", str(root / self.source.place), *parts] if self.source else []
+
     def words(self) -> list[str]:
         """Returns the verb and arguments that begin this run, or go on with it."""
         begun = self.has_checkpoint  # then it has its start behind it
-        start = [] if begun else self._start(runs_root())
+        start = [] if begun else self.start(runs_root())
         resume = ["--resume"] if begun else []
         return ["train", *self.arguments, *start, "--run-dir", str(self.directory), *resume]
 
@@ -240,11 +224,19 @@ class Run:
         """Returns where its stored result lies."""
         return results / self.study / f"{self.name}.csv"
 
-    def _start(self, root: Path) -> list[str]:
-        if self.source is None:
-            return []
-        parts = ["--parts", self.parts] if self.parts else []
-        return ["--init-from", str(root / self.source.place), *parts]
+    def stretches(self) -> list[list[Any]]:
+        """Returns the code of each stretch of it, and the wall time where its end was seen.
+
+        A stretch ends with the run, or where the run is stopped or dies; the next one resumes it.
+        """
+        notes = self.directory.with_suffix(".sessions.json")
+        found: list[list[Any]] = json.loads(notes.read_bytes()) if notes.exists() else []
+        return found
+
+    def note(self, stretches: Sequence[Sequence[Any]]) -> None:
+        """Keeps what `stretches` returns."""
+        notes = self.directory.with_suffix(".sessions.json")
+        replace_file(notes, json.dumps(stretches).encode())
 
 
 def load_study(path: Path) -> Study:
@@ -279,12 +271,10 @@ def runs_of(name: str, study: Study) -> list[Run]:
     Raises:
         UsageError: Something in the study is unknown, missing, or does not fit.
     """
-    tasks = _tasks(study)
-    conditions = _conditions(study, tasks)
+    _refuse_misnamed(study)
+    tasks = {task.env_id: task for task in study.tasks}
+    conditions = {condition.name: condition for condition in study.conditions}
     runs: dict[tuple[str, str, int], Run] = {}
-
-    def is_on(condition: Condition, env_id: str) -> bool:
-        return env_id in (condition.tasks or tasks)
 
     def add(condition: Condition, env_id: str, seed: int) -> Run:
         key = (condition.name, env_id, seed)
@@ -293,7 +283,7 @@ def runs_of(name: str, study: Study) -> list[Run]:
         source = None
         if condition.start_from:
             above, task = conditions[condition.start_from], condition.start_task or env_id
-            if not is_on(above, task) or seed not in tasks[task].seeds:
+            if task not in (above.tasks or tasks) or seed not in tasks[task].seeds:
                 raise UsageError(
                     f"{condition.name}: start_from needs a run of {above.name} on {task} "
                     f"with seed {seed}, and the study has none"
@@ -302,36 +292,36 @@ def runs_of(name: str, study: Study) -> list[Run]:
         runs[key] = _run(name, condition, tasks[env_id], seed, source)
         return runs[key]
 
-    most = max(len(task.seeds) for task in tasks.values())
-    for number, task, condition in itertools.product(range(most), tasks.values(), study.conditions):
-        if number < len(task.seeds) and is_on(condition, task.env_id):
-            add(condition, task.env_id, task.seeds[number])
+    for seeds in itertools.zip_longest(*(task.seeds for task in study.tasks)):
+        for (env_id, seed), condition in itertools.product(
+            zip(tasks, seeds, strict=True), study.conditions
+        ):
+            if seed is not None and env_id in (condition.tasks or tasks):
+                add(condition, env_id, seed)
     return list(runs.values())
 
 
-def _tasks(study: Study) -> dict[str, Task]:
-    """Returns the tasks of a study by their checked ids."""
+def _refuse_misnamed(study: Study) -> None:
+    """Refuses what stands there twice or not at all, and circles."""
+    tasks, conditions = [one.env_id for one in study.tasks], [one.name for one in study.conditions]
+    for kind, names in (("task", tasks), ("condition", conditions)):
+        (name, count), *_ = [*collections.Counter(names).most_common(1), ("", 0)]
+        if count != 1:
+            empty = "STUDY: expected at least one task and one condition"
+            raise UsageError(f"{kind}: {name} stands there twice" if count else empty)
     for task in study.tasks:
+        check_env_id(task.env_id)
         if len(set(task.seeds)) != len(task.seeds) or not task.seeds:
             raise UsageError(f"{task.env_id}: expected seeds, each once, got {list(task.seeds)}")
-    tasks = {check_env_id(task.env_id): task for task in study.tasks}
-    _refuse_twice("task", [task.env_id for task in study.tasks])
-    return tasks
-
-
-def _conditions(study: Study, tasks: Mapping[str, Task]) -> dict[str, Condition]:
-    """Returns the conditions of a study by name; what they name is there."""
-    conditions = {condition.name: condition for condition in study.conditions}
-    _refuse_twice("condition", [condition.name for condition in study.conditions])
-    starts = {name: [one.start_from] for name, one in conditions.items() if one.start_from}
-    for name, condition in conditions.items():
-        if not _PLAIN.fullmatch(name):
+    starts = {one.name: [one.start_from] for one in study.conditions if one.start_from}
+    for condition in study.conditions:
+        name, at = condition.name, [condition.start_task] if condition.start_task else []
+        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise UsageError(
                 f"condition: expected a name of letters, digits and _, got {name[:80]!r}"
             )
-        on = [*condition.tasks, *condition.epochs, *filter(None, [condition.start_task])]
         for kind, named, known in (
-            ("no task", on, tasks),
+            ("no task", [*condition.tasks, *condition.epochs, *at], tasks),
             ("start_from names no condition,", starts.get(name, []), conditions),
         ):
             for one in set(named).difference(known):
@@ -343,16 +333,6 @@ def _conditions(study: Study, tasks: Mapping[str, Task]) -> dict[str, Condition]
     except graphlib.CycleError as error:
         circle = " from ".join(reversed(error.args[1]))
         raise UsageError(f"start_from leads back to where it began: {circle}") from error
-    return conditions
-
-
-def _refuse_twice(kind: str, names: Sequence[str]) -> None:
-    """Refuses a study without a task or a condition, or one that stands there twice."""
-    if not names:
-        raise UsageError("STUDY: expected at least one task and one condition")
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"{kind}: {name} stands there twice")
 
 
 def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | None) -> Run:
@@ -366,9 +346,16 @@ def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | 
             *shlex.split(condition.arguments),
             *("--threads", "1"),
         )
-        start = () if source is None else ("--init-from", str(runs_root() / source.place))
-        parts = ("--parts", condition.parts) if source and condition.parts else ()
-        epochs = parse_train([*arguments, *start, *parts]).config.epochs
+        run = Run(
+            study=study,
+            condition=condition.name,
+            env_id=task.env_id,
+            seed=seed,
+            arguments=arguments,
+            source=source,
+            parts=condition.parts,
+        )
+        config = parse_train([*arguments, *run.start(runs_root())]).config
     except ValueError as error:  # of shlex
         raise UsageError(
             f"Condition {condition.name}: arguments: expected options in one text with its quotes "
@@ -376,16 +363,7 @@ def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | 
         ) from error
     except MusicError as fault:
         raise UsageError(f"{condition.name} on {task.env_id}: {fault}") from fault
-    return Run(
-        study=study,
-        condition=condition.name,
-        seed=seed,
-        arguments=arguments,
-        env_id=task.env_id,
-        epochs=epochs,
-        source=source,
-        parts=condition.parts,
-    )
+    return dataclasses.replace(run, epochs=config.epochs)
 
 
 def code_version() -> str:
@@ -396,36 +374,6 @@ def code_version() -> str:
     if found is None or not changes.ok:
         return "commit unknown"
     return f"commit {found}{' with uncommitted changes' if changes.output.strip() else ''}"
-
-
-class _Stretches:
-    """Notes beside a run: the code of each stretch of it, and its wall time where the end was seen.
-
-    A stretch ends with the run, or where the run is stopped or dies; the next one resumes it.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._path = run.directory.with_suffix(".sessions.json")
-        try:
-            self.all: list[list[Any]] = json.loads(self._path.read_bytes())
-        except FileNotFoundError:
-            self.all = []
-
-    def forget(self) -> None:
-        self._path.unlink(missing_ok=True)
-        self.all = []
-
-    @contextlib.contextmanager
-    def another(self) -> Iterator[None]:
-        start = time.monotonic()
-        self.all.append([code_version(), None])
-        self._write()
-        yield
-        self.all[-1][1] = time.monotonic() - start
-        self._write()
-
-    def _write(self) -> None:
-        replace_file(self._path, json.dumps(self.all).encode())
 
 
 def store(run: Run, results: Path) -> None:
@@ -449,8 +397,7 @@ def store(run: Run, results: Path) -> None:
             f"{directory}: was trained for {summary['epochs']} epochs, the study has {run.epochs}\n"
             "remove the directory to train it anew"
         )
-    stretches = _Stretches(run).all
-    seconds = [wall_s for _, wall_s in stretches]
+    codes, seconds = zip(*run.stretches(), strict=True)
     details: dict[str, Any] = {"wall_s": round(math.fsum(filter(None, seconds)), 1)}
     if None in seconds:
         details["wall_s_not_counted"] = "a stretch whose end was not seen"
@@ -458,46 +405,103 @@ def store(run: Run, results: Path) -> None:
         details[BEFORE] = taken_before(stored_start(directory), directory)
     details |= {FINAL: summary["evaluation"]} | judgement
     made_with = [
-        *dict.fromkeys(code for code, _ in stretches),
+        *dict.fromkeys(codes),
         *(f"{name} {versions[name]}" for name in _PACKAGES if versions.get(name)),
         f"{available_cores()} cores of {processor()}, one of them used",
     ]
-    comments = header(run.command, ", ".join(made_with), details)
     path = run.result(results)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        comments = header(run.command, ", ".join(made_with), details)
         replace_file(path, (comments + metrics).encode())
     except OSError as error:
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def stored(run: Run, results: Path) -> StoredResult | None:
-    """Returns the result of a run, or None where there is none.
+class Pool:
+    """The runs of a study, and what has become of each."""
 
-    Raises:
-        UsageError: The file holds the result of another command.
-    """
-    path = run.result(results)
-    if not path.exists():
-        return None
-    result = read_result(path)
-    if result.command != run.command:
-        raise UsageError(
-            f"{path}: holds the result of another command\nit has:    {result.command}\n"
-            f"the study: {run.command}\nremove the file to go on with that run, or to train it anew"
-        )
-    return result
+    def __init__(
+        self, runs: Sequence[Run], results: Path, jobs: int = 1, trainer: Sequence[str] = TRAINER
+    ) -> None:
+        """Looks up what is done already of runs that stand behind those that they start from.
 
-
-class Requests:
-    """Ctrl-C, SIGTERM, SIGUSR1 and the end of the time allowed: each asks to save and stop."""
-
-    def __init__(self, minutes: float) -> None:
-        """Installs the handlers, and lets the time begin."""
+        Raises:
+            UsageError: A stored result is that of another command.
+        """
+        self.runs = runs
+        self.faults: dict[str, list[str]] = {}
+        self.states: dict[str, str] = {}
+        for run in runs:
+            path = run.result(results)
+            command = read_result(path).command if path.exists() else None
+            if command not in (None, run.command):
+                raise UsageError(
+                    f"{path}: holds the result of another command\nit has:    {command}\n"
+                    f"the study: {run.command}\n"
+                    "remove the file to go on with that run, or to train it anew"
+                )
+            self.states[run.name] = self._begun(run) if command is None else DONE
+        for run in reversed(runs):  # behind a missing run, what it starts from is needed too
+            source = run.source
+            if self.states[run.name] == DONE or source is None:
+                continue
+            if not (source.has_checkpoint and (source.directory / SUMMARY_NAME).exists()):
+                self.states[source.name] = self._begun(source)
+        self._results, self._jobs, self._trainer = results, jobs, tuple(trainer)
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._received: list[int] = []
+        self._deadline = math.inf
+
+    def _begun(self, run: Run) -> str:
+        """Returns the state of a run that has no result yet."""
+        try:
+            refuse_if_in_use(run.directory)
+        except UsageError:
+            return RUNNING  # by another runner, or by hand
+        return STOPPED if run.has_checkpoint else WAITING
+
+    def work(self, minutes: float, show: Callable[[], None]) -> None:
+        """Runs what is missing, until nothing is left or a request to stop has been met.
+
+        Ctrl-C, SIGTERM, SIGUSR1 and the end of the minutes each ask to save and stop; a second
+        Ctrl-C ends everything at once. `show` is called several times a second.
+
+        Raises:
+            EnvironmentFault: Notes or logs cannot be written; what goes on saves and stops.
+        """
         self._deadline = time.monotonic() + 60.0 * minutes
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, self._note)
+            signal.signal(number, lambda received, _: self._received.append(received))
+        missing = [run for run in self.runs if self.states[run.name] != DONE]
+        order = graphlib.TopologicalSorter({run: set(missing) & {run.source} for run in missing})
+        order.prepare()
+        ready: list[Run] = []
+        going: dict[Future[str], Run] = {}
+        with ThreadPoolExecutor(self._jobs) as threads:
+            try:
+                while True:
+                    ready = sorted([*ready, *order.get_ready()], key=missing.index)
+                    while ready and len(going) < self._jobs and not self.to_stop():
+                        run = ready.pop(0)  # first seeds first
+                        self.states[run.name] = RUNNING
+                        going[threads.submit(self._take_to_its_end, run)] = run
+                    show()
+                    if not going:
+                        return
+                    for future in wait(going, _POLL_SECONDS, FIRST_COMPLETED).done:
+                        run = going.pop(future)
+                        self.states[run.name] = future.result()
+                        if self.states[run.name] == DONE:
+                            order.done(run)
+                        elif not self.to_stop():
+                            self._block(run)
+                    if self.to_stop():  # again and again: a child that begins is deaf
+                        self._ask(signal.SIGKILL if self.to_end_at_once() else signal.SIGTERM)
+            except OSError as error:
+                raise EnvironmentFault(f"{error.filename}: {error.strerror}") from error
+            finally:
+                self._ask(signal.SIGTERM)
 
     def to_stop(self) -> bool:
         """Whether it is time to save and stop."""
@@ -507,141 +511,44 @@ class Requests:
         """Whether somebody pressed Ctrl-C a second time."""
         return self._received.count(signal.SIGINT) > 1
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._received.append(number)
-
-
-class _Child(NamedTuple):
-    """A run that goes on, or is being judged."""
-
-    process: "subprocess.Popen[bytes]"
-    stop: signal.Signals
-    """What asks it to stop: training saves first, an evaluation has nothing to save."""
-
-
-class Pool:
-    """The runs of a study, and what has become of each."""
-
-    def __init__(
-        self, runs: Sequence[Run], results: Path, jobs: int = 1, trainer: Sequence[str] = TRAINER
-    ) -> None:
-        """Looks up what is done already.
-
-        Args:
-            runs: Each behind the one that it starts from.
-            results: Where stored results go.
-            jobs: How many runs go on at once, at least 1.
-            trainer: The words of a command that takes a verb and its arguments.
-
-        Raises:
-            UsageError: A stored result is that of another command.
-        """
-        self.runs = runs
-        self.faults: dict[str, list[str]] = {}
-        self.states = {run.name: DONE if stored(run, results) else _begun(run) for run in runs}
-        for run in reversed(runs):  # behind a missing run, what it starts from is needed too
-            source = run.source
-            if self.states[run.name] == DONE or source is None:
-                continue
-            if not (source.has_checkpoint and (source.directory / SUMMARY_NAME).exists()):
-                self.states[source.name] = _begun(source)
-        self._results, self._jobs, self._trainer = results, jobs, tuple(trainer)
-        self._children: dict[str, _Child] = {}
-        self._asked = 0.0
-
-    def work(self, requests: Requests, show: Callable[[], None]) -> None:
-        """Runs what is missing, until nothing is left or a request to stop has been met.
-
-        Args:
-            requests: When to stop.
-            show: Called several times a second.
-
-        Raises:
-            EnvironmentFault: Notes or logs cannot be written; what goes on saves and stops.
-        """
-        missing = [run for run in self.runs if self.states[run.name] != DONE]
-        needs = {run: {run.source} & set(missing) if run.source else set() for run in missing}
-        order = graphlib.TopologicalSorter(needs)
-        order.prepare()
-        ready: list[Run] = []
-        going: dict[Future[str], Run] = {}
-        # What a thread starts inherits that SIGUSR1 has to wait
-        mask = (signal.SIG_BLOCK, [signal.SIGUSR1])
-        with (
-            ThreadPoolExecutor(
-                self._jobs, initializer=signal.pthread_sigmask, initargs=mask
-            ) as threads,
-            self._stopped_by_a_fault(),
-        ):
-            while True:
-                ready = sorted([*ready, *order.get_ready()], key=missing.index)  # first seeds first
-                while ready and len(going) < self._jobs and not requests.to_stop():
-                    run = ready.pop(0)
-                    self.states[run.name] = RUNNING
-                    going[threads.submit(self._take_to_its_end, run, requests)] = run
-                show()
-                if not going:
-                    return
-                for future in wait(going, _POLL_SECONDS, FIRST_COMPLETED).done:
-                    run = going.pop(future)
-                    self.states[run.name] = future.result()
-                    if self.states[run.name] == DONE:
-                        order.done(run)
-                    elif not requests.to_stop():
-                        self._block(run)
-                self._ask_to_stop(requests)
-
-    @contextlib.contextmanager
-    def _stopped_by_a_fault(self) -> Iterator[None]:
-        """Lets what goes on save, where this process cannot go on."""
-        try:
-            yield
-        except OSError as error:
-            raise EnvironmentFault(f"{error.filename}: {error.strerror}") from error
-        finally:
-            for child in list(self._children.values()):
-                child.process.terminate()
-
-    def count(self, state: str) -> int:
-        """Returns how many runs are in a state."""
-        return list(self.states.values()).count(state)
-
     def summary(self) -> str:
         """Returns how many runs are in each state, in words."""
-        return ", ".join(f"{self.count(one)} {one}" for one in dict.fromkeys(self.states.values()))
+        counts = collections.Counter(self.states.values())
+        return ", ".join(f"{count} {state}" for state, count in counts.items())
 
-    def _take_to_its_end(self, run: Run, requests: Requests) -> str:
+    def _take_to_its_end(self, run: Run) -> str:
         """Trains a run, judges and stores it, and returns its state; a thread of its own."""
         try:
             run.directory.parent.mkdir(parents=True, exist_ok=True)
             refuse_if_in_use(run.directory)
-            stretches = _Stretches(run)
+            earlier = run.stretches()
             if not run.has_checkpoint:
                 shutil.rmtree(run.directory, ignore_errors=True)
-                stretches.forget()
-            with stretches.another():
-                code = self._wait_for(run, run.words(), signal.SIGUSR1)
+                earlier = []
+            code_of_it, start = code_version(), time.monotonic()
+            run.note([*earlier, [code_of_it, None]])
+            code = self._wait_for(run, run.words())
+            run.note([*earlier, [code_of_it, time.monotonic() - start]])
             if code == EXIT_DONE:
                 words = ["evaluate", str(run.directory), "--env-id", run.env_id, "--full"]
-                code = self._wait_for(run, words, signal.SIGTERM)
-            if code == EXIT_STOPPED or (code < 0 and requests.to_stop()):
+                code = self._wait_for(run, words)
+            if code == EXIT_STOPPED or (code < 0 and self.to_stop()):
                 return STOPPED  # the same end of training is judged next time
-            if code != EXIT_DONE:
-                ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-                printed = run.log.read_text(encoding="utf-8", errors="replace").splitlines()
-                said = [line.rstrip()[:200] for line in printed if line.strip()]
-                self.faults[run.name] = [ending, *said[-_SHOWN_LINES:]]
-                return FAILED
-            if not run.result(self._results).exists():
-                store(run, self._results)
+            if code == EXIT_DONE:
+                if not run.result(self._results).exists():
+                    store(run, self._results)
+                return DONE
+            ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+            log = run.directory.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
+            said = [line.rstrip()[:200] for line in log.splitlines() if line.strip()]
+            self.faults[run.name] = [ending, *said[-_SHOWN_LINES:]]
         except MusicError as fault:
             self.faults[run.name] = str(fault).splitlines()
-            return FAILED
-        return DONE
+        return FAILED
 
-    def _wait_for(self, run: Run, words: Sequence[str], stop: signal.Signals) -> int:
+    def _wait_for(self, run: Run, words: Sequence[str]) -> int:
         """Returns the exit code of a process that writes to the log of a run."""
-        with run.log.open("ab") as log:
+        with run.directory.with_suffix(".log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-c", _FOLLOWER, str(os.getpid()), *self._trainer, *words],
                 stdin=subprocess.DEVNULL,
@@ -650,19 +557,14 @@ class Pool:
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
                 start_new_session=True,
             )
-        self._children[run.name] = _Child(process, stop)
+        self._children[run.name] = process
         code = process.wait()
         del self._children[run.name]
         return code
 
-    def _ask_to_stop(self, requests: Requests) -> None:
-        """Repeats a request to stop, which a child misses before its signal handlers are there."""
-        lately = time.monotonic() < self._asked + _ASK_SECONDS
-        if not requests.to_stop() or (lately and not requests.to_end_at_once()):
-            return
-        self._asked = time.monotonic()
-        for child in list(self._children.values()):
-            child.process.send_signal(signal.SIGKILL if requests.to_end_at_once() else child.stop)
+    def _ask(self, number: signal.Signals) -> None:
+        for process in list(self._children.values()):
+            process.send_signal(number)
 
     def _block(self, source: Run) -> None:
         """Gives up all that starts from a run."""
@@ -670,15 +572,6 @@ class Pool:
             if run.source == source:
                 self.states[run.name] = BLOCKED
                 self._block(run)
-
-
-def _begun(run: Run) -> str:
-    """Returns the state of a run that has no result yet."""
-    try:
-        refuse_if_in_use(run.directory)
-    except UsageError:
-        return RUNNING  # by another runner, or by hand
-    return STOPPED if run.has_checkpoint else WAITING
 
 
 @contextlib.contextmanager
@@ -699,20 +592,18 @@ def board(pool: Pool, console: Console) -> Iterator[Callable[[], None]]:
             state = pool.states[run.name]
             if state != shown[run.name]:
                 shown[run.name] = state
-                _say(console, f"{state}: {run.name}{_progress(run, state)}")
+                console.out(f"{state}: {run.name}{_progress(run, state)}", highlight=False)
 
     yield tell
 
 
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 def table(pool: Pool) -> Table:
     """Returns a row for each condition on each environment, with its runs that go on."""
-    found = Table(title=f"{pool.runs[0].study}: {pool.summary()}", title_justify="left")
-    for column in ("condition", "environment", "done", "seeds that go on or failed"):
-        found.add_column(column)
+    found = Table(
+        *("condition", "environment", "done", "seeds that go on or failed"),
+        title=f"{pool.runs[0].study}: {pool.summary()}",
+        title_justify="left",
+    )
     rows: dict[tuple[str, str], list[Run]] = {}
     for run in pool.runs:
         rows.setdefault((run.condition, run.env_id), []).append(run)
@@ -730,11 +621,11 @@ def table(pool: Pool) -> Table:
 
 def _progress(run: Run, state: str) -> str:
     """Returns how far a run has come that goes on, or ended."""
+    if state not in (RUNNING, DONE, FAILED):
+        return ""
     try:
         columns = read_result(run.directory / CSV_NAME).columns
     except MusicError:
-        return ""
-    if state not in (RUNNING, DONE, FAILED):
         return ""
     latest = {name: float(values[-1]) for name, values in columns.items()}
     leading = next((name for name in LEADING if math.isfinite(latest.get(name, math.nan))), "")
@@ -773,17 +664,17 @@ def train_missing(
         raise UsageError(f"{used}: another runner is at work on this study") from fault
     with lock:
         pool = Pool(runs, out, jobs, trainer)  # what another runner did counts
-        _say(console, f"{study.question} {pool.summary()}")
-        requests = Requests(minutes)
+        console.out(f"{study.question} {pool.summary()}", highlight=False)
         with board(pool, console) as show:
-            pool.work(requests, show)
+            pool.work(minutes, show)
     for run in runs:
         for line in pool.faults.get(run.name, ()):
-            _say(console, f"{run.name}: {line}")
-    _say(console, f"{file.stem}: {pool.summary()}")
-    if requests.to_end_at_once() or pool.count(STOPPED) or pool.count(WAITING):
+            console.out(f"{run.name}: {line}", highlight=False)
+    console.out(f"{file.stem}: {pool.summary()}", highlight=False)
+    states = set(pool.states.values())
+    if pool.to_end_at_once() or states & {STOPPED, WAITING}:
         return EXIT_STOPPED
-    return EXIT_ENVIRONMENT if pool.count(FAILED) or pool.count(BLOCKED) else EXIT_DONE
+    return EXIT_ENVIRONMENT if states & {FAILED, BLOCKED} else EXIT_DONE
 
 
 def show_plan(file: Path, out: Path, commands: bool) -> int:

@@ -32,17 +32,18 @@ _SCALING_EPISODES = 20
 def build_trainer(config: Config, comm: Communicator) -> Trainer:
     """Builds environments, rewards, learner, replay and the loop that joins them.
 
-    Args:
-        config: Of the run.
-        comm: The ranks, which share the workers.
-
     Raises:
         UsageError: Settings that do not fit the environment, the ranks or the memory.
         EnvironmentFault: The environment cannot be created.
-        Stopped: A signal asked for it meanwhile.
+        Stopped: A signal asked for it meanwhile, on any rank.
     """
     workers = comm.local_workers(config.workers)
-    envs = _build_envs(config, comm, len(workers) * config.rollouts)
+    envs = None
+    with contextlib.suppress(Stopped):  # what takes longest
+        accept = functools.partial(refuse_too_large, config, comm)
+        envs = LockstepEnvs(config.env_id, len(workers) * config.rollouts, config.env, accept)
+    if any(comm.collect(envs is None or stop_requested())) or envs is None:
+        raise Stopped("stopped before the first step")
     spec, gamma = envs.spec, discount(config, envs.spec)
     if config.collect.steps and config.lost_object == "absorb" and envs.info.support is not None:
         raise UsageError(
@@ -63,17 +64,6 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     )
 
 
-def _build_envs(config: Config, comm: Communicator, count: int) -> LockstepEnvs:
-    """Makes environments, the longest part; the ranks stop together where any is asked to."""
-    envs = None
-    with contextlib.suppress(Stopped):
-        accept = functools.partial(refuse_too_large, config, comm)
-        envs = LockstepEnvs(config.env_id, count, config.env, accept)
-    if any(comm.collect(envs is None or stop_requested())) or envs is None:
-        raise Stopped("stopped before the first step")
-    return envs
-
-
 def discount(config: Config, spec: EnvSpec) -> float:
     """Returns gamma: as configured, else 1 - 1/T."""
     if config.agent.discount is not None:
@@ -88,13 +78,29 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
         UsageError: MUSIC where nothing says what the robot's surroundings are, or a lost object
             under a reward that has no lowest value.
     """
+
+    def measure(columns: Sequence[int]) -> tuple[Array, Array]:
+        """Measures once, so that what a network has learned keeps its meaning."""
+        columns, spec, rows = list(columns), envs.spec, []
+        generator = stream(config.seed, "music/input scale")
+        for seed in generator.integers(2**31, size=_SCALING_EPISODES):
+            rows.append(envs.reset([0], [int(seed)]).observation[0, columns])
+            for _ in range(spec.max_episode_steps):
+                action = generator.uniform(-1.0, 1.0, (1, spec.action_dim)).astype(np.float32)
+                taken = envs.step(action, [0])
+                rows.append(taken.observation[0, columns])
+                if taken.terminated[0] or taken.truncated[0]:
+                    break
+        values = np.array(rows)
+        return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)
+
     context = TermContext(
         spec=envs.spec,
         info=envs.info,
         world=config.world,
         seed=config.seed,
         skills=config.skills,
-        measure=functools.partial(_input_scale, config, envs),
+        measure=measure,
     )
     terms: list[RewardTerm] = []
     for settings in config.rewards.values():
@@ -149,23 +155,3 @@ def return_bounds(
             )
     low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
     return low / (1.0 - gamma), high / (1.0 - gamma)
-
-
-def _input_scale(config: Config, envs: LockstepEnvs, columns: Sequence[int]) -> tuple[Array, Array]:
-    """Measures centre and spread of observation components under random actions.
-
-    Fixed before training, so that what a network has learned keeps its meaning.
-    """
-    columns = list(columns)
-    generator = stream(config.seed, "music/input scale")
-    rows = []
-    for seed in generator.integers(2**31, size=_SCALING_EPISODES):
-        rows.append(envs.reset([0], [int(seed)]).observation[0, columns])
-        for _ in range(envs.spec.max_episode_steps):
-            action = generator.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
-            taken = envs.step(action, [0])
-            rows.append(taken.observation[0, columns])
-            if taken.terminated[0] or taken.truncated[0]:
-                break
-    values = np.array(rows)
-    return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)

@@ -37,14 +37,7 @@ class Collector:
         workers: Sequence[int],
         comm: Communicator,
     ) -> None:
-        """Takes what it plays with.
-
-        Args:
-            config: Goals, skills, exploration, and what becomes of a lost object.
-            envs: `config.rollouts` environments for each worker.
-            workers: Those of this rank.
-            comm: The ranks, which meet a fault of any of them together.
-        """
+        """Takes `config.rollouts` environments for each worker of this rank."""
         self.envs = envs
         self._config = config
         self._workers = workers
@@ -63,16 +56,15 @@ class Collector:
     def collect(self, snapshot: Snapshot, cycle: int, at_random: bool = False) -> Collected:
         """Plays the episodes or steps of a cycle; every rank must call it together.
 
-        Args:
-            snapshot: What acts.
-            cycle: Which draws are taken.
-            at_random: Takes uniform actions in place of the policy's.
+        The cycle decides which draws are taken; `at_random` takes uniform actions in place of the
+        policy's.
 
         Raises:
             EnvironmentFault: An environment of any rank spoiled an episode again and again.
             NumbersFault: The policy of any rank returned an action that is not finite.
         """
         config, spec = self._config, self.envs.spec
+        size, opened = config.rollouts, self._open
 
         def streams(purpose: str) -> list[np.random.Generator]:
             return [stream(config.seed, purpose, worker, cycle) for worker in self._workers]
@@ -81,28 +73,22 @@ class Collector:
         explore = perturbation(
             config.exploration,
             streams("rollout/exploration"),
-            (config.collect.steps or spec.max_episode_steps, config.rollouts, spec.action_dim),
+            (config.collect.steps or spec.max_episode_steps, size, spec.action_dim),
         )
         if at_random:
             explore = explore._replace(replaced=np.ones_like(explore.replaced))
-        policy = policy_of(snapshot, config.exploration.sample, rows=config.rollouts)
-        size = config.rollouts
-        opened = self._open
+        policy = policy_of(snapshot, config.exploration.sample, rows=size)
         if opened is not None:
-            parts, succeeded = self._comm.together(
-                lambda: opened.play(
-                    policy,
-                    lambda env: self._sampler.begin_episodes(starts[env // size], 1),
-                    explore,
-                )
-            )
+
+            def begin(env: int) -> Conditions:
+                return self._sampler.begin_episodes(starts[env // size], 1)
+
+            parts, succeeded = self._comm.together(lambda: opened.play(policy, begin, explore))
             kept = {
-                worker: _joined(
-                    [part for env in range(index * size, (index + 1) * size) for part in parts[env]]
-                )
+                worker: _joined(parts[index * size : (index + 1) * size])
                 for index, worker in enumerate(self._workers)
             }
-            return Collected(_joined(list(kept.values())), kept, succeeded)
+            return Collected(_joined(parts), kept, succeeded)
         drawn = [self._sampler.begin_episodes(generator, size) for generator in starts]
         goals = [one.goals for one in drawn if one.goals is not None]
         conditions = Conditions(
@@ -111,14 +97,20 @@ class Collector:
             skills=np.concatenate([one.skills for one in drawn]),
         )
         played = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
-        cut = played
-        if config.lost_object == "absorb":
-            cut = cut_where_lost(played, self.envs.info)
+        cut = cut_where_lost(played, self.envs.info) if config.lost_object == "absorb" else played
         kept = {
-            worker: _rows(cut, slice(index * size, (index + 1) * size))
+            worker: Episodes.from_named(
+                {n: rows[index * size : (index + 1) * size] for n, rows in cut.named().items()}
+            )
             for index, worker in enumerate(self._workers)
         }
         return Collected(played, kept, played.success)
+
+
+def _joined(parts: Sequence[Sequence[Episodes]]) -> Episodes:
+    """Returns the parts that several environments played as one batch."""
+    named = [part.named() for own in parts for part in own]
+    return Episodes.from_named({n: np.concatenate([one[n] for one in named]) for n in named[0]})
 
 
 def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
@@ -127,16 +119,3 @@ def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
     lost = (first >= 1) & (first <= episodes.length)
     length = np.where(lost, first, episodes.length)
     return padded(episodes._replace(length=length, lost=lost))
-
-
-def _joined(parts: Sequence[Episodes]) -> Episodes:
-    """Returns one batch of several."""
-    named = [part.named() for part in parts]
-    return Episodes.from_named(
-        {name: np.concatenate([one[name] for one in named]) for name in named[0]}
-    )
-
-
-def _rows(episodes: Episodes, rows: slice) -> Episodes:
-    """Returns some of the episodes."""
-    return Episodes.from_named({name: values[rows] for name, values in episodes.named().items()})

@@ -4,8 +4,8 @@ Also what a policy is compared with: a random one, and itself under noise.
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,11 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.measures.behaviour import summarize
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, Policy, play
+from music_tf.training.collect import cut_where_lost
 from music_tf.types import Array, EnvSpec, Episodes, Metrics
+
+if TYPE_CHECKING:  # what only acts loads no TensorFlow
+    from music_tf.intrinsic.base import RewardTerm
 
 _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
@@ -40,17 +44,53 @@ class Evaluation(NamedTuple):
         skill: int | None = None,
         added: Added | None = None,
     ) -> Episodes:
-        """Plays without exploration, under the goals of training.
+        """Plays without exploration, under the goals of training, and returns all on every rank.
 
         A policy that knew only zero goals does anything under others. Skills take turns, unless
-        the configuration or `skill` pins one of them.
+        the configuration or `skill` pins one of them. Episodes are the same whatever the number
+        of ranks, up to what the size of a batch does to the last bits of an action.
+
+        Raises:
+            NumbersFault: On every rank, where an action of the policy is not finite on any.
         """
-        config = self.config
-        pinned = config.pinned_skill if skill is None else skill
+        config, envs, comm = self.config, self.envs, self.comm
         conditions = evaluation_conditions(
-            range(episodes), self.envs.spec.goal_dim, config.goals == "zero", config.skills, pinned
+            range(episodes),
+            envs.spec.goal_dim,
+            config.goals == "zero",
+            config.skills,
+            config.pinned_skill if skill is None else skill,
         )
-        return evaluate(self.envs, policy, conditions, self.comm, added)
+
+        def own_part() -> dict[str, np.ndarray]:
+            """Plays this rank's share, among the rows of all episodes; the others are zeros."""
+            result: dict[str, np.ndarray] = {}
+            for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
+                wanted = np.arange(start, start + len(envs)) % episodes
+                goals = None if conditions.goals is None else conditions.goals[wanted]
+                batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
+                explore = None
+                if added is not None:
+                    actions = np.stack([added(int(index)) for index in wanted], axis=1)  # [T, E, A]
+                    nothing, never = np.zeros_like(actions), np.zeros(actions.shape[:2], bool)
+                    explore = Perturbation(actions, never, nothing, nothing)
+                played = play(envs, policy, batch, explore).named()
+                kept = min(len(envs), episodes - start)
+                for name, values in played.items():
+                    rows = result.setdefault(
+                        name, np.zeros([episodes, *values.shape[1:]], values.dtype)
+                    )
+                    rows[start : start + kept] = values[:kept]
+            return result
+
+        result = comm.together(own_part)
+        layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
+        whole: dict[str, np.ndarray] = {}
+        for name, shape, kind in layout:
+            values = result.get(name, np.zeros(shape, kind))
+            summable = values.astype(np.int64) if values.dtype == np.bool_ else values
+            whole[name] = comm.sum_in_place(summable).astype(kind, copy=False)
+        return Episodes.from_named(whole)
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""
@@ -62,9 +102,27 @@ class Evaluation(NamedTuple):
             metrics["eval/success_rate"] = float(played.success.mean())
         return metrics
 
+    def heldout(
+        self, terms: "Iterable[RewardTerm]", weights: Mapping[str, list[Any]], played: Episodes
+    ) -> Metrics:
+        """Returns what reward terms make of episodes that they never learned from."""
+        if self.config.lost_object == "absorb":
+            played = cut_where_lost(played, self.envs.info)  # what the networks are trained on
+        found = [term.heldout(weights, played) for term in terms]
+        return {name: value for metrics in found for name, value in metrics.items()}
+
+
+def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTerm]":
+    """Returns the reward terms that count at an epoch or later; all where none does."""
+    return [term for term in terms if not term.mixing.retired(epoch)] or terms
+
 
 def evaluation_conditions(
-    indices: range, goal_dim: int, zero_goals: bool, skills: int, pinned: int | None = None
+    indices: Sequence[int],
+    goal_dim: int,
+    zero_goals: bool,
+    skills: int,
+    pinned: int | None = None,
 ) -> Conditions:
     """Returns seeds, goals and skills of evaluation episodes, each fixed by its index.
 
@@ -79,69 +137,6 @@ def evaluation_conditions(
     chosen = [index % skills if pinned is None else pinned for index in indices]
     goals = np.zeros([len(indices), goal_dim], np.float32) if zero_goals else None
     return Conditions(np.array(seeds), goals, np.eye(skills, dtype=np.float32)[chosen])
-
-
-def evaluate(
-    envs: LockstepEnvs,
-    policy: Policy,
-    conditions: Conditions,
-    comm: Communicator,
-    added: Added | None = None,
-) -> Episodes:
-    """Plays episodes, shared out over ranks in batches, and returns all of them on every rank.
-
-    Args:
-        envs: Of this rank.
-        policy: Played without exploration.
-        conditions: Of all episodes.
-        comm: The ranks; each must call this together.
-        added: What is added to the actions of each episode, by its index; None for nothing.
-
-    Returns:
-        The episodes in the order of the conditions; the same whatever the number of ranks, up
-        to what the size of a batch does to the last bits of an action.
-
-    Raises:
-        NumbersFault: On every rank, where the policy returned an action that is not finite on any.
-    """
-    result = comm.together(lambda: _own_part(envs, policy, conditions, comm, added))
-    layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
-    whole = {name: result.get(name, np.zeros(shape, kind)) for name, shape, kind in layout}
-    return Episodes.from_named({name: _summed(values, comm) for name, values in whole.items()})
-
-
-def _own_part(
-    envs: LockstepEnvs,
-    policy: Policy,
-    conditions: Conditions,
-    comm: Communicator,
-    added: Added | None,
-) -> dict[str, np.ndarray]:
-    """Plays this rank's share, among the rows of all episodes; the others are zeros."""
-    total, width = len(conditions.seeds), len(envs)
-    result: dict[str, np.ndarray] = {}
-    for start in range(comm.rank * width, total, comm.size * width):
-        wanted = np.arange(start, start + width) % total
-        goals = None if conditions.goals is None else conditions.goals[wanted]
-        batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
-        explore = None
-        if added is not None:
-            actions = np.stack([added(int(index)) for index in wanted], axis=1)  # [T, E, A]
-            nothing = np.zeros_like(actions)
-            explore = Perturbation(actions, np.zeros(actions.shape[:2], bool), nothing, nothing)
-        played = play(envs, policy, batch, explore).named()
-        kept = min(width, total - start)
-        for name, values in played.items():
-            rows = result.setdefault(name, np.zeros([total, *values.shape[1:]], values.dtype))
-            rows[start : start + kept] = values[:kept]
-    return result
-
-
-def _summed(values: np.ndarray, comm: Communicator) -> np.ndarray:
-    """Adds up what each rank played; all others hold zeros there."""
-    if values.dtype == np.bool_:
-        return comm.sum_in_place(values.astype(np.int64)).astype(np.bool_)
-    return comm.sum_in_place(values)
 
 
 def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
@@ -159,9 +154,7 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
 def random_actions(spec: EnvSpec, draw: int = 0) -> Added:
     """Returns the uniform actions of a random policy, the same on any number of ranks.
 
-    Args:
-        spec: Of the environment.
-        draw: Different numbers give other actions in the same episodes.
+    Another `draw` gives other actions in the same episodes.
     """
     shape = (spec.max_episode_steps, spec.action_dim)
 
@@ -173,13 +166,9 @@ def random_actions(spec: EnvSpec, draw: int = 0) -> Added:
 
 
 def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = None) -> Added:
-    """Returns Gaussian noise for the actions of each episode.
+    """Returns Gaussian noise for the actions of each episode, on top of what `beside` adds.
 
-    Args:
-        spec: Of the environment.
-        deviation: Of each component.
-        draw: Different numbers give other noise.
-        beside: What else is added.
+    Another `draw` gives other noise.
     """
     shape = (spec.max_episode_steps, spec.action_dim)
 

@@ -19,10 +19,11 @@ def refuse_too_large(config: Config, comm: Communicator, spec: EnvSpec, each: in
 
     The estimate is low, so that nothing is refused that works: networks and batches are not
     counted, and neither is the replay of a run with a time limit, which may end long before.
+    Ranks of one host share its memory, and all ranks refuse together.
 
     Args:
         config: Of the run.
-        comm: The ranks; those of one host share its memory, and all of them refuse together.
+        comm: The ranks.
         spec: Sizes of the environment.
         each: Bytes that one environment takes at least.
 

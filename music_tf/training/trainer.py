@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.settings import Config, SacConfig, Schedule
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import RewardTerm, schedule_value
@@ -20,16 +20,15 @@ from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ExpectedState, expected_of, take_over
-from music_tf.training.collect import Collected, Collector, cut_where_lost
-from music_tf.training.evaluation import Evaluation
+from music_tf.training.collect import Collector
+from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.update import Feed, Schedules, Update, check_same_state
-from music_tf.types import Array, Episodes, Metrics
+from music_tf.types import Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/")
 """How names of arrays begin that acting and judging need."""
-_TURNS = 2**40
+_TURN = 2**40
 """Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
-_NO_ENTROPY: Schedule = ((0.0, 0.0),)
 
 
 @dataclasses.dataclass
@@ -134,56 +133,72 @@ class Trainer:
             if self.comm.any(on_cycle(self.log.cycles)) and self.log.cycles < config.cycles:
                 return None
         counters.epoch += 1
-        seen = counters.episodes - self.log.tried
-        metrics = self._throughput() | self.log.averages() | self._seen()
-        self.log = EpochLog()
-        every = config.evaluation.every_episodes
+        metrics = self._throughput() | self.log.averages()
+        if self.envs.spec.goal_dim and config.goals == "environment" and self.log.tried:
+            metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
+        if self.envs.info.support is not None:
+            metrics["rollout/object_coverage"] = float(len(self.log.cells))
+        every, before = config.evaluation.every_episodes, counters.episodes - self.log.tried
         due = counters.epoch % config.evaluation.every == 0
-        if due if every is None else counters.episodes // every > seen // every:
+        self.log = EpochLog()
+        if due if every is None else counters.episodes // every > before // every:
             start = time.monotonic()
-            metrics |= self.evaluate(config.evaluation.episodes, on_played=on_evaluation)
+            metrics |= self.evaluate(on_evaluation)
             counters.elapsed_s += time.monotonic() - start
         metrics["time/elapsed_s"] = counters.elapsed_s
         return metrics
 
     def run_cycle(self) -> None:
         """Plays in each environment, remembers it, and learns from replay."""
+        config, counters, log = self.config, self.counters, self.log
         self.collect()
-        for turn in range(self._turns()):
+        turns = 1 if config.updates else 0
+        if config.collect.updates_per_step is not None and config.updates:
+            steps = counters.env_steps - config.collect.random_steps
+            due = math.floor(config.collect.updates_per_step * steps) - counters.updates
+            turns = due // config.updates
+        if counters.env_steps < config.collect.random_steps:
+            turns = 0
+        for turn in range(turns):
             learned = over_ranks(self.update.run(self.feed(turn), self.schedules()), self.comm)
-            self.log.totals.append(learned)
-            self.log.updates += self.config.updates
-            self.counters.updates += self.config.updates
-        self.log.cycles += 1
-        self.counters.cycle += 1
+            log.totals.append(learned)
+            log.updates += config.updates
+            counters.updates += config.updates
+        log.cycles += 1
+        counters.cycle += 1
 
     def collect(self) -> None:
         """Plays for a cycle and hands it to all who remember or count something of it."""
-        cycle = self.counters.cycle
-        at_random = self.counters.env_steps < self.config.collect.random_steps
-        collected = self.collector.collect(self.snapshot(), cycle, at_random)
-        kept = collected.kept
-        self.replay.add(kept, cycle, self._priorities(kept))
+        config, counters, log = self.config, self.counters, self.log
+        cycle, at_random = counters.cycle, counters.env_steps < config.collect.random_steps
+        played, kept, ends = self.collector.collect(self.snapshot(), cycle, at_random)
+        priorities = None
+        for term in self.terms:
+            if term.name == config.replay.priority:
+                weights = self.update.weights()
+                priorities = {
+                    worker: term.priorities(weights, own, worker, cycle)
+                    for worker, own in kept.items()
+                }
+        self.replay.add(kept, cycle, priorities)
         for term in self.terms:
             term.observe(kept, cycle)
-        self.inputs.see(*self.replay.sample_fresh(kept, cycle), self.config.workers)
-        self._count(collected)
-
-    def _turns(self) -> int:
-        """Returns how often `config.updates` updates are due in this cycle."""
-        config, counters = self.config, self.counters
-        steps = counters.env_steps - config.collect.random_steps
-        if steps < 0 or not config.updates:
-            return 0
-        if config.collect.updates_per_step is None:
-            return 1
-        due = math.floor(config.collect.updates_per_step * steps) - counters.updates
-        return max(0, due) // config.updates
+        self.inputs.see(*self.replay.sample_fresh(kept, cycle), config.workers)
+        counts = np.array([ends.sum(), len(ends), played.length.sum()])
+        succeeded, tried, steps = map(int, self.comm.sum_in_place(counts))
+        cells = visited_cells(played.observation, played.length, self.envs.info)
+        visited = [(int(x), int(y)) for own in self.comm.collect(sorted(cells)) for x, y in own]
+        log.cells = sorted({*log.cells, *visited})
+        log.succeeded += succeeded
+        log.tried += tried
+        log.env_steps += steps
+        counters.env_steps += steps
+        counters.episodes += tried
 
     def feed(self, turn: int = 0) -> Feed:
         """Draws all that one turn of updates of a cycle needs."""
         config, inputs = self.config, self.inputs.now
-        cycle = self.counters.cycle + turn * _TURNS
+        cycle = self.counters.cycle + turn * _TURN
         batch = self.replay.sample_transitions(config.updates, cycle)
         return Feed(
             batch,
@@ -202,8 +217,7 @@ class Trainer:
 
     def schedules(self) -> Schedules:
         """Returns the weights of terms and entropy in the present epoch."""
-        epoch, agent = self.counters.epoch, self.config.agent
-        entropy = agent.entropy_weight if isinstance(agent, SacConfig) else _NO_ENTROPY
+        epoch, entropy = self.counters.epoch, self.update.learner.entropy_weight
         weights = {
             term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
             for term in self.terms
@@ -222,8 +236,7 @@ class Trainer:
 
     def active_terms(self) -> Sequence[RewardTerm]:
         """Returns the reward terms that still count, now or later; all where none does."""
-        epoch = self.counters.epoch
-        return [term for term in self.terms if not term.mixing.retired(epoch)] or self.terms
+        return counting(self.terms, self.counters.epoch)
 
     def policy(self) -> Policy:
         """Returns the deterministic policy as it is now."""
@@ -233,46 +246,22 @@ class Trainer:
         """Returns a copy of all that acts, as it is now."""
         return Snapshot(self.config.agent.actor, self.update.actor_weights(), self.inputs.now)
 
-    def evaluate(
-        self,
-        episodes: int,
-        policy: Policy | None = None,
-        skill: int | None = None,
-        on_played: Callable[[Episodes], None] | None = None,
-    ) -> Metrics:
-        """Plays evaluation episodes, by default with the present policy; all ranks together.
+    @property
+    def evaluation(self) -> Evaluation:
+        """Plays and measures without exploration; all ranks together."""
+        return Evaluation(self.envs, self.config, self.comm)
 
-        Success is measured under the environment's goals where training was, and behaviour
-        under the goals of training: a policy that knew only zero goals does anything under
-        others. Skills take turns, unless the configuration or `skill` pins one of them.
-        `on_played` sees the episodes.
-        """
-        played = self.played(episodes, policy or self.policy(), skill)
+    def evaluate(self, on_played: Callable[[Episodes], None] | None = None) -> Metrics:
+        """Measures the present policy and terms on episodes that `on_played` sees first."""
+        evaluation = self.evaluation
+        played = evaluation.play(self.policy(), self.config.evaluation.episodes)
         if on_played is not None:
             on_played(played)
-        metrics = self.behaviour(played)
-        return metrics if policy else metrics | self.heldout(played)
-
-    def played(self, episodes: int, policy: Policy, skill: int | None = None) -> Episodes:
-        """Returns what `evaluate` measures: episodes without exploration; all ranks together."""
-        return Evaluation(self.envs, self.config, self.comm).play(policy, episodes, skill)
-
-    def behaviour(self, played: Episodes) -> Metrics:
-        """Returns the behaviour metrics of episodes, and their success where goals count."""
-        return Evaluation(self.envs, self.config, self.comm).behaviour(played)
-
-    def heldout(self, played: Episodes) -> Metrics:
-        """Returns what the active reward terms make of these episodes."""
-        if not self.terms:
-            return {}
-        if self.config.lost_object == "absorb":
-            played = cut_where_lost(played, self.envs.info)  # what the networks are trained on
-        weights = self.update.weights()
-        found = [term.heldout(weights, played) for term in self.active_terms()]
-        return {name: value for metrics in found for name, value in metrics.items()}
+        heldout = evaluation.heldout(self.active_terms(), self.update.weights(), played)
+        return evaluation.behaviour(played) | heldout
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Returns what acting and judging need, by explicit names: `load_weights` takes it."""
+        """Returns what acting and judging need, by explicit names."""
         return {name: array for name, array in self.shared().items() if name.startswith(ACTING)}
 
     def shared(self) -> dict[str, np.ndarray]:
@@ -283,11 +272,8 @@ class Trainer:
     def of_workers(self, everything: bool = False) -> dict[int, dict[str, np.ndarray]]:
         """Returns what belongs to the workers of this rank: new replay rows, or all of them."""
         rows = self.replay.everything() if everything else self.replay.unsaved()
-        for worker, new in rows.items():
-            for term in self.terms if new else ():  # a term keeps something of new episodes alone
-                kept = term.of_worker(worker)
-                new |= {f"{term.name}/{name}": array for name, array in kept.items()}
-        return rows
+        # a term keeps something of new episodes alone
+        return {worker: new | (self._kept(worker) if new else {}) for worker, new in rows.items()}
 
     def meta(self) -> dict[str, Any]:
         """Returns counters and what else JSON can hold."""
@@ -312,17 +298,14 @@ class Trainer:
     def expected(self) -> ExpectedState:
         """Returns names, types and shapes of what a checkpoint of this run holds."""
         worker, shard = next(iter(self.replay.shards.items()))
-        rows = expected_of(shard.full_rows())
-        for term in self.terms:
-            kept = term.of_worker(worker)
-            rows |= expected_of({f"{term.name}/{n}": a for n, a in kept.items()}, free=True)
+        rows = expected_of(shard.full_rows()) | expected_of(self._kept(worker), free=True)
         return ExpectedState(expected_of(self.shared()), rows)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Takes over what `shared` and `meta` of an earlier trainer returned.
 
         Raises:
-            ValueError: A name is missing or does not fit; the text names it.
+            ValueError: A name is missing, unknown, or does not fit; the text names it.
         """
         taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
         counters = take_over(Counters(), meta.get("counters"), "counters")
@@ -350,21 +333,8 @@ class Trainer:
                 term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over weights, targets and statistics; moments and counters stay as they are.
-
-        Raises:
-            ValueError: A name is missing, unknown, or does not fit; the text names it.
-        """
-        self.load_weights(shared)
-        self.update.load_targets(shared)
-
-    def load_weights(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what acting needs, as `weights` or `shared` of another trainer returned it.
-
-        Raises:
-            ValueError: A name is missing, unknown, or does not fit; the text names it.
-        """
-        self.update.load_weights(shared)
+        """Takes over weights, targets and statistics alone; refuses as `load` does."""
+        self.update.start_from(shared)
         self._load_beside_weights(shared)
 
     def _load_beside_weights(self, shared: Mapping[str, np.ndarray]) -> None:
@@ -372,46 +342,18 @@ class Trainer:
             term.load(shared)
         self.inputs.load(shared)
 
-    def _priorities(self, kept: Mapping[int, Episodes]) -> dict[int, Array] | None:
-        """Returns how much fresh episodes count, by worker; None where all count alike."""
-        judges = [term for term in self.terms if term.name == self.config.replay.priority]
-        if not judges:
-            return None
-        weights = self.update.weights()
+    def _kept(self, worker: int) -> dict[str, np.ndarray]:
+        """Returns what terms keep for a worker, under their names."""
         return {
-            worker: judges[0].priorities(weights, own, worker, self.counters.cycle)
-            for worker, own in kept.items()
+            f"{term.name}/{name}": array
+            for term in self.terms
+            for name, array in term.of_worker(worker).items()
         }
 
-    def _count(self, collected: Collected) -> None:
-        """Notes what all ranks saw in a cycle."""
-        played, ends = collected.played, collected.succeeded
-        counts = np.array([ends.sum(), len(ends), played.length.sum()])
-        succeeded, tried, steps = map(int, self.comm.sum_in_place(counts))
-        cells = visited_cells(played.observation, played.length, self.envs.info)
-        visited = [(int(x), int(y)) for own in self.comm.collect(sorted(cells)) for x, y in own]
-        log = self.log
-        log.cells = sorted({*log.cells, *visited})
-        log.succeeded += succeeded
-        log.tried += tried
-        log.env_steps += steps
-        self.counters.env_steps += steps
-        self.counters.episodes += tried
-
-    def _seen(self) -> Metrics:
-        """Returns what the rollouts of the epoch came to."""
-        metrics: Metrics = {}
-        of_goals = self.envs.spec.goal_dim and self.config.goals == "environment"
-        if of_goals and self.log.tried:
-            metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
-        if self.envs.info.support is not None:
-            metrics["rollout/object_coverage"] = float(len(self.log.cells))
-        return metrics
-
     def _throughput(self) -> Metrics:
+        """Returns what the clocks and the running moments say at the end of an epoch."""
         counters, seconds, inputs = self.counters, self.log.seconds, self.inputs.now
-        reduce_ms, wait_ms = self.comm.take_timing()
-        waits = self.comm.max_in_place(np.array([reduce_ms, wait_ms]))
+        waits = self.comm.max_in_place(np.array(self.comm.take_timing()))
         metrics = {
             "time/epoch": float(counters.epoch),
             "time/env_steps": float(counters.env_steps),
@@ -424,7 +366,7 @@ class Trainer:
         if self.envs.spec.goal_dim:
             metrics["stats/goal_mean"] = float(inputs.goal.mean.mean())
             metrics["stats/goal_std"] = float(inputs.goal.deviation.mean())
-        if not self.envs.spec.goal_dim:
+        else:
             metrics["time/episodes"] = float(counters.episodes)
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}

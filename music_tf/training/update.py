@@ -35,6 +35,17 @@ class Feed(NamedTuple):
     terms: Mapping[str, Mapping[str, np.ndarray]]  # [U * times of the term, W, ...]
     noise: Mapping[str, Array]
 
+    def named(self) -> dict[str, np.ndarray]:
+        """Returns all arrays by name, as evidence of numbers that went bad."""
+        named = {f"transitions.{name}": value for name, value in self.transitions._asdict().items()}
+        for group in ("extras", "next_extras"):
+            extras = named.pop(f"transitions.{group}")
+            named |= {f"transitions.{group}.{name}": array for name, array in extras.items()}
+        named |= {"inputs": self.inputs, "next_inputs": self.next_inputs, **self.noise}
+        for term, arrays in self.terms.items():
+            named |= {f"{term}.{name}": array for name, array in arrays.items()}
+        return named
+
 
 class Schedules(NamedTuple):
     """Scheduled weights at present, as tensors so that a new value does not retrace."""
@@ -132,17 +143,15 @@ class Update:
 
         Raises:
             NumbersFault: A reward, loss, gradient or weight of any rank is not finite, or ranks
-                hold different parameters.
+                hold different parameters; all ranks raise it alike.
         """
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
-        updates = len(feed.transitions.reward)
-        before = int(self.step.numpy())
-        fed = frozenset(feed.terms)
+        before, fed = int(self.step.numpy()), frozenset(feed.terms)
+        done = before + len(feed.transitions.reward)
         with longer_timeout() if fed not in self._names else contextlib.nullcontext():
             rows, lows, highs = map(np.asarray, self._run_updates(tensors, schedules))
         if self._config.polyak_every == "cycle":
             self._move_targets()
-        done = before + updates
         if done // DESYNC_INTERVAL > before // DESYNC_INTERVAL:
             self.check_equal()
         sums = np.add.accumulate(rows)[-1]  # one after the other, on any processor
@@ -151,7 +160,21 @@ class Update:
             for (name, every), value in zip(self._names[fed], sums, strict=True)
             if (times := done // every - before // every)
         }
-        self._check_finite(values, feed)
+        bad = [name for name, value in values.items() if not np.isfinite(value)]
+        if not bad and not np.isfinite(tf.reduce_sum(self.parameters).numpy()):
+            # a ReLU of NaN is 0 on some processors, so that no metric shows it
+            arrays = self.layout.name_arrays(self.parameters.numpy())
+            bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+        if self._comm.any(bool(bad)):
+            found = self._comm.collect(bad)
+            names = dict.fromkeys(name for names in found for name in names)
+            ranks = [rank for rank, names in enumerate(found) if names]
+            raise NumbersFault(
+                f"non-finite numbers within the {done} updates so far, on ranks "
+                f"{ranks}: {', '.join(names)}\n"
+                "the last checkpoint is intact; smaller learning rates may help",
+                feed.named(),
+            )
         for name, low, high in zip(feed.terms, lows.min(axis=0), highs.max(axis=0), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
@@ -164,25 +187,6 @@ class Update:
         """
         arrays = self.layout.name_arrays(self.parameters.numpy())
         check_same_state(arrays, int(self.step.numpy()), self._comm)
-
-    def _check_finite(self, values: Mapping[str, float], feed: Feed) -> None:
-        """Raises on all ranks alike where any of them met a number that is not finite."""
-        bad = [name for name, value in values.items() if not np.isfinite(value)]
-        if not bad and not np.isfinite(tf.reduce_sum(self.parameters).numpy()):
-            # a ReLU of NaN is 0 on some processors, so that no metric shows it
-            arrays = self.layout.name_arrays(self.parameters.numpy())
-            bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
-        if not self._comm.any(bool(bad)):
-            return
-        found = self._comm.collect(bad)
-        names = dict.fromkeys(name for names in found for name in names)
-        ranks = [rank for rank, names in enumerate(found) if names]
-        raise NumbersFault(
-            f"non-finite numbers within the {int(self.step.numpy())} updates so far, on ranks "
-            f"{ranks}: {', '.join(names)}\n"
-            "the last checkpoint is intact; smaller learning rates may help",
-            _named_arrays(feed),
-        )
 
     def scale_steps(self, scale: float) -> None:
         """Makes every Adam step this share of what the configuration says."""
@@ -224,13 +228,17 @@ class Update:
         Raises:
             ValueError: A name is missing or does not fit; the text names it.
         """
-        first = fitting(self.layout, group(shared, "adam_first"))
-        second = fitting(self.layout, group(shared, "adam_second"))
-        self.load_weights(shared)
-        self.load_targets(shared)
+        first = joined(shared, "adam_first", self.layout)
+        second = joined(shared, "adam_second", self.layout)
+        self.start_from(shared)
         for phase, moments in zip(self._phases, self.moments, strict=True):
             moments.first.assign(first[phase.own])
             moments.second.assign(second[phase.own])
+
+    def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over weights and targets alone; refuses as `load` does."""
+        self.parameters.assign(joined(shared, "parameters", self.layout))
+        self.targets.assign(joined(shared, "targets", self.targets_layout))
 
     def load_counts(self, updates: int, step_scale: float, phase_steps: Sequence[int] = ()) -> None:
         """Takes over what `counts` of an earlier run returned.
@@ -246,22 +254,6 @@ class Update:
         for step, taken in zip(self._phase_steps, steps, strict=True):
             step.assign(taken)
         self.scale_steps(step_scale)
-
-    def load_weights(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over the weights of all networks; targets and moments stay as they are.
-
-        Raises:
-            ValueError: A name is missing, unknown, or does not fit; the text names it.
-        """
-        self.parameters.assign(fitting(self.layout, group(shared, "parameters")))
-
-    def load_targets(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over the targets.
-
-        Raises:
-            ValueError: A name is missing or does not fit; the text names it.
-        """
-        self.targets.assign(fitting(self.targets_layout, group(shared, "targets")))
 
     def _updates(self, feed: Feed, schedules: Schedules) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes all updates; returns metric shares [U, metrics], and extremes [U, terms] twice."""
@@ -281,20 +273,46 @@ class Update:
     def _update(
         self, feed: Feed, index: tf.Tensor, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Takes one update, phase after phase; returns its row of each log."""
+        """Takes one update, phase after phase; returns its row of each log.
+
+        TensorFlow adds up in the order of the names that operations get, such as mul_2 and
+        mul_18: whoever adds, drops or moves one here changes the last bits.
+        """
         step = self.step.assign_add(1)
         names: list[tuple[str, int]] = []
         rows: list[tf.Tensor] = []
         gradients: list[tf.Tensor] = []
         paid: dict[str, tf.Tensor] = {}
 
+        def row(at: tf.Tensor, values: Any) -> Any:
+            return tf.nest.map_structure(lambda array: array[at], values)
+
         def take(number: int) -> tuple[tf.Tensor, tf.Tensor]:
             phase = self._phases[number]
             for turn in range(phase.times):
-                now = self._at(feed, index, turn)
+                now = Feed(
+                    row(index, feed.transitions),
+                    row(index, feed.inputs),
+                    row(index, feed.next_inputs),
+                    {
+                        name: row(
+                            index if term.times == 1 else index * term.times + turn,
+                            feed.terms[name],
+                        )
+                        for name, term in self._fed(feed).items()
+                    },
+                    row(index, feed.noise),
+                )
                 gradient, metrics, rewards = self._gradient(phase, now, schedules)
                 gradient = self._summed_over_ranks(gradient, index)
-                self._apply(number, gradient)
+                adam_step(
+                    self.parameters,
+                    gradient,
+                    self.moments[number],
+                    tf.cast(self._phase_steps[number].assign_add(1), tf.float32),
+                    self._learning_rate,
+                    None if len(self._phases) == 1 else phase.own,
+                )
             if number == 0:
                 paid.update(rewards)
                 for name, reward in rewards.items():
@@ -326,31 +344,20 @@ class Update:
             tf.stack([tf.reduce_max(reward) for reward in paid.values()]),
         )
 
-    def _at(self, feed: Feed, index: tf.Tensor, turn: int) -> Feed:
-        """Returns what one turn of one update is given."""
-
-        def row(number: tf.Tensor, values: Any) -> Any:
-            return tf.nest.map_structure(lambda array: array[number], values)
-
-        return Feed(
-            row(index, feed.transitions),
-            row(index, feed.inputs),
-            row(index, feed.next_inputs),
-            {
-                term.name: row(
-                    # the optimiser adds up in the order of names such as mul_2 and mul_18
-                    index if term.times == 1 else index * term.times + turn,
-                    feed.terms[term.name],
-                )
-                for term in self._fed(feed)
-            },
-            row(index, feed.noise),
-        )
+    def _fed(self, feed: Feed) -> dict[str, RewardTerm]:
+        """Returns the terms that take part by name, in the order in which they are summed."""
+        return {term.name: term for term in self.terms if term.name in feed.terms}
 
     def _gradient(
         self, phase: _Phase, now: Feed, schedules: Schedules
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-        """Returns the flat gradient of a phase, its metrics [W], and what each term pays."""
+        r"""Returns the flat gradient of a phase, its metrics [W], and what each term pays, [W, B].
+
+        A term pays w * (clip(c * r, lo, hi) + shift). After a lost object each pays its lowest
+        reward for ever; one of negative weight is lowest where it is paid most.
+
+        .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
+        """
         flat = tf.convert_to_tensor(self.parameters)
         targets = self.targets_layout.split(tf.convert_to_tensor(self.targets))
         whole = phase.own == slice(0, self.layout.size)
@@ -359,15 +366,27 @@ class Update:
             tape.watch(own)
             parts = [flat[: phase.own.start], own, flat[phase.own.stop :]]
             weights = self.layout.split(own if whole else tf.concat(parts, axis=0))
-            paid = self._rewards(weights, now, schedules)
+            fed, factors = self._fed(now), dict(schedules.terms)
+            for name, weight in schedules.terms.items():
+                if name in fed and (gate := fed[name].gate(now.transitions)) is not None:
+                    factors[name] = weight * gate
+            paid = {
+                name: term.mixing(
+                    term.reward(weights, now.transitions, now.terms[name]), factors[name]
+                )
+                for name, term in fed.items()
+            }
             total = tf.constant(0.0)
             metrics: dict[str, tf.Tensor] = {}
             if phase.learner is not None:
+                lowest = [term.mixing.lowest(factors[name]) for name, term in fed.items()]
+                for_ever = self._horizon * tf.add_n(lowest)
+                aftermath = tf.where(now.transitions.lost, for_ever, 0.0)
                 batch = Batch(
                     inputs=now.inputs,
                     next_inputs=now.next_inputs,
                     action=now.transitions.action,
-                    reward=tf.add_n([*paid.values(), self._aftermath(now, schedules)]),
+                    reward=tf.add_n([*paid.values(), aftermath]),
                     discount=now.transitions.discount,
                 )
                 losses = phase.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
@@ -383,37 +402,12 @@ class Update:
             gradient /= self._workers
         return gradient, metrics, paid
 
-    def _rewards(
-        self, weights: Mapping[str, list[tf.Tensor]], now: Feed, schedules: Schedules
-    ) -> dict[str, tf.Tensor]:
-        """Returns each term as it enters the sum: w * (clip(c * r, lo, hi) + shift), [W, B]."""
-        return {
-            term.name: term.mixing(
-                term.reward(weights, now.transitions, now.terms[term.name]),
-                _weight(term, now, schedules),
-            )
-            for term in self._fed(now)
-        }
-
-    def _fed(self, feed: Feed) -> list[RewardTerm]:
-        """Returns the terms that take part, in the order in which they are summed."""
-        return [term for term in self.terms if term.name in feed.terms]
-
-    def _aftermath(self, now: Feed, schedules: Schedules) -> tf.Tensor:
-        r"""Returns what follows a lost object, [W, B]: each term's lowest reward, for ever.
-
-        .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
-
-        A term of negative weight is lowest where it is paid most.
-        """
-        lowest = [term.mixing.lowest(_weight(term, now, schedules)) for term in self._fed(now)]
-        return tf.where(now.transitions.lost, self._horizon * tf.add_n(lowest), 0.0)
-
     def _summed_over_ranks(self, gradient: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
         """Adds up the flat gradient of all ranks, with a heartbeat, within the compiled loop."""
-        if self._comm.size == 1:
-            tf.cond(index % HEARTBEAT_INTERVAL == 0, _heartbeat, lambda: True)
-            return gradient
+
+        def beat() -> np.bool_:
+            heartbeat()
+            return np.True_
 
         def reduce(own: Array) -> Array:
             total = np.empty_like(own)
@@ -421,21 +415,11 @@ class Update:
             heartbeat()
             return total
 
+        if self._comm.size == 1:
+            due = index % HEARTBEAT_INTERVAL == 0
+            tf.cond(due, lambda: tf.numpy_function(beat, [], tf.bool), lambda: True)
+            return gradient
         return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)
-
-    def _apply(self, number: int, gradient: tf.Tensor) -> None:
-        """Takes one Adam step on what a phase moves; all else stays as it is, moments too."""
-        phase = self._phases[number]
-        step = tf.cast(self._phase_steps[number].assign_add(1), tf.float32)
-        whole = len(self._phases) == 1
-        adam_step(
-            self.parameters,
-            gradient,
-            self.moments[number],
-            step,
-            self._learning_rate,
-            None if whole else phase.own,
-        )
 
     def _polyak(self) -> None:
         """Moves the targets: theta' <- theta' + (1 - p)(theta - theta')."""
@@ -514,22 +498,16 @@ def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Commu
             )
 
 
-def group(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """Returns the arrays of one group, without its name in front of theirs."""
-    prefix = f"{name}/"
-    return {
-        key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)
-    }
-
-
-def fitting(layout: Layout, arrays: Mapping[str, np.ndarray]) -> Array:
-    """Returns weights by name as one flat vector.
+def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array:
+    """Returns the arrays of one kind, such as `parameters`, as one flat vector.
 
     Raises:
-        ValueError: A name is missing, unknown, or of another shape or type; the text names it.
+        ValueError: One is missing, unknown, or of another shape or type; the text names it.
     """
-    check_fit(expected_of(arrays), layout.expected)
-    return layout.flatten(arrays)
+    prefix = f"{kind}/"
+    own = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
+    check_fit(expected_of(own), layout.expected)
+    return layout.flatten(own)
 
 
 def _phases(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[_Phase]:
@@ -554,32 +532,3 @@ def _phases(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> li
     if phases[0].every != 1:
         raise ValueError("the first phase of a learner is due at every update")
     return [*phases, *(phase(None, its_terms) for its_terms in own)]
-
-
-def _weight(term: RewardTerm, now: Feed, schedules: Schedules) -> tf.Tensor:
-    """Returns the weight of a term: that of its schedule, and of its gate where it has one."""
-    gate = term.gate(now.transitions)
-    weight = schedules.terms[term.name]
-    return weight if gate is None else weight * gate
-
-
-def _heartbeat() -> tf.Tensor:
-    """Tells the watchdog from within a compiled loop that this process works."""
-
-    def beat() -> np.bool_:
-        heartbeat()
-        return np.True_
-
-    return tf.numpy_function(beat, [], tf.bool)
-
-
-def _named_arrays(feed: Feed) -> dict[str, np.ndarray]:
-    """Returns all that the updates of a cycle were given, by name."""
-    named = {f"transitions.{name}": array for name, array in feed.transitions._asdict().items()}
-    for group in ("extras", "next_extras"):
-        extras = named.pop(f"transitions.{group}")
-        named |= {f"transitions.{group}.{name}": array for name, array in extras.items()}
-    named |= {"inputs": feed.inputs, "next_inputs": feed.next_inputs, **feed.noise}
-    for term, arrays in feed.terms.items():
-        named |= {f"{term}.{name}": array for name, array in arrays.items()}
-    return named

@@ -40,20 +40,15 @@ def target(case, proposer, entropy=0.0):
     return batch.reward + entropy + batch.discount * lowest
 
 
-def critic_loss(case, y):
-    q = case.q(case.weights, case.batch.inputs, case.batch.action)
-    return np.square(y - q).mean(axis=2).sum(axis=0)
-
-
 @pytest.mark.parametrize("critics", [1, 2])
 @pytest.mark.parametrize("next_action", ["target", "main"])
 def test_next_actions_come_from_the_chosen_actor(critics, next_action):
     case = case_of(critics=critics, entropy_mode="off", next_action=next_action)
     proposer = case.targets if next_action == "target" else case.weights
-    expected = critic_loss(case, target(case, proposer))
+    expected = case.critic_loss(target(case, proposer))
     np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
     other = case.weights if next_action == "target" else case.targets
-    assert np.abs(critic_loss(case, target(case, other)) - expected).max() > 1e-4
+    assert np.abs(case.critic_loss(target(case, other)) - expected).max() > 1e-4
 
 
 @pytest.mark.parametrize("mode", ["batch_mean", "per_sample"])
@@ -63,7 +58,7 @@ def test_the_entropy_reward_is_that_of_the_main_actor_at_the_state_before(mode):
     rho = np.clip(-0.3 * drawn.log_density.numpy(), -5.0, 5.0)
     if mode == "batch_mean":
         rho = np.repeat(rho.mean(axis=1, keepdims=True), ROWS, axis=1)
-    expected = critic_loss(case, target(case, case.targets, 0.5 * rho))
+    expected = case.critic_loss(target(case, case.targets, 0.5 * rho))
     found = case.losses(entropy_weight=0.5).metrics["train/critic_loss"]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
@@ -80,7 +75,7 @@ def test_the_soft_target_takes_off_the_log_density_of_the_next_action():
     alpha = math.exp(float(case.weights["log_temperature"][0]))
     following = sample(case, case.weights, case.batch.next_inputs, case.noise["next_policy"])
     entropy = -alpha * case.batch.discount * following.log_density
-    expected = critic_loss(case, target(case, case.weights, entropy))
+    expected = case.critic_loss(target(case, case.weights, entropy))
     np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
 
 
@@ -99,10 +94,6 @@ def test_each_network_gets_the_gradient_of_its_own_loss_alone(config):
         rho = rho if config else np.repeat(rho.mean(axis=1, keepdims=True), ROWS, axis=1)
         y = target(case, case.targets, 0.5 * rho)
 
-    def value_loss(weights):
-        q = case.q(weights, batch.inputs, batch.action)
-        return tf.reduce_sum(tf.reduce_mean(tf.square(y - q), axis=2))
-
     def policy_loss(weights):
         drawn = sample(case, weights, batch.inputs, case.noise["policy"])
         lowest = tf.reduce_min(case.q(fixed, batch.inputs, drawn.action), axis=0)
@@ -111,7 +102,7 @@ def test_each_network_gets_the_gradient_of_its_own_loss_alone(config):
 
     found, on_targets = case.gradients(entropy_weight=0.5)
     assert on_targets is None
-    expected = case.gradient_of(value_loss)
+    expected = case.gradient_of(lambda weights: case.critic_loss(y, weights))
     for name in names:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
     np.testing.assert_allclose(found["actor"], case.gradient_of(policy_loss)["actor"], atol=1e-5)

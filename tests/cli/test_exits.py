@@ -1,3 +1,4 @@
+import functools
 import socket
 
 import pytest
@@ -6,9 +7,7 @@ from music_tf import recipes
 from music_tf.cli.exits import guarded, report
 from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError
 from tests.kit.saved_run import write_config
-from tests.kit.started import LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
-
-TOGETHER = pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
+from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
 
 
 def raising(error):
@@ -19,11 +18,17 @@ def raising(error):
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(UsageError("x"), 2), (EnvironmentFault("x"), 3), (NumbersFault("x"), 4)]
+    ("error", "code", "told"),
+    [
+        (UsageError("x"), 2, "music-tf: x\n"),
+        (EnvironmentFault("x"), 3, "music-tf: x\n"),
+        (NumbersFault("x"), 4, "music-tf: x\n"),
+        (KeyboardInterrupt(), 75, ""),
+    ],
 )
-def test_a_fault_is_told_once_and_keeps_its_code(error, code, capsys):
+def test_a_fault_is_told_once_and_keeps_its_code_and_ctrl_c_is_no_bug(error, code, told, capsys):
     assert guarded(raising(error)) == code
-    assert capsys.readouterr() == ("", "music-tf: x\n")
+    assert capsys.readouterr() == ("", told)
 
 
 def test_a_bug_shows_its_traceback(capsys):
@@ -33,28 +38,11 @@ def test_a_bug_shows_its_traceback(capsys):
     assert errors.count("KeyError: 'lost'") == 1
 
 
-def test_ctrl_c_is_no_bug(capsys):
-    assert guarded(raising(KeyboardInterrupt())) == 75
-    assert capsys.readouterr().err == ""
-
-
 def test_a_report_is_short_whatever_the_fault_says(capsys):
     report(UsageError("\n".join("x" * 10_000 for _ in range(50))))
     errors = capsys.readouterr().err
     assert len(errors.splitlines()) == 10
     assert len(errors) < 4000
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [("fault", 4), ("bug", 1), ("thread bug", 1)],
-)
-def test_one_process_ends_with_one_message_and_the_code(mode, expected):
-    code, _, errors = music_tf("train", "ddpg", mode=mode)
-    assert code == expected
-    assert errors.count("Traceback") == int(expected == 1)
-    assert errors.startswith("Traceback" if expected == 1 else "music-tf: bad numbers\nin the")
-    assert "[rank" not in errors
 
 
 def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tmp_path):
@@ -72,42 +60,40 @@ def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tm
     assert f"--run-dir {run} --resume" in music_tf(*words, mode="no memory")[2]
 
 
-def test_one_process_trains_in_a_new_directory(tmp_path):
-    code, output, errors = music_tf("train", "ddpg", mode="fine")
-    assert (code, errors) == (0, "")
-    assert output.startswith(f"ddpg 1 {tmp_path}/runs/FetchPush-v4/ddpg/seed0-")
-
-
 @pytest.mark.distributed
-@TOGETHER
 @pytest.mark.parametrize(
-    ("words", "expected", "text"),
+    ("how", "words", "text"),
     [
-        (("train", "ddgp"), 2, "did you mean ddpg?"),
-        (("train", "ddpg", "--workers", "3"), 2, "multiple of the 2 ranks, got 3"),
-        (("trian",), 2, "did you mean train?"),
+        (PLAIN, ("train", "ddgp"), "did you mean ddpg?"),
+        (WITH_MPI4PY, ("train", "ddgp"), "did you mean ddpg?"),
+        (WITH_MPI4PY, ("train", "ddpg", "--workers", "3"), "multiple of the 2 ranks, got 3"),
+        (PLAIN, ("trian",), "did you mean train?"),
     ],
 )
-def test_ranks_refuse_a_wrong_command_line_once_and_without_an_abort(how, words, expected, text):
+def test_ranks_refuse_a_wrong_command_line_once_and_without_an_abort(how, words, text):
     code, output, errors = music_tf(*words, how=how, mode="fine")
-    assert (code, output) == (expected, "")
+    assert (code, output) == (2, "")
     assert errors.count(text) == 1
     assert len(errors.splitlines()) <= 3
 
 
 @pytest.mark.distributed
-@TOGETHER
+@pytest.mark.parametrize("how", [PLAIN, WITH_MPI4PY], ids=["plain", "mpi4py"])
 def test_ranks_show_help_once(how):
     code, output, errors = music_tf("train", "--help", how=how)
     assert (code, errors) == (0, "")
     assert output.count("usage:") == 1
 
 
-@pytest.mark.distributed
-def test_ranks_agree_on_one_new_directory(tmp_path):
-    code, output, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode="fine")
+@pytest.mark.parametrize(
+    ("how", "ranks"),
+    [(ALONE, 1), pytest.param(WITH_MPI4PY, 2, marks=pytest.mark.distributed)],
+    ids=["one", "two"],
+)
+def test_ranks_train_in_one_new_directory(how, ranks, tmp_path):
+    code, output, errors = music_tf("train", "ddpg", how=how, mode="fine")
     assert (code, errors) == (0, "")
-    assert output.startswith("ddpg 2 ")
+    assert output.startswith(f"ddpg {ranks} {tmp_path}/runs/FetchPush-v4/ddpg/seed0-")
     assert len(list((tmp_path / "runs/FetchPush-v4/ddpg").iterdir())) == 1
 
 
@@ -121,31 +107,46 @@ def test_ranks_all_refuse_a_directory_that_the_root_refuses(tmp_path):
     assert len(errors.splitlines()) == 2
 
 
-@pytest.mark.distributed
-@TOGETHER
-def test_a_fault_on_all_ranks_is_told_once_without_an_abort(how):
-    code, _, errors = music_tf("train", "ddpg", how=how, mode="fault")
+MPI = functools.partial(pytest.param, marks=pytest.mark.distributed)
+
+
+@pytest.mark.parametrize(
+    ("how", "mode"),
+    [
+        (ALONE, "fault"),
+        MPI(PLAIN, "fault"),
+        MPI(WITH_MPI4PY, "fault"),
+        MPI(WITH_MPI4PY, "lone fault"),  # the other rank waits for this one,
+        MPI(WITH_MPI4PY, "last fault"),  # or has already come to its end
+    ],
+)
+def test_a_fault_ends_the_job_with_its_code_and_is_told_once(how, mode):
+    code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)
     assert code == 4
-    assert errors == "music-tf: bad numbers\nin the actor\n"
+    if mode == "fault":
+        assert errors == "music-tf: bad numbers\nin the actor\n"
+    else:
+        assert errors.count("bad numbers") == 1
+        assert "music-tf: rank 1: bad numbers\n" in errors  # before or behind mpirun's own notice
 
 
-@pytest.mark.distributed
-@pytest.mark.parametrize("mode", ["lone fault", "last fault"])
-def test_a_fault_on_one_rank_ends_the_job_with_its_code(mode):
-    """The other rank waits for this one, or has already come to its end."""
-    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode=mode)
-    assert code == 4
-    assert errors.count("bad numbers") == 1
-    assert "music-tf: rank 1: bad numbers\n" in errors  # before or behind mpirun's own notice
-
-
-@pytest.mark.distributed
-@pytest.mark.parametrize("mode", ["bug", "lone bug", "last bug", "thread bug"])
-def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(mode):
-    code, _, errors = music_tf("train", "ddpg", how=WITH_MPI4PY, mode=mode)
+@pytest.mark.parametrize(
+    ("how", "mode", "speaker"),
+    [
+        (ALONE, "bug", ""),
+        (ALONE, "thread bug", ""),
+        MPI(WITH_MPI4PY, "bug", "[rank 0] "),
+        MPI(WITH_MPI4PY, "lone bug", "[rank 1] "),
+        MPI(WITH_MPI4PY, "last bug", "[rank 1] "),
+        MPI(WITH_MPI4PY, "thread bug", "[rank 1] "),
+    ],
+)
+def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(how, mode, speaker):
+    code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)
     assert code == 1
     assert errors.count("Traceback") == 1
-    assert f"[rank {0 if mode == 'bug' else 1}] Traceback" in errors
+    assert f"{speaker}Traceback" in errors
+    assert ("[rank" in errors) is bool(speaker)
 
 
 @pytest.mark.distributed

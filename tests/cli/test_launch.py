@@ -9,7 +9,7 @@ import time
 import pytest
 
 from music_tf.cli import launch
-from music_tf.cli.launch import Job
+from music_tf.cli.launch import run_job
 from music_tf.cli.mpirun import needed, own_sessions
 from music_tf.errors import EnvironmentFault, Stopped
 from tests.kit.started import MPIRUN, ROOT, environment, finish, music_tf, start
@@ -24,16 +24,19 @@ while not got and time.monotonic() < end:
     time.sleep(0.01)
 sys.exit(75 if got else 1)
 """
-LAUNCH = f"""
-import os, sys
-from music_tf.cli.launch import Job
-sys.exit(Job([sys.executable, "-c", {STUB!r}], os.environ).wait())
-"""
 
 
-def launched(code=LAUNCH):
+def launching(stub):
+    return (
+        "import os, sys\nfrom music_tf.cli.launch import run_job\n"
+        f"sys.exit(run_job([sys.executable, '-c', {stub!r}], os.environ))"
+    )
+
+
+def launched(stub=STUB):
+    """Returns a process that launches a job, once that is ready."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", launching(stub)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout.readline() == "ready\n"
     return process
@@ -76,30 +79,21 @@ def test_every_signal_asks_the_job_to_save_and_its_code_is_passed_on(number):
     assert finish(process)[0] == 75
 
 
-def test_a_second_ctrl_c_ends_the_job_at_once():
-    process = launched(LAUNCH.replace("got.append(number)", "None"))
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize("also", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_a_second_ctrl_c_ends_at_once_a_job_that_heeds_no_request(also):
+    stubborn = STUB.replace("got = []", f"got = []; {also}").replace("got.append(number)", "None")
+    process = launched(stubborn)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
     began = time.monotonic()
     assert finish(process)[0] == 75
     assert time.monotonic() - began < 5
 
 
-DEAF = """
-import os, signal, sys, time
-time.sleep(2.0)
-got = []
-signal.signal(signal.SIGUSR1, lambda number, frame: got.append(number))
-while not got:
-    time.sleep(0.01)
-sys.exit(75)
-"""
-
-
 def test_a_job_that_is_asked_before_it_can_listen_is_asked_again():
-    code = LAUNCH.replace(repr(STUB), repr("print('ready', flush=True)\n" + DEAF))
-    process = launched(code)
+    deaf = "import sys, time; print('ready', flush=True); time.sleep(2.0)\n"
+    process = launched(deaf + STUB)
     process.send_signal(signal.SIGUSR1)
     assert finish(process)[0] == 75
 
@@ -112,18 +106,6 @@ def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
     assert done.returncode == 7
 
 
-def test_a_job_that_does_not_mind_sigterm_is_ended_too():
-    stubborn = STUB.replace("got = []", "got = []\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)")
-    stubborn = stubborn.replace("got.append(number)", "None")
-    process = launched(LAUNCH.replace(repr(STUB), repr(stubborn)))
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    began = time.monotonic()
-    assert finish(process)[0] == 75
-    assert time.monotonic() - began < 5
-
-
 def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
     monkeypatch.setattr(launch, "_mpirun", lambda ranks: ["mpirun"])
     monkeypatch.setattr(launch.process, "stop_requested", lambda: True)
@@ -131,21 +113,13 @@ def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
         launch.main(["-n", "2", "recipes"])
 
 
-def test_the_job_dies_with_its_launcher():
-    process = launched()
-    jobs = children_of(process.pid)
-    assert len(jobs) == 1
-    process.kill()
-    process.wait(timeout=10)
-    assert gone_within(10, jobs)
-
-
-def test_the_job_is_out_of_reach_of_the_terminal():
+def test_the_job_is_out_of_reach_of_the_terminal_and_dies_with_its_launcher():
     process = launched()
     (job,) = children_of(process.pid)
     assert os.getpgid(job) == job != os.getpgid(process.pid)
-    process.send_signal(signal.SIGUSR1)
-    finish(process)
+    process.kill()
+    process.wait(timeout=10)
+    assert gone_within(10, [job])
 
 
 @pytest.mark.parametrize(
@@ -156,45 +130,38 @@ def test_the_job_is_out_of_reach_of_the_terminal():
     ],
 )
 def test_the_code_of_a_job_is_passed_on(code, expected):
-    assert Job([sys.executable, "-c", code], os.environ).wait() == expected
+    assert run_job([sys.executable, "-c", code], os.environ) == expected
 
 
 def test_the_job_reads_nothing_from_the_terminal():
-    code = LAUNCH.replace(repr(STUB), repr("import sys; sys.exit(len(sys.stdin.read()))"))
+    code = launching("import sys; sys.exit(len(sys.stdin.read()))")
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, input=b"typed", check=False, timeout=60
     )
     assert done.returncode == 0
 
 
-def test_without_mpirun_the_cure_is_named(monkeypatch):
-    monkeypatch.setattr(launch, "find_mpirun", lambda: None)
-    with pytest.raises(EnvironmentFault, match=r"pip install 'music_tf\[mpi\]'"):
-        launch.main(["-n", "2", "recipes"])
-
-
 @pytest.mark.parametrize(
     ("program", "cause"),
     [
-        ("#!/bin/sh\nexec sleep 30\n", "no answer within 0 s"),
-        ("#!/no/such/shell\n", "No such file"),
+        (None, "mpirun, and it was not found"),
+        ("#!/bin/sh\nexec sleep 30\n", "mpirun cannot be used: .*no answer within 0 s"),
+        ("#!/no/such/shell\n", "mpirun cannot be used: .*No such file"),
+        ("without mpi4py", "mpi4py, and it was not found"),
     ],
 )
-def test_an_mpirun_that_does_not_answer_is_named_with_the_cure(
+def test_without_an_mpirun_that_answers_and_mpi4py_the_cure_is_named(
     program, cause, monkeypatch, tmp_path
 ):
     mpirun = tmp_path / "mpirun"
-    mpirun.write_text(program)
+    mpirun.write_text(program or "")
     mpirun.chmod(0o755)
-    monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun))
+    monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun) if program else None)
     monkeypatch.setattr(launch, "_VERSION_SECONDS", 0.1)
-    with pytest.raises(EnvironmentFault, match=rf"mpirun cannot be used: .*{cause}.*\ninstall it"):
-        launch.main(["-n", "2", "recipes"])
-
-
-def test_without_mpi4py_the_cure_is_named(monkeypatch):
-    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(EnvironmentFault, match="mpi4py"):
+    if program == "without mpi4py":
+        monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
+    cure = r"install it with: pip install 'music_tf\[mpi\]'"
+    with pytest.raises(EnvironmentFault, match=rf"{cause}.*\n{cure}"):
         launch.main(["-n", "2", "recipes"])
 
 
@@ -254,7 +221,7 @@ exec "$REAL_MPIRUN" "$@"
 
 
 @pytest.mark.distributed
-def test_what_a_killed_mpirun_left_does_no_harm(tmp_path, monkeypatch):
+def test_a_verb_speaks_once_and_what_a_killed_mpirun_left_does_no_harm(tmp_path, monkeypatch):
     mpirun = tmp_path / "mpirun"
     mpirun.write_text(MPIRUN_WITH_LEFTOVERS)
     mpirun.chmod(0o755)
@@ -274,13 +241,6 @@ def test_what_a_killed_mpirun_left_does_no_harm(tmp_path, monkeypatch):
     assert done.stdout.split().count("ddpg_her") == 1
     left = [path.name for path in tmp_path.iterdir()]
     assert len(left) == 2, left
-
-
-@pytest.mark.distributed
-def test_a_verb_on_two_ranks_speaks_once():
-    code, output, errors = music_tf("launch", "-n", "2", "recipes")
-    assert (code, errors) == (0, "")
-    assert output.split().count("ddpg_her") == 1
 
 
 @pytest.mark.distributed

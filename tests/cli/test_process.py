@@ -6,8 +6,8 @@ import tempfile
 
 import pytest
 
-from music_tf import recipes
-from music_tf.config.fields import with_fields
+from music_tf.cli import train
+from music_tf.config.command import parse_train
 from music_tf.process import (
     launched_rank,
     launched_world_size,
@@ -27,12 +27,9 @@ def clean(monkeypatch):
     return monkeypatch
 
 
-def test_gpus_are_hidden_and_threads_limited(clean):
+def test_gpus_are_hidden_threads_limited_and_what_the_user_chose_stays_except_the_backend(clean):
     prepare_tensorflow()
     assert [os.environ[name] for name in SETTLED] == ["tensorflow", "2", "1", "-1"]
-
-
-def test_what_the_user_chose_stays_except_the_backend(clean):
     for name in SETTLED:
         clean.setenv(name, "0")
     prepare_tensorflow()
@@ -85,11 +82,19 @@ def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, tex
     assert "chatter" not in job.stderr
 
 
+@pytest.mark.parametrize(("hang_after", "expected"), [("2", 300.0), ("1000", 1000.0)])
+def test_the_start_has_its_time_however_short_that_of_training_is(
+    monkeypatch, hang_after, expected
+):
+    watched = []
+    monkeypatch.setattr(train, "watchdog", lambda *arguments: watched.append(arguments))
+    train._watch_the_start(parse_train(["ddpg", "--hang-after", hang_after]))
+    assert watched == [(expected, "music-tf: rank 0", None)]
+
+
 def test_one_rank_takes_all_cores_and_several_one_each():
-    config = recipes.resolve("ddpg")
-    assert threads_per_rank(config.threads, 1) == len(os.sched_getaffinity(0))
-    assert threads_per_rank(config.threads, 2) == 1
-    assert threads_per_rank(with_fields(config, {"threads": 5}).threads, 2) == 5
+    cores = len(os.sched_getaffinity(0))
+    assert [threads_per_rank(*each) for each in [(0, 1), (0, 2), (5, 2)]] == [cores, 1, 5]
 
 
 @pytest.mark.parametrize(

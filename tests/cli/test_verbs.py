@@ -8,33 +8,21 @@ import pytest
 
 from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
+from music_tf.config.stored import read_run
 from music_tf.errors import UsageError
+from tests.kit.saved_run import load_weights, save_run
 from tests.kit.started import ROOT, music_tf
 
 LONG = "x" * 300
 
 
-@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
-def test_help_lists_every_verb(words):
-    code, output, errors = music_tf(*words)
-    assert (code, errors) == (0, "")
-    assert output == help_text()
-    assert [verb for verb in VERBS if f"\n  {verb} " not in output] == []
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(verb, capsys):
-    assert run_verb([verb, "--help"]) == 0
-    assert f"music-tf {verb}" in capsys.readouterr().out
-
-
-def test_help_loads_nothing_heavy():
+def test_help_lists_and_explains_every_verb_and_loads_nothing_heavy():
+    lines = [["help"], ["-h"], *([verb, "--help"] for verb in VERBS)]
     code = (
         "import sys\n"
         "from music_tf.cli import run_verb\n"
-        f"for verb in {[[v, '--help'] for v in VERBS if v != 'train'] + [['--help']]}:\n"
-        "    run_verb(verb)\n"
-        "run_verb(['train', '--help'])\n"
+        f"for words in {lines}:\n"
+        "    assert run_verb(words) == 0, words\n"
         "heavy = ('numpy', 'tensorflow', 'mpi4py', 'gymnasium', 'rich')\n"
         "sys.stderr.write(str([m for m in heavy if m in sys.modules]))"
     )
@@ -47,6 +35,9 @@ def test_help_loads_nothing_heavy():
         timeout=60,
     )
     assert done.stderr == "[]"
+    assert done.stdout.startswith(2 * help_text())
+    assert [verb for verb in VERBS if f"\n  {verb} " not in help_text()] == []
+    assert [verb for verb in VERBS if f"music-tf {verb}" not in done.stdout] == []
 
 
 def test_the_version_is_shown():
@@ -69,44 +60,37 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["trian"], ["'trian'", "did you mean train?"]),
-        (["eval"], ["did you mean evaluate?"]),
-        (["--versoin"], ["did you mean --version?"]),
-        (["plot"], ["RUN", "expected one or more runs"]),
+        (["plot"], ["RUN", "music-tf plot latest"]),
         (["plot", "latest"], ["RUN", "latest"]),
         (["plot", "none.csv"], ["none.csv", "No such file"]),
-        (["plot", "none.csv", "--axis", "minuts"], ["minuts", "did you mean minutes"]),
         (["plot", "none.csv", "--out", "a.pgn"], [".png", "did you mean .png"]),
-        (["report"], ["RUN", "music-tf report latest"]),
-        (["report", "nowhere"], ["'nowhere'", "config.json", "latest"]),
         (["plot", f"{LONG}.csv"], ["cannot read", "File name too long"]),
-        (["recipes", "x"], ["no arguments", "'x'"]),
         (["recipes", "--all"], ["'--all'"]),
         (["evaluate"], ["RUN", "music-tf evaluate latest"]),
         (["evaluate", "a", "b"], ["RUN", "'a b'"]),
-        (["evaluate", "nowhere"], ["'nowhere'", "config.json", "latest"]),
         (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "[1, 1000000]", "got 0"]),
-        (["evaluate", "RUN", "--episode", "5"], ["did you mean --episodes?"]),
-        (["evaluate", "RUN", "--export", "a.csv"], ["--export", ".npz", "'a.csv'"]),
-        (["evaluate", "RUN", "--export", "no/a.npz"], ["--export", "folder", "'no'"]),
-        (["evaluate", "RUN", "--export", f"{LONG}/a.npz"], ["--export", "folder"]),
-        (["evaluate", "RUN", "--export"], ["--export", "expected a value"]),
         (["evaluate", "RUN", "--full=yes"], ["--full", "takes no value"]),
+        (["evaluate", "RUN", "--out", "a.csv"], ["--out", ".npz", "'a.csv'"]),
+        (["evaluate", "RUN", "--out", "no/a.npz"], ["--out", "folder", "'no'"]),
+        (["evaluate", "RUN", "--out", f"{LONG}/a.npz"], ["--out", "folder"]),
+        (["evaluate", "RUN", "--out"], ["--out", "expected a value"]),
+        (["evaluate", "RUN", "--export", "a.npz"], ["--export", "--parts", "--out A.npz"]),
+        (["evaluate", "RUN", "--parts", "actor"], ["--export", "--parts", "'actor'"]),
         (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),
         (["evaluate", "RUN", "--minari", "../m-v0"], ["--minari", "'../m-v0'"]),
-        (["play", "RUN", "--out", "film.avi"], ["--out", ".mp4", "'film.avi'"]),
         (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
-        (["play", "RUN", "--skill", "fast"], ["--skill", "all", "'fast'"]),
+        (["play", "RUN", "--episode", "2"], ["--strip", "--episodes"]),
+        (["play", "RUN", "--strip", "a.gif"], ["--strip", ".png", "'a.gif'"]),
+        (["play", "RUN", "--strip", "a.png", "--out", "a.gif"], ["leave out --out"]),
+        (["play", "RUN", "--strip", "a.png", "--frames", "1"], ["--frames", "[2, 1000]"]),
         (["check-env"], ["ID", "check-env FetchPush-v4"]),
-        (["check-env", "FetchPsh-v4"], ["did you mean FetchPush-v4?"]),
-        (["launch"], ["-n N"]),
+        (["study"], ["FILE", "music-tf study experiments/studies/"]),
+        (["study", "x.py", "--lst"], ["did you mean --list?"]),
+        (["study", "x.py", "--jobs", "0"], ["--jobs", "of at least 1", "got 0"]),
+        (["study", "x.py", "--max-minutes", "nan"], ["--max-minutes", "above 0", "nan"]),
         (["launch", "-n", "2"], ["expected one of train"]),
-        (["launch", "-n", "two", "train"], ["1..4096", "'two'"]),
-        (["launch", "-n", "0", "train", "ddpg"], ["1..4096", "'0'"]),
         (["launch", "--rank", "2", "train"], ["did you mean --ranks?"]),
-        (["launch", "-n", "2", "trian"], ["did you mean train?"]),
         (["launch", "-n", "2", "launch", "-n", "2"], ["'launch'"]),
-        (["launch", "-n", "2", "train", "ddgp"], ["did you mean ddpg?"]),
         (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 4", "--workers 3"]),
     ],
     ids=" ".join,
@@ -164,7 +148,7 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     monkeypatch.setitem(sys.modules, "music_tf.tools.export", stub)
     assert run_verb(["evaluate", "latest"]) == 0
     assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
-    more = ["--full", "--export", "a.npz", "--minari", "push/music-v0"]
+    more = ["--full", "--out", "a.npz", "--minari", "push/music-v0"]
     assert run_verb(["evaluate", str(stored_run), *more]) == 0
     plain = {"full": False, "export": ("exporter", None, None)}
     asked = {"full": True, "export": ("exporter", pathlib.Path("a.npz"), "push/music-v0")}
@@ -185,6 +169,35 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
         ((stored_run, 4, None, default, None), {}),
         ((stored_run, 2, 3, pathlib.Path("a.gif"), "mine:Task-v0"), {}),
     ]
+
+
+def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatch, capsys):
+    stand_in(monkeypatch, "music_tf.runs.inspection", "evaluate_run")
+    save_run(tmp_path / "run")
+    folder = str(tmp_path / "weights")
+    words = ["evaluate", str(tmp_path / "run"), "--export", folder, "--parts", "actor,normalizer"]
+    assert run_verb(words) == 0
+    assert f"written: {folder}\n" in capsys.readouterr().out
+    arrays, meta = load_weights(tmp_path / "weights")
+    run = read_run(tmp_path / "run")
+    facts = [run.recipe, run.config.env_id, run.config.seed]
+    assert [meta[key] for key in ("recipe", "env_id", "seed")] == facts
+    assert {name.rsplit("/", 2)[0] for name in arrays} == {"parameters/actor", "normalizer"}
+    with pytest.raises(UsageError, match="did you mean actor"):
+        run_verb([*words[:-1], "acter"])
+
+
+def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
+    calls = stand_in(monkeypatch, "music_tf.tools.film", "strip")
+    words = ["play", str(stored_run), "--strip", "a.png"]
+    assert run_verb(words) == 0
+    assert run_verb([*words, "--episode", "3", "--frames", "4", "--skill", "1"]) == 0
+    place = pathlib.Path("a.png")
+    assert [arguments for arguments, _ in calls] == [
+        (stored_run, place, 1, 6, None, None),
+        (stored_run, place, 3, 4, 1, None),
+    ]
+    assert capsys.readouterr().out == "a.png\na.png\n"
 
 
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, 3)])

@@ -1,6 +1,21 @@
+import gymnasium
+import gymnasium_robotics
 import pytest
 
-from music_tf.config.names import edits, few, nearest, suggestion
+from music_tf import recipes
+from music_tf.config.names import (
+    ANT_MAZE,
+    FETCH,
+    HAND,
+    KNOWN,
+    POINT_MAZE,
+    check_env_id,
+    few,
+    nearest,
+    suggestion,
+)
+from music_tf.errors import UsageError
+from tests.kit.typos import typos
 
 
 def test_of_many_names_few_are_shown():
@@ -9,36 +24,68 @@ def test_of_many_names_few_are_shown():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "distance"),
+    ("valid", "apart"),
+    [(recipes.names(), 6), (recipes.PRESETS, 1), (("environment", "zero"), 1), (KNOWN, 401)],
+    ids=["recipes", "presets", "goals", "environments"],
+)
+def test_the_nearest_name_is_right_for_nearly_all_typos(valid, apart):
+    pairs = [pair for pair in typos(valid)][::apart]
+    right = sum(nearest(typo, valid) == name for typo, name in pairs)
+    assert len(pairs) > 100
+    assert right >= 0.95 * len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("typed", "names", "meant"),
     [
-        ("", "", 0),
-        ("", "abc", 3),
-        ("sac", "sac", 0),
-        ("sac", "asc", 1),  # a swap of neighbours
-        ("sac", "sc", 1),
-        ("sac", "saac", 1),
-        ("sac", "sbc", 1),
-        ("kitten", "sitting", 3),
+        ("Task-v3", ["Task-v1", "Task-v4", "Task-v2"], "Task-v4"),  # the newest of equals
+        ("SAC_HER", ["ddpg_her", "sac_her", "sac"], "sac_her"),  # letter case is no distance
+        ("foo", ["goals", "updates"], None),
+        ("", ["goals"], None),
+        ("x" * 100_000, ["goals", "updates"], None),
     ],
 )
-def test_edits_count_what_turns_one_text_into_the_other(first, second, distance):
-    assert edits(first, second) == distance
-    assert edits(second, first) == distance
+def test_the_nearest_is_the_newest_in_any_letter_case_and_may_be_none(typed, names, meant):
+    assert nearest(typed, names) == meant
+    assert suggestion(typed, names) == (f"\ndid you mean {meant}?" if meant else "")
 
 
-def test_the_newest_version_is_the_nearest_of_equals():
-    assert nearest("Task-v3", ["Task-v1", "Task-v4", "Task-v2"]) == "Task-v4"
+def test_robot_tasks_are_those_that_are_registered_and_none_of_the_newest_is_forgotten():
+    gymnasium.register_envs(gymnasium_robotics)
+    registered = set(gymnasium.registry)
+    assert set((*FETCH, *HAND, *POINT_MAZE, *ANT_MAZE)) - registered == set()
+    families = ("Fetch", "HandReach", "HandManipulate", "PointMaze", "AntMaze")
+    newest = {}
+    for env_id in registered:
+        name, _, version = env_id.rpartition("-v")
+        if name.startswith(families):
+            newest[name] = max(newest.get(name, 0), int(version))
+    assert {f"{name}-v{version}" for name, version in newest.items()} - set(KNOWN) == set()
 
 
-def test_letter_case_alone_is_no_distance():
-    assert nearest("SAC_HER", ["ddpg_her", "sac_her", "sac"]) == "sac_her"
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "music_tf/PointPush-v0", "mine.envs:Task-v0"])
+def test_known_ids_and_those_with_a_module_pass(env_id):
+    assert check_env_id(env_id) == env_id
 
 
-def test_nothing_is_near_a_wholly_different_name():
-    assert nearest("foo", ["goals", "updates"]) is None
-    assert nearest("", ["goals"]) is None
-    assert suggestion("foo", ["goals"]) == ""
+@pytest.mark.parametrize(
+    "env_id", ["", "Walker", ":Task-v0", "mine:", "a b:Task-v0", "../x:Task-v0", "os;x:T", "\ud800"]
+)
+def test_other_ids_are_refused_and_told_how_one_s_own_goes_in(env_id):
+    with pytest.raises(UsageError, match="module:Id"):
+        check_env_id(env_id)
 
 
-def test_a_very_long_name_is_answered_at_once():
-    assert nearest("x" * 100_000, ["goals", "updates"]) is None
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("FetchPush-v1", "FetchPush-v4"),
+        ("fetchpush-v4", "FetchPush-v4"),
+        ("FetchPsuh-v4", "FetchPush-v4"),
+        ("PointPush-v0", "music_tf/PointPush-v0"),
+        ("HandReach-v0", "HandReach-v3"),
+    ],
+)
+def test_a_refusal_names_what_was_meant(typed, meant):
+    with pytest.raises(UsageError, match=f"did you mean {meant}\\?"):
+        check_env_id(typed)

@@ -4,7 +4,7 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.storage.checkpoint import Checkpoints
-from tests.distributed.jobs import mpirun
+from tests.kit.jobs import mpirun
 
 pytestmark = pytest.mark.distributed
 WORKERS = [f"worker_{number:04d}" for number in range(4)]

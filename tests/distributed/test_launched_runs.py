@@ -1,80 +1,45 @@
-import csv
 import json
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 
-from tests.distributed.jobs import environment
+from tests.kit.jobs import (
+    DONE,
+    STOPPED,
+    USAGE,
+    Job,
+    assert_same_run,
+    resume,
+    rows_of,
+    run,
+)
 from tests.kit.saved_run import load_weights
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
 WORDS = """
-train ddpg_music --env-id music_tf/PointPush-v0 --epochs 12 --cycles 4 --updates 3 --workers 2
---rollouts 1 --agent.hidden-sizes 16 16 --music.trajectories 8 --replay.batch-size 16
---evaluation.episodes 4 --evaluation.every 12
+--env-id music_tf/PointPush-v0 --cycles 4 --updates 3 --workers 2 --rollouts 1
+--agent.hidden-sizes 16 16 --replay.batch-size 16 --evaluation.episodes 4 --evaluation.every 12
 """
-RUN = tuple(WORDS.split())
-LIMIT = 240.0
-STOPPED = 75
 
 
-def launch(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "music_tf", "launch", "-n", "2", *map(str, arguments)],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def train(path, recipe, *more):
+    """The words of a small run; that of MUSIC has 12 epochs unless `more` says otherwise."""
+    words = ["train", recipe, *WORDS.split(), "--epochs", "1", *map(str, more)]
+    return [*words, "--run-dir", str(path)]
 
 
-def finish(process):
-    try:
-        out, err = process.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGTERM)
-        raise
-    return process.returncode, out, err
-
-
-def rows_of(path):
-    with (path / "metrics.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
-def wait_for_rows(path, count):
-    """Waits until an epoch or more are done, in the middle of the run."""
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        if (path / "metrics.csv").exists() and len(rows_of(path)) >= count:
-            return
-        time.sleep(0.02)
-    raise TimeoutError(f"{path} has no {count} epochs")
-
-
-def without_times(rows):
-    return [
-        {
-            k: v
-            for k, v in row.items()
-            if not k.startswith(("time/fps", "time/elapsed", "mpi/"))
-            and k != "time/updates_per_second"
-        }
-        for row in rows
-    ]
+def music(path):
+    return train(path, "ddpg_music", "--epochs", 12, "--music.trajectories", 8)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("launched") / "run"
-    code, out, err = finish(launch(*RUN, "--run-dir", path))
-    assert code == 0, err
-    return path, out
+    ended = run(music(path), path, real=True)
+    assert ended.code == DONE, ended.err
+    return path, ended.out
 
 
 def test_a_launched_run_leaves_everything(whole):
@@ -87,40 +52,70 @@ def test_a_launched_run_leaves_everything(whole):
     assert (rows[-1]["time/env_steps"], rows[-1]["time/updates"]) == ("2880", "144")
     assert len(list(path.glob("events.out.tfevents.*"))) == 1
     assert (path / "checkpoints/epoch_000012/manifest.json").is_file()
-    assert {entry.name for entry in (path / "checkpoints/replay").iterdir()} == {
-        "worker_0000",
-        "worker_0001",
-    }
+    shards = {entry.name for entry in (path / "checkpoints/replay").iterdir()}
+    assert shards == {"worker_0000", "worker_0001"}
     summary = json.loads((path / "summary.json").read_text())
     assert (summary["ranks"], summary["epochs"], summary["env_steps"]) == (2, 12, 2880)
     assert "music/bound_heldout" in summary["metrics"]
-    assert {entry.name for entry in (path / "logs").iterdir()} >= {
-        "rank_0000.log",
-        "rank_0001.log",
-    }
+    logs = {entry.name for entry in (path / "logs").iterdir()}
+    assert logs >= {"rank_0000.log", "rank_0001.log"}
     assert out.count("workers 2 on 2 ranks") == 1
 
 
 def test_a_run_that_sigusr1_stopped_ends_bit_equal_to_one_that_went_through(whole, tmp_path):
-    reference, _ = whole
     path = tmp_path / "run"
-    process = launch(*RUN, "--run-dir", path)
-    wait_for_rows(path, 2)
-    process.send_signal(signal.SIGUSR1)
-    code, _, err = finish(process)
-    assert code == STOPPED, err
-    assert err.count("stopped and saved after") == 1
-    assert "Traceback" not in err
-    stopped_after = len(rows_of(path))
-    assert 2 <= stopped_after < 12
+    with Job(music(path), path, real=True) as job:
+        job.wait_for_epoch(2)
+        job.send(signal.SIGUSR1)
+        ended = job.end()
+    assert ended.code == STOPPED, ended.err
+    assert ended.err.count("stopped and saved after") == 1
+    assert "Traceback" not in ended.err
+    assert 2 <= len(rows_of(path)) < 12
     assert not (path / "summary.json").exists()
-
-    code, _, err = finish(launch("train", "--run-dir", path, "--resume"))
-    assert code == 0, err
-    arrays, meta = load_weights(path / "checkpoints")
-    expected, expected_meta = load_weights(reference / "checkpoints")
-    np.testing.assert_equal(arrays, expected)
+    ended = resume(path, real=True)
+    assert ended.code == DONE, ended.err
+    assert_same_run(path, whole[0])
+    arrays = load_weights(path / "checkpoints")[0]
     assert any(name.startswith("adam_second/statistics/") for name in arrays)
-    for name in ("epoch", "cycle", "env_steps", "updates"):
-        assert meta["counters"][name] == expected_meta["counters"][name]
-    assert without_times(rows_of(path)) == without_times(rows_of(reference))
+
+
+def test_two_ranks_start_from_a_run_of_two_ranks(whole, tmp_path):
+    path, source = tmp_path / "run", whole[0]
+    words = train(path, "ddpg_music_finetune_her", "--init-from", source)
+    ended = run(words, path, real=True)
+    assert ended.code == DONE, ended.err
+    before, _ = load_weights(source / "checkpoints")
+    first, _ = load_weights(path / "checkpoints/epoch_000000")
+    taken = [n for n in first if n.startswith(("parameters/", "targets/", "normalizer/observ"))]
+    assert len(taken) == 25
+    for name in taken:
+        np.testing.assert_array_equal(first[name], before[name], err_msg=name)
+    # equal on both ranks too: each epoch compares their parameters bit by bit
+    assert json.loads((path / "summary.json").read_text())["updates"] == 12
+
+
+@pytest.mark.parametrize(
+    ("recipe", "more", "text"),
+    [
+        (
+            "ddpg_her",
+            ["--agent.hidden-sizes", 8, 8, "--init-from", "SOURCE", "--parts", "actor"],
+            "--parts actor: actor/",
+        ),
+        (
+            "ddpg_music_reward",
+            ["--music.trajectories", 8, "--init-from", "NOWHERE"],
+            "--init-from: expected a run directory",
+        ),
+        ("ddpg_music", ["--workers", 3], "expected a multiple of the 2 ranks, got 3"),
+    ],
+    ids=["what does not fit", "no source", "workers that ranks cannot share"],
+)
+def test_what_is_refused_is_said_once_and_nothing_is_written(whole, tmp_path, recipe, more, text):
+    path, places = tmp_path / "run", {"SOURCE": whole[0], "NOWHERE": tmp_path}
+    ended = run(train(path, recipe, *(places.get(w, w) for w in more)), path, real=True)
+    assert ended.code == USAGE
+    assert ended.err.count(text) == 1
+    assert "Traceback" not in ended.err
+    assert not path.exists()

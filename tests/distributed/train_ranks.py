@@ -68,21 +68,6 @@ def named_replay(prefix, rows_by_worker):
     }
 
 
-def perturbed(trainer, comm):
-    """What the comparison says after the last rank has moved one weight by one ulp."""
-    update = trainer.update
-    arrays = update.layout.name_arrays(update.parameters.numpy().copy())
-    name = update.layout.names[-2]
-    if comm.rank == comm.size - 1:
-        arrays[name].flat[-1] = np.nextafter(arrays[name].flat[-1], np.float32(np.inf))
-    update.parameters.assign(update.layout.flatten(arrays))
-    try:
-        update.check_equal()
-    except NumbersFault as fault:
-        return [str(fault), name]
-    return ["", ""]
-
-
 def disturbed(trainer, comm):
     """What the comparison says of arrays that the last rank moved by one ulp, by their names."""
     arrays = {name: np.copy(array) for name, array in trainer.shared().items()}
@@ -134,7 +119,6 @@ def main(folder):
         "counters": dataclasses.asdict(trainer.counters),
         "metrics": metrics,
         "disturbed": disturbed(trainer, comm),
-        "perturbed": perturbed(trainer, comm),
         "learners": learners(comm),
         "heavy": "tensorflow_probability" in sys.modules,
     }

@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 from gymnasium_robotics.utils import rotations
 
+from music_tf.config.settings import EnvConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.envs.registry import lookup
 from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 from music_tf.types import SplitSpec
+from tests.kit.counting import COUNTING, FORGETFUL, HIDING
 from tests.kit.odd import ODD
 
 MOVE = np.array([[0.5, -0.25]], np.float32)
@@ -95,14 +97,34 @@ def test_goals_given_are_observed_and_rewarded(env_id):
     assert envs.reset([0], [0]).desired_goal.tolist() != goal.tolist()
 
 
-def test_goals_cannot_be_given_where_there_is_no_attribute_for_them(odd, monkeypatch):
-    envs = LockstepEnvs(ODD, 1)
-    unwrapped = envs._members[0].environment.unwrapped
-    state = dict.fromkeys(("observation", "achieved_goal", "desired_goal"), np.zeros(2))
-    monkeypatch.setattr(unwrapped, "reset", lambda **_: (state, {}))
-    del unwrapped.goal
-    with pytest.raises(UsageError, match="attribute `goal`"):
-        envs.reset([0], [0], np.zeros((1, 2), np.float32))
+@pytest.mark.parametrize(
+    ("success_ends", "terminated"), [(None, False), (False, False), (True, True)]
+)
+def test_a_goal_that_cannot_be_set_is_hidden_and_so_is_its_success(success_ends, terminated):
+    envs = LockstepEnvs(HIDING, 1, EnvConfig(success_ends=success_ends))
+    first = envs.reset([0], [0], np.zeros((1, 1), np.float32))
+    steps = envs.step(np.ones((1, 1), np.float32), [0])
+    assert first.desired_goal.tolist() == steps.desired_goal.tolist() == [[0.0]]
+    assert steps.terminated.tolist() == [terminated]
+    own = LockstepEnvs(HIDING, 1)
+    assert own.reset([0], [0]).desired_goal.tolist() == [[7.0]]
+    assert own.step(np.ones((1, 1), np.float32), [0]).terminated.tolist() == [True]
+
+
+def test_an_environment_that_does_not_repeat_itself_can_be_made_anew_for_each_episode():
+    def first(settings):
+        envs = LockstepEnvs(FORGETFUL, 1, settings)
+        return [envs.reset([0], [3]).observation[0, 0].item() for _ in range(3)]
+
+    assert first(EnvConfig()) == [0.0, 1.0, 2.0]
+    assert first(EnvConfig(remake=True)) == [0.0, 0.0, 0.0]
+
+
+def test_length_and_arguments_of_an_environment_are_settings():
+    envs = LockstepEnvs(COUNTING, 1, EnvConfig(max_episode_steps=3, kwargs='{"size": 5}'))
+    assert (envs.spec.observation_dim, envs.spec.goal_dim, envs.spec.max_episode_steps) == (5, 0, 3)
+    with pytest.raises(UsageError, match=r"env.kwargs: .* does not take .*sizes"):
+        LockstepEnvs(COUNTING, 1, EnvConfig(kwargs='{"sizes": 5}'))
 
 
 @pytest.mark.parametrize(
@@ -243,19 +265,20 @@ def test_reward_of_many_pens_ignores_their_turn_about_the_vertical():
     assert envs.goal_reward(achieved, turned).tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_reward_that_mixes_goals_up_is_refused(odd):
+@pytest.mark.parametrize(
+    ("compute", "says"),
+    [
+        (lambda achieved, info: achieved.sum(), r"must give \(5,\) finite numbers, got shape \(\)"),
+        (lambda achieved, info: achieved[:, 0] / 0, r"finite numbers, got non-finite"),
+        (lambda achieved, info: info["x"], r"infos \{\} fails: KeyError: 'x'"),
+    ],
+    ids=["mixes goals up", "is no number", "needs what only a step knows"],
+)
+def test_a_reward_is_refused_that(compute, says, odd, monkeypatch):
     envs = LockstepEnvs(ODD, 1)
-    odd.fault = "axis"
+    monkeypatch.setattr(odd, "compute_reward", lambda self, one, other, info: compute(one, info))
     goals = np.zeros((5, 2), np.float32)
-    with pytest.raises(EnvironmentFault, match=r"must give \(5,\) finite numbers, got shape \(\)"):
-        envs.goal_reward(goals, goals)
-
-
-def test_a_reward_that_needs_what_only_a_step_knows_is_refused(odd, monkeypatch):
-    envs = LockstepEnvs(ODD, 1)
-    monkeypatch.setattr(odd, "compute_reward", lambda self, achieved, desired, info: info["x"])
-    goals = np.zeros((5, 2), np.float32)
-    with pytest.raises(EnvironmentFault, match=r"infos \{\} fails: KeyError: 'x'"):
+    with pytest.raises(EnvironmentFault, match=says):
         envs.goal_reward(goals, goals)
 
 

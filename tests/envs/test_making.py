@@ -1,13 +1,16 @@
-import subprocess
 import sys
 
 import gymnasium
 import pytest
+from gymnasium import spaces
 
 from music_tf.envs import making
-from music_tf.envs.making import find_spec, goal_environments, make_environment
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import GOAL_KEYS, find_spec, goal_environments, make_environment
 from music_tf.errors import EnvironmentFault, UsageError
+from tests.kit.counting import COUNTING
 from tests.kit.odd import ODD
+from tests.kit.started import python
 
 USERS_MODULE = """
 import gymnasium
@@ -70,11 +73,34 @@ def test_a_module_with_a_fault_of_its_own_is_named_with_the_fault(tmp_path, monk
         make_environment("faulty_module:Mine-v0")
 
 
-def test_an_environment_without_goals_is_refused():
-    with pytest.raises(
-        UsageError, match=r"no goal environment.*observation, achieved_goal.*got Box"
-    ):
-        make_environment("CartPole-v1")
+@pytest.mark.parametrize(
+    ("space", "told"),
+    [
+        (spaces.Box(0, 1, (8, 8, 3)), r"got Box.*\nimages cannot be learned from"),
+        (spaces.Discrete(3), r"got Discrete\(3\)\n.*FlattenObservation"),
+        (spaces.Dict({"arm": spaces.Box(0, 1, (2,))}), r"got a dict with \['arm'\]\n.*Flatten"),
+        (
+            spaces.Dict(dict.fromkeys(GOAL_KEYS, spaces.Box(0, 1, (2,)))),
+            "has goals, but no method compute_reward",
+        ),
+    ],
+)
+def test_observations_that_are_no_vector_are_refused(space, told, monkeypatch):
+    made = gymnasium.make(COUNTING)
+    monkeypatch.setattr(made.unwrapped, "observation_space", space)
+    monkeypatch.setattr(gymnasium, "make", lambda *_args, **_options: made)
+    with pytest.raises(UsageError, match=told):
+        make_environment(COUNTING)
+
+
+@pytest.mark.parametrize("env_id", ["FetchReach-v4", "Pendulum-v1", "HalfCheetah-v5"])
+def test_environments_with_goals_and_without_are_made(env_id):
+    assert make_environment(env_id).spec.id == env_id
+
+
+def test_a_task_of_discrete_actions_names_its_continuous_sibling():
+    with pytest.raises(UsageError, match=r"Discrete\(3\); did you mean 'MountainCarContinuous-v0'"):
+        LockstepEnvs("MountainCar-v0", 1)
 
 
 def test_too_new_a_mujoco_is_named_with_its_cure(monkeypatch):
@@ -109,10 +135,8 @@ def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
 
 def test_importing_gymnasium_robotics_prints_nothing():
     code = "from music_tf.envs import making; making.make_environment('FetchPush-v4')"
-    done = subprocess.run(  # the notice comes once per process
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert (done.stdout, done.stderr) == ("", "")
+    done = python(code)  # the notice comes once per process
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_registered_environment_does_not_load_the_simulator():
@@ -121,5 +145,4 @@ def test_a_registered_environment_does_not_load_the_simulator():
         "making.make_environment('music_tf/PointPush-v0')\n"
         "sys.exit('mujoco' in sys.modules or 'gymnasium_robotics' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
-    assert done.returncode == 0
+    assert python(code).returncode == 0

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from music_tf.config.settings import EnvConfig
 from music_tf.envs import viewer
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
@@ -25,7 +26,7 @@ def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatc
     for _ in range(5):
         source.step(np.full(4, 0.5, np.float32))
     before = [array.copy() for array in (source.data.qpos, source.data.qacc_warmstart)]
-    assert viewer.Viewer("FetchPush-v4").render(source).shape == (4, 4, 3)
+    assert viewer.Viewer("FetchPush-v4", EnvConfig()).render(source).shape == (4, 4, 3)
     np.testing.assert_array_equal(twin.unwrapped.data.qpos, before[0])
     np.testing.assert_array_equal(twin.unwrapped.goal, source.goal)
     np.testing.assert_array_equal(source.data.qpos, before[0])

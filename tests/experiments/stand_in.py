@@ -1,6 +1,6 @@
 """Stands in for `music-tf train` and `evaluate`: an epoch takes a moment, and some seeds go wrong.
 
-As a program it does either; `study` beside it runs a study whose runs are such programs.
+As a program it does either; `study FILE JOBS MINUTES` runs a study whose runs are such programs.
 STAND_IN_EPOCHS says how many epochs a run has, STAND_IN_JUDGES how many seconds an evaluation
 takes, or `never`, and a run of seed 13 ends with exit code 4.
 """
@@ -14,15 +14,18 @@ import time
 
 EPOCH_SECONDS = 0.1
 UNLUCKY = "13"
+RESULTS = pathlib.Path("experiments/results")
+TRAINER = (sys.executable, __file__)
 VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "python": "3"}
 
 
 def study(arguments):
-    """Returns the exit code of `music-tf study ARGUMENTS`, with this program for training."""
+    """Returns the exit code of `music-tf study`, with this program for training."""
     from music_tf.cli.exits import guarded
-    from music_tf.cli.study import main
+    from music_tf.tools.study import train_missing
 
-    return guarded(lambda: main(arguments, trainer=[sys.executable, __file__]))
+    file, jobs, minutes = pathlib.Path(arguments[0]), int(arguments[1]), float(arguments[2])
+    return guarded(lambda: train_missing(file, RESULTS, jobs, minutes, TRAINER))
 
 
 def train(words):

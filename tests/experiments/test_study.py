@@ -1,20 +1,21 @@
 import io
 import json
+import math
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
-from music_tf.cli.study import main
 from music_tf.envs.toys import EPISODE_STEPS
+from music_tf.errors import UsageError
 from music_tf.storage.lock import RunLock
 from music_tf.storage.results import read_result
 from music_tf.tools import curves, study
@@ -65,22 +66,45 @@ def keeps_handlers():
         signal.signal(number, handler)
 
 
-def write(folder, text):
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder where the runs of TINY were trained, those of seed 13 in vain; to be read only."""
+    folder = tmp_path_factory.mktemp("finished")
+    write(folder, seeds="(13, 4)")
+    return folder, *run_study(folder, jobs=3)
+
+
+@pytest.fixture
+def going(folder):
+    """A study whose first run has come to a checkpoint and has long to go."""
+    write(folder)
+    process = start(folder, epochs=10**6)
+    wait_for((place(folder, "music") / "checkpoints/epoch_000001").exists, process)
+    yield process
+    finish(process, signal.SIGKILL)
+
+
+def write(folder, seeds="(4,)", change=("", "")):
     path = folder / "tiny.py"
-    path.write_text(text)
+    path.write_text(TINY.format(seeds=seeds).replace(*change))
     return path
 
 
-def run_study(folder, *words, epochs=2):
+def run_study(folder, **options):
     """Returns the exit code and output of a study of stand-ins, in a process of its own."""
-    return finish(start(folder, *words, epochs=epochs))
+    return finish(start(folder, **options))
 
 
-def start(folder, *words, epochs):
+def start(folder, jobs=1, minutes="inf", epochs=2):
     return subprocess.Popen(
-        [sys.executable, stand_in.__file__, "study", str(folder / "tiny.py"), *words],
+        [*stand_in.TRAINER, "study", str(folder / "tiny.py"), str(jobs), str(minutes)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "STAND_IN_EPOCHS": str(epochs)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "MUSIC_TF_RUNS": str(folder / "runs"),
+            "STAND_IN_EPOCHS": str(epochs),
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -88,42 +112,44 @@ def start(folder, *words, epochs):
     )
 
 
-def finish(process):
+def finish(process, *signals):
+    """Returns the exit code and output of a study after it was sent these signals."""
     try:
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.05)
         output, _ = process.communicate(timeout=120)
     finally:
         process.kill()
     return process.returncode, output
 
 
-def place(folder, condition, seed):
+def place(folder, condition, seed=4):
     return folder / f"runs/studies/tiny/{condition}/music_tf_PointPush-v0/seed{seed}"
 
 
-def starts(folder, condition, seed):
+def starts(folder, condition, seed=4):
     """Returns the command lines that a run was started with, and when."""
     lines = (place(folder, condition, seed) / "words.json").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
-def stored(folder, condition, seed):
+def stored(folder, condition, seed=4):
     name = f"{condition}_music_tf_PointPush-v0_seed{seed}.csv"
     return folder / "experiments/results/tiny" / name
 
 
-def wait_for(condition, process):
+def wait_for(condition, process=None):
     deadline = time.monotonic() + 60
     while not condition():
-        assert process.poll() is None, process.communicate()[0]
+        assert process is None or process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def test_a_result_says_how_it_came_about(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    code, output = run_study(folder)
-    assert code == 0, output
-    result = read_result(stored(folder, "music", 4))
+def test_a_result_says_how_it_came_about(finished):
+    folder = finished[0]
+    result = read_result(stored(folder, "music"))
     assert result.command == f"{MUSIC} --threads 1"
     assert result.made_with.startswith("commit ")
     assert "tensorflow 2.0, mujoco 3.0, gymnasium-robotics 1.0" in result.made_with
@@ -133,18 +159,17 @@ def test_a_result_says_how_it_came_about(folder):
     assert result.details["skills"] == []
     # Two epochs of a tenth of a second and an interpreter's start
     assert 0.2 < result.details["wall_s"] < 60.0
-    metrics = (place(folder, "music", 4) / "metrics.csv").read_text()
-    assert stored(folder, "music", 4).read_text().endswith(f"}}\n{metrics}")
+    metrics = (place(folder, "music") / "metrics.csv").read_text()
+    assert stored(folder, "music").read_text().endswith(f"}}\n{metrics}")
 
 
-def test_a_run_starts_from_the_same_seed_of_another_and_counts_its_steps(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    assert run_study(folder, "--jobs", "3")[0] == 0
-    (first,), (second,) = starts(folder, "music", 4), starts(folder, "her", 4)
+def test_a_run_starts_from_the_same_seed_of_another_and_counts_its_steps(finished):
+    folder = finished[0]
+    (first,), (second,) = starts(folder, "music"), starts(folder, "her")
     source = second.index("--init-from") + 1
-    assert second[source] == str(place(folder, "music", 4))
+    assert second[source] == str(place(folder, "music"))
     assert second[-2] - first[-2] >= 2 * stand_in.EPOCH_SECONDS  # not before the other has ended
-    result = read_result(stored(folder, "her", 4))
+    result = read_result(stored(folder, "her"))
     assert result.command.endswith(
         "--init-from runs/studies/tiny/music/music_tf_PointPush-v0/seed4 --parts actor"
     )
@@ -153,210 +178,182 @@ def test_a_run_starts_from_the_same_seed_of_another_and_counts_its_steps(folder)
     assert result.in_all("time/env_steps").tolist() == [300.0, 400.0]
 
 
-def test_a_start_that_was_not_noted_counts_nothing(folder):
-    write(folder, TINY.format(seeds="(4,)"))
+def test_the_copy_of_a_condition_is_drawn_as_a_line_of_its_own(finished):
+    drawn = [curves.load(stored(finished[0], name)) for name in ("music", "her")]
+    assert [run.group for run in drawn] == [
+        "music_music_tf_PointPush-v0",
+        "her_music_tf_PointPush-v0",
+    ]
+    assert drawn[1].columns["time/env_steps"].tolist() == [300.0, 400.0]  # with those of music
+
+
+def test_a_failing_run_is_shown_and_stops_no_other(finished):
+    folder, code, output = finished
+    assert code == 3
+    assert "music_music_tf_PointPush-v0_seed13: exit code 4" in output
+    assert "music_music_tf_PointPush-v0_seed13: numbers went bad" in output
+    assert sorted(output.splitlines()[-1].removeprefix("tiny: ").split(", ")) == [
+        "1 failed",
+        "1 not run",
+        "2 done",
+    ]
+    assert stored(folder, "her").exists()
+    assert not place(folder, "her", 13).exists()
+    assert not stored(folder, "music", 13).exists()
+
+
+def test_what_is_done_is_not_run_again_and_what_is_lost_is(folder, finished):
+    shutil.copytree(finished[0], folder, dirs_exist_ok=True)
+    write(folder)
     assert run_study(folder)[0] == 0
-    config = place(folder, "her", 4) / "config.json"
+    assert len(starts(folder, "music")) == len(starts(folder, "her")) == 1
+    # A start that was not noted counts nothing
+    config = place(folder, "her") / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"init_from": None}))
-    stored(folder, "her", 4).unlink()
+    stored(folder, "her").unlink()
     assert run_study(folder)[0] == 0
-    assert read_result(stored(folder, "her", 4)).details["before"] == {}
+    assert read_result(stored(folder, "her")).details["before"] == {}
+    # A lost run is trained again where another starts from it
+    before = stored(folder, "music").read_text()
+    stored(folder, "her").unlink()
+    shutil.rmtree(folder / "runs")
+    assert run_study(folder)[0] == 0
+    assert len(starts(folder, "music")) == 1
+    assert stored(folder, "music").read_text() == before
+    assert stored(folder, "her").exists()
+    write(folder, change=("False", "True"))
+    with pytest.raises(UsageError, match=r"(?s)holds the result of another command.*remove the f"):
+        run_here(folder)
 
 
 def test_a_run_that_cannot_be_judged_is_not_stored_and_judged_next_time(folder, monkeypatch):
-    write(folder, TINY.format(seeds="(4,)"))
+    write(folder)
     monkeypatch.setenv("STAND_IN_JUDGES", "never")
     code, output = run_study(folder)
     assert code == 3
     assert "music_music_tf_PointPush-v0_seed4: exit code 2" in output
-    assert not stored(folder, "music", 4).exists()
+    assert not stored(folder, "music").exists()
     monkeypatch.delenv("STAND_IN_JUDGES")
     code, output = run_study(folder)
     assert (code, "2 done" in output) == (0, True)
-    assert read_result(stored(folder, "music", 4)).columns["epoch"].tolist() == [1.0, 2.0]
+    assert read_result(stored(folder, "music")).columns["epoch"].tolist() == [1.0, 2.0]
 
 
 def test_runs_go_side_by_side_with_a_thread_each(folder):
-    write(folder, TINY.format(seeds="(1, 2)"))
-    process = start(folder, "--jobs", "2", epochs=30)
+    write(folder, seeds="(1, 2)")
+    process = start(folder, jobs=2, epochs=30)
     wait_for(lambda: all(place(folder, "music", n).exists() for n in (1, 2)), process)
     assert not place(folder, "her", 1).exists()
-    process.send_signal(signal.SIGINT)
-    assert finish(process)[0] == 75
+    assert finish(process, signal.SIGINT)[0] == 75
     for seed in (1, 2):
         (words,) = starts(folder, "music", seed)
         assert words[-1] == "1"  # OMP_NUM_THREADS
         assert words[words.index("--threads") + 1] == "1"
 
 
-def test_what_is_done_is_not_run_again(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    assert run_study(folder)[0] == 0
-    code, output = run_study(folder)
-    assert (code, "2 done" in output) == (0, True)
-    assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
-
-
-def test_ctrl_c_saves_and_the_same_command_goes_on(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    process = start(folder, epochs=40)
-    metrics = place(folder, "music", 4) / "metrics.csv"
-    wait_for(lambda: metrics.exists() and len(metrics.read_text().splitlines()) > 1, process)
-    process.send_signal(signal.SIGINT)
-    code, output = finish(process)
+def test_ctrl_c_saves_and_the_same_command_goes_on(folder, going):
+    metrics = place(folder, "music") / "metrics.csv"
+    code, output = finish(going, signal.SIGINT)
     assert (code, "1 stopped" in output) == (75, True)
-    assert not stored(folder, "music", 4).exists()
+    assert not stored(folder, "music").exists()
     done = len(metrics.read_text().splitlines()) - 1
-    assert 1 <= done < 40
+    assert done >= 1
     assert run_study(folder, epochs=done + 1)[0] == 0
-    first, second = starts(folder, "music", 4)
+    first, second = starts(folder, "music")
     assert "--resume" not in first
     assert second[-3] == "--resume"
     assert second[:-3] == first[:-2]  # all else, without times and threads, is the same
-    assert read_result(stored(folder, "music", 4)).columns["epoch"].size == done + 1
+    assert read_result(stored(folder, "music")).columns["epoch"].size == done + 1
 
 
-def test_a_list_tells_stopped_from_waiting(folder, capsys):
-    path = write(folder, TINY.format(seeds="(4,)"))
-    (place(folder, "music", 4) / "checkpoints/epoch_000001").mkdir(parents=True)
-    assert main([str(path), "--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        "stopped",
-        "waiting",
-    ]
+def test_runs_save_where_their_runner_is_killed(folder, going):
+    going.kill()
+    ended = place(folder, "music") / "ended"
+    wait_for(ended.exists)
+    assert ended.read_text() == "75"
 
 
-def test_runs_save_where_their_runner_is_killed(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    process = start(folder, epochs=10**6)
-    run = place(folder, "music", 4)
-    wait_for((run / "checkpoints/epoch_000001").exists, process)
-    process.kill()
-    deadline = time.monotonic() + 60
-    while not (run / "ended").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert (run / "ended").read_text() == "75"
-    finish(process)
+def test_a_second_ctrl_c_ends_everything_at_once(folder, going):
+    assert finish(going, signal.SIGINT, signal.SIGTERM, signal.SIGINT)[0] == 75
+    assert not (place(folder, "music") / "summary.json").exists()
+
+
+def test_two_runners_do_not_share_a_study(folder, going):
+    with pytest.raises(UsageError, match="another runner"):
+        run_here(folder)
+    assert finish(going, signal.SIGUSR1)[0] == 75
 
 
 def test_the_end_of_the_time_allowed_saves_too(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    code, output = run_study(folder, "--max-minutes", "0.02", epochs=100)
+    write(folder)
+    code, output = run_study(folder, minutes=0.02, epochs=100)
     assert (code, "1 stopped" in output) == (75, True)
-    assert (place(folder, "music", 4) / "checkpoints/epoch_000001").exists()
+    assert (place(folder, "music") / "checkpoints/epoch_000001").exists()
 
 
 def test_a_stop_while_a_run_is_judged_is_no_failure(folder, monkeypatch):
-    write(folder, TINY.format(seeds="(4,)"))
+    write(folder)
     monkeypatch.setenv("STAND_IN_JUDGES", "60")
-    process = start(folder, epochs=2)
-    wait_for((place(folder, "music", 4) / "summary.json").exists, process)
-    process.send_signal(signal.SIGTERM)
-    code, output = finish(process)
+    process = start(folder)
+    wait_for((place(folder, "music") / "summary.json").exists, process)
+    code, output = finish(process, signal.SIGTERM)
     assert (code, "1 stopped" in output) == (75, True)
-    assert not stored(folder, "music", 4).exists()
+    assert not stored(folder, "music").exists()
     monkeypatch.delenv("STAND_IN_JUDGES")
     assert run_study(folder)[0] == 0
-    assert stored(folder, "music", 4).exists()
-
-
-def test_a_second_ctrl_c_ends_everything_at_once(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    process = start(folder, epochs=10**6)
-    wait_for(lambda: place(folder, "music", 4).exists(), process)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGTERM)
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    assert finish(process)[0] == 75
-    summary = place(folder, "music", 4) / "summary.json"
-    assert not summary.exists()
-
-
-def test_a_failing_run_is_shown_and_stops_no_other(folder):
-    write(folder, TINY.format(seeds="(13, 4)"))
-    code, output = run_study(folder)
-    assert code == 3
-    assert "music_music_tf_PointPush-v0_seed13: exit code 4" in output
-    assert "music_music_tf_PointPush-v0_seed13: numbers went bad" in output
-    assert "2 not run" not in output
-    assert "1 failed, 1 not run" in output or "1 not run, 1 failed" in output
-    assert stored(folder, "her", 4).exists()
-    assert not place(folder, "her", 13).exists()
-    assert not stored(folder, "music", 13).exists()
+    assert stored(folder, "music").exists()
 
 
 def test_a_run_without_a_checkpoint_begins_anew(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    place(folder, "music", 4).mkdir(parents=True)
-    (place(folder, "music", 4) / "config.json").write_text("{}")
-    (place(folder, "music", 4) / "metrics.csv").write_text("left over")
+    write(folder)
+    place(folder, "music").mkdir(parents=True)
+    (place(folder, "music") / "config.json").write_text("{}")
+    (place(folder, "music") / "metrics.csv").write_text("left over")
     assert run_study(folder)[0] == 0
-    assert "left over" not in stored(folder, "music", 4).read_text()
+    assert "left over" not in stored(folder, "music").read_text()
 
 
-def test_a_lost_run_is_trained_again_where_another_starts_from_it(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    assert run_study(folder)[0] == 0
-    before = stored(folder, "music", 4).read_text()
-    stored(folder, "her", 4).unlink()
-    shutil.rmtree(folder / "runs")
-    assert run_study(folder)[0] == 0
-    assert len(starts(folder, "music", 4)) == 1
-    assert stored(folder, "music", 4).read_text() == before
-    assert stored(folder, "her", 4).exists()
-
-
-def test_the_result_of_another_command_is_refused(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    assert run_study(folder)[0] == 0
-    write(folder, TINY.format(seeds="(4,)").replace("False", "True"))
-    code, output = run_study(folder)
-    assert code == 2
-    assert "holds the result of another command" in output
-    assert "remove the file" in output
-
-
-def test_two_runners_do_not_share_a_study(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    process = start(folder, epochs=10**6)
-    wait_for(lambda: place(folder, "music", 4).exists(), process)
-    code, output = run_study(folder)
-    process.send_signal(signal.SIGUSR1)
-    assert (code, "another runner" in output) == (2, True)
-    assert finish(process)[0] == 75
+def run_here(folder):
+    """Runs a study of stand-ins in this process."""
+    everything = (stand_in.RESULTS, 1, math.inf, stand_in.TRAINER)
+    return study.train_missing(folder / "tiny.py", *everything)
 
 
 @pytest.mark.usefixtures("keeps_handlers")
-def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(folder, monkeypatch):
-    path = write(folder, TINY.format(seeds="(4,)"))
+def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(
+    folder, finished, monkeypatch
+):
+    write(folder)
 
     class AfterAnother(RunLock):
         def __init__(self, place):
-            assert run_study(folder)[0] == 0
+            shutil.copytree(finished[0] / "experiments", folder / "experiments")
             super().__init__(place)
 
     monkeypatch.setattr(study, "RunLock", AfterAnother)
-    assert main([str(path)], [sys.executable, stand_in.__file__]) == 0
-    assert len(starts(folder, "music", 4)) == len(starts(folder, "her", 4)) == 1
+    assert run_here(folder) == 0
+    assert not place(folder, "music").exists()
 
 
 def test_the_first_seeds_of_all_conditions_come_first(folder):
-    path = write(folder, TINY.format(seeds="(7, 2)"))
+    path = write(folder, seeds="(7, 2)")
     names = [(run.condition, run.seed) for run in runs_of("tiny", load_study(path))]
     assert names == [("music", 7), ("her", 7), ("music", 2), ("her", 2)]
 
 
-def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
-    path = write(folder, TINY.format(seeds="(4,)"))
-    assert main([str(path), "--dry-run"]) == 0
+def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
+    path = str(write(folder))
+    assert run_verb(["study", path, "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{MUSIC} --threads 1 --run-dir {place(folder, 'music', 4)}"
-    assert f"--init-from {place(folder, 'music', 4)} --parts actor" in lines[1]
-    assert main([str(path), "--list"]) == 0
+    assert lines[0] == f"{MUSIC} --threads 1 --run-dir {place(folder, 'music')}"
+    assert f"--init-from {place(folder, 'music')} --parts actor" in lines[1]
+    assert run_verb(["study", path, "--list"]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("waiting  music_")
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
+    (place(folder, "music") / "checkpoints/epoch_000001").mkdir(parents=True)
+    assert run_verb(["study", path, "--list"]) == 0
+    states = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert states == ["stopped", "waiting"]
 
 
 @pytest.mark.parametrize(
@@ -380,13 +377,11 @@ def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
         (("(4,)", "5"), "expected whole numbers, as in range(5) or (0, 1, 2), got 5"),
         (("(4,)", "(True,)"), "seeds: expected whole numbers, as in range(5)"),
         (("(4,)", "'45'"), "got '45'"),
-        ((f'"{ENV}"', "None"), "Task: env_id: expected a text, got None"),
         (
             ("epochs=2),)", "epochs=2))"),
             "expected a tuple or list, as in (Task(...),) with its comma, got Task",
         ),
         (('"Does it run?"', "3"), "Study: question: expected a text, got 3"),
-        (('parts="actor"', "parts=None"), "Condition her: parts: expected a text, got None"),
         (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
         (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
         (('parts="actor"', f"tasks='{ENV}'"), "as in ('FetchPush-v4',) with its comma"),
@@ -395,36 +390,25 @@ def test_a_dry_run_shows_commands_and_starts_nothing(folder, capsys):
             ('parts="actor"', "arguments=['--x', '1']"),
             "Condition her: arguments: expected a text, got ['--x'",
         ),
-        (('recipe="ddpg_her"', "recipe=3"), "Condition her: recipe: expected a text, got 3"),
+        (
+            ("conditions=(", 'conditions=Condition(name="one", recipe="ddpg") or ('),
+            "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got C",
+        ),
     ],
 )
 def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change, expected):
-    path = write(folder, TINY.format(seeds="(4,)").replace(*change))
-    assert guarded(lambda: main([str(path)])) == 2
+    path = write(folder, change=change)
+    assert guarded(lambda: run_verb(["study", str(path)])) == 2
     message = capsys.readouterr().err
     assert expected in message
     assert len(message.splitlines()) <= 10
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
 
 
-def test_a_single_condition_needs_its_comma(folder, capsys):
-    path = write(folder, TINY.format(seeds="(4,)"))
-    text = path.read_text()
-    start = text.index("    conditions=(")
-    one = '    conditions=(Condition(name="music", recipe="ddpg_music")),\n)\n'
-    path.write_text(text[:start] + one)
-    assert guarded(lambda: main([str(path)])) == 2
-    message = capsys.readouterr().err
-    assert (
-        "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got Condi"
-        in message
-    )
-
-
-def test_a_study_that_does_not_exist_gets_the_nearest(folder, capsys):
-    path = write(folder, TINY.format(seeds="(4,)"))
-    assert guarded(lambda: main([str(path.with_name("tini.py"))])) == 2
-    assert f"did you mean {path}?" in capsys.readouterr().err
+def test_a_study_that_does_not_exist_gets_the_nearest(folder):
+    path = write(folder)
+    with pytest.raises(UsageError, match=f"did you mean {path}"):
+        load_study(path.with_name("tini.py"))
 
 
 def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
@@ -460,11 +444,12 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     text = TINY.format(seeds="(4,)").replace("epochs=2", "epochs=1")
     text = text.replace("--music.train False", small)
     text = text.replace('parts="actor"', f'parts="actor,normalizer", arguments="{small}"')
-    path = write(folder, text)
+    path = folder / "tiny.py"
+    path.write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    assert main([str(path), "--jobs", "2"]) == 0
-    assert main([str(path)]) == 0
-    music, her = (read_result(stored(folder, name, 4)) for name in ("music", "her"))
+    assert run_verb(["study", str(path), "--jobs", "2"]) == 0
+    assert run_verb(["study", str(path)]) == 0
+    music, her = (read_result(stored(folder, name)) for name in ("music", "her"))
     steps = music.columns["time/env_steps"][-1]
     assert steps == 2 * 2 * EPISODE_STEPS  # workers and cycles
     assert her.details["before"]["time/env_steps"] == steps
@@ -472,20 +457,9 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     assert set(her.details["final_100_episodes"]) >= {"ours", "random"}
     assert her.details["wall_s"] > her.columns["time/elapsed_s"][-1]
     assert "tensorflow 2." in her.made_with
-    record_of_her = json.loads((place(folder, "her", 4) / "config.json").read_text())
+    record_of_her = json.loads((place(folder, "her") / "config.json").read_text())
     assert record_of_her["config"]["threads"] == 1
     assert record_of_her["init_from"]["before"] == her.details["before"]
-
-
-def test_the_copy_of_a_condition_is_drawn_as_a_line_of_its_own(folder):
-    write(folder, TINY.format(seeds="(4,)"))
-    assert run_study(folder)[0] == 0
-    drawn = [curves.load(stored(folder, name, 4)) for name in ("music", "her")]
-    assert [run.group for run in drawn] == [
-        "music_music_tf_PointPush-v0",
-        "her_music_tf_PointPush-v0",
-    ]
-    assert drawn[1].columns["time/env_steps"].tolist() == [300.0, 400.0]  # with those of music
 
 
 REACH = "music_tf/PointReach-v0"
@@ -502,50 +476,31 @@ HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,eval/object_como
 
 @pytest.fixture
 def pool(folder):
-    """A study of four runs of `her` and three of `music`, of which one is at its third epoch."""
+    """A study of four runs of `her` and three of `music`; one of each is at its third epoch."""
     pool = Pool(runs_of("tiny", SHOWN), folder / "results")
     going, second, third = (run for run in pool.runs if run.condition == "music")
-    pool.states |= {going.name: RUNNING, second.name: FAILED, third.name: BLOCKED}
-    going.directory.mkdir(parents=True)
-    rows = "1,100,60,,0.5\n2,200,120,,0.25\n3,300,150,,0.125\n"
-    (going.directory / "metrics.csv").write_text(HEADER + rows)
     (her,) = (run for run in pool.runs if run.env_id == REACH)
-    pool.states[her.name] = DONE
+    pool.states |= {going.name: RUNNING, second.name: FAILED, third.name: BLOCKED}
+    pool.states[her.name] = RUNNING
+    for run, success in ((going, ""), (her, 0.75)):  # success leads where a run knows it
+        run.directory.mkdir(parents=True)
+        rows = f"1,100,60,,0.5\n2,200,120,,0.25\n3,300,150,{success},0.125\n"
+        (run.directory / "metrics.csv").write_text(HEADER + rows)
     return pool
 
 
-def drawn(table):
-    """Returns title and cells of a table, as they are shown."""
+def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
     out = io.StringIO()
-    Console(file=out, width=200).print(table)
+    Console(file=out, width=200).print(study.table(pool))
     title, *lines = out.getvalue().splitlines()
     cells = [[cell.strip() for cell in line.strip("┃│").split("│")] for line in lines]
-    return title.strip(), [row for row in cells if len(row) == 4]
-
-
-def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
-    title, rows = drawn(study.table(pool))
-    assert title == "tiny: 1 running, 3 waiting, 1 done, 1 failed, 1 not run"
-    assert rows == [
+    assert title.strip() == "tiny: 2 running, 3 waiting, 1 failed, 1 not run"
+    assert [row for row in cells if len(row) == 4] == [
         ["music", ENV, "0/3", "4 running, epoch 3/8, 2.5 min, object_comotion_m 0.12"],
         ["", "", "", "7 failed"],
         ["", "", "", "9 not run"],
         ["her", ENV, "0/3", ""],
-        ["her", REACH, "1/1", ""],
-    ]
-
-
-def test_off_a_terminal_only_changes_are_told(pool):
-    out = io.StringIO()
-    with study.board(pool, Console(file=out)) as show:
-        show()
-        music, her = pool.runs[:2]
-        pool.states |= {music.name: DONE, her.name: RUNNING}
-        show()
-        show()
-    assert out.getvalue().splitlines() == [
-        f"done: {music.name}, epoch 3/8, 2.5 min, object_comotion_m 0.12",
-        f"running: {her.name}",
+        ["her", REACH, "0/1", "4 running, epoch 3/8, 2.5 min, success_rate 0.75"],
     ]
 
 
@@ -556,12 +511,16 @@ def test_on_a_terminal_the_last_state_stays_on_the_screen(pool):
         pool.states[pool.runs[0].name] = DONE
         before = len(out.getvalue())
     last = out.getvalue()[before:]
-    assert "2 done, 3 waiting, 1 failed, 1 not run" in last
+    assert "1 done, 3 waiting, 1 running, 1 failed, 1 not run" in last
     assert "1/3" in last
 
 
-def test_success_leads_where_a_run_knows_it(pool):
-    music = pool.runs[0]
-    (music.directory / "metrics.csv").write_text(f"{HEADER}1,100,60,0.75,0.5\n")
-    _, rows = drawn(study.table(pool))
-    assert rows[0][3] == "4 running, epoch 1/8, 1.0 min, success_rate 0.75"
+def test_off_a_terminal_only_changes_are_told(finished):
+    _, *told, _ = finished[2].splitlines()
+    music, her = (f"{name}_music_tf_PointPush-v0_seed4" for name in ("music", "her"))
+    assert [line for line in told if "seed4" in line] == [
+        f"running: {music}",
+        f"done: {music}, epoch 2/2, 2.0 min, success_rate 0.20",
+        f"running: {her}",
+        f"done: {her}, epoch 2/2, 2.0 min, success_rate 0.20",
+    ]

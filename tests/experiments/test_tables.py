@@ -27,15 +27,23 @@ NO_TASK = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
 """
 
 
-def store(results, name, seed, last, before=None, rows=ROWS, **judged):
-    """Writes a result of three epochs, or of other rows, the last with a given success."""
-    policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
-    details = {"final_100_episodes": policies, **judged}
-    if before:
-        details["before"] = before
-    path = results / name.format(seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(header(COMMAND.format(seed), "commit 1", details) + rows.format(last))
+@pytest.fixture
+def store(tmp_path):
+    """Stores a condition of the study `mine` on FetchPush.
+
+    Each seed has three epochs, or other rows; the last ends with the success that is given.
+    """
+
+    def store(condition, successes, rows=ROWS, names="mine/{}_FetchPush-v4_seed{}.csv", **more):
+        for seed, last in successes.items():
+            policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
+            details = {"final_100_episodes": policies, **more}
+            path = tmp_path / names.format(condition, seed)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            comments = header(COMMAND.format(seed), "commit 1", details)
+            path.write_text(comments + rows.format(last))
+
+    return store
 
 
 def test_tables_and_pictures_show_the_stored_results():
@@ -56,11 +64,9 @@ def test_every_table_and_every_study_with_results_is_shown():
     assert sorted(tables.studies_in(tables.RESULTS) - marked - folders) == []
 
 
-def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(tmp_path):
-    for seed, last in ((0, 0.9), (1, 0.4)):
-        store(tmp_path, "mine/her_FetchPush-v4_seed{}.csv", seed, last)
-    before = {"time/env_steps": 5000.0, "time/elapsed_s": 600.0}
-    store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 0, 1.0, before)
+def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(store, tmp_path):
+    store("her", {0: 0.9, 1: 0.4})
+    store("tuned", {0: 1.0}, before={"time/env_steps": 5000.0, "time/elapsed_s": 600.0})
     page = "a\n<!-- results: mine -->\nold\n<!-- /results -->\nb\n"
     lines = tables.filled(page, tmp_path).splitlines()
     assert lines[:2] == ["a", "<!-- results: mine -->"]
@@ -77,44 +83,21 @@ def test_a_study_shows_each_condition_with_every_seed_and_what_came_before(tmp_p
     ]
 
 
-def test_a_difference_stands_beside_its_interval(tmp_path):
-    for name, lasts in (("her", (0.1, 0.3, 0.5)), ("tuned", (0.4, 0.5, 0.6))):
-        for seed, last in enumerate(lasts):
-            store(tmp_path, f"mine/{name}_FetchPush-v4_seed{{}}.csv", seed, last)
-    text = tables.difference_table("mine", "her", tmp_path)
-    row = "| tuned on FetchPush, minus `her` | +0.20 ± 0.36 |"
-    assert text.splitlines() == ["|  | success |", "|---|---|", row]
-
-
-def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(tmp_path):
-    moved = {"ours": {"eval/object_moved_rate": 0.5}}
-    for name in ("her", "tuned"):
-        for seed in range(2):
-            store(tmp_path, f"mine/{name}_FetchPush-v4_seed{{}}.csv", seed, 0.5)
-    store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 1, 0.5, final_100_episodes=moved)
+def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(store, tmp_path):
+    store("her", {0: 0.5, 1: 0.5})
+    store("tuned", {0: 0.5})
+    store("tuned", {1: 0.5}, final_100_episodes={"ours": {"eval/object_moved_rate": 0.5}})
     text = tables.difference_table("mine", "her", tmp_path)
     assert text.splitlines()[2:] == ["| tuned on FetchPush, minus `her` |  |  |"]
     shown = tables.study_table("mine", tmp_path).splitlines()[3]
     assert shown.endswith(" | 0.50 (0.50, -) | 0.50 (-, 0.50) |")
 
 
-def test_measures_of_control_are_compared_too(tmp_path):
-    for name, measured in (("her", (1.0, 3.0)), ("tuned", (6.0, 6.0))):
-        for seed, value in enumerate(measured):
-            control = {"ours": {"control/information": value}, "random": {}}
-            path = f"mine/{name}_FetchPush-v4_seed{{}}.csv"
-            store(tmp_path, path, seed, 0.5, control=control)
-    columns = {"control/information": "I", "control/coverage": "coverage"}
-    text = tables.difference_table("mine", "her", tmp_path, columns)
-    row = "| tuned on FetchPush, minus `her` | +4.00 ± 4.30 |  |"  # 4.303 x sqrt(2 / 2 x 1)
-    assert text.splitlines() == ["|  | I | coverage |", "|---|---|---|", row]
-
-
-def test_control_is_shown_with_every_seed_and_once_at_random(tmp_path):
+def test_control_is_shown_with_every_seed_and_once_at_random(store, tmp_path):
     for seed, nats in ((0, 0.5), (1, 1.0)):
         control = {"ours": {"control/information": nats}, "random": {"control/information": 0.25}}
-        store(tmp_path, "mine/music_FetchPush-v4_seed{}.csv", seed, 0.5, control=control)
-    store(tmp_path, "mine/old_FetchPush-v4_seed{}.csv", 0, 0.5)
+        store("music", {seed: 0.5}, control=control)
+    store("old", {0: 0.5})
     columns = {"control/information": "nats", "control/coverage": "coverage"}
     assert tables.measures_table("mine", columns, tmp_path).splitlines() == [
         "|  | nats | coverage |",
@@ -125,25 +108,24 @@ def test_control_is_shown_with_every_seed_and_once_at_random(tmp_path):
     ]
 
 
-def test_skills_have_a_row_each(tmp_path):
+def test_skills_have_a_row_each(store, tmp_path):
     metrics = {"skill/accuracy_heldout": 0.9, "eval/object_moved_rate": 1.0}
     skills = [
         {"skill": 0, "metrics": metrics, "shift_m": [0.0, -0.1, 0.2]},
         {"skill": 1, "metrics": {"eval/object_lift_rate": 0.25}, "shift_m": None},
     ]
-    store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 3, 0.5, skills=skills)
+    store("diayn", {3: 0.5}, skills=skills)
     assert tables.skills_table("mine", tmp_path).splitlines()[2:] == [
         "| diayn on FetchPush | 3 | 0 | 0.90 | 1.00 |  |  |  | +0.00, -0.10, +0.20 | ↓ 270° |",
         "| diayn on FetchPush | 3 | 1 |  |  |  |  | 0.25 |  |  |",
     ]
 
 
-def test_progress_is_shown_by_condition_with_every_seed(tmp_path):
-    for seed, last in ((0, 0.9), (1, 0.4)):
-        store(tmp_path, "mine/her_FetchPush-v4_seed{}.csv", seed, last)
-    started = {"time/env_steps": 1000.0}  # so that its second thousand is the third in all
-    store(tmp_path, "mine/tuned_FetchPush-v4_seed{}.csv", 0, 1.0, started)
-    store(tmp_path, "mine/free_FetchPush-v4_seed{}.csv", 0, 1.0, rows=NO_TASK)
+def test_progress_is_shown_by_condition_with_every_seed(store, tmp_path):
+    store("her", {0: 0.9, 1: 0.4})
+    # So that its second thousand is the third in all
+    store("tuned", {0: 1.0}, before={"time/env_steps": 1000.0})
+    store("free", {0: 1.0}, rows=NO_TASK)
     assert tables.progress_table("mine", (2000, 3000, 4000), tmp_path).splitlines() == [
         "|  | seeds | success after 2 | 3 | 4 thousand steps |",
         "|---|---|---|---|---|",
@@ -152,40 +134,32 @@ def test_progress_is_shown_by_condition_with_every_seed(tmp_path):
     ]
 
 
-def test_a_task_table_shows_when_a_level_was_reached(tmp_path):
-    store(tmp_path, "mine/seed{}.csv", 3, 0.75)
+def test_a_task_table_shows_when_a_level_was_reached(store, tmp_path):
+    sparse = {"rows": SPARSE, "names": "mine/seed{1}.csv"}  # epochs without an evaluation
+    store("", {3: 0.75}, names="mine/seed{1}.csv")
+    store("", {4: 0.75}, **sparse)
+    store("", {5: 0.75}, **sparse | {"rows": SPARSE.replace("0.5,", ",").replace("{}", "")})
     text = tables.task_table({"mine": 0.5}, tmp_path)
-    # mean of the last five, of three: (0.25 + 0.5 + 0.75) / 3
-    row = "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.50 | 0.75 | 3.0 |"
-    assert text.splitlines()[2:] == [row]
-
-
-def test_epochs_without_an_evaluation_are_left_out_of_the_task_table(tmp_path):
-    store(tmp_path, "mine/seed{}.csv", 3, 0.75, rows=SPARSE)
-    blank = SPARSE.replace("0.5,", ",").replace("{}", "")
-    store(tmp_path, "mine/seed{}.csv", 4, 0.75, rows=blank)
-    text = tables.task_table({"mine": 0.5}, tmp_path)
-    # mean of the last five, of two: (0.5 + 0.75) / 2
+    # mean of the last five, of three: (0.25 + 0.5 + 0.75) / 3, and of two: (0.5 + 0.75) / 2
     assert text.splitlines()[2:] == [
-        "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.62 | 0.75 | 5.0 |",
-        "| FetchPush | 4 | one core | 0.5 |  |  |  | 0.75 | 5.0 |",
+        "| FetchPush | 3 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.50 | 0.75 | 3.0 |",
+        "| FetchPush | 4 | one core | 0.5 | 2.0 min, 2 k steps | 0.75 | 0.62 | 0.75 | 5.0 |",
+        "| FetchPush | 5 | one core | 0.5 |  |  |  | 0.75 | 5.0 |",
     ]
 
 
-def test_skills_are_told_apart_as_in_the_last_evaluation(tmp_path):
-    store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 3, 0.5, rows=SPARSE)
-    store(tmp_path, "mine/diayn_FetchPush-v4_seed{}.csv", 4, 0.5)
+def test_skills_are_told_apart_as_in_the_last_evaluation(store, tmp_path):
+    store("diayn", {3: 0.5}, rows=SPARSE)
+    store("diayn", {4: 0.5})
     rows = tables.measures_table("mine", tables.TOLD_APART, tmp_path, False).splitlines()[2:]
     assert rows == ["| diayn on FetchPush | 0.75 (0.75, -) |  |  |  |"]
 
 
-def test_how_skills_are_told_apart_is_compared(tmp_path):
+def test_how_skills_are_told_apart_is_compared_with_control_too(store, tmp_path):
     for name, variance, recognised in (("diayn", 0.0, (0.2, 0.4)), ("both", 1.0, (0.75, 0.85))):
         control = {"ours": {"control/skill_variance": variance}, "random": {}}
         for seed, last in enumerate(recognised):
-            path = f"mine/{name}_FetchPush-v4_seed{{}}.csv"
-            rows = SPARSE.replace("0.75", str(last))
-            store(tmp_path, path, seed, 0.5, control=control, rows=rows)
+            store(name, {seed: 0.5}, rows=SPARSE.replace("0.75", str(last)), control=control)
     assert tables.difference_table("mine", "diayn", tmp_path, tables.TOLD_APART).splitlines() == [
         "|  | recognised | object moved | variance of ends by skill | by chance |",
         "|---|---|---|---|---|",
@@ -317,6 +291,6 @@ def test_control_that_nothing_follows_has_no_share_that_held(tmp_path):
 
 def test_seeds_stand_in_the_order_of_their_numbers(folder):
     (runs,) = tables.runs_of(folder.name, folder.parent).values()
-    assert [tables.seed_of(run) for run in runs] == ["2", "10"]
+    assert [tables.option_of(run, "seed") for run in runs] == ["2", "10"]
     with pytest.raises(UsageError, match="holds no stored result"):
         tables.runs_of("mistyped", folder)

@@ -21,13 +21,9 @@ ORIGINS = {
     "pick": ("ddpg_music", "FetchPickAndPlace-v4", 1),
     "push_sac": ("sac_music", "FetchPush-v4", 1),
 }
-OF_MUSIC = [name for name in recipes.names() if "_music_" in name and recipes.source(name)]
-OF_STATISTICS = [name for name in OF_MUSIC if "_prioritized" in name or "_reward" in name]
-OF_SAC = [
-    name
-    for name in recipes.names()
-    if name.startswith("sac_") and recipes.source(name) and name not in OF_STATISTICS
-]
+WHOLE = ["actor", "critic", "targets", "normalizer"]
+STARTED = [name for name in recipes.names() if recipes.source(name)]
+OF_STATISTICS = [name for name in STARTED if "_prioritized" in name or "_reward" in name]
 
 
 def inherited(recipe, env_id, folder):
@@ -36,33 +32,29 @@ def inherited(recipe, env_id, folder):
     return try_heritage(command.config, find_source(command.start.path), command.start.parts)
 
 
-@pytest.mark.parametrize("folder", TASKS)
-@pytest.mark.parametrize("recipe", ["ddpg_music_finetune", "ddpg_music_finetune_her"])
-def test_fine_tuning_starts_from_them(recipe, folder):
-    assert inherited(recipe, TASKS[folder], folder).record["parts"] == [
-        "actor",
-        "critic",
-        "targets",
-        "normalizer",
-    ]
+@pytest.mark.parametrize(
+    ("recipe", "folder", "parts"),
+    [
+        *(("ddpg_music_finetune", folder, WHOLE) for folder in TASKS),
+        *(("ddpg_music_finetune_her", folder, WHOLE) for folder in TASKS),
+        # Of a network that estimates information, with either learner
+        *((name, folder, ["statistics"]) for name in OF_STATISTICS for folder in TASKS),
+        ("sac_music_finetune", "push_sac", WHOLE),
+        ("sac_music_finetune_her", "push_sac", ["actor", "normalizer"]),
+        ("sac_music_prioritized", "push_sac", ["statistics"]),
+    ],
+)
+def test_a_recipe_takes_over_its_parts_of_them(recipe, folder, parts):
+    env_id = TASKS[folder.removesuffix("_sac")]
+    assert inherited(recipe, env_id, folder).record["parts"] == parts
 
 
 @pytest.mark.parametrize(
-    ("recipe", "parts"),
-    [
-        ("sac_music_finetune", ["actor", "critic", "targets", "normalizer"]),
-        ("sac_music_finetune_her", ["actor", "normalizer"]),
-        ("sac_music_prioritized", ["statistics"]),
-    ],
+    "recipe", [name for name in STARTED if name[:4] == "sac_" and name not in OF_STATISTICS]
 )
-def test_networks_of_sac_start_from_those_of_sac(recipe, parts):
-    assert inherited(recipe, "FetchPush-v4", "push_sac").record["parts"] == parts
-
-
-@pytest.mark.parametrize("folder", TASKS)
-@pytest.mark.parametrize("recipe", OF_STATISTICS)
-def test_priorities_and_added_rewards_start_from_them_with_either_learner(recipe, folder):
-    assert inherited(recipe, TASKS[folder], folder).record["parts"] == ["statistics"]
+def test_networks_of_sac_cannot_start_from_those_of_ddpg(recipe):
+    with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
+        inherited(recipe, "FetchPush-v4", "push")
 
 
 def test_transfer_starts_from_the_other_task_and_tells_of_its_own():
@@ -79,12 +71,6 @@ def test_they_were_trained_as_the_page_says(folder, origin):
     assert (meta["counters"]["epoch"], meta["counters"]["env_steps"]) == (20, 160_000)
     assert (meta["recipe"], meta["env_id"], meta["seed"]) == origin
     assert meta["inputs"] == {"statistics": {"agent": [0, 1, 2], "surrounding": [3, 4, 5]}}
-
-
-@pytest.mark.parametrize("recipe", OF_SAC)
-def test_networks_of_sac_cannot_start_from_them(recipe):
-    with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
-        inherited(recipe, "FetchPush-v4", "push")
 
 
 @pytest.mark.parametrize("folder", TASKS)

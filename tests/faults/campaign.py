@@ -19,7 +19,6 @@ import numpy as np
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from tests.faults.jobs import ENDLESS, Job, rows_of, run, train, until  # noqa: E402
 from tests.faults.trials import (  # noqa: E402
     ALLOWED_S,
     Trial,
@@ -32,6 +31,7 @@ from tests.faults.trials import (  # noqa: E402
     kill_mpirun,
     starting_seconds,
 )
+from tests.kit.jobs import ENDLESS, Job, rows_of, run, train, until  # noqa: E402
 
 RANKS = 4
 WAYS_OUT = ("sys.exit(3)", "os._exit(7)", "segfault", "memory", "killed")
@@ -196,19 +196,14 @@ def _campaign(name: str, given: argparse.Namespace) -> bool:
 
 
 def _note(path: Path, name: str, seed: int, trial: Trial) -> None:
-    fresh = not path.exists()
+    row = {"fault": name, "seed": seed, **dataclasses.asdict(trial)}
+    row |= {"moment_s": f"{trial.moment_s:.2f}", "end_s": f"{trial.end_s:.2f}"}
+    row["note"] = trial.note.partition("\n")[0]
     with path.open("a", newline="") as file:
-        table = csv.writer(file)
-        if fresh:
-            table.writerow(["fault", "seed", *(f.name for f in dataclasses.fields(trial))])
-        values = dataclasses.astuple(trial)
-        table.writerow([name, seed, *(_short(value) for value in values)])
-
-
-def _short(value: object) -> object:
-    if isinstance(value, float):
-        return f"{value:.2f}"
-    return str(value).partition("\n")[0]
+        table = csv.DictWriter(file, list(row))
+        if not file.tell():
+            table.writeheader()
+        table.writerow(row)
 
 
 def _memory(pid: int) -> int:

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.faults.jobs import DONE, EPOCHS, MPIRUN, run, train
+from tests.kit.jobs import DONE, EPOCHS, MPIRUN, run, train
 
 
 @pytest.fixture(autouse=True)

@@ -16,15 +16,13 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
 
-from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.errors import MusicError
 from music_tf.intrinsic.music import Music
 from music_tf.networks.acting import Snapshot
 from music_tf.normalizer import Normalizer
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.runs import session
-from tests.kit.sessions import run_session
+from tests.kit.sessions import command_of, run_session
 from tests.kit.small import MUSIC
 
 RANK = 1
@@ -91,24 +89,14 @@ def calls_in(cycle, way):
 
 def train(path, comm):
     """Trains and returns the exit code and the message."""
-    command = TrainCommand(
-        recipe="ddpg_music",
-        preset="laptop",
-        config=CONFIG,
-        run_dir=path,
-        resume=False,
-        arguments=("ddpg_music",),
-    )
     try:
-        run_session(command, comm=comm)
+        run_session(command_of(CONFIG, path, recipe="ddpg_music"), comm=comm)
     except MusicError as fault:
         return fault.exit_code, str(fault)
     return 0, ""
 
 
 def main(folder):
-    compare = session.compare
-    session.compare = lambda *given: compare(*given, 4)
     comm = Communicator()
     results = {}
     for way, (owner, name, before, after) in WAYS.items():

@@ -16,7 +16,7 @@ from music_tf.errors import NumbersFault
 from music_tf.networks.parameters import Layout
 from music_tf.process import heartbeat, launched_rank
 from music_tf.training import update
-from tests.faults.jobs import VARIABLE
+from tests.kit.jobs import VARIABLE
 
 _STEP_SIZE = 0.01
 
@@ -36,6 +36,8 @@ class Linear:
 
 class Learner:
     """Imitates the actions that replay holds: enough for weights that every step moves."""
+
+    entropy_weight = ((0.0, 0.0),)
 
     def __init__(self, network):
         self.networks = self.target_networks = [network]
@@ -153,7 +155,7 @@ class Fault:
             "make": (lockstep.LockstepEnvs, "__init__"),
             "rollout": (collect, "play"),
             "update": (Update, "run"),
-            "eval": (evaluation, "evaluate"),
+            "eval": (evaluation.Evaluation, "play"),
             "save": (checkpoint.Checkpoints, "save"),
             "log": (progress.Progress, "epoch"),
             "write": (checkpoint.Checkpoints, "_commit"),

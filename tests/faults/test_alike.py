@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import music_tf
-from tests.faults.jobs import (
+from tests.kit.jobs import (
     DONE,
     ENVIRONMENT,
     EPOCHS,

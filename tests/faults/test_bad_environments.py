@@ -1,6 +1,6 @@
 import pytest
 
-from tests.faults.jobs import DONE, ENVIRONMENT, HANGING, rows_of, run, state_of, train
+from tests.kit.jobs import DONE, ENVIRONMENT, HANGING, rows_of, run, state_of, train
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
 
@@ -31,17 +31,18 @@ def test_an_environment_that_stays_broken_ends_the_run_after_four_tries(  # F16
     assert ended.err.count("music-tf:") == 1
 
 
-@pytest.mark.parametrize("way", ["raises-once", "nan-once"])
-def test_an_environment_that_recovers_costs_an_episode(tmp_path, way):  # F16
+@pytest.mark.parametrize(
+    ("way", "steps"),
+    [
+        ("raises-once", ["80", "160"]),  # recovers, and costs an episode
+        ("nan-once", ["80", "160"]),
+        ("one-step", ["8", "16"]),  # episodes of one step are learned from
+    ],
+)
+def test_what_an_environment_may_do_leaves_a_whole_run(tmp_path, way, steps):  # F16
     path, ended = with_faulty(tmp_path, way)
     assert ended.code == DONE, ended.err
-    assert [row["time/env_steps"] for row in rows_of(path)] == ["80", "160"]
-
-
-def test_episodes_of_one_step_are_learned_from(tmp_path):  # F16
-    path, ended = with_faulty(tmp_path, "one-step")
-    assert ended.code == DONE, ended.err
-    assert [row["time/env_steps"] for row in rows_of(path)] == ["8", "16"]
+    assert [row["time/env_steps"] for row in rows_of(path)] == steps
     assert state_of(path)[1]["counters"]["epoch"] == 2
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from music_tf.runs.session import OTHER_CYCLES
-from tests.distributed.jobs import mpirun
-from tests.faults.jobs import REPOSITORY, rows_of, state_of
 from tests.faults.poison import WAYS
+from tests.kit.jobs import REPOSITORY, mpirun, rows_of, state_of
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(400)]
 

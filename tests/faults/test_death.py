@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from tests.faults.jobs import BUG, ENDLESS, HANGING, Job, rows_of, train, until
 from tests.faults.trials import disturb, finish_and_compare, kill_a_rank, starting_seconds
+from tests.kit.jobs import BUG, ENDLESS, HANGING, Job, rows_of, train, until
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(600)]
 KILLS = 10

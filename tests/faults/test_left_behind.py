@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tests.faults.jobs import (
+from tests.kit.jobs import (
     DONE,
     ENDLESS,
     ENVIRONMENT,
@@ -22,6 +22,7 @@ from tests.faults.jobs import (
     train,
     until,
 )
+from tests.kit.saved_run import damage
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
 
@@ -32,10 +33,7 @@ def test_where_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):  # 
     checkpoints = list((path / "checkpoints").glob("epoch_*"))
     assert len(checkpoints) == 3
     for folder in checkpoints:
-        file = folder / "state.npz"
-        content = bytearray(file.read_bytes())
-        content[-1] ^= 1
-        file.write_bytes(content)
+        damage(path, folder.name)
     before = digests(path / "checkpoints"), (path / "metrics.csv").read_bytes()
     ended = resume(path, "--epochs", 5)
     assert ended.code == ENVIRONMENT

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from tests.faults.jobs import (
+from tests.kit.jobs import (
     DONE,
     EPOCHS,
     STOPPED,
@@ -66,35 +66,26 @@ def test_sigterm_at_mpirun_itself_leaves_the_last_checkpoint_intact(tmp_path, wh
     continue_to_the_end_of(whole, path)
 
 
-@pytest.mark.parametrize(("how", "reference"), [("launch", "whole"), ("alone", "whole_alone")])
-def test_a_second_ctrl_c_ends_at_once_what_the_first_would_have_saved(  # F25
-    tmp_path, request, how, reference
+@pytest.mark.parametrize(
+    ("how", "reference", "strokes"),
+    [("launch", "whole", 2), ("alone", "whole_alone", 2), ("alone", "whole_alone", 1)],
+)
+def test_one_ctrl_c_lets_a_save_finish_and_a_second_one_ends_at_once(  # F25
+    tmp_path, request, how, reference, strokes
 ):
     path, mark = tmp_path / "run", tmp_path / "saving"
     fault = {"phase": "write", "how": "linger", "rank": 0, "after": 2, "mark": str(mark)}
     with Job(train(path, "--epochs", EPOCHS), path, how=how, fault=fault) as job:
         until(mark.exists, "nothing is saved")
-        job.send(signal.SIGINT)
-        time.sleep(0.3)
-        job.send(signal.SIGINT)
+        for _ in range(strokes):
+            job.send(signal.SIGINT)
+            time.sleep(0.3)
         ended = job.end()
     assert ended.code == STOPPED, ended.err
-    assert ended.seconds < 2.0
     assert "Traceback" not in ended.err
-    assert state_of(path)[1]["counters"]["epoch"] == 2
+    if strokes == 1:
+        assert 1.7 < ended.seconds < 8.0  # a save takes 3 s here, and nothing is saved twice
+    else:
+        assert ended.seconds < 2.0
+    assert state_of(path)[1]["counters"]["epoch"] == (3 if strokes == 1 else 2)
     continue_to_the_end_of(request.getfixturevalue(reference), path, how=how)
-
-
-def test_one_ctrl_c_during_a_save_lets_it_finish(tmp_path, whole_alone):  # F25
-    path, mark = tmp_path / "run", tmp_path / "saving"
-    fault = {"phase": "write", "how": "linger", "rank": 0, "after": 2, "mark": str(mark)}
-    with Job(train(path, "--epochs", EPOCHS), path, how="alone", fault=fault) as job:
-        until(mark.exists, "nothing is saved")
-        job.send(signal.SIGINT)
-        ended = job.end()
-    assert ended.code == STOPPED, ended.err
-    assert 2.0 < ended.seconds < 8.0  # a save takes 3 s here, and nothing is saved twice
-    assert sorted(entry.name for entry in (path / "checkpoints").glob("epoch_*"))[-1] == (
-        "epoch_000003"
-    )
-    continue_to_the_end_of(whole_alone, path, how="alone")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from music_tf.tools.doctor import INSTALL_MPI
-from tests.faults.jobs import ENVIRONMENT, REPOSITORY, environment, train
+from tests.kit.jobs import ENVIRONMENT, REPOSITORY, environment, train
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(120)]
 

@@ -166,44 +166,41 @@ def typo(name, generator):
     )
 
 
-def choices():
-    return [(name, one) for name, field in FIELDS.items() for one in choices_of(field.hint)]
+def one_of(names, line):
+    return lambda generator: (generator.choice(names), names, line)
 
 
-def mistyped(kind, generator):
-    """A valid name, the names beside it, and the command line for a name in its place."""
-    if kind == "option":
-        name = generator.choice(OPTIONS)
-        return (
-            name[2:],
-            [option[2:] for option in OPTIONS],
-            lambda word: ["train", "sac", f"--{word}=1"],
-        )
-    if kind == "choice":
-        field, name = generator.choice(choices())
-        recipe = (
-            "sac_her"
-            if field in {f.name for f in fields_of(recipes.resolve("sac_her"))}
-            else "ddpg"
-        )
-        valid = choices_of(FIELDS[field].hint)
-        return name, valid, lambda word: ["train", recipe, f"{show_option(field)}={word}"]
-    names, line = {
-        "recipe": (recipes.names(), lambda word: ["train", word]),
-        "preset": (recipes.PRESETS, lambda word: ["train", "ddpg", "--preset", word]),
-        "verb": (tuple(VERBS), lambda word: [word]),
-        "environment": (KNOWN, lambda word: ["train", "ddpg", f"--env-id={word}"]),
-    }[kind]  # fmt: skip
-    return generator.choice(names), names, line
+def option_and_its_line(generator):
+    names = [option[2:] for option in OPTIONS]
+    return generator.choice(names), names, lambda word: ["train", "sac", f"--{word}=1"]
 
 
-@pytest.mark.parametrize("kind", ["option", "choice", "recipe", "preset", "verb", "environment"])
+def choice_and_its_line(generator):
+    choices = [(name, one) for name, field in FIELDS.items() for one in choices_of(field.hint)]
+    field, name = generator.choice(choices)
+    of_sac = field in {one.name for one in fields_of(recipes.resolve("sac_her"))}
+    recipe, option = "sac_her" if of_sac else "ddpg", show_option(field)
+    return name, choices_of(FIELDS[field].hint), lambda word: ["train", recipe, f"{option}={word}"]
+
+
+MISTYPED = {
+    "option": option_and_its_line,
+    "choice": choice_and_its_line,
+    "recipe": one_of(recipes.names(), lambda word: ["train", word]),
+    "preset": one_of(recipes.PRESETS, lambda word: ["train", "ddpg", "--preset", word]),
+    "verb": one_of(tuple(VERBS), lambda word: [word]),
+    "environment": one_of(KNOWN, lambda word: ["train", "ddpg", f"--env-id={word}"]),
+}
+"""Of each kind: a valid name, the names beside it, and the command line for one in its place."""
+
+
+@pytest.mark.parametrize("kind", MISTYPED)
 def test_the_nearest_name_is_right_for_nearly_all_one_edit_typos(kind):
     generator = random.Random(kind)
     right, wrong = 0, []
     tries = EXAMPLES // (8 if kind == "choice" else 4)
     for _ in range(tries):
-        name, valid, line = mistyped(kind, generator)
+        name, valid, line = MISTYPED[kind](generator)
         word = typo(name, generator)
         plain = {other.replace("_", "-") for other in valid}
         if word.replace("_", "-") in plain or not word.strip("-") or "=" in word:

@@ -4,12 +4,14 @@ MUSIC_TF_LONG_TESTS=1 tries 500 instead of 60 of them.
 """
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
 import math
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from music_tf.cli.exits import guarded
 from music_tf.config.command import parse_train
 from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.lock import refuse_if_in_use
@@ -33,6 +36,7 @@ from music_tf.storage.policy import load_policy
 from music_tf.storage.start import inherit
 from music_tf.tools import curves
 from music_tf.training.build import build_trainer
+from tests.kit.forged import archived, saved_array
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 
 COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
@@ -65,7 +69,7 @@ class Forger:
         return json.loads((self.checkpoint / "manifest.json").read_bytes())["content"]
 
     def seal(self, content):
-        (self.checkpoint / "manifest.json").write_bytes(checkpoint._encoded(content))
+        (self.checkpoint / "manifest.json").write_bytes(checkpoint.seal(content))
 
     def entries(self, content):
         """Every file that the manifest lists, as path, size and digest, with its folder."""
@@ -121,20 +125,6 @@ def npy(header, data=b"", version=1):
     text = header.encode("latin-1") + b"\n"
     length = len(text).to_bytes(2 if version == 1 else 4, "little")
     return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
-
-
-def saved_array(array, **options):
-    file = io.BytesIO()
-    np.save(file, array, **options)
-    return file.getvalue()
-
-
-def archived(members, compression=zipfile.ZIP_STORED):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", compression) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return file.getvalue()
 
 
 def objects(forger):
@@ -295,28 +285,17 @@ def tables(forger):
     (forger.run / "metrics.csv").write_bytes(start + row)
 
 
-KINDS = [
-    objects,
-    headers,
-    numbers,
-    archives,
-    rows,
-    paths,
-    listed,
-    documents,
-    meta,
-    configurations,
-    links,
-    tables,
-]
+KINDS = (
+    *(objects, headers, numbers, archives, rows, paths),
+    *(listed, documents, meta, configurations, links, tables),
+)
 MUST_FAIL = {objects, paths, links}
 """The others may by chance leave something that a run could have written."""
 
 
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory):
+def made(folder):
     """A run with replay, and a trainer for its configuration to load others into."""
-    path = tmp_path_factory.mktemp("honest") / "run"
+    path = folder / "run"
     config = small_config(rollouts=1)
     write_config(path, config)
     trainer = build_trainer(config, Communicator())
@@ -326,6 +305,11 @@ def honest(tmp_path_factory):
     for name in ("logs", "videos"):
         (path / name).mkdir()
     return path, trainer
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("honest"))
 
 
 def take(run, trainer):
@@ -339,40 +323,26 @@ def take(run, trainer):
             ["worker_0000"], trainer.expected()
         )
         if restored is not None:
-            with reported_as_usage():
+            try:
                 trainer.load(restored.arrays, restored.meta)
                 trainer.load_workers({0: restored.shards["worker_0000"]})
+            except ValueError as error:  # what the session does where a checkpoint does not fit
+                raise UsageError(str(error)) from error
         MetricsWriter(run, resume_after=1)
-        return 0
 
     def start_from():
         inherit(trainer.shared(), run / "checkpoints", ("actor", "normalizer"), {})
+
+    def answered(read, *arguments):
+        read(*arguments)
         return 0
 
-    def plot():
-        curves.load(run)
-        return 0
-
-    def act():
-        load_policy(run)
-        return 0
-
+    readers = ((resume,), (start_from,), (curves.load, run), (load_policy, run))
     with contextlib.redirect_stderr(errors):
-        codes = {guarded(reader) for reader in (resume, start_from, plot, act)}
+        codes = {guarded(functools.partial(answered, *reader)) for reader in readers}
     assert codes <= {0, 2, 3}, errors.getvalue()
     assert "Traceback" not in errors.getvalue()
     return codes
-
-
-@contextlib.contextmanager
-def reported_as_usage():
-    """What the session does with a checkpoint that does not fit."""
-    from music_tf.errors import UsageError
-
-    try:
-        yield
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def timed(run, trainer):
@@ -387,68 +357,39 @@ def contents(folder):
     return {str(p): (p.lstat().st_mode, p.is_file() and p.read_bytes()) for p in folder.rglob("*")}
 
 
-def battery(honest, folder, numbers_of_cases):
-    """Yields kind, seconds and codes of one hostile directory after the other."""
-    base, trainer = honest
-    outside = folder / "outside"
-    outside.mkdir()
-    np.savez(outside / "secret.npz", np.zeros(3, np.float32))
-    (outside / "diary.txt").write_text("dear diary\n")
-    for number in numbers_of_cases:
-        run = folder / f"run{number}"
-        shutil.copytree(base, run)
-        kind = KINDS[number % len(KINDS)]
-        kind(Forger(run, outside, random.Random(number)))
-        before = contents(outside)
-        seconds, codes = timed(run, trainer)
-        assert contents(outside) == before, (number, kind)
-        assert not (folder / "executed").exists(), (number, kind)
-        shutil.rmtree(run)
-        yield kind, seconds, codes
-
-
 def test_an_honest_run_is_taken(honest):
-    base, trainer = honest
-    assert take(base, trainer) == {0}
+    assert take(*honest) == {0}
 
 
 @pytest.mark.timeout(10 * COUNT)
 def test_hostile_directories_do_no_harm(honest, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
-    outcomes = list(battery(honest, tmp_path, range(COUNT)))
-    for number, (kind, seconds, codes) in enumerate(outcomes):
+    base, trainer = honest
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    np.savez(outside / "secret.npz", np.zeros(3, np.float32))
+    (outside / "diary.txt").write_text("dear diary\n")
+    refused = 0
+    for number in range(COUNT):
+        run, kind = tmp_path / f"run{number}", KINDS[number % len(KINDS)]
+        shutil.copytree(base, run)
+        kind(Forger(run, outside, random.Random(number)))
+        before = contents(outside)
+        seconds, codes = timed(run, trainer)
+        assert contents(outside) == before, (number, kind)
+        assert not (tmp_path / "executed").exists(), (number, kind)
         assert seconds <= SECONDS, (number, kind, seconds)
         assert codes != {0} or kind not in MUST_FAIL, (number, kind)
-    refused = sum(codes != {0} for _, _, codes in outcomes)
+        refused += codes != {0}
+        shutil.rmtree(run)
     assert refused >= 0.8 * COUNT
 
 
-MEASURED = """
-import resource, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-import test_hostile_files as battery
-
-class Factory:
-    def mktemp(self, name):
-        path = Path({folder!r}) / name
-        path.mkdir()
-        return path
-
-honest = battery.honest.__wrapped__(Factory())
-assert battery.take(*honest) == {{0}}
-folder = Path({folder!r}) / "hostile"
-folder.mkdir()
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-before = peak()
-for run, seconds, codes in battery.bombs(honest, folder):
-    print(run, round(seconds, 3), max(codes), round(peak() - before), flush=True)
-"""
-
-
-def bombs(honest, folder):
-    """Yields name, seconds and codes of directories that would fill the memory."""
-    base, trainer = honest
+def bombs(folder):
+    """Prints name, seconds, worst code and megabytes of directories that would fill the memory."""
+    base, trainer = made(folder)
+    assert take(base, trainer) == {0}
+    before = peak()
     width = checkpoint.LARGEST_MANIFEST
 
     def sparse(forger):
@@ -492,16 +433,22 @@ def bombs(honest, folder):
         shutil.copytree(base, run)
         forge(Forger(run, folder, random.Random(0)))
         seconds, codes = timed(run, trainer)
-        yield name, seconds, codes
+        print(name, round(seconds, 3), max(codes), round(peak() - before), flush=True)  # noqa: T201
         shutil.rmtree(run)
 
 
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def test_bombs_are_refused_before_they_fill_the_memory(tmp_path):
-    program = MEASURED.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    program = (
+        "import pathlib\nfrom tests.hostile import test_hostile_files\n"
+        f"test_hostile_files.bombs(pathlib.Path({str(tmp_path)!r}))\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -546,7 +493,5 @@ def test_links_and_pipes_are_named_before_anything_is_read(tmp_path):
     write_config(run, small_config())
     read_run(run)
     (run / "checkpoints").symlink_to(tmp_path)
-    from music_tf.errors import UsageError
-
     with pytest.raises(UsageError, match=r"run/checkpoints: .*link"):
         read_run(run)

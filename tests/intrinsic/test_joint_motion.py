@@ -6,12 +6,12 @@ import tensorflow as tf
 
 from music_tf import recipes
 from music_tf.config.settings import JointMotionConfig
-from music_tf.errors import UsageError
 from music_tf.intrinsic.joint_motion import JointMotion
-from tests.kit.carried import SPLIT
+from music_tf.types import SplitSpec
 from tests.kit.small import MUSIC, go_on, paying, trainer_of
 from tests.kit.terms import context, transitions
 
+SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
 RUN = paying(MUSIC, JointMotionConfig())
 
 
@@ -50,11 +50,6 @@ def test_a_run_learns_from_it_and_trains_nothing_but_the_agent():
     assert -1.0 <= metrics["reward/joint_motion_mean"] <= 0.0
     assert metrics["reward/joint_motion_max"] in (-1.0, 0.0)
     assert trainer.counters.updates == 6
-
-
-def test_it_needs_something_to_move():
-    with pytest.raises(UsageError, match="no object"):
-        trainer_of(RUN, env_id="music_tf/PointReach-v0")
 
 
 @pytest.mark.parametrize("preset", recipes.PRESETS)

@@ -1,20 +1,73 @@
+"""MUSIC on made-up walks of a gripper that may carry an object."""
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.config.settings import MusicConfig, ReplayConfig
+from music_tf.intrinsic.music import Music
 from music_tf.losses.mutual_information import donsker_varadhan
 from music_tf.networks.parameters import Layout
-from tests.kit.carried import (
-    CENTRE,
-    STEP_LENGTH,
-    STEPS,
-    carried_episodes,
-    music,
-    replay_of,
-)
-from tests.kit.terms import gradient_of_reward, train, transitions, weights_of
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.types import EnvSpec, Episodes, SplitSpec
+from tests.kit.terms import context, gradient_of_reward, train, transitions, weights_of
 
+STEPS = 50
+SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
+SPEC = EnvSpec(
+    env_id="carried", observation_dim=25, goal_dim=3, action_dim=4, max_episode_steps=STEPS
+)
+STEP_LENGTH = 0.03
+CENTRE = np.array([1.3, 0.75, 0.45])
 COINS = {"swapped": tf.constant([True, False])}
+
+
+def carried_episodes(count, share, generator, length=STEPS):
+    """The gripper walks at random; a share of the objects is carried from mid-episode on."""
+    moves = generator.normal(0.0, STEP_LENGTH, (count, STEPS, 3))
+    start = CENTRE + generator.normal(0.0, 0.05, (count, 2, 3))
+    gripper = np.concatenate([start[:, :1], start[:, :1] + np.cumsum(moves, axis=1)], axis=1)
+    carried = (generator.random(count) < share)[:, None, None]
+    held = carried & (np.arange(STEPS) >= STEPS // 2)[:, None]
+    follows = np.cumsum(np.where(held, moves, 0.0), axis=1)
+    block = np.concatenate([start[:, 1:], start[:, 1:] + follows], axis=1)
+    rest = generator.normal(size=(count, STEPS + 1, SPEC.observation_dim - 6))
+    observation = np.concatenate([gripper, block, rest], axis=-1).astype(np.float32)
+    flags = np.zeros(count, np.bool_)
+    return Episodes(
+        observation=observation,
+        achieved_goal=observation[..., 3:6],
+        desired_goal=np.zeros([count, 3], np.float32),
+        action=np.zeros([count, STEPS, 4], np.float32),
+        reward=np.zeros([count, STEPS], np.float32),
+        length=np.full(count, length),
+        terminated=flags,
+        lost=flags,
+        success=flags,
+        skill=np.ones([count, 1], np.float32),
+        earlier_return=np.zeros(count, np.float32),
+        seed=np.zeros(count, np.int64),
+        extras={},
+    )
+
+
+def replay_of(*shares, count=60, length=STEPS):
+    """A replay buffer with a worker for each share of carried objects."""
+    config = ReplayConfig(capacity=count * STEPS)
+    shards = {}
+    for worker, share in enumerate(shares):
+        shard = Shard(SPEC, 1, config, (*SPLIT.agent, *SPLIT.surrounding))
+        generator = np.random.default_rng(worker)
+        shard.add(carried_episodes(count, share, generator, length), generator)
+        shards[worker] = shard
+    return ReplayBuffer(shards, config, lambda achieved, desired: np.zeros(len(achieved)), 0.98, 0)
+
+
+def music(scale=None, seed=0, **config):
+    settings = MusicConfig(
+        trajectories=32, gain=5000.0, normalize_inputs=scale is not None, **config
+    )
+    return Music(settings, context(SPLIT, scale=scale, seed=seed))
 
 
 def rng(seed=0):
@@ -189,7 +242,7 @@ def test_padding_changes_neither_bound_nor_gradient():
     results = []
     for padding in (0.0, 7.0, -300.0):
         replay = replay_of(1.0, length=20)
-        replay.shards[0].trajectories[:, 21:] = padding
+        replay.shards[0].tracks[:, 21:] = padding
         feed = {name: tf.constant(values[0]) for name, values in term.feed(replay, 1, 0).items()}
         assert feed["valid"].numpy().sum(axis=-1).tolist() == [[21.0] * 32]
         with tf.GradientTape() as tape:
@@ -298,17 +351,6 @@ def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
     assert bound(short._replace(observation=changed)) == pytest.approx(bound(short), abs=1e-7)
 
 
-def test_the_initial_weights_follow_from_the_seed():
-    first, same, other = (music(seed=seed).networks[0].initial for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, same)
-    assert (first != other).any()
-
-
-def mean_priorities(term, weights, episodes, cycles=400):
-    found = [term.priorities(weights, episodes, 0, cycle) for cycle in range(cycles)]
-    return np.mean(found, axis=0)
-
-
 def test_the_priority_of_an_episode_is_the_sum_of_its_clipped_bounds():
     term = music(pair_negatives="swap")  # gain 5000
     weights = weights_of(term, 3)
@@ -343,7 +385,7 @@ def test_each_step_has_a_coin_that_the_episodes_of_a_worker_share():
     episodes = carried_episodes(3, 1.0, rng(5))
     whole = swapping.priorities(weights, episodes, 0, 0)
     # an identity permutation pays nothing but rounding, so half of the steps are left on average
-    mean = mean_priorities(term, weights, episodes)
+    mean = np.mean([term.priorities(weights, episodes, 0, cycle) for cycle in range(400)], axis=0)
     np.testing.assert_allclose(mean, 0.5 * whole, rtol=0.1, atol=5e-7)
     twice = [term.priorities(weights, episodes, 0, 7) for _ in range(2)]
     np.testing.assert_array_equal(*twice)

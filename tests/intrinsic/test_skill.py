@@ -205,11 +205,11 @@ def test_held_out_steps_are_counted_as_far_as_episodes_go(state):
 
 
 def test_held_out_steps_look_at_the_state_of_the_reward():
-    generator = np.random.default_rng(0)
-    term = skill(state="next", learning_rate=1e-2)
-    weights, _ = train(term, replay(1, separated(60, generator)), 300)
-    episodes = separated(60, generator)
+    term, episodes = skill(state="next"), separated(60, np.random.default_rng(0))
+    weights = weights_of(term, 1)
     at_first = episodes.observation.copy()
     at_first[:, 0] = 99.0  # never a next state
     kept = term.heldout(weights, episodes)
     assert term.heldout(weights, episodes._replace(observation=at_first)) == kept
+    at_first[:, 1] = 99.0
+    assert term.heldout(weights, episodes._replace(observation=at_first)) != kept

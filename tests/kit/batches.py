@@ -13,6 +13,14 @@ def random(*shape, seed=0):
     return tf.constant(np.random.default_rng(seed).normal(size=shape), tf.float32)
 
 
+def gradients(function, *values, upstream=None):
+    """What a function of tensors gives, and its gradient by each of them."""
+    variables = [tf.Variable(value, dtype=tf.float32) for value in values]
+    with tf.GradientTape() as tape:
+        found = function(*map(tf.identity, variables))
+    return found, tape.gradient(found, variables, output_gradients=upstream)
+
+
 class Case:
     """A learner with random weights, other target weights and a batch."""
 
@@ -75,6 +83,11 @@ class Case:
 
     def network(self, name):
         return next(network for network in self.learner.networks if network.name == name)
+
+    def critic_loss(self, target, weights=None):
+        """Mean squared errors [W] to a target [W, B], summed over the critics."""
+        q = self.q(weights or self.weights, self.batch.inputs, self.batch.action)
+        return tf.reduce_sum(tf.reduce_mean(tf.square(target - q), axis=2), axis=0)
 
     def q(self, weights, inputs, action):
         """Values [C, W, B] from the Keras models, one critic after the other."""

@@ -34,6 +34,7 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
         lost=np.zeros(count, np.bool_) if lost is None else np.array(lost),
         success=ended.copy(),
         skill=np.eye(skills, dtype=np.float32)[numbers % skills],
+        earlier_return=np.zeros(count, np.float32),
         seed=np.zeros(count, np.int64),
         extras={name: make(observation).astype(np.float32) for name, make in extras.items()},
     )

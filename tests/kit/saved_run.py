@@ -1,5 +1,6 @@
-"""Run directories with a checkpoint, made without training."""
+"""Run directories: made without training, and read."""
 
+import csv
 import dataclasses
 import json
 
@@ -8,6 +9,7 @@ from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
 from music_tf.storage.checkpoint import Checkpoints, newest_weights
 from music_tf.training.build import build_trainer
+from tests.kit.small import TIMES
 
 ENV_ID = "music_tf/PointPush-v0"
 
@@ -34,10 +36,25 @@ def save_checkpoint(path, trainer, epoch=1):
     )
 
 
+def damage(path, label):
+    """Flips the last bit of a checkpoint's arrays."""
+    file = path / "checkpoints" / label / "state.npz"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
 def load_weights(path):
     """Arrays and meta values of the newest checkpoint in a folder."""
     found = newest_weights(path)
     return found.arrays, found.meta
+
+
+def rows_of(run):
+    """The rows of its table of metrics, without those that no two runs have alike."""
+    with (run / "metrics.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [{name: cell for name, cell in row.items() if name not in TIMES} for row in rows]
 
 
 def save_run(path, recipe="ddpg", **changes):

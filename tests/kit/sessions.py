@@ -1,19 +1,36 @@
 """A whole run within this process, as `music-tf train` goes through it."""
 
-from music_tf.config.stored import StoredRun, run_to_json
+import csv
+from unittest import mock
+
+from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.runs import session
-from music_tf.storage.run_directory import open_run
 from music_tf.tools.paths import paths_from_above
+from tests.kit.small import TIMES
 
 
-def run_session(command, heritage=None, comm=None):
-    """Trains what `command` says in its run directory, to its end or its fault."""
-    comm = comm or Communicator()
-    record = heritage.record if heritage else None
-    stored = StoredRun(command.recipe, command.preset, command.arguments, command.config, record)
-    directory = open_run(command.run_dir, run_to_json(stored), command.resume, comm)
-    try:
-        session.Session(command, comm, directory, heritage, paths_from_above).run()
-    finally:
-        directory.close()
+def command_of(config, path, resume=False, **more):
+    """What the user asks for with this configuration."""
+    words = {"recipe": "ddpg_her", "preset": "laptop", "arguments": ("ddpg_her",)} | more
+    return TrainCommand(config=config, run_dir=path, resume=resume, **words)
+
+
+def run_session(command, heritage=None, comm=None, episodes=4, begun=None):
+    """Trains what `command` says in its run directory, to its end or its fault.
+
+    The final table takes a few episodes, and TensorFlow keeps the threads that it has.
+    """
+    compare = session.compare
+    with (
+        mock.patch.object(session, "limit_threads"),
+        mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)),
+    ):
+        comm = comm or Communicator()
+        session.run(command, comm, command.run_dir, heritage, begun, paths_from_above)
+
+
+def rows_of(path):
+    """The rows of a run's table, without clocks."""
+    with (path / "metrics.csv").open() as file:
+        return [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]

@@ -1,4 +1,4 @@
-"""Starts the command line in processes of its own, with a stub instead of a training session."""
+"""Starts processes: the command line, also with a stub for a training session, and code."""
 
 import contextlib
 import os
@@ -37,6 +37,12 @@ def start(*words, how=ALONE, mode="", sessions=()):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def python(code, **options):
+    """The end of a process that runs this code from the root, with what it said."""
+    given = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": SECONDS, **options}
+    return subprocess.run([sys.executable, "-c", code], check=False, **given)
 
 
 def finish(process, seconds=SECONDS):

@@ -73,7 +73,7 @@ FAULTS = {
             "tf.where(swapped[:1, None], crossed",
         ),
     ],
-    ("music_tf/agents/critics.py", "tests/agents/test_ddpg.py"): [
+    ("music_tf/agents/actor_critic.py", "tests/agents/test_ddpg.py"): [
         ("frozen-critic", "stopped(own) if frozen else own", "own"),
     ],
     ("music_tf/agents/sac.py", "tests/agents/test_sac.py"): [

@@ -5,17 +5,11 @@ import pytest
 import tensorflow as tf
 
 from music_tf.networks.two_layers import two_layers
+from tests.kit.batches import gradients
 
 
 def plainly(rows, kernel, bias, output_kernel):
     return tf.matmul(tf.nn.relu(tf.matmul(rows, kernel) + bias), output_kernel)
-
-
-def gradients(function, rows, weights, upstream):
-    with tf.GradientTape() as tape:
-        tape.watch(weights)
-        value = function(rows, *weights)
-    return value, tape.gradient(value, weights, output_gradients=upstream)
 
 
 def test_one_row_by_hand():
@@ -24,7 +18,9 @@ def test_one_row_by_hand():
     bias = tf.constant([0.5, 1.0])
     output_kernel = tf.constant([[3.0], [5.0]])
 
-    value, found = gradients(two_layers, rows, [kernel, bias, output_kernel], tf.constant([[2.0]]))
+    value, (_, *found) = gradients(
+        two_layers, rows, kernel, bias, output_kernel, upstream=tf.constant([[2.0]])
+    )
 
     # x A + a = (3, -1): only the first unit is active, with value 3
     np.testing.assert_array_equal(value, [[9.0]])
@@ -42,9 +38,10 @@ def test_values_and_gradients_are_those_of_automatic_differentiation(count, inpu
         for shape in [(count, inputs), (count, 1), *shapes]
     )
 
-    value, found = gradients(two_layers, rows, weights, upstream)
-    expected_value, expected = gradients(plainly, rows, weights, upstream)
+    value, (on_rows, *found) = gradients(two_layers, rows, *weights, upstream=upstream)
+    expected_value, (_, *expected) = gradients(plainly, rows, *weights, upstream=upstream)
 
+    assert on_rows is None
     np.testing.assert_allclose(value, expected_value, rtol=1e-5, atol=1e-5)
     for own, plain in zip(found, expected, strict=True):
         np.testing.assert_allclose(own, plain, rtol=1e-4, atol=1e-4)
@@ -54,7 +51,7 @@ def test_an_idle_unit_passes_nothing_on():
     rows = tf.ones([4, 2])
     weights = [-tf.ones([2, 3]), tf.zeros([3]), tf.ones([3, 1])]
 
-    value, found = gradients(two_layers, rows, weights, tf.ones([4, 1]))
+    value, (_, *found) = gradients(two_layers, rows, *weights)
 
     np.testing.assert_array_equal(value, np.zeros([4, 1]))
     for gradient in found:

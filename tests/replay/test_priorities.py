@@ -46,39 +46,29 @@ def test_the_learner_sees_episodes_by_rank_and_the_lowest_never():
     assert found[2:] == pytest.approx([1 / 3, 2 / 3], abs=0.037)
 
 
-@pytest.mark.parametrize("purpose", ["skill/transitions", "replay/fresh"])
-def test_whoever_else_samples_sees_all_alike(purpose):
-    buffer = prioritized((0, 0, 3, 5))
-    if purpose == "replay/fresh":
-        fresh = {3: make_episodes(0, 4)}
-        states = [buffer.sample_fresh(fresh, cycle)[0] for cycle in range(200)]
-        found = shares(np.array(states)[..., 0].astype(int) // 100)
-    else:
-        found = shares(places(buffer.sample_transitions(10, 0, purpose))[0])
+def by_trajectories(buffer):
+    buffer.shards[3].arrays["length"][:4] = np.arange(1, 5)
+    return buffer.sample_trajectories(10, 400, 0)[1] - 1
+
+
+def by_fresh_episodes(buffer):
+    fresh = {3: make_episodes(0, 4)}
+    states = [buffer.sample_fresh(fresh, cycle)[0] for cycle in range(200)]
+    return np.array(states)[..., 0].astype(int) // 100
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        lambda buffer: places(buffer.sample_transitions(10, 0, "skill/transitions"))[0],
+        by_fresh_episodes,
+        by_trajectories,
+    ],
+    ids=["skills", "normaliser", "trajectories"],
+)
+def test_whoever_else_samples_sees_all_alike(sample):
+    found = shares(sample(prioritized((0, 0, 3, 5))))
     assert found == pytest.approx([1 / 4] * 4, abs=0.035)
-
-
-def test_trajectories_are_drawn_alike():
-    buffer = prioritized((0, 0, 3, 5))
-    shard = buffer.shards[3]
-    shard.arrays["length"][:4] = np.arange(1, 5)
-    _, lengths = buffer.sample_trajectories(10, 400, 0)
-    assert np.bincount(lengths.ravel())[1:] / 4000 == pytest.approx([1 / 4] * 4, abs=0.035)
-
-
-def test_priorities_are_saved_and_come_back_with_their_episodes():
-    buffer = prioritized((0.5, 0.1, 0.4))
-    saved = [buffer.unsaved()[3]]
-    buffer.mark_saved()
-    buffer.add({3: make_episodes(3, 3)}, 1, {3: floats(0.9, 0.8, 0.7)})  # two of them overwrite
-    saved.append(buffer.unsaved()[3])
-    again = prioritized(()).shards[3]
-    again.restore(saved)
-    assert again.size == 4
-    np.testing.assert_array_equal(again.arrays["priority"], buffer.shards[3].arrays["priority"])
-    expected = {0: 0.5, 1: 0.1, 2: 0.4, 3: 0.9, 4: 0.8, 5: 0.7}
-    numbers = -again.arrays["desired_goal"][:, 0]
-    assert again.arrays["priority"] == pytest.approx([expected[number] for number in numbers])
 
 
 def test_without_priorities_none_are_stored():

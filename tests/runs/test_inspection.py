@@ -11,7 +11,7 @@ from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run, load_run, measure
 from music_tf.training.evaluation import wilson_interval
-from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config, write_config
 
 
 def acts(policy, skills=1):
@@ -34,7 +34,7 @@ def test_a_run_acts_as_it_did_when_it_was_saved(tmp_path):
     save_checkpoint(tmp_path, trainer, 2)
     loaded = load_run(tmp_path)
     np.testing.assert_array_equal(acts(loaded.policy), acts(trainer.policy()))
-    assert (loaded.epoch, loaded.env_steps) == (2, 200)
+    assert (loaded.saved.epoch, loaded.saved.env_steps) == (2, 200)
     assert loaded.config == trainer.config
 
 
@@ -43,28 +43,18 @@ def test_what_was_never_needed_to_act_may_be_gone(tmp_path):
     trainer.run_epoch(lambda _: False)
     save_checkpoint(tmp_path, trainer, 2)
     shutil.rmtree(tmp_path / "checkpoints" / "replay")
-    assert load_run(tmp_path).epoch == 2
+    assert load_run(tmp_path).saved.epoch == 2
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path):
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_fault(tmp_path):
     trainer = save_run(tmp_path)
     save_checkpoint(tmp_path, trainer, 2)
-    damage(tmp_path, "epoch_000002")
-    assert load_run(tmp_path).epoch == 1
-
-
-def test_a_run_with_nothing_but_damage_is_a_fault_that_names_the_file(tmp_path):
-    save_run(tmp_path)
-    damage(tmp_path, "epoch_000001")
+    for label, expected in (("epoch_000002", 1), ("epoch_000001", None)):
+        damage(tmp_path, label)
+        if expected is not None:
+            assert load_run(tmp_path).saved.epoch == expected
     with pytest.raises(EnvironmentFault, match=r"state\.npz"):
         load_run(tmp_path)
-
-
-def damage(run, label):
-    file = run / "checkpoints" / label / "state.npz"
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +92,7 @@ def test_moments_that_no_run_has_are_named(tmp_path, totals, text):
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("counters", [None, {}, {"epoch": 1e999}])
+@pytest.mark.parametrize("counters", [None, {}, {"epoch": 2**62, "env_steps": 1}])
 def test_counters_that_no_run_has_are_named(tmp_path, counters):
     trainer = save_run(tmp_path)
     meta = trainer.meta() | {"counters": counters}
@@ -149,29 +139,25 @@ def test_one_process_is_enough_whatever_a_launcher_says(tmp_path, monkeypatch):
     assert "mpi4py.MPI" not in sys.modules
 
 
-def test_two_evaluations_write_the_same_file(tmp_path, capsys):
+def test_success_has_its_interval_and_a_random_policy_beside_it_each_time_the_same(
+    tmp_path, capsys
+):
     save_run(tmp_path, "sac")
-    evaluate_run(tmp_path, 6)
+    result = evaluation(tmp_path, 6)
     first = (tmp_path / "evaluation.json").read_bytes()
-    evaluate_run(tmp_path, 6)
-    assert (tmp_path / "evaluation.json").read_bytes() == first
     shown = capsys.readouterr().out
     assert "success rate" in shown
     assert str(tmp_path / "evaluation.json") in shown
-
-
-def test_success_has_its_interval_and_a_random_policy_beside_it(tmp_path):
-    save_run(tmp_path)
-    result = evaluation(tmp_path, 5)
-    rate = result["policies"]["ours"]["eval/success_rate"]
-    assert result["success"]["successes"] == round(5 * rate)
-    assert result["success"]["interval_95"] == list(
-        wilson_interval(result["success"]["successes"], 5)
-    )
+    success = result["success"]
+    assert success["successes"] == round(6 * result["policies"]["ours"]["eval/success_rate"])
+    assert success["interval_95"] == list(wilson_interval(success["successes"], 6))
     assert result["policies"]["random"]["eval/object_on_support_rate"] > 0
-    assert result["episodes"] == 5
+    assert result["episodes"] == 6
     assert result["checkpoint"] == {"epoch": 1, "env_steps": 100}
     assert result["versions"]["music_tf"]
+    assert result["skills"] == []  # one skill needs no table
+    evaluation(tmp_path, 6)
+    assert (tmp_path / "evaluation.json").read_bytes() == first
 
 
 def test_a_run_without_goals_has_no_success_rate(tmp_path):
@@ -191,7 +177,8 @@ def test_each_skill_is_measured_on_the_same_episodes(tmp_path):
     assert [row["skill"] for row in one["skills"]] == [0, 1, 2]
     # Skills take turns by episode index, so the first episode of all is the first skill's.
     assert one["skills"][0]["metrics"] == one["policies"]["ours"]
-    expected = [trainer.evaluate(8, trainer.policy(), skill) for skill in range(3)]
+    where, policy = trainer.evaluation, trainer.policy()
+    expected = [where.behaviour(where.play(policy, 8, skill)) for skill in range(3)]
     assert [row["metrics"] for row in measure(loaded, 8)["skills"]] == expected
     assert expected[0] != expected[1] != expected[2] != expected[0]
 
@@ -226,27 +213,16 @@ def test_another_size_of_the_environment_is_named(tmp_path):
         load_run(tmp_path)
 
 
-def test_one_skill_needs_no_table_of_skills(tmp_path):
-    save_run(tmp_path)
-    assert measure(load_run(tmp_path), 1)["skills"] == []
-
-
-def test_the_table_shows_every_skill(tmp_path, capsys):
-    save_run(tmp_path, skills=9)
-    evaluate_run(tmp_path, 1)
-    shown = capsys.readouterr().out
-    assert all(f"skill {number}" in shown for number in range(9))
-    assert "mean direction" in shown
-
-
-def test_discriminated_skills_have_their_accuracy(tmp_path, capsys):
-    save_run(tmp_path, "sac_diayn", skills=2)
-    result = evaluation(tmp_path, 3)
-    assert [row["skill"] for row in result["skills"]] == [0, 1]
+def test_the_table_shows_every_skill_and_how_well_it_is_told_apart(tmp_path, capsys):
+    save_run(tmp_path, "sac_diayn", skills=9)
+    result = evaluation(tmp_path, 2)
+    assert [row["skill"] for row in result["skills"]] == list(range(9))
     for row in result["skills"]:
         assert 0.0 <= row["metrics"]["skill/accuracy_heldout"] <= 1.0
         assert len(row["shift_m"]) == 3
-    assert "accuracy" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    named = [*(f"skill {number}" for number in range(9)), "accuracy", "mean direction"]
+    assert [name for name in named if name not in shown] == []
 
 
 def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):

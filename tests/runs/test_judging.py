@@ -20,7 +20,6 @@ from music_tf.runs.judging import (
     variance_explained,
 )
 from music_tf.storage.metrics import MetricsWriter
-from music_tf.storage.results import read_metric
 from music_tf.training.evaluation import Evaluation, noise, random_actions, still
 from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
@@ -170,64 +169,41 @@ def test_without_an_object_there_is_nothing_to_judge():
     assert found == {"ours": {}, "random": {}}
 
 
-def test_a_single_episode_is_judged_by_what_needs_no_other():
-    found = judge(evaluation(), carry, 1)["ours"]
-    assert "control/end_spread_m" in found
-    assert not [name for name in found if "information" in name]
-
-
-def test_episodes_that_end_at_once_have_no_information(monkeypatch):
+@pytest.mark.parametrize(("episodes", "length"), [(1, None), (3, 1)])
+def test_information_needs_a_second_episode_and_a_second_step(monkeypatch, episodes, length):
     play = Evaluation.play
 
     def cut(*given, **named):
-        return padded(play(*given, **named)._replace(length=np.array([1, 1, 1])))
+        played = play(*given, **named)
+        return played if length is None else padded(played._replace(length=0 * played.length + 1))
 
     monkeypatch.setattr(Evaluation, "play", cut)
-    found = judge(evaluation(), carry, 3)["ours"]
+    found = judge(evaluation(), carry, episodes)["ours"]
     assert "control/end_spread_m" in found
     assert not [name for name in found if "information" in name]
 
 
-def test_the_full_evaluation_is_shown_and_stored(tmp_path, capsys):
+def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_other_evaluations_of_it(
+    tmp_path, capsys
+):
     save_run(tmp_path)
     MetricsWriter(tmp_path, resume_after=None).write(
         {"time/epoch": 1.0, "time/env_steps": 100.0, "rollout/object_coverage": 160.0}
     )
-    evaluate_run(tmp_path, 4, full=True)
-    stored = json.loads((tmp_path / "evaluation.json").read_text())
-    assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
-    shown = capsys.readouterr().out
-    assert [name for name in stored["control"]["ours"] if name not in shown] == []
-
-
-def test_what_was_judged_of_a_checkpoint_outlives_other_evaluations_of_it(tmp_path):
-    save_run(tmp_path)
     path = tmp_path / "evaluation.json"
     evaluate_run(tmp_path, 4, full=True)
-    stored = json.loads(path.read_text())
+    stored, shown = json.loads(path.read_text()), capsys.readouterr().out
+    assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
+    assert [name for name in stored["control"]["ours"] if name not in shown] == []
     evaluate_run(tmp_path, 2)
     after = json.loads(path.read_text())
     assert after["control"] == stored["control"]
     assert (after["episodes"], after["control_episodes"]) == (2, 4)
-    for changed in ({"checkpoint": {"epoch": 0, "env_steps": 0}}, {"control": float("inf")}):
-        path.write_text(json.dumps(stored | changed))
+    other = {"checkpoint": {"epoch": 0, "env_steps": 0}}
+    for text in (*(json.dumps(stored | one) for one in (other, {"control": np.inf})), "[1"):
+        path.write_text(text)
         evaluate_run(tmp_path, 2)
         assert not {"control", "control_episodes"} & set(json.loads(path.read_text()))
-    path.write_text("[1")
-    evaluate_run(tmp_path, 2)
-    assert "control" not in json.loads(path.read_text())
-
-
-def test_a_metric_is_read_where_it_is(tmp_path):
-    assert read_metric(tmp_path, "rollout/object_coverage", 1) is None
-    writer = MetricsWriter(tmp_path, resume_after=None)
-    for epoch, cells in ((1, 7.0), (2, None)):
-        row = {"time/epoch": epoch, "time/env_steps": 9.0, "rollout/object_coverage": cells}
-        writer.write(row)
-    assert read_metric(tmp_path, "rollout/object_coverage", 1) == 7.0
-    assert read_metric(tmp_path, "rollout/object_coverage", 2) is None
-    assert read_metric(tmp_path, "rollout/object_coverage", 3) is None
-    assert read_metric(tmp_path, "eval/success_rate", 1) is None
 
 
 def test_judging_a_loaded_run_changes_nothing_in_it(tmp_path):

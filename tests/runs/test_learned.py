@@ -13,7 +13,7 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 def learned(trainer):
     """The rewards of a trainer by themselves, at its weights."""
-    return Learned(trainer.config, trainer.envs, learned_arrays(trainer.shared(), trainer.shared()))
+    return Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()))
 
 
 def carries(observation, goal, skill, noise):
@@ -34,7 +34,7 @@ def rests(observation, goal, skill, noise):
 def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negatives():
     config = paying(MUSIC, MusicConfig(trajectories=8, gain=20.0))
     trainer = trainer_of(config)
-    played = trainer.played(3, carries)
+    played = trainer.evaluation.play(carries, 3)
     (trace,) = learned(trainer).traces(played)
     assert (trace.name, trace.lowest, trace.highest) == ("music", -1.0, 0.0)
     assert trace.values.shape == played.reward.shape
@@ -45,18 +45,13 @@ def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negat
     assert trace.values.max() > -0.99
 
 
-def test_who_rests_is_paid_the_least():
-    trainer = trainer_of(MUSIC)
-    (trace,) = learned(trainer).traces(trainer.played(2, rests))
-    np.testing.assert_allclose(trace.values, -1.0, atol=1e-3)
-
-
-def test_every_learned_reward_has_a_trace_at_full_weight():
+def test_every_learned_reward_has_a_trace_at_full_weight_and_who_rests_is_paid_the_least():
     half = with_fields(EVERYTHING, {"skill.weight": ((0.0, 0.5),)})
     full, weighted = trainer_of(EVERYTHING), trainer_of(half)
-    played = full.played(3, rests)
+    played = full.evaluation.play(rests, 3)
     traces = learned(full).traces(played)
     assert [trace.name for trace in traces] == ["music", "skill"]  # the task's is not learned
+    np.testing.assert_allclose(traces[0].values, -1.0, atol=1e-3)
     assert -1.0 <= traces[1].values.min() < traces[1].values.max() <= 0.0
     np.testing.assert_array_equal(learned(weighted).traces(played)[1].values, traces[1].values)
 
@@ -69,16 +64,17 @@ def test_a_run_on_the_task_alone_has_no_networks_to_ask():
 @pytest.mark.parametrize("lost_object", ["continue", "absorb"])
 def test_heldout_measures_are_those_of_training(lost_object):
     trainer = trainer_of(EVERYTHING, lost_object=lost_object)
-    played = trainer.played(4, carries)
+    played = trainer.evaluation.play(carries, 4)
     found = learned(trainer).heldout(played, trainer.counters.epoch)
-    assert found == trainer.heldout(played)
+    weights = trainer.update.weights()
+    assert found == trainer.evaluation.heldout(trainer.active_terms(), weights, played)
     assert {"music/bound_heldout", "skill/accuracy_heldout"} <= set(found)
 
 
 def test_only_terms_that_still_count_are_measured():
     retired = with_fields(EVERYTHING, {"skill.weight": ((0.0, 1.0), (2.0, 0.0))})
     trainer = trainer_of(retired)
-    played = trainer.played(2, rests)
+    played = trainer.evaluation.play(rests, 2)
     assert "skill/accuracy_heldout" in learned(trainer).heldout(played, 1)
     assert set(learned(trainer).heldout(played, 3)) == {"music/bound_heldout"}
 
@@ -96,4 +92,4 @@ def test_only_terms_that_still_count_are_measured():
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        Learned(MUSIC, trainer.envs, learned_arrays(trainer.shared(), trainer.shared()) | change)
+        Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()) | change)

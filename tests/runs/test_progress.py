@@ -42,7 +42,7 @@ class Full(Terminal):
 def test_output_that_nobody_takes_is_dropped(terminal, monkeypatch):
     monkeypatch.setattr(Full, "isatty", lambda self: terminal)
     assert shown(Full()) == ""
-    Progress(file=Full()).final_table({"a": {"ours": 1.0}})
+    Progress(file=Full()).policies({"ours": {"a": 1.0}}, "behaviour")
 
 
 def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
@@ -78,32 +78,37 @@ def test_no_colour_is_used_where_none_is_wanted(monkeypatch):
     assert not any(code in shown(Terminal()) for code in ("\x1b[3", "\x1b[9"))
 
 
-@pytest.mark.parametrize("variable", [("TERM", "dumb"), ("OMPI_COMM_WORLD_SIZE", "2")])
-def test_a_dumb_terminal_and_a_launcher_get_plain_lines(monkeypatch, variable):
-    monkeypatch.setenv(*variable)
+@pytest.mark.parametrize(
+    ("variables", "bar"),
+    [
+        ({"TERM": "dumb"}, False),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, False),
+        ({"OMPI_COMM_WORLD_SIZE": "2", "MUSIC_TF_TERMINAL": "1"}, True),
+    ],
+)
+def test_a_dumb_terminal_gets_plain_lines_and_a_launcher_too_unless_it_asks(
+    monkeypatch, variables, bar
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     text = shown(Terminal())
-    assert "\x1b" not in text
-    assert "epoch 3/5" in text
+    assert ("\x1b[" in text) == bar
+    assert ("epoch 3/5" in text) != bar
 
 
-def test_a_launcher_on_a_terminal_may_ask_for_the_bar(monkeypatch):
-    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
-    monkeypatch.setenv("MUSIC_TF_TERMINAL", "1")
-    assert "\x1b[" in shown(Terminal())
-
-
-def test_other_ranks_show_nothing():
-    assert shown(Terminal(), shown=False) == ""
-    assert shown(io.StringIO(), shown=False) == ""
+@pytest.mark.parametrize("file", [Terminal(), io.StringIO()])
+def test_other_ranks_show_nothing(file):
+    assert shown(file, shown=False) == ""
 
 
 def test_the_table_sets_policies_side_by_side_and_leaves_the_unknown_blank():
     file = io.StringIO()
     rows = {
-        "eval/object_comotion_m": {"ours": 0.4567, "random": 0.01},
-        "eval/success_rate": {"ours": None, "random": 0.0, "scripted": 1.0},
+        "ours": {"eval/object_comotion_m": 0.4567},
+        "random": {"eval/object_comotion_m": 0.01, "eval/success_rate": 0.0},
+        "scripted": {"eval/success_rate": 1.0},
     }
-    Progress(file=file).final_table(rows)
+    Progress(file=file).policies(rows, "behaviour")
     lines = [
         [cell.strip() for cell in line.split("│")[1:-1]] for line in file.getvalue().split("\n")
     ]

@@ -5,6 +5,7 @@ import pytest
 from music_tf.storage.files import (
     links_and_devices,
     open_regular,
+    parse_json,
     read_at_most,
     replace_file,
 )
@@ -67,3 +68,23 @@ def test_new_content_is_on_the_disk_before_it_takes_the_place_of_the_old(tmp_pat
     assert calls[:2] == [("sync", draft, 5), ("replace", draft, str(path))]
     assert [call[:2] for call in calls[2:]] == [("sync", str(tmp_path))]
     assert path.read_bytes() == b"12345"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"{", "Expecting"),
+        (b"\xff", "decode"),
+        (b"NaN", "NaN is not a JSON number"),
+        (b'{"a": -Infinity}', "-Infinity is not"),
+        (b"[1e999]", "1e999 is not"),
+        (b"[" * 10**5 + b"]" * 10**5, "nested too deeply"),
+        (b"[" + b"0," * 2**20 + b"0]", "more than 1048576 values"),
+        (b"9" * 9000, "digits"),
+    ],
+    ids=lambda value: repr(value[:9]),
+)
+def test_json_of_anybody_is_parsed_or_refused(content, text):
+    with pytest.raises(ValueError, match=text):
+        parse_json(content)
+    assert parse_json(b'{"a": [1, -2.5, null]}') == {"a": [1, -2.5, None]}

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from music_tf.distributed import Communicator
 from music_tf.storage import run_directory
-from music_tf.storage.run_directory import RateLimitedWarning, _attach_log, _detach_log
+from music_tf.storage.run_directory import RateLimitedWarning, RunDirectory
 
 LOGGER = logging.getLogger("music_tf.training.somewhere")
 
@@ -16,39 +17,31 @@ def clock(monkeypatch):
     return now
 
 
-def attached(path):
-    return _attach_log(Path(path), True, RateLimitedWarning())
-
-
-def test_a_full_disk_costs_log_lines_and_one_warning_in_ten_minutes(clock, capsys):
-    handlers = attached("/dev/full")
+def test_a_full_disk_costs_log_lines_and_one_warning_in_ten_minutes(tmp_path, clock, capsys):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/rank_0000.log").symlink_to("/dev/full")
+    directory = RunDirectory(tmp_path, Communicator(), None)
     for now in (0.0, 1.0, 599.0, 600.0, 601.0):
         clock[0] = now
         LOGGER.info("epoch done")
-    _detach_log(handlers)
-    lines = capsys.readouterr().err.splitlines()
-    assert (
-        lines
-        == [
-            "warning: log not written, training goes on: "
-            "[Errno 28] No space left on device (/dev/full)"
-        ]
-        * 2
-    )
+    directory.close()
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == second
+    assert first.startswith("warning: log not written, training goes on: [Errno 28] No space left")
 
 
 def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_still_reach_the_terminal(
     tmp_path, capsys
 ):
-    handlers = attached(tmp_path / "missing" / "rank_0000.log")
+    directory = RunDirectory(tmp_path / "missing", Communicator(), None)
     LOGGER.warning("the disk is slow")
-    _detach_log(handlers)
+    directory.close()
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("warning: log not written, training goes on: [Errno 2]")
     assert second == "warning: the disk is slow"
 
 
-def test_one_warnt_speaks_for_several_files(clock, caplog):
+def test_one_warning_speaks_for_several_files(clock, caplog):
     warn = RateLimitedWarning()
     for now, what in ((0.0, "metrics"), (5.0, "log"), (700.0, "log")):
         clock[0] = now

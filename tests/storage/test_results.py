@@ -56,6 +56,7 @@ def test_a_line_that_is_being_written_is_left_out(path):
 
 
 def test_the_metrics_of_an_epoch_are_those_that_are_not_blank(tmp_path):
+    assert read_metrics(tmp_path, 2) == {}
     (tmp_path / "metrics.csv").write_text("time/epoch,time/env_steps,a,b\n1,9,5,6\n2,18,,7\n")
     assert read_metrics(tmp_path, 2) == {"time/epoch": 2.0, "time/env_steps": 18.0, "b": 7.0}
     assert read_metrics(tmp_path, 3) == {}

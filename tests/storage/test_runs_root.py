@@ -22,19 +22,18 @@ def root(tmp_path):
     return tmp_path / "runs"
 
 
-def test_a_run_gets_a_place_of_its_own(root):
-    command = parse_train(["sac", "--seed", "3", "--env-id", "music_tf/PointPush-v0"])
+@pytest.mark.parametrize(
+    ("env_id", "folder"),
+    [("music_tf/PointPush-v0", "music_tf_PointPush-v0"), ("some.where:Task-v0", "Task-v0")],
+)
+def test_a_run_gets_a_place_of_its_own(root, env_id, folder):
+    command = parse_train(["sac", "--seed", "3", "--env-id", env_id])
     first, second = new_directory(command), new_directory(command)
-    assert first.parent == root / "music_tf_PointPush-v0" / "sac"
+    assert first.parent == second.parent == root / folder / "sac"
     assert first.name.startswith("seed3-")
     assert first != second
     assert first.is_dir()
     assert second.is_dir()
-
-
-def test_the_module_of_an_environment_is_no_part_of_the_path(root):
-    command = parse_train(["sac", "--env-id", "some.where:Task-v0"])
-    assert new_directory(command).parent == root / "Task-v0" / "sac"
 
 
 def begun(*words):
@@ -76,7 +75,7 @@ def test_a_new_run_does_not_go_into_the_latest_one(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_config(root / "Task/run", parse_train(["sac"]).config, "sac")
     link_latest(root / "Task/run")
-    with pytest.raises(UsageError, match="--resume"):
+    with pytest.raises(UsageError, match="already holds a run\nadd --resume"):
         prepare_directory(parse_train(["sac", "--run-dir", "latest"]))
     assert prepare_directory(parse_train(["sac", "--run-dir", "Task/run"])) == Path("Task/run")
 
@@ -94,29 +93,11 @@ def test_a_folder_called_latest_is_left_alone(root):
     assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
 
 
-def test_a_run_is_not_overwritten(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(UsageError, match="--resume"):
-        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path)]))
-
-
-def test_a_file_is_no_run_directory(tmp_path):
+@pytest.mark.parametrize("place", ["file/run", "x" * 300, "x" * 300 + "/run", "a/" * 3000])
+def test_a_place_that_the_system_refuses_is_a_fault_of_the_environment(tmp_path, place):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="is a file"):
-        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "file")]))
-
-
-def test_a_place_that_cannot_be_made_is_a_fault_of_the_environment(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(EnvironmentFault, match="cannot be created"):
-        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / "file" / "run")]))
-
-
-def test_a_place_that_the_system_refuses_is_no_traceback(tmp_path):
-    too_long = tmp_path / ("x" * 300)
-    for place in (too_long, too_long / "run"):
-        with pytest.raises(EnvironmentFault, match=r"cannot be created .File name too long"):
-            prepare_directory(parse_train(["sac", "--run-dir", str(place)]))
+    with pytest.raises(EnvironmentFault, match=r"cannot be created or read \((File n|N)"):
+        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / place)]))
 
 
 def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path):
@@ -133,13 +114,11 @@ def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000])
-def test_a_name_that_no_file_can_have_is_refused(name, tmp_path):
+def test_a_name_that_no_file_can_have_is_refused(name):
     with pytest.raises(UsageError, match="RUN: expected a run directory"):
         find_run(name)
     with pytest.raises(UsageError, match=r"--init-from: expected"):
         find_source(name)
-    with pytest.raises(EnvironmentFault, match="cannot be"):
-        prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / name)]))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -42,7 +42,7 @@ def test_a_record_counts_the_source_and_what_that_one_started_from():
     [
         {},
         {"counters": 3},
-        *({"counters": {"epoch": epoch}} for epoch in (None, True, -1, 10**10, float("nan"), [7])),
+        *({"counters": {"epoch": epoch}} for epoch in (None, True, -1, 2**70, float("nan"), [7])),
     ],
 )
 def test_weights_that_say_nothing_count_nothing(meta):

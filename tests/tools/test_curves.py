@@ -1,18 +1,17 @@
-import json
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from music_tf.cli import run_verb
-from music_tf.config.command import parse_train
-from music_tf.config.stored import StoredRun, run_to_json
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import UsageError
 from music_tf.storage.results import NoEpochError
 from music_tf.tools import curves
 from music_tf.tools.curves import Curve, Run, by_settings, in_groups, load, without_repeats
+from tests.kit.recorded import write_run
 
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
 OLD = {"run": "/a/checkpoints", "checkpoint": "epoch_000003", "sha256": "12", "parts": ["actor"]}
@@ -33,12 +32,9 @@ def seeds(folder, values):
     return [load(write(folder / f"seed{n}.csv", value)) for n, value in enumerate(values)]
 
 
-def run_directory(path, *words, preset="laptop", start=None):
-    command = parse_train(["ddpg_her", "--env-id", "music_tf/PointPush-v0", *words])
-    stored = StoredRun("ddpg_her", preset, command.arguments, command.config, start)
+def run_directory(path, *words, start=None):
     write(path / "metrics.csv")
-    (path / "config.json").write_text(json.dumps(run_to_json(stored)))
-    return path
+    return write_run(path, "ddpg_her", *words, start=start)
 
 
 def without(run, metric):
@@ -63,36 +59,11 @@ def labels(*runs):
 # What is read of a run.
 
 
-def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
-    path = write(tmp_path / "seed0.csv")
-    path.write_text(path.read_text() + "4,40")
-    assert load(path).columns["time/env_steps"].tolist() == [1000.0, 2000.0, 3000.0]
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("", "no epoch"),
-        (HEADER, "no epoch"),
-        ("a,b\n1,2\n", "no epoch"),
-        (HEADER + "1,2,3,x,4\n", "expected numbers"),
-        ("\0\xff", "no epoch"),
-    ],
-)
-def test_a_file_that_holds_no_run_is_refused(tmp_path, content, says):
-    path = tmp_path / "seed0.csv"
-    path.write_text(content)
-    with pytest.raises(UsageError, match=says):
-        load(path)
-
-
-def test_a_run_directory_is_grouped_by_recipe_and_environment(tmp_path):
+def test_a_run_directory_has_the_seed_of_its_settings_and_a_copy_that_of_its_name(tmp_path):
     run = load(run_directory(tmp_path / "seed9-x", "--seed", "3"))
     assert (run.group, run.name, run.seed) == (PUSH, f"{PUSH}, seed9-x", 3)
-
-
-def test_a_copy_has_the_seed_of_its_name(tmp_path):
-    assert load(write(tmp_path / "music_seed12.csv")).seed == 12
+    copy = load(write(tmp_path / "music_seed12.csv"))
+    assert (copy.group, copy.name, copy.seed) == ("music", "music_seed12", 12)
     assert load(write(tmp_path / "music.csv")).seed is None
 
 
@@ -103,13 +74,8 @@ def test_steps_and_minutes_count_what_a_run_started_from(tmp_path):
     assert run.columns["train/mean_q"].tolist() == [0.5] * 3
     old = load(run_directory(tmp_path / "old", start=OLD))
     assert old.columns["time/env_steps"].tolist() == [1000.0, 2000.0, 3000.0]
-
-
-@pytest.mark.parametrize("before", [3, [], None, {"time/env_steps": "many"}])
-def test_a_start_that_counts_no_numbers_is_refused(tmp_path, before):
-    path = run_directory(tmp_path / "run", start=START | {"before": before})
     with pytest.raises(UsageError, match=r"config\.json: expected numbers by column"):
-        load(path)
+        load(run_directory(tmp_path / "odd", start=START | {"before": {"time/env_steps": "many"}}))
 
 
 def test_a_run_without_an_epoch_is_left_out(tmp_path):
@@ -224,38 +190,33 @@ def test_other_settings_always_make_another_label():
 
 
 def summary(*ups):
-    """Of curves from 0 to 1 with these heights at both ends."""
-    return curves.summary_of([Curve(np.arange(2.0), np.full(2, float(up))) for up in ups])
+    """Middle, low and high of curves from 0 to 1 with these heights at both ends."""
+    middle, low, high = curves.summary_of([Curve(np.arange(2.0), np.full(2, up)) for up in ups])
+    return middle.up[0], low[0], high[0]
 
 
 def test_the_interquartile_mean_cuts_a_quarter_at_each_end():
-    assert summary(9, 1, 2, 3, 4, 100, 5, -50).middle[0] == pytest.approx(3.5)  # of 2, 3, 4, 5
-    assert summary(9, 1, 2).middle[0] == pytest.approx(4.0)  # nothing is cut
+    assert summary(9, 1, 2, 3, 4, 100, 5, -50)[0] == pytest.approx(3.5)  # of 2, 3, 4, 5
+    assert summary(9, 1, 2)[0] == pytest.approx(4.0)  # nothing is cut
 
 
 def test_the_interval_of_few_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not():
     # All of a resample are the lowest of three in 1 of 27, of four three are in 1 of 20, and
     # both are more than 2.5 %; of five four would have to be, which is 1 in 149.
-    for count in (3, 4):
-        few = summary(*range(count))
-        assert (few.low[0], few.high[0]) == (0.0, count - 1.0)
-    five = summary(*range(5))
-    assert 0.0 < five.low[0] < 1.0
-    assert 3.0 < five.high[0] < 4.0
-
-
-def test_equal_seeds_have_a_band_without_width():
-    equal = summary(*[0.25] * 5)
-    np.testing.assert_allclose(equal.low, equal.high)
+    assert summary(0, 1, 2)[1:] == (0.0, 2.0)
+    assert summary(0, 1, 2, 3)[1:] == (0.0, 3.0)
+    _, low, high = summary(*range(5))
+    assert (0.0 < low < 1.0, 3.0 < high < 4.0) == (True, True)
+    assert summary(*[0.25] * 5) == pytest.approx((0.25, 0.25, 0.25))
 
 
 def test_the_middle_covers_the_range_that_all_seeds_have():
     long = Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
     short = Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))
-    both = curves.summary_of([long, short])
-    assert (both.across[0], both.across[-1]) == (2.0, 6.0)
+    (across, up), *_ = curves.summary_of([long, short])
+    assert (across[0], across[-1]) == (2.0, 6.0)
     # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8
-    assert both.middle[[0, -1]] == pytest.approx([0.3, 0.7])
+    assert up[[0, -1]] == pytest.approx([0.3, 0.7])
 
 
 def test_epochs_without_the_metric_are_left_out(tmp_path):
@@ -324,32 +285,29 @@ def drawn(monkeypatch):
 def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
     runs = seeds(tmp_path / "mine", [n / 10 for n in range(5)])
     out = tmp_path / "new" / f"curves{ending}"
-    curves.draw_curves(runs, ["eval/success_rate", "train/mean_q"], "steps", out)
+    metrics = ["eval/success_rate", "train/mean_q"]
+    assert curves.draw_curves(runs, metrics, "steps", out) == metrics
     assert out.stat().st_size > 3000
     if ending == ".svg":
         assert out.read_text().count("mine (5 seeds)") == 1
 
 
 @pytest.mark.parametrize(("count", "bands"), [(1, 0), (2, 0), (3, 1), (5, 1)])
-def test_a_band_needs_three_seeds(tmp_path, drawn, count, bands):
-    curves.draw_curves(seeds(tmp_path, range(count)), [], "steps", tmp_path / "out.png")
-    (panel,) = drawn[0].axes
-    assert len(panel.collections) == bands
-    assert len(panel.lines) == (1 if count == 1 else count + 1)
-
-
-def test_seeds_are_seen_in_front_of_their_band_and_behind_every_mean(tmp_path, drawn):
-    runs = seeds(tmp_path / "a", range(3)) + seeds(tmp_path / "b", range(3))
+def test_a_band_needs_three_seeds_which_are_seen_in_front_of_it_and_behind_every_mean(
+    tmp_path, drawn, count, bands
+):
+    runs = seeds(tmp_path / "a", range(count)) + seeds(tmp_path / "b", range(count))
     curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
     (panel,) = drawn[0].axes
     means = [line for line in panel.lines if not line.get_label().startswith("_")]
     thin = [line for line in panel.lines if line not in means]
-    assert (len(means), len(thin)) == (2, 6)
-    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() >= 1.0 for line in thin)
-    order = [[artist.zorder for artist in some] for some in (panel.collections, thin, means)]
-    assert max(order[0]) < min(order[1])
-    assert max(order[1]) < min(order[2])
-    assert means[0].get_linewidth() > 1.0
+    assert len(panel.collections) == 2 * bands
+    assert (len(means), len(thin)) == (2, 2 * count if count > 1 else 0)
+    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() == 1.0 for line in thin)
+    assert all(line.get_linewidth() > 1.0 for line in means)
+    order = [artist.zorder for some in (panel.collections, thin, means) for artist in some]
+    assert order == sorted(order)
+    assert len(set(order)) == 1 + (count > 1) + bands
 
 
 @pytest.mark.parametrize("name", ["short", ", ".join(["agent.polyak 0.9"] * 9)])
@@ -371,44 +329,66 @@ def test_a_legend_stands_below_and_costs_the_axes_no_height(tmp_path, drawn, nam
     assert six.axes[0].bbox.height == pytest.approx(one.axes[0].bbox.height, rel=0.08)
 
 
-def test_a_line_of_any_panel_is_in_the_legend(tmp_path, drawn):
-    both = load(write(tmp_path / "both" / "seed0.csv"))
+def test_a_line_of_any_panel_is_in_the_legend_and_no_name_is_read_as_mathematics(tmp_path, drawn):
+    both = load(write(tmp_path / "both" / "seed0.csv"))._replace(group=r"a$\frac$b")
     second = without(load(write(tmp_path / "second" / "seed0.csv")), "eval/success_rate")
     metrics = ["eval/success_rate", "train/mean_q"]
     curves.draw_curves([second, both], metrics, "steps", tmp_path / "curves.svg")
-    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["second", "both"]
-
-
-def test_no_name_is_read_as_mathematics(tmp_path):
-    (run,) = seeds(tmp_path, [0.5])
-    curves.draw_curves([run._replace(group=r"a$\frac$b")], [], "steps", tmp_path / "out.svg")
-    assert (tmp_path / "out.svg").exists()
-
-
-def test_a_picture_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFault, match="cannot be written"):
-        curves.draw_curves(seeds(tmp_path, [0.5]), [], "steps", tmp_path / "file" / "curves.png")
+    said = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert said == ["second", r"a\$\frac\$b"]
 
 
 # The verb.
 
 
-def test_the_verb_draws_a_run_once_and_says_what_it_leaves_out(tmp_path, capsys):
-    run, early, other = (write(tmp_path / name / "seed0.csv") for name in ("run", "early", "other"))
+def test_the_verb_draws_each_seed_once_and_says_what_it_leaves_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run, seed1, short, early, other, damaged = (
+        write(Path(name))
+        for name in (
+            *("run/seed0.csv", "run/seed1.csv", "short/run/seed0.csv"),
+            *("early/seed0.csv", "other/seed0.csv", "damaged.csv"),
+        )
+    )
+    short.write_text(HEADER + "1,1000,60,0,1\n")
     early.write_text(HEADER)
     other.write_text(other.read_text().replace("eval/success_rate", "eval/object_comotion_m"))
-    (tmp_path / "link").symlink_to(tmp_path / "run")
-    out = tmp_path / "curves.svg"
-    twice = [run, tmp_path / "run" / ".." / "run" / "seed0.csv", tmp_path / "link" / "seed0.csv"]
-    assert run_verb(["plot", *map(str, [*twice, early, other]), "--out", str(out)]) == 0
-    assert "<!-- run -->" in out.read_text()
+    damaged.write_bytes(b"\xff\x00")
+    Path("seed0.log").touch()
+    Path("link").symlink_to("run")
+    twice = [run, "run/../run/seed0.csv", "link/seed0.csv"]
+    words = ["plot", *map(str, [*twice, seed1, short, early, other, damaged, "early", "seed0.log"])]
+    assert run_verb([*words, "--out", "curves.svg"]) == 0
+    assert Path("curves.svg").read_text().count("run (2 seeds)") == 1
     assert capsys.readouterr().err.splitlines() == [
+        "music-tf: left out, no run directory and no CSV file: early, seed0.log",
         f"music-tf: left out, no epoch yet: {early}",
-        f"music-tf: left out, no eval/success_rate: seed0 ({other.parent})",
+        f"music-tf: left out, damaged, plot it alone to see where: {damaged}",
+        "music-tf: left out, another run of the same seed is drawn: seed0 (short/run)",
+        "music-tf: left out, no eval/success_rate: seed0 (other)",
     ]
-    with pytest.raises(UsageError, match="no epoch of a run yet"):
-        run_verb(["plot", str(early), "--out", str(out)])
+    assert run_verb(["plot", *map(str, [run, seed1, short]), "--out", "each.svg", "--each"]) == 0
+    assert capsys.readouterr().err == ""
+    assert len(re.findall(r"<!-- seed\d", Path("each.svg").read_text())) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["early.csv"], "no epoch of a run yet"),
+        (["seed0.log"], r"got 'seed0\.log'"),
+        (["seed0.csv", "nowhere"], "got 'nowhere'"),
+        (["seed0.csv", "--out", "folder.svg"], r"--out: .*got 'folder\.svg'"),
+    ],
+)
+def test_the_verb_refuses_what_is_not_there(tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "seed0.csv")
+    write(tmp_path / "early.csv").write_text(HEADER)
+    (tmp_path / "seed0.log").touch()
+    (tmp_path / "folder.svg").mkdir()
+    with pytest.raises(UsageError, match=says):
+        run_verb(["plot", *words])
 
 
 def test_the_verb_writes_no_picture_without_a_line(tmp_path, capsys):
@@ -421,23 +401,6 @@ def test_the_verb_writes_no_picture_without_a_line(tmp_path, capsys):
     assert not out.parent.exists()
     assert run_verb(["plot", *map(str, paths), *words]) == 0
     assert capsys.readouterr().err == "music-tf: left out, no time/elapsed_s: push_a\n"
-
-
-def test_the_verb_draws_the_longest_run_of_a_seed_and_names_the_others(tmp_path, capsys):
-    names = ("short/mine/seed0.csv", "long/mine/seed0.csv", "long/mine/seed1.csv")
-    paths = [write(tmp_path / name) for name in names]
-    lines = paths[0].read_text().splitlines(keepends=True)
-    paths[0].write_text("".join(lines[:-1]))
-    out = tmp_path / "curves.svg"
-    assert run_verb(["plot", *map(str, paths), "--out", str(out)]) == 0
-    assert "mine (2 seeds)" in out.read_text()
-    assert capsys.readouterr().err == (
-        "music-tf: left out, another run of the same seed is drawn: "
-        f"seed0 ({tmp_path / 'short' / 'mine'})\n"
-    )
-    assert run_verb(["plot", *map(str, paths), "--out", str(out), "--each"]) == 0
-    assert capsys.readouterr().err == ""
-    assert len(re.findall(r"<!-- seed\d", out.read_text())) == 3
 
 
 @pytest.mark.parametrize("swallowed", ["latest", "FILE", "push"])
@@ -460,19 +423,3 @@ def test_a_column_is_a_column_whatever_file_has_its_name(tmp_path, monkeypatch):
     (tmp_path / "epoch").touch()
     monkeypatch.chdir(tmp_path)
     assert run_verb(["plot", "seed0.csv", "--metric", "epoch"]) == 0
-
-
-def test_what_is_no_run_beside_runs_is_named_and_left_out(tmp_path, monkeypatch, capsys):
-    write(tmp_path / "seed0.csv")
-    (tmp_path / "seed0.log").touch()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "seed1.csv").write_bytes(b"\xff\x00")
-    monkeypatch.chdir(tmp_path)
-    assert run_verb(["plot", "seed0.csv", "seed0.log", "folder", "seed1.csv"]) == 0
-    assert capsys.readouterr().err == (
-        "music-tf: left out, no run directory and no CSV file: seed0.log, folder\n"
-        "music-tf: left out, damaged, plot it alone to see where: seed1.csv\n"
-    )
-    for words in (["seed0.log"], ["seed0.csv", "nowhere"]):
-        with pytest.raises(UsageError, match=f"got '{words[-1]}'"):
-            run_verb(["plot", *words])

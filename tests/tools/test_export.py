@@ -25,10 +25,16 @@ def played(run):
     return loaded.evaluation.play(loaded.policy, 6)
 
 
-def test_an_archive_holds_what_was_played(run, played, tmp_path):
-    evaluate_run(run, 6, export=exporter(tmp_path / "episodes.npz", None))
-    with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
-        found = dict(archive)
+@pytest.fixture(scope="module")
+def found(run, tmp_path_factory):
+    """The archive of six episodes."""
+    path = tmp_path_factory.mktemp("archive") / "episodes.npz"
+    evaluate_run(run, 6, export=exporter(path, None))
+    with np.load(path, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def test_an_archive_holds_what_was_played(found, played):
     steps = played.action.shape[1]
     assert {name: (array.dtype.str, array.shape) for name, array in found.items()} == {
         "observation": ("<f4", (6, steps + 1, 8)),
@@ -55,10 +61,7 @@ def test_an_archive_holds_what_was_played(run, played, tmp_path):
     )
 
 
-def test_a_seed_and_the_actions_give_the_same_episode_again(run, tmp_path):
-    evaluate_run(run, 3, export=exporter(tmp_path / "episodes.npz", None))
-    with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
-        found = dict(archive)
+def test_a_seed_and_the_actions_give_the_same_episode_again(run, found):
     envs = load_run(run).envs
     first = envs.reset([0], [int(found["seed"][2])])
     np.testing.assert_array_equal(first.observation[0], found["observation"][2, 0])

@@ -18,25 +18,12 @@ from music_tf.runs.inspection import load_run
 from music_tf.runs.judging import Trace
 from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
-from music_tf.tools.film import (
-    Shot,
-    View,
-    caption,
-    drawing_variables,
-    pages,
-    play,
-    reward_panel,
-    rewards_along,
-    sheet,
-    strip,
-    tile,
-    write_film,
-)
-from tests.kit.saved_run import save_run, small_config, write_config
+from music_tf.tools.film import Shot, View, curve, drawing_variables, pages, play, strip, tile
+from tests.kit.saved_run import save_run, write_config
 from tests.test_rollout import Faulty
 
 TOY = "music_tf/PointPush-v0"
-GREEN = np.full((10, 20, 3), (0, 255, 0), np.uint8)
+TITLE, CAPTION, GAP = 26, 23, 4
 WIDTH, STEPS = 246, 4  # less 6 on either side, that is 234 for 4 steps: about 58 each
 STEP_CENTRES = [6 + round(234 * (step + 0.5) / STEPS) for step in range(STEPS)]
 ALONE = """
@@ -59,149 +46,78 @@ def alone(*words):
     assert done.stdout.splitlines()[-1:] == ["False"], done.stderr
 
 
-def plain(count, size=(16, 8)):
-    return [Image.new("RGB", size, (20 * number, 0, 0)) for number in range(count)]
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run, one of three skills, and one that pins a skill; nothing here changes them."""
+    folder = tmp_path_factory.mktemp("runs")
+    save_run(folder / "plain")
+    save_run(folder / "skilled", skills=3)
+    save_run(folder / "pinned", "sac_diayn_finetune", skills=3, pinned_skill=2)
+    return folder
 
 
-def test_an_mp4_shows_every_state_of_every_episode(tmp_path, capsys):
-    save_run(tmp_path)
+@pytest.fixture
+def written(monkeypatch):
+    """The lines of text that are drawn, in order."""
+    texts, line = [], film.line
+
+    def noted(text, *arguments, **named):
+        texts.append(text)
+        return line(text, *arguments, **named)
+
+    monkeypatch.setattr(film, "line", noted)
+    return texts
+
+
+def gif(path):
+    """The size of a gif, how many milliseconds it lasts, and its first and last picture."""
+    with Image.open(path) as shown:
+        first, milliseconds = np.asarray(shown.convert("RGB")), 0
+        for number in range(shown.n_frames):
+            shown.seek(number)
+            milliseconds += shown.info["duration"]
+        return shown.size, milliseconds, first, np.asarray(shown.convert("RGB"))
+
+
+# Films.
+
+
+def test_an_mp4_shows_every_state_of_every_episode(runs, tmp_path, capsys):
     out = tmp_path / "new" / "film.mp4"
-    play(tmp_path, 2, None, out)
+    play(runs / "plain", 2, None, out)
     shown = imageio.get_reader(out)
-    # 31 states and 0.6 s of the last at 10 frames a second; two tiles of 480 and a gap of 4;
-    # title 26, gap 4, tile 480, caption 23, and one to make it even.
+    # 31 states and 0.6 s of the last at 10 frames a second; one pixel to make it even.
     assert shown.count_frames() == 37
-    assert shown.get_meta_data()["size"] == (964, 534)
+    assert shown.get_meta_data()["size"] == (2 * 480 + GAP, TITLE + GAP + 480 + CAPTION + 1)
     assert shown.get_meta_data()["fps"] == 10
     assert shown.get_meta_data()["pix_fmt"].startswith("yuv420p")
     assert capsys.readouterr().out.endswith(f"{out}\n")
     assert [path.name for path in out.parent.iterdir()] == ["film.mp4"]
 
 
-def test_a_gif_lasts_as_long_as_its_episodes(tmp_path):
-    save_run(tmp_path)
-    play(tmp_path, 1, None, tmp_path / "film.gif")
-    with Image.open(tmp_path / "film.gif") as shown:
-        assert shown.size == (320, 374)
-        milliseconds = 0
-        for number in range(shown.n_frames):
-            shown.seek(number)
-            milliseconds += shown.info["duration"]
+@pytest.mark.parametrize(
+    ("run", "episodes", "across", "down"),
+    [("plain", 1, 1, 1), ("skilled", 2, 3, 2), ("pinned", 1, 1, 1)],
+)
+def test_a_gif_shows_skills_side_by_side_as_long_as_episodes_last(
+    runs, tmp_path, run, episodes, across, down
+):
+    play(runs / run, episodes, None, tmp_path / "film.gif")
+    size, milliseconds, *_ = gif(tmp_path / "film.gif")
+    height = TITLE + down * (GAP + 320 + CAPTION)
+    assert size == (across * (320 + GAP) - GAP, height + height % 2)
     assert milliseconds == 37 * 100
 
 
-def test_skills_stand_side_by_side(tmp_path):
-    save_run(tmp_path, skills=3)
-    play(tmp_path, 2, None, tmp_path / "film.gif")
-    with Image.open(tmp_path / "film.gif") as shown:
-        # Three columns of 320 // 1 and two rows: 640 // 2 = 320.
-        assert shown.size == (3 * 320 + 2 * 4, 26 + 2 * (4 + 320 + 23))
-
-
-def test_the_reward_is_drawn_below_each_picture_by_a_process_without_tensorflow(tmp_path):
-    save_run(
-        tmp_path, "sac_diayn", skills=2, rewards={"music": MusicConfig(), "skill": SkillConfig()}
-    )
-    alone("play", tmp_path, "--episodes", "1", "--out", tmp_path / "film.gif")
-    with Image.open(tmp_path / "film.gif") as drawn:
-        # Between picture and caption, for each reward, a line of 20 and a curve of 320 // 9.
-        assert drawn.size == (2 * 320 + 4, 26 + 4 + 320 + 2 * (20 + 35) + 23 + 1)
-        first = np.asarray(drawn.convert("RGB"))
-        drawn.seek(20)
-        later = np.asarray(drawn.convert("RGB"))
-    curve = slice(26 + 4 + 320 + 20, 26 + 4 + 320 + 20 + 35)
-    assert (first[curve] != later[curve]).any()
-
-
-def replayed(tmp_path, monkeypatch, change=lambda played: played, **changes):
-    """Episodes 0 and 1 of a run as they were played, then changed, and the views of them."""
-    save_run(tmp_path, **changes)
-    loaded = load_run(tmp_path, environments=2)
-    played = change(loaded.evaluation.play(loaded.policy, 2))
-    monkeypatch.setattr(rollout, "play", lambda *given: played)
-    return played, film.film(loaded, [Shot(0, 0), Shot(1, 0)])
-
-
-def test_pictures_are_those_of_the_states_that_were_played(tmp_path, monkeypatch):
-    played, views = replayed(
-        tmp_path, monkeypatch, lambda played: played._replace(length=np.array([1, 2]))
-    )
-    drawn = [[view.image for view in both] for both in views]
-    envs = LockstepEnvs(TOY, 2)
-    envs.reset([0, 1], played.seed.tolist())
-    np.testing.assert_array_equal(drawn[0], [envs.render(0), envs.render(1)])
-    envs.step(played.action[:, 0], [0, 1])
-    np.testing.assert_array_equal(drawn[1], [envs.render(0), envs.render(1)])
-    assert len(drawn) == 3
-    envs.step(played.action[1:, 1], [1])
-    np.testing.assert_array_equal(drawn[2][0], drawn[1][0])  # over, and so stands still
-    np.testing.assert_array_equal(drawn[2][1], envs.render(1))
-
-
-def test_the_goal_that_was_played_is_the_one_that_is_drawn(tmp_path, monkeypatch):
-    (own, _), *_ = replayed(tmp_path / "own", monkeypatch)[1]
-    (zero, _), *_ = replayed(tmp_path / "zero", monkeypatch, recipe="ddpg_joint_motion")[1]
-    # (0 + 1.5) / 3 of 96 pixels is row and column 48
-    assert tuple(zero.image[48, 48]) == (80, 200, 80)
-    assert tuple(own.image[48, 48]) != (80, 200, 80)
-
-
-def test_an_environment_that_does_not_repeat_itself_is_not_filmed(tmp_path, monkeypatch):
-    def other(played):
-        played.observation[1, 1, 0] += 0.01
-        return played
-
-    with pytest.raises(EnvironmentFault, match="do not lead to the same states at step 1"):
-        list(replayed(tmp_path, monkeypatch, other)[1])
-
-
-def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(tmp_path):
-    save_run(tmp_path)
-    envs = Faulty(2, {1: 1})
-    envs.render = envs.envs.render
-    loaded = load_run(tmp_path, environments=2)
-    loaded = dataclasses.replace(loaded, evaluation=loaded.evaluation._replace(envs=envs))
-    assert len(list(film.film(loaded, [Shot(0, 0), Shot(1, 0)]))) == 31
-    (_, seeds, _), (_, (again,), _), (_, drawn, goals) = envs.resets
-    assert drawn == [seeds[0], again] == [seeds[0], seeds[1] + 1]
-    assert goals is None  # seeds bring their own
-
-
-def test_rewards_that_do_not_fit_or_cannot_be_asked_are_a_fault(tmp_path, monkeypatch):
-    config = save_run(tmp_path, "sac_diayn", skills=2).config
-    write_config(tmp_path, with_fields(config, {"skill.hidden_sizes": (16,)}), "sac_diayn")
-    loaded = load_run(tmp_path)
-    played = loaded.evaluation.play(loaded.policy, 1)
-    with pytest.raises(UsageError, match=r"does not fit config\.json\ndiscriminator/hidden_"):
-        rewards_along(loaded, played)
-    dead = Probe(-11, "", "Segmentation fault\n")
-    monkeypatch.setattr(film, "run_command", lambda *words, **options: dead)
-    with pytest.raises(EnvironmentFault, match="cannot be drawn\nSegmentation fault"):
-        rewards_along(loaded, played)
-
-
-def test_a_run_with_a_pinned_skill_shows_that_one(tmp_path):
-    save_run(tmp_path, "sac_diayn_finetune", skills=3, pinned_skill=2)
-    play(tmp_path, 1, None, tmp_path / "film.gif")
-    with Image.open(tmp_path / "film.gif") as shown:
-        assert shown.size == (320, 26 + 4 + 320 + 23 + 1)
-
-
-def test_a_film_of_several_pages_has_one_size(tmp_path, monkeypatch):
+def test_a_film_of_several_pages_has_one_size(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(film, "_MOST_SKILLS", 2)
     monkeypatch.setattr(film, "_MOST_ROWS", 2)
     monkeypatch.setattr(film, "_LARGEST_TILE", {".gif": 32, ".mp4": 32})
-    save_run(tmp_path, skills=3)
-    play(tmp_path, 1, None, tmp_path / "film.gif")
-    play(tmp_path, 5, 0, tmp_path / "film.mp4")
+    play(runs / "skilled", 1, None, tmp_path / "film.gif")
+    play(runs / "skilled", 5, 0, tmp_path / "film.mp4")
     # Two pages of 31 states and six more pictures each: skills 0 and 1, then 2.
-    with Image.open(tmp_path / "film.gif") as shown:
-        assert shown.size == (2 * 32 + 4, 26 + 4 + 32 + 23 + 1)
-        milliseconds = 0
-        for number in range(shown.n_frames):
-            shown.seek(number)
-            milliseconds += shown.info["duration"]
-        last = np.asarray(shown.convert("RGB"))
+    size, milliseconds, _, last = gif(tmp_path / "film.gif")
+    assert size == (2 * 32 + GAP, TITLE + GAP + 32 + CAPTION + 1)
     assert milliseconds == 2 * 37 * 100
     assert (last[30:85, 36:] > 250).all()
     assert (last[30:85, :32] < 50).any()
@@ -209,10 +125,21 @@ def test_a_film_of_several_pages_has_one_size(tmp_path, monkeypatch):
     assert imageio.get_reader(tmp_path / "film.mp4").count_frames() == 2 * 37
 
 
-def test_a_picture_says_skill_episode_and_step():
-    shot, view = Shot(4, 2), View(np.zeros((1, 1, 3), np.uint8), 7, False)
-    assert caption(shot, view, 50, 3) == "skill 2   episode 5   step 7/50"
-    assert caption(shot, view, 50, 1) == "episode 5   step 7/50"
+def test_a_picture_says_run_skill_episode_and_step(runs, written):
+    for run, said in (("plain", ""), ("skilled", "skill 2   ")):
+        written.clear()
+        frames = film.frames_of(
+            load_run(runs / run, None, 1), [([Shot(4, 2 * bool(said))], 1)], ".gif"
+        )
+        next(frames), next(frames)
+        assert written[2].endswith(f"{said}episode 5   step 1/30")
+        assert written[3].startswith(f"ddpg (laptop) on {TOY}, seed 0, epoch 1")
+
+
+def test_a_gif_has_the_colours_of_its_last_frame_too(tmp_path):
+    frames = [Image.new("RGB", (16, 8), colour) for colour in ((20, 0, 0), (0, 200, 0))]
+    assert film.write_film(tmp_path / "film.gif", frames, 10) == 2
+    assert tuple(gif(tmp_path / "film.gif")[3][5, 5]) == (0, 200, 0)
 
 
 def test_pages_hold_every_episode_of_every_skill_once():
@@ -226,75 +153,98 @@ def test_one_skill_makes_a_square_and_several_make_columns():
     assert [(len(page), columns) for page, columns in pages(4, [0])] == [(4, 2)]
     assert [(len(page), columns) for page, columns in pages(2, range(12))] == [(20, 10), (4, 2)]
     (page, _), *_ = pages(2, [5, 6])
-    assert page == ((0, 5), (0, 6), (1, 5), (1, 6))
+    assert page == [(0, 5), (0, 6), (1, 5), (1, 6)]
 
 
 @pytest.mark.parametrize(
-    ("skills", "asked", "text"),
-    [(3, 3, r"--skill: expected 0\.\.2, or all; got 3"), (1, 1, "this run has one skill; got 1")],
+    ("run", "asked", "text"),
+    [("skilled", 3, r"expected 0\.\.2, or all; got 3"), ("plain", 1, "has one skill; got 1")],
 )
 def test_a_skill_that_the_run_does_not_have_is_refused_before_anything_is_loaded(
-    tmp_path, skills, asked, text
+    runs, tmp_path, monkeypatch, run, asked, text
 ):
-    write_config(tmp_path, small_config(skills=skills))  # there is not even a checkpoint
-    with pytest.raises(UsageError, match=text):
-        play(tmp_path, 1, asked, tmp_path / "film.mp4")
+    monkeypatch.setattr(film, "load_run", lambda *given: pytest.fail("it is loaded"))
+    with pytest.raises(UsageError, match=f"--skill: .*{text}"):
+        play(runs / run, 1, asked, tmp_path / "film.mp4")
+    with pytest.raises(UsageError, match=f"--skill: .*{text}"):
+        strip(runs / run, tmp_path / "strip.png", skill=asked)
 
 
-def test_a_film_has_a_known_ending(tmp_path):
-    save_run(tmp_path)
-    with pytest.raises(UsageError, match=r"ending in \.mp4 or \.gif, got .*film\.avi"):
-        play(tmp_path, 1, None, tmp_path / "film.avi")
+# What is drawn: episodes that have been played.
 
 
-def test_a_film_that_breaks_off_leaves_nothing_behind(tmp_path):
-    def frames():
-        yield from plain(2)
-        raise EnvironmentFault("the lights went out")
-
-    for name in ("film.mp4", "film.gif"):
-        (tmp_path / name).write_bytes(b"the one before")
-        with pytest.raises(EnvironmentFault, match="lights"):
-            write_film(tmp_path / name, frames(), 10)
-        assert (tmp_path / name).read_bytes() == b"the one before"
-    assert len(list(tmp_path.iterdir())) == 2
+def replayed(run, monkeypatch, change=lambda played: played):
+    """Episodes 0 and 1 of a run as they were played, then changed, and the views of them."""
+    loaded = load_run(run, environments=2)
+    played = change(loaded.evaluation.play(loaded.policy, 2))
+    monkeypatch.setattr(rollout, "play", lambda *given: played)
+    return played, film.film(loaded, [Shot(0, 0), Shot(1, 0)])
 
 
-def test_a_film_that_cannot_be_written_is_a_fault(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(EnvironmentFault, match=r"film\.mp4: cannot be written"):
-        write_film(tmp_path / "file" / "film.mp4", plain(2), 10)
-    save_run(tmp_path)
-    with pytest.raises(EnvironmentFault, match="File name too long"):
-        play(tmp_path, 1, None, tmp_path / f"{'x' * 300}.gif")
+def test_pictures_are_those_of_the_states_that_were_played(runs, monkeypatch):
+    def shortened(played):
+        return played._replace(length=np.array([1, 2]))
+
+    played, views = replayed(runs / "plain", monkeypatch, shortened)
+    drawn = [[view.image for view in both] for both in views]
+    envs = LockstepEnvs(TOY, 2)
+    envs.reset([0, 1], played.seed.tolist())
+    np.testing.assert_array_equal(drawn[0], [envs.render(0), envs.render(1)])
+    envs.step(played.action[:, 0], [0, 1])
+    np.testing.assert_array_equal(drawn[1], [envs.render(0), envs.render(1)])
+    assert len(drawn) == 3
+    envs.step(played.action[1:, 1], [1])
+    np.testing.assert_array_equal(drawn[2][0], drawn[1][0])  # over, and so stands still
+    np.testing.assert_array_equal(drawn[2][1], envs.render(1))
 
 
-def test_a_gif_has_the_colours_of_its_last_frame_too(tmp_path):
-    last = Image.new("RGB", (16, 8), (0, 200, 0))
-    write_film(tmp_path / "film.gif", [*plain(1), last], 10)
-    with Image.open(tmp_path / "film.gif") as shown:
-        shown.seek(1)
-        assert shown.convert("RGB").getpixel((5, 5)) == (0, 200, 0)
+def test_the_goal_that_was_played_is_the_one_that_is_drawn(runs, tmp_path, monkeypatch):
+    save_run(tmp_path, "ddpg_joint_motion")
+    (own, _), *_ = replayed(runs / "plain", monkeypatch)[1]
+    (zero, _), *_ = replayed(tmp_path, monkeypatch)[1]
+    # (0 + 1.5) / 3 of 96 pixels is row and column 48
+    assert tuple(zero.image[48, 48]) == (80, 200, 80)
+    assert tuple(own.image[48, 48]) != (80, 200, 80)
 
 
-def test_a_strip_is_a_row_of_evenly_spaced_states(tmp_path):
-    save_run(tmp_path)
-    strip(tmp_path, tmp_path / "strip.png", episode=2, frames=4)
-    with Image.open(tmp_path / "strip.png") as picture:
-        assert picture.size == (4 * 240 + 3 * 4, 240 + 23 + 1)
+def test_an_environment_that_does_not_repeat_itself_is_not_filmed(runs, monkeypatch):
+    def other(played):
+        played.observation[1, 1, 0] += 0.01
+        return played
+
+    with pytest.raises(EnvironmentFault, match="do not lead to the same states at step 1"):
+        list(replayed(runs / "plain", monkeypatch, other)[1])
 
 
-def test_a_strip_has_a_row_for_each_skill_with_what_it_is_paid(tmp_path, monkeypatch):
-    save_run(tmp_path, skills=3)
-    paid = Trace("skill", np.zeros((3, 30), np.float32), -1.0, 0.0)
+def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
+    envs = Faulty(2, {1: 1})
+    envs.render = envs.envs.render
+    loaded = load_run(runs / "plain", environments=2)
+    loaded = dataclasses.replace(loaded, evaluation=loaded.evaluation._replace(envs=envs))
+    assert len(list(film.film(loaded, [Shot(0, 0), Shot(1, 0)]))) == 31
+    (_, seeds, _), (_, (again,), _), (_, drawn, goals) = envs.resets
+    assert drawn == [seeds[0], again] == [seeds[0], seeds[1] + 1]
+    assert goals is None  # seeds bring their own
+
+
+# Strips.
+
+
+@pytest.mark.parametrize(("run", "skill"), [("plain", None), ("skilled", None), ("skilled", 2)])
+def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_is_paid(
+    runs, tmp_path, monkeypatch, written, run, skill
+):
+    rows = 3 if (run, skill) == ("skilled", None) else 1
+    paid = Trace("skill", np.full((rows, 30), -0.25, np.float32), -1.0, 0.0)
     monkeypatch.setattr(film, "rewards_along", lambda loaded, played: [paid])
-    strip(tmp_path, tmp_path / "strip.png", frames=4)
+    strip(runs / run, tmp_path / "strip.png", episode=2, frames=4, skill=skill)
     with Image.open(tmp_path / "strip.png") as picture:
-        height = 240 + (20 + 240 // 9) + 23
-        assert picture.size == (4 * 240 + 3 * 4, 3 * (height + 4) - 4 + 1)
-    strip(tmp_path, tmp_path / "one.png", frames=4, skill=2)
-    with Image.open(tmp_path / "one.png") as picture:
-        assert picture.size[1] == height + height % 2
+        height = rows * (240 + (20 + 240 // 9) + CAPTION + GAP) - GAP
+        assert picture.size == (4 * (240 + GAP) - GAP, height + height % 2)
+    named = {"plain": "", "skilled": f"skill {skill or 0}   "}[run]
+    shown = ["skill reward", *["skill reward -0.25"] * 3]
+    steps = [f"{named}step {step}" for step in (0, 10, 20, 30)]
+    assert written[:8] == [text for pair in zip(shown, steps, strict=True) for text in pair]
 
 
 @pytest.mark.parametrize(
@@ -302,13 +252,108 @@ def test_a_strip_has_a_row_for_each_skill_with_what_it_is_paid(tmp_path, monkeyp
     [
         ({"episode": 0}, "episode: expected a number from 1 on, got 0"),
         ({"frames": 1}, "frames: expected a number from 2 on, got 1"),
-        ({"skill": 1}, "--skill: expected 0"),
+        ({"out": "strip.jpg"}, r"ending in \.png, got .*strip\.jpg"),
     ],
 )
-def test_a_strip_that_makes_no_sense_is_refused(tmp_path, options, text):
-    save_run(tmp_path)
+def test_a_strip_that_makes_no_sense_is_refused(runs, tmp_path, options, text):
+    out = tmp_path / options.pop("out", "strip.png")
     with pytest.raises(UsageError, match=text):
-        strip(tmp_path, tmp_path / "strip.png", **options)
+        strip(runs / "plain", out, **options)
+
+
+# What rewards pay.
+
+
+def test_the_reward_is_drawn_below_each_picture_by_a_process_without_tensorflow(tmp_path):
+    save_run(
+        tmp_path, "sac_diayn", skills=2, rewards={"music": MusicConfig(), "skill": SkillConfig()}
+    )
+    alone("play", tmp_path, "--episodes", "1", "--out", tmp_path / "film.gif")
+    size, _, first, last = gif(tmp_path / "film.gif")
+    # Between picture and caption, for each reward, a line of 20 and a curve of 320 // 9.
+    assert size == (2 * 320 + GAP, TITLE + GAP + 320 + 2 * (20 + 35) + CAPTION + 1)
+    drawn = slice(TITLE + GAP + 320 + 20, TITLE + GAP + 320 + 20 + 35)
+    assert (first[drawn] != last[drawn]).any()
+
+
+def test_rewards_that_do_not_fit_or_cannot_be_asked_are_a_fault(tmp_path, monkeypatch):
+    config = save_run(tmp_path, "sac_diayn", skills=2).config
+    write_config(tmp_path, with_fields(config, {"skill.hidden_sizes": (16,)}), "sac_diayn")
+    loaded = load_run(tmp_path)
+    played = loaded.evaluation.play(loaded.policy, 1)
+    with pytest.raises(UsageError, match=r"does not fit config\.json\ndiscriminator/hidden_"):
+        film.rewards_along(loaded, played)
+    dead = Probe(-11, "", "Segmentation fault\n")
+    monkeypatch.setattr(film, "run_command", lambda *words, **options: dead)
+    with pytest.raises(EnvironmentFault, match="cannot be drawn\nSegmentation fault"):
+        film.rewards_along(loaded, played)
+
+
+def view(*traces, step=0):
+    return View(np.full((10, 20, 3), (0, 255, 0), np.uint8), step, False, traces)
+
+
+def test_a_tile_keeps_the_shape_of_its_picture_above_what_is_said():
+    drawn = tile(view(), 40, "", STEPS)
+    assert drawn.size == (40, 20 + CAPTION)
+    assert (drawn.getpixel((39, 19)), drawn.getpixel((39, 20))) == ((0, 255, 0), (255, 255, 255))
+
+
+def test_the_reward_of_the_last_step_is_written_above_its_curve(written):
+    trace = Trace("joint_motion", np.float32([0.25, 0.75]), 0.0, 1.0)
+    for step in (0, 1, 2, 4):  # over after 2, and so the last one stays
+        tile(view(trace, step=step), 40, "", STEPS)
+    said = ["", " 0.25", " 0.75", " 0.75"]
+    assert written[::2] == [f"joint motion reward{number}" for number in said]
+
+
+def test_each_reward_of_a_run_has_a_colour_of_its_own_whatever_it_is_called():
+    traces = [Trace(f"{n}", np.float32([1.0]), 0.0, 1.0) for n in range(7)]
+    drawn = np.asarray(tile(view(*traces, step=1), WIDTH, "", STEPS))
+    colours = [tuple(row[STEP_CENTRES[0]]) for row in drawn[123 + 30 :: 20 + 27][:7]]
+    assert len(set(colours)) == 6
+    assert colours[0] == colours[6]
+
+
+def columns(values, step, lowest=0.0, highest=1.0):
+    """The columns of pixels in the middle of each step of a curve."""
+    trace = Trace("music", np.float32(values), lowest, highest)
+    drawn = np.asarray(curve(trace, "#0068ab", step, STEPS, WIDTH)).astype(int)
+    return [drawn[:, at] for at in STEP_CENTRES]
+
+
+def coloured(column):
+    """How many pixels are neither paper nor the grey of base line and cursor."""
+    return int((np.ptp(column, axis=-1) > 30).sum())
+
+
+@pytest.mark.parametrize(
+    ("values", "lowest", "highest"),
+    [
+        ([0.0, 0.5, 1.0], 0.0, 1.0),
+        ([-1.0, -0.5, 0.0], -1.0, 0.0),  # costs stand on their lowest value
+        ([-30.0, 0.0, 30.0], -np.inf, np.inf),  # what nothing bounds fills the height
+    ],
+)
+def test_a_curve_is_as_high_as_the_reward_pays(values, lowest, highest):
+    empty, half, full, beyond = map(coloured, columns(values, 3, lowest, highest))
+    assert (empty <= 1, full >= 17) == (True, True)
+    assert half == pytest.approx(full / 2, abs=1.5)
+    assert beyond == 0  # the episode is over
+
+
+def test_a_reward_that_never_changes_is_drawn_without_a_range():
+    assert [coloured(column) for column in columns([2.0, 2.0], 1, -np.inf, np.inf)] == [0] * 4
+
+
+def test_what_is_still_to_come_is_pale():
+    paid, to_come, *_ = columns([1.0, 1.0, 1.0, 1.0], 1)
+    assert paid[10].max() - paid[10].min() > 100
+    assert to_come[10].min() > 180
+    assert coloured(to_come) == pytest.approx(coloured(paid), abs=1)
+
+
+# What can be drawn here.
 
 
 def test_fetch_is_drawn_by_a_process_without_tensorflow(tmp_path):
@@ -343,15 +388,10 @@ def test_without_opengl_and_screen_the_packages_are_named():
 
 
 @pytest.mark.usefixtures("no_opengl")
-def test_a_screen_will_do(monkeypatch):
+def test_a_screen_will_do_and_what_may_not_need_opengl_is_tried_without(monkeypatch):
+    assert drawing_variables(TOY) == drawing_variables("mine:Own-v0") == {}
     monkeypatch.setenv("DISPLAY", ":0")
     assert drawing_variables("FetchPush-v4") == {"MUJOCO_GL": "glfw"}
-
-
-@pytest.mark.usefixtures("no_opengl")
-@pytest.mark.parametrize("env_id", [TOY, "mine:Own-v0"])
-def test_what_may_not_need_opengl_is_tried_without(env_id):
-    assert drawing_variables(env_id) == {}
 
 
 def test_the_backend_that_draws_is_chosen(monkeypatch):
@@ -359,105 +399,3 @@ def test_the_backend_that_draws_is_chosen(monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     assert drawing_variables("FetchPush-v4") == {"MUJOCO_GL": "osmesa"}
     assert "MUJOCO_GL" not in os.environ
-
-
-def ink(picture):
-    """How many pixels are darker than half."""
-    return int((np.asarray(picture).max(axis=-1) < 128).sum())
-
-
-def test_a_tile_keeps_the_shape_of_its_picture_and_adds_a_caption():
-    small = tile(GREEN, 40, "")
-    assert small.size == (40, 20 + 23)
-    assert small.getpixel((39, 19)) == (0, 255, 0)
-    assert small.getpixel((39, 20)) == (255, 255, 255)
-
-
-def test_a_caption_is_written_below_the_picture():
-    assert ink(tile(GREEN, 200, "episode 1")) > 100
-    assert ink(tile(GREEN, 200, "")) == 0
-
-
-def test_a_long_caption_stays_inside():
-    strip = np.asarray(tile(GREEN, 160, "skill 9   episode 1000   step 50/50"))[80:]
-    assert (strip[:, [0, -1]] == 255).all()
-    assert (strip < 128).any()
-
-
-def test_a_sheet_has_even_sides_and_leaves_nothing_out():
-    tiles = [Image.new("RGB", (11, 7), (number, 0, 0)) for number in (1, 2, 3)]
-    whole = sheet(tiles, 2)
-    assert whole.size == (2 * 11 + 4, 2 * 7 + 4)
-    assert [whole.getpixel(at)[0] for at in ((0, 0), (15, 0), (0, 11))] == [1, 2, 3]
-    assert sheet(tiles[:1], 1).size == (12, 8)
-
-
-def test_a_title_stands_above():
-    tiles = [Image.new("RGB", (300, 20), (255, 255, 255))]
-    titled = sheet(tiles, 1, "what is shown")
-    assert titled.size == (300, 26 + 4 + 20)
-    assert ink(titled.crop((0, 0, 300, 26))) > 100
-
-
-def panel(values, step, lowest=0.0, highest=1.0, *, name="music", number=0):
-    trace = Trace(name, np.float32(values), lowest, highest)
-    return np.asarray(reward_panel(trace, number, step, STEPS, WIDTH)).astype(int)
-
-
-def columns(picture):
-    """The columns of pixels in the middle of each step, below the line of text."""
-    return [picture[20:, at] for at in STEP_CENTRES]
-
-
-def coloured(column):
-    """How many pixels are neither paper nor the grey of base line and cursor."""
-    return int((np.ptp(column, axis=-1) > 30).sum())
-
-
-def test_a_reward_is_as_high_as_it_pays():
-    empty, half, full, beyond = map(coloured, columns(panel([0.0, 0.5, 1.0], 3)))
-    assert empty <= 1
-    assert beyond == 0  # the episode is over
-    assert full >= 17
-    assert half == pytest.approx(full / 2, abs=1.5)
-
-
-def test_rewards_that_are_costs_stand_on_their_lowest_value():
-    empty, half, full, _ = map(coloured, columns(panel([-1.0, -0.5, 0.0], 3, -1.0, 0.0)))
-    assert (empty <= 1, full >= 17) == (True, True)
-    assert half == pytest.approx(full / 2, abs=1.5)
-
-
-def test_what_is_still_to_come_is_pale():
-    paid, to_come, *_ = columns(panel([1.0, 1.0, 1.0, 1.0], 1))
-    assert paid[10].max() - paid[10].min() > 100
-    assert to_come[10].min() > 180
-    assert coloured(to_come) == pytest.approx(coloured(paid), abs=1)
-
-
-def test_an_unbounded_reward_fills_the_height():
-    low, _, high, _ = map(coloured, columns(panel([-30.0, 0.0, 30.0], 3, -np.inf, np.inf)))
-    assert (low <= 1, high >= 17) == (True, True)
-
-
-def test_a_reward_that_never_changes_is_drawn_without_a_range():
-    flat = panel([2.0, 2.0], 1, -np.inf, np.inf)
-    assert flat.shape == panel([1.0], 0).shape
-
-
-def test_the_reward_of_the_last_step_is_written_above():
-    def text(*arguments, **named):
-        return panel(*arguments, **named)[:20]
-
-    assert (text([0.25, 0.75], 1) != text([0.25, 0.75], 2)).any()
-    assert (text([0.25, 0.75], 2) == text([0.99, 0.75], 2)).all()
-    assert (text([0.25], 1) == text([0.25], 4)).all()  # over, and so the last one stays
-    assert (text([0.25], 1) != text([0.25], 1, name="skill")).any()
-
-
-def test_each_reward_of_a_run_has_a_colour_of_its_own_whatever_it_is_called():
-    def colour(number, name="novelty"):
-        return tuple(panel([1.0], 1, name=name, number=number)[30, STEP_CENTRES[0]])
-
-    assert len({colour(number) for number in range(6)}) == 6
-    assert colour(1) == colour(1, name="music") == colour(7)

@@ -29,7 +29,7 @@ def crosses(picture, row, column, wanted):
     return any(near(colour, wanted) for colour in picture[row - 2 : row + 3, column])
 
 
-def test_a_path_lies_where_the_object_went_with_y_up():
+def test_a_path_lies_where_the_object_went_with_y_up_from_an_open_to_a_filled_circle():
     # 1 m is shown across 420 pixels, from x = -0.1 on, and y from 0.7 downwards
     picture = paths_from_above(episodes([[[0.1, 0.5], [0.7, 0.5]]]), INFO)
     assert picture.shape == (0.8 * 420 + 44, 420, 3)
@@ -37,10 +37,6 @@ def test_a_path_lies_where_the_object_went_with_y_up():
     assert crosses(picture, 84, 210, COLOURS[0])  # (0.4, 0.5)
     assert not crosses(picture, 84, 60, COLOURS[0])  # before its start
     assert not crosses(picture, 252, 210, COLOURS[0])  # the same x, y = 0.1
-
-
-def test_it_starts_open_and_ends_filled():
-    picture = paths_from_above(episodes([[[0.1, 0.5], [0.7, 0.5]]]), INFO)
     assert near(picture[84, 84], "#ffffff")
     assert crosses(picture, 84, 336, COLOURS[0])
 

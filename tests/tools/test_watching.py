@@ -9,7 +9,7 @@ import pytest
 from music_tf.cli import run_verb
 from music_tf.errors import UsageError
 from music_tf.storage.lock import RunLock, refuse_if_in_use
-from tests.faults.jobs import ENDLESS, STOPPED, Job, environment, rows_of, train
+from tests.kit.jobs import ENDLESS, STOPPED, Job, environment, rows_of, train
 from tests.kit.saved_run import save_run
 
 

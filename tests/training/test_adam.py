@@ -50,23 +50,16 @@ def test_a_hundred_steps_agree_with_keras(scale):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
 
 
-def test_each_parameter_has_its_own_rate_and_at_rate_zero_it_stays_bit_identical():
+def test_each_parameter_has_its_own_rate_and_without_rate_or_gradient_stays_bit_identical():
     start = np.random.default_rng(1).normal(size=40).astype(np.float32)
-    rates = np.repeat([1e-3, 0.0, 1e-2, 0.0], 10)
-    found = run(some_gradients(), rates, start)
-    for frozen in (slice(10, 20), slice(30, 40)):
-        assert (found[:, frozen] == start[frozen]).all()
-    alone = run(some_gradients()[:, 20:30], [1e-2] * 10, start[20:30])
-    np.testing.assert_array_equal(found[:, 20:30], alone)
-
-
-def test_a_parameter_without_gradient_stays_bit_identical():
-    start = np.random.default_rng(1).normal(size=40).astype(np.float32)
-    gradients = some_gradients()
+    rates, gradients = np.repeat([1e-3, 0.0, 1e-2, 0.0], 10), some_gradients()
     gradients[:, 5:9] = 0.0
-    found = run(gradients, [1e-3] * 40, start)
-    assert (found[:, 5:9] == start[5:9]).all()
+    found = run(gradients, rates, start)
+    for frozen in (slice(5, 9), slice(10, 20), slice(30, 40)):
+        assert (found[:, frozen] == start[frozen]).all()
     assert (found[-1, :5] != start[:5]).all()
+    alone = run(gradients[:, 20:30], [1e-2] * 10, start[20:30])
+    np.testing.assert_array_equal(found[:, 20:30], alone)
 
 
 def test_the_scale_of_gradients_hardly_matters():

@@ -42,49 +42,51 @@ def test_gamma_looks_one_episode_ahead_unless_it_is_given(envs):
     assert discount(given, envs.spec) == 0.5
 
 
-def test_without_a_clip_targets_are_free():
-    assert return_bounds(DdpgConfig(), [TASK], 0.98) == (-math.inf, math.inf)
-
-
-def test_the_symmetric_clip_is_four_terms_over_the_horizon():
-    low, high = return_bounds(DdpgConfig(return_clip="symmetric"), [TASK], 0.98)
-    assert (low, high) == (pytest.approx(-200.0), pytest.approx(200.0))
+FREE = math.inf
+RISING = ((0.0, 0.0), (20.0, 1.0))
 
 
 @pytest.mark.parametrize(
     ("agent", "terms", "bounds"),
     [
-        (DdpgConfig, [TASK], (-50.0, 0.0)),  # (-1, 0) / 0.02
-        (DdpgConfig, [TASK, MUSIC_TERM], (-75.0, 0.0)),  # (-1 - 0.5, 0) / 0.02
-        (DdpgConfig, [Term("music", clip=(0.0, 1.0))], (0.0, 50.0)),
-        # (-1 + 0.2 * -1, 0) / 0.02: the entropy reward of SAC counts too
-        (SacConfig, [TASK], (-60.0, 0.0)),
+        (DdpgConfig(return_clip="off"), [TASK], (-FREE, FREE)),
+        (DdpgConfig(return_clip="symmetric"), [TASK], (-200.0, 200.0)),  # four terms, as released
+        (DdpgConfig(return_clip="auto"), [TASK], (-50.0, 0.0)),  # (-1, 0) / 0.02
+        (DdpgConfig(return_clip="auto"), [TASK, MUSIC_TERM], (-75.0, 0.0)),  # (-1 - 0.5, 0) / 0.02
+        (DdpgConfig(return_clip="auto"), [Term("music", clip=(0.0, 1.0))], (0.0, 50.0)),
+        # (-1 + 0.2 * -1, 0) / 0.02: the entropy reward of SAC counts too, if the target has it
+        (SacConfig(return_clip="auto"), [TASK], (-60.0, 0.0)),
+        (SacConfig(return_clip="auto", entropy_mode="off"), [TASK], (-50.0, 0.0)),
+        # with all weights that it has: (0.5, 1.0) times weights from 0 to 1 is (0, 1)
+        (
+            SacConfig(return_clip="auto", entropy_clip=(0.5, 1.0), entropy_weight=RISING),
+            [TASK],
+            (-50.0, 50.0),
+        ),
     ],
 )
-def test_the_automatic_clip_is_what_the_active_rewards_allow(agent, terms, bounds):
-    found = return_bounds(agent(return_clip="auto"), terms, 0.98)
-    assert found == pytest.approx(bounds)
+def test_targets_are_clipped_to_what_the_active_rewards_allow(agent, terms, bounds):
+    assert return_bounds(agent, terms, 0.98) == pytest.approx(bounds)
 
 
-def test_without_entropy_in_the_target_it_does_not_count():
-    agent = SacConfig(return_clip="auto", entropy_mode="off")
-    assert return_bounds(agent, [TASK], 0.98) == pytest.approx((-50.0, 0.0))
-
-
-def test_the_entropy_counts_with_all_weights_that_it_has():
-    # (0.5, 1.0) times weights from 0 to 1 is (0, 1)
-    weight = ((0.0, 0.0), (20.0, 1.0))
-    agent = SacConfig(return_clip="auto", entropy_clip=(0.5, 1.0), entropy_weight=weight)
-    assert return_bounds(agent, [TASK], 0.98) == pytest.approx((-50.0, 50.0))
-    free = SacConfig(return_clip="auto", entropy_clip=(-math.inf, 0.0))
-    with pytest.raises(UsageError, match=r"agent\.entropy_clip is not.* --agent\.entropy-clip"):
-        return_bounds(free, [TASK], 0.98)
-
-
-def test_the_automatic_clip_needs_bounded_rewards():
-    free = Term("skill", clip=(-math.inf, 0.0))
-    with pytest.raises(UsageError, match=r"'auto'.* but skill\.clip is not finite.* --skill\.clip"):
-        return_bounds(DdpgConfig(return_clip="auto"), [TASK, free], 0.98)
+@pytest.mark.parametrize(
+    ("agent", "terms", "text"),
+    [
+        (
+            SacConfig(return_clip="auto", entropy_clip=(-FREE, 0.0)),
+            [TASK],
+            r"agent\.entropy_clip is not.* --agent\.entropy-clip",
+        ),
+        (
+            DdpgConfig(return_clip="auto"),
+            [TASK, Term("skill", clip=(-FREE, 0.0))],
+            r"'auto'.* but skill\.clip is not finite.* --skill\.clip",
+        ),
+    ],
+)
+def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
+    with pytest.raises(UsageError, match=text):
+        return_bounds(agent, terms, 0.98)
 
 
 @pytest.mark.parametrize("preset", recipes.PRESETS)
@@ -183,18 +185,19 @@ def test_hindsight_on_a_maze_is_bounded_by_what_the_maze_pays():
     assert return_bounds(config.agent, terms, 0.98) == pytest.approx((0.0, 50.0))
 
 
-def discriminator_inputs(envs, config):
-    (term,) = build_terms(config, envs)
-    return term.networks[0].shapes[0][0]
-
-
-def test_the_discriminator_sees_the_surroundings_unless_told_otherwise(envs):
-    config = paying(BASE, SkillConfig(), skills=2)
-    assert discriminator_inputs(envs, config) == 3
-    chosen = dataclasses.replace(config, world=WorldConfig(descriptor=(3, 4)))
-    assert discriminator_inputs(envs, chosen) == 2
-    alone = dataclasses.replace(config, env_id="music_tf/PointReach-v0")
-    assert discriminator_inputs(LockstepEnvs(alone.env_id, 1), alone) == 3  # all of it
+@pytest.mark.parametrize(
+    ("env_id", "descriptor", "inputs"),
+    [
+        (PUSH, (), 3),  # the surroundings
+        (PUSH, (3, 4), 2),
+        ("music_tf/PointReach-v0", (), 3),  # all of it
+    ],
+)
+def test_the_discriminator_sees_the_surroundings_unless_told_otherwise(env_id, descriptor, inputs):
+    world = WorldConfig(descriptor=descriptor)
+    config = paying(BASE, SkillConfig(), skills=2, env_id=env_id, world=world)
+    (term,) = build_terms(config, LockstepEnvs(env_id, 1))
+    assert term.networks[0].shapes[0][0] == inputs
 
 
 def test_components_that_the_environment_does_not_have_are_refused(envs):

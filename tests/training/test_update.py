@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import math
 from typing import NamedTuple
 
@@ -8,13 +9,21 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner, Losses, Phase
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig, TaskConfig
+from music_tf.config.settings import DdpgConfig, SacConfig, TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.networks.parameters import Scalar
 from music_tf.training import update as update_module
-from music_tf.training.update import AdamState, Feed, Schedules, Update, adam_step
+from music_tf.training.update import (
+    AdamState,
+    Feed,
+    Schedules,
+    Update,
+    adam_step,
+    check_same_state,
+)
+from tests.kit.ranks import Beside
 from tests.kit.small import (
     ALL,
     BASE,
@@ -28,18 +37,8 @@ from tests.kit.small import (
 )
 
 
-class Several(Communicator):
-    """One process that goes the way of two ranks; the other holds the same, but for one weight."""
-
-    def __init__(self, other=""):
-        super().__init__()
-        self.size = 2
-        self.checked = 0
-        self._other = other
-
-    def collect(self, value):
-        self.checked += 1
-        return [value, value | ({self._other: "another digest"} if self._other else {})]
+def same(answer):
+    return answer
 
 
 def prepared(config=BASE, **changes):
@@ -63,6 +62,12 @@ class Given(NamedTuple):
 
 def run(trainer, given):
     return trainer.update.run(*given)
+
+
+def update_of(trainer, learner, terms=None):
+    """An update like the trainer's with another learner."""
+    terms = trainer.terms if terms is None else terms
+    return Update(learner, terms, trainer.config.agent, 0.9, Communicator(), 2)
 
 
 def slices(given, index):
@@ -142,21 +147,25 @@ def test_gradients_of_workers_are_summed_or_averaged():
 def test_the_updates_of_a_cycle_are_taken_one_after_the_other_and_then_the_targets_move():
     trainer, given = prepared(EVERYTHING)
     other, _ = prepared(EVERYTHING)
-    initial = other.update.targets.numpy()
-    run(trainer, given)
+    initial, each = other.update.targets.numpy(), []
+    together = run(trainer, given)
     for index in range(3):
         other.update.targets.assign(initial)
-        run(other, slices(given, index))
+        each.append(run(other, slices(given, index)))
     assert int(trainer.update.step) == int(other.update.step) == 3
     np.testing.assert_allclose(trainer.update.parameters, other.update.parameters, atol=2e-6)
     np.testing.assert_allclose(trainer.update.targets, other.update.targets, atol=1e-6)
+    for name in set(together) - {"reward/skill_max"}:
+        pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
+        expected = pick([metrics[name] for metrics in each])
+        assert together[name] == pytest.approx(expected, rel=1e-3, abs=1e-5), name
 
 
 @pytest.mark.parametrize("name", ["her", "everything"])
 def test_the_way_of_several_ranks_gives_what_one_rank_does(name):
     trainer, given = prepared(ALL[name])
     other, _ = prepared(ALL[name])
-    other.update._comm = Several()
+    other.update._comm = Beside(same)
     values, others = run(trainer, given), run(other, given)
     assert set(values) == set(others)
     # the norm of the summed gradient is known on each rank, so that it is halved for the sum
@@ -168,12 +177,12 @@ def test_the_way_of_several_ranks_gives_what_one_rank_does(name):
 
 
 def test_gradients_of_all_ranks_are_added_up():
-    class Doubling(Several):
+    class Doubling(Beside):
         def sum_into(self, values, total):
             total[:] = 2.0 * values
 
     norms, moments = [], []
-    for comm in (Several(), Doubling()):
+    for comm in (Beside(same), Doubling(same)):
         trainer, given = prepared(updates=1)
         trainer.update._comm = comm
         norms.append(run(trainer, given)["train/grad_norm"])
@@ -182,36 +191,54 @@ def test_gradients_of_all_ranks_are_added_up():
     np.testing.assert_allclose(moments[1], 2.0 * moments[0], rtol=1e-4, atol=1e-9)
 
 
-@pytest.mark.parametrize(("comm", "signs"), [(Communicator, 3), (Several, 5)])
-def test_the_watchdog_hears_of_updates_while_they_are_taken(monkeypatch, comm, signs):
+@pytest.mark.parametrize(("ranks", "signs"), [((), 3), ((same,), 5)])
+def test_the_watchdog_hears_of_updates_while_they_are_taken(monkeypatch, ranks, signs):
     heard = []
     trainer, given = prepared(updates=5)
     monkeypatch.setattr(update_module, "heartbeat", lambda: heard.append(1))
     monkeypatch.setattr(update_module, "HEARTBEAT_INTERVAL", 2)
-    trainer.update._comm = comm()
+    trainer.update._comm = Beside(*ranks)
     run(trainer, given)
     assert len(heard) == signs
 
 
 def test_ranks_are_compared_every_hundred_updates():
     trainer, given = prepared(updates=1)
-    trainer.update._comm = comm = Several()
+    trainer.update._comm = comm = Beside(same)
     trainer.update.step.assign(98)
     run(trainer, given)
-    assert comm.checked == 0
+    assert comm.asked == []
     run(trainer, given)
-    assert comm.checked == 1
+    assert [set(digests) for digests in comm.asked] == [set(trainer.update.layout.names)]
 
 
-def test_a_weight_that_differs_is_named():
-    update = trainer_of(EVERYTHING).update
-    update._comm = Several("statistics/score/kernel")
-    with pytest.raises(
-        NumbersFault, match=r"after 0 updates: statistics/score/kernel on ranks \[1\] is not what"
-    ):
-        update.check_equal()
-    update._comm = Several()
-    update.check_equal()
+def digested(arrays):
+    return {n: hashlib.blake2b(a.tobytes(), digest_size=16).hexdigest() for n, a in arrays.items()}
+
+
+STATE = {"a": np.zeros([2, 3], np.float32), "b": np.array([1.0, 2.0]), "step": np.int64(7)}
+
+
+@pytest.mark.parametrize("comm", [Communicator(), Beside(lambda digests: digested(STATE))])
+def test_ranks_that_hold_the_same_bits_pass(comm):
+    check_same_state(STATE, 7, comm)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("a", np.full([2, 3], -0.0, np.float32)),
+        ("b", np.array([1.0, np.nextafter(2.0, 3.0)])),
+        ("step", np.int64(8)),
+    ],
+)
+def test_one_bit_of_difference_is_named_with_the_ranks(name, other):
+    changed = digested({name: other})
+    ranks = Beside(lambda own: own | changed, same, lambda own: own | changed)
+    with pytest.raises(NumbersFault) as raised:
+        check_same_state(STATE, 7, ranks)
+    text = f"differs after 7 updates: {name} on ranks [1, 3] is not what rank 0 holds"
+    assert str(raised.value).endswith(text)
 
 
 @pytest.mark.parametrize("every", ["cycle", "update"])
@@ -238,18 +265,6 @@ def test_only_networks_with_targets_have_them():
         name for name in update.layout.names if name.startswith(("actor/", "critic_"))
     ]
     assert update.layout.names[: len(update.targets_layout.names)] == update.targets_layout.names
-
-
-def test_a_frozen_statistics_network_stays_bit_identical():
-    config = paying(MUSIC, MusicConfig(train=False, hidden_size=16))
-    trainer, given = prepared(config)
-    before = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
-    for _ in range(3):
-        run(trainer, given)
-    after = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
-    for name, values in after.items():
-        frozen = name.startswith("statistics/")
-        assert np.array_equal(values, before[name]) == frozen, name
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -316,7 +331,7 @@ class TwoSteps(Spy):
 
 def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     trainer, given = prepared(updates=3)
-    update = Update(TwoSteps(None), trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
+    update = update_of(trainer, TwoSteps(None))
     first = update.run(*slices(given, 0))
     # only `a` has moved: the phase of `b` is due at updates 2, 4, ...
     np.testing.assert_allclose(update.parameters, [0.1, 0.0], atol=1e-5)
@@ -329,7 +344,7 @@ def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     # three steps of 0.01, of which the second and third are smaller by less than a tenth
     np.testing.assert_allclose(update.parameters, [0.2, 0.03], atol=1e-3)
     assert update.counts() == {"updates": 2, "step_scale": 1.0, "phase_steps": [2, 3]}
-    other = Update(TwoSteps(None), trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
+    other = update_of(trainer, TwoSteps(None))
     other.load(update.shared())
     for bad in ([2], [2, "3"], [2, -1], 5):
         with pytest.raises(ValueError, match="phase_steps: not what a run saves"):
@@ -352,7 +367,7 @@ def test_a_phase_counts_its_own_steps():
             return Losses(weights["b"][0] * tf.ones([1]), {})
 
     trainer, given = prepared(updates=4)
-    update = Update(Downhill(None), trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
+    update = update_of(trainer, Downhill(None))
     update.run(*given)
     # under a gradient of 1 each step of Adam is the rate, if it divides by how many there were
     assert update.counts()["phase_steps"] == [4, 2]
@@ -365,7 +380,7 @@ def test_a_phase_moves_networks_that_lie_side_by_side():
         phases = property(lambda self: [Phase(self._first, ("a", "c"))])
 
     with pytest.raises(ValueError, match=r"side by side, got \['a', 'c'\]"):
-        Update(Apart(None), [], BASE.agent, 0.9, Communicator(), 2)
+        update_of(trainer_of(), Apart(None), [])
 
 
 class Twice(RewardTerm):
@@ -396,8 +411,7 @@ class Twice(RewardTerm):
 
 def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone():
     trainer, given = prepared(updates=2)
-    spy = Spy(trainer.update.learner)
-    update = Update(spy, [Twice()], trainer.config.agent, 0.9, Communicator(), 2)
+    update = update_of(trainer, trainer.update.learner, [Twice()])
     terms = {"twice": Twice().feed(None, 2, 0)}
     schedules = given.schedules._replace(terms={"twice": tf.constant(1.0)})
     metrics = update.run(given.feed._replace(terms=terms), schedules)
@@ -421,9 +435,8 @@ def test_a_lost_object_pays_the_lowest_reward_for_ever():
         trainer, given = prepared(MUSIC, updates=1)
         flags = np.zeros_like(given.feed.transitions.lost)
         flags[0, 1, 3] = lost
-        update, spy = trainer.update, Spy(trainer.update.learner)
-        update = Update(spy, trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
-        update.run(*given.change(lost=flags))
+        spy = Spy(trainer.update.learner)
+        update_of(trainer, spy).run(*given.change(lost=flags))
         rewards.append(spy.batches[0].reward.numpy())
     # the lowest MUSIC reward is (0 - 1) * 1, and for ever after that is 0.9 / (1 - 0.9) * -1
     expected = np.zeros_like(rewards[0])
@@ -441,41 +454,49 @@ def test_metrics_are_means_over_updates_and_workers_and_extremes_over_all():
     assert (metrics["reward/task_min"], metrics["reward/task_max"]) == (-1.0, 0.0)
 
 
-def test_metrics_of_several_updates_are_the_means_of_each():
-    trainer, given = prepared(EVERYTHING)
-    together = run(trainer, given)
-    other, _ = prepared(EVERYTHING)
-    initial, each = other.update.targets.numpy(), []
-    for index in range(3):
-        other.update.targets.assign(initial)
-        each.append(run(other, slices(given, index)))
-    for name in set(together) - {"reward/skill_max"}:
-        pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
-        expected = pick([metrics[name] for metrics in each])
-        assert together[name] == pytest.approx(expected, rel=1e-3, abs=1e-5), name
+def spoil(trainer, given, place):
+    """Puts a nan where it is said: into a weight, or into what an update is given."""
+    if place == "trajectories":
+        given.feed.terms["music"]["trajectories"][0, 0, 0, 0, 0] = np.nan
+    elif place == "reward":
+        given.feed.transitions.reward[1, 0, 0] = np.nan
+    else:
+        arrays = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
+        arrays[place].flat[-1] = np.nan
+        trainer.update.parameters.assign(trainer.update.layout.flatten(arrays))
 
 
-def test_numbers_that_go_bad_are_reported_with_what_went_bad():
-    trainer, given = prepared(EVERYTHING)
-    reward = given.feed.transitions.reward.copy()
-    reward[1, 0, 0] = np.nan
-    with pytest.raises(NumbersFault, match=r"(?s)non-finite.*train/critic_loss.*last checkpoint"):
-        run(trainer, given.change(reward=reward))
+@pytest.mark.parametrize(
+    ("config", "place", "found"),
+    [
+        (EVERYTHING, "reward", "train/critic_loss"),
+        (MUSIC, "trajectories", "music/bound"),
+        (with_fields(MUSIC, {"music.train": False}), "statistics/score/bias", "reward/music_mean"),
+        (  # behind a ReLU
+            with_fields(MUSIC, {"music.train": False}),
+            "statistics/agent/bias",
+            "reward/music_mean|: statistics/agent/bias\n",
+        ),
+    ],
+    ids=["reward", "trajectories", "bias", "bias behind a ReLU"],
+)
+def test_numbers_that_go_bad_are_reported_with_what_went_bad(config, place, found):
+    trainer, given = prepared(config)
+    spoil(trainer, given, place)
+    with pytest.raises(NumbersFault, match=rf"(?s)non-finite.*({found}).*last checkpoint"):
+        run(trainer, given)
 
 
-class OtherRankBad(Several):
-    """The way of the root where rank 1 met a bad loss and the root did not."""
+class OtherRankBad(Beside):
+    """The way of the root where only another rank met a bad loss."""
 
     def any(self, flag):
         return True
 
-    def collect(self, value):
-        return [value, ["train/critic_loss"]]
-
 
 def test_a_bad_number_on_another_rank_is_a_fault_here_too_and_says_where():
     trainer, given = prepared(updates=1)
-    trainer.update._comm = OtherRankBad()
+    trainer.update._comm = OtherRankBad(lambda bad: ["train/critic_loss"])
     with pytest.raises(NumbersFault, match=r"on ranks \[1\]: train/critic_loss\n") as raised:
         run(trainer, given)
     assert "transitions.reward" in raised.value.evidence
@@ -484,33 +505,8 @@ def test_a_bad_number_on_another_rank_is_a_fault_here_too_and_says_where():
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_loss_that_is_not_finite_is_a_fault_even_where_its_gradient_is(bad):
     trainer, given = prepared(updates=1)
-    learner = Spoiled(trainer.update.learner, bad)
-    trainer.update = Update(learner, trainer.terms, trainer.config.agent, 0.9, Communicator(), 2)
+    trainer.update = update_of(trainer, Spoiled(trainer.update.learner, bad))
     with pytest.raises(NumbersFault, match=r"on ranks \[0\]: train/critic_loss\n"):
-        run(trainer, given)
-
-
-@pytest.mark.parametrize(
-    ("weight", "found"),
-    [
-        ("statistics/score/bias", "reward/music_mean"),
-        ("statistics/agent/bias", "reward/music_mean|: statistics/agent/bias\n"),  # behind a ReLU
-    ],
-)
-def test_a_weight_that_is_nan_is_found_although_its_reward_is_clipped(weight, found):
-    config = with_fields(MUSIC, {"music.train": False})
-    trainer, given = prepared(config)
-    arrays = trainer.update.layout.name_arrays(trainer.update.parameters.numpy())
-    arrays[weight].flat[-1] = np.nan
-    trainer.update.parameters.assign(np.concatenate([array.ravel() for array in arrays.values()]))
-    with pytest.raises(NumbersFault, match=found):
-        run(trainer, given)
-
-
-def test_a_trajectory_that_is_not_finite_is_reported():
-    trainer, given = prepared(MUSIC)
-    given.feed.terms["music"]["trajectories"][0, 0, 0, 0, 0] = np.nan
-    with pytest.raises(NumbersFault, match="non-finite"):
         run(trainer, given)
 
 

@@ -8,7 +8,6 @@ import pytest
 from music_tf import recipes
 from music_tf.config.command import parse_train
 from music_tf.config.settings import MusicConfig
-from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.run_directory import find_source
 from tests.kit.saved_run import load_weights
@@ -46,21 +45,13 @@ def train(path, recipe, *words):
     return load_weights(path / "checkpoints")[0]
 
 
-@pytest.fixture(autouse=True)
-def few_episodes(monkeypatch):
-    compare = session.compare
-    monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
-
-
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
     """A run and its weights for each recipe that others start from."""
     folder = tmp_path_factory.mktemp("sources")
     found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "compare", lambda *given: {})
-        for recipe in {recipes.source(name).recipe for name in STARTED}:
-            found[recipe] = (folder / recipe, train(folder / recipe, recipe))
+    for recipe in {recipes.source(name).recipe for name in STARTED}:
+        found[recipe] = (folder / recipe, train(folder / recipe, recipe))
     return found
 
 

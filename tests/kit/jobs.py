@@ -1,4 +1,7 @@
-"""Real mpirun jobs with a numpy learner: started as a user would, watched from outside."""
+"""Real jobs of several ranks, started as a user would and watched from outside.
+
+Those that are not `real` have a numpy learner and no TensorFlow: `tests/faults/stub.py`.
+"""
 
 import contextlib
 import csv
@@ -13,17 +16,18 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from music_tf.cli.mpirun import own_sessions
 from tests.kit.saved_run import load_weights
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-STAND_IN = Path(__file__).parent / "stand_in"
+STAND_IN = REPOSITORY / "tests/faults/stand_in"
 MPIRUN = Path(sys.executable).parent / "mpirun"
 VARIABLE = "MUSIC_TF_TEST_FAULT"
 """Holds the fault of a job as JSON, for `stub.Fault`."""
 LIMIT = 60.0
-"""Seconds after which a job counts as hanging."""
+"""Seconds after which a job counts as hanging, or four times as many for a real one."""
 
 DONE, BUG, USAGE, ENVIRONMENT, NUMBERS, STOPPED, HANGING = 0, 1, 2, 3, 4, 75, 86
 
@@ -52,8 +56,27 @@ def environment(fault=None, real=False):
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMP_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
         **faults,
     }
+
+
+def mpirun(ranks, *program, limit=400):
+    """Runs `python -m mpi4py PROGRAM` on ranks; returns the finished job and its seconds."""
+    if not MPIRUN.exists():
+        pytest.skip("no mpirun beside this Python")
+    given, start = environment(real=True), time.monotonic()
+    options = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
+    with own_sessions(given) as sessions:
+        job = subprocess.run(
+            [str(MPIRUN), *options, sys.executable, "-m", "mpi4py", *map(str, program)],
+            env={**given, **sessions},
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )
+    return job, time.monotonic() - start
 
 
 @dataclasses.dataclass
@@ -74,6 +97,7 @@ class Job:
         """Starts it: through `music-tf launch`, by `mpirun` alone, or as one plain process."""
         self.path = Path(path)
         self.ranks = ranks
+        self._limit = 4.0 * LIMIT if real else LIMIT
         music_tf = ["-m", "music_tf"]
         command = {
             "launch": [sys.executable, *music_tf, "launch", "-n", str(ranks)],
@@ -111,10 +135,10 @@ class Job:
         self.process.wait(timeout=LIMIT)
         self._sessions.close()
 
-    def end(self, limit=LIMIT):
+    def end(self, limit=None):
         """Waits for the end of the job and of all its processes."""
         start = time.monotonic()
-        code = self.process.wait(timeout=limit)
+        code = self.process.wait(timeout=limit or self._limit)
         until(lambda: not processes_of(self.path), f"processes of {self.path} live on", 10.0)
         seconds = time.monotonic() - start
         return Ended(code, *(file.read_text(errors="replace") for file in self._files), seconds)
@@ -169,10 +193,10 @@ def processes_of(path):
     return [pid for pid, _ in _commands(path)]
 
 
-def run(words, path, **how):
+def run(words, path, limit=None, **how):
     """Runs a job to its end."""
     with Job(words, path, **how) as job:
-        return job.end()
+        return job.end(limit)
 
 
 def resume(path, *more, **how):

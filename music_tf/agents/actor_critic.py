@@ -1,0 +1,72 @@
+"""What DDPG and SAC share: an actor, and an ensemble of action values that all have targets."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.base import Learner, Weights, stopped
+from music_tf.config.settings import AgentConfig
+from music_tf.networks.models import critic
+from music_tf.networks.parameters import Network, Scalar
+
+
+class ActorCritic(Learner):
+    """An actor and independent critics that are evaluated together, with weights handed in."""
+
+    model: ClassVar[Callable[..., keras.Model]]
+    """Makes the actor, for sizes of inputs, actions and hidden layers, and a seed."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        input_dim: int,
+        action_dim: int,
+        return_bounds: tuple[float, float],
+        seed: np.random.Generator,
+    ) -> None:
+        """Builds the networks, with initial weights from `seed`.
+
+        Actor and critics are conditioned on `input_dim` numbers, and `return_bounds` bound the
+        TD target.
+        """
+        self._config = config
+        self._bounds = return_bounds
+        actor = self.model(input_dim, action_dim, config.hidden_sizes, seed)
+        self._actor = Network("actor", actor, config.actor_learning_rate)
+        sizes = config.critic_hidden_sizes or config.hidden_sizes
+        self._critics = [
+            Network(
+                f"critic_{index}",
+                critic(input_dim, action_dim, sizes, seed),
+                config.critic_learning_rate,
+            )
+            for index in range(config.critics)
+        ]
+
+    @property
+    def networks(self) -> Sequence[Network | Scalar]:
+        """Actor and critics."""
+        return self.target_networks
+
+    @property
+    def target_networks(self) -> Sequence[Network]:
+        """Actor and critics."""
+        return [self._actor, *self._critics]
+
+    def values(
+        self, weights: Weights, inputs: tf.Tensor, action: tf.Tensor, frozen: bool = False
+    ) -> tf.Tensor:
+        """Returns action values [C, W, B] of inputs [W, B, I] and actions [W, B, A].
+
+        `frozen` lets gradients through to the action but not to the weights.
+        """
+        rows = tf.concat([inputs, action], axis=-1)
+        flat = tf.reshape(rows, [-1, rows.shape[-1]])
+        values = []
+        for network in self._critics:
+            own = weights[network.name]
+            values.append(network(stopped(own) if frozen else own, flat))
+        return tf.reshape(tf.stack(values), [len(values), *inputs.shape[:2]])

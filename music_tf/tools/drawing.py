@@ -1,0 +1,106 @@
+"""What films, paths and plots share: lines of text, pictures put together, and their files."""
+
+import contextlib
+import functools
+import itertools
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+from music_tf.errors import EnvironmentFault
+
+INK, PAPER, BETWEEN = "#1e1e1e", "#ffffff", "#cdcdcd"
+GAP = 4
+_SMALLEST = 9
+
+
+@functools.cache
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Returns the letters that come with Pillow."""
+    return ImageFont.load_default(size)
+
+
+def line(
+    text: str, width: int, size: int, colour: str = INK, left: int | None = None
+) -> Image.Image:
+    """Returns a strip with a line of text, of smaller letters where it is too long for the strip.
+
+    Args:
+        text: What is written.
+        width: In pixels; the height follows from `size`.
+        size: Of the letters, where the text is short.
+        colour: Of the letters.
+        left: Where the text begins; it is centred by default.
+    """
+    strip = Image.new("RGB", (width, size + 8), PAPER)
+    draw = ImageDraw.Draw(strip)
+    room = width - (left or 0) - GAP
+    sizes = range(size, _SMALLEST, -1)
+    fitting = (font(one) for one in sizes if draw.textlength(text, font(one)) <= room)
+    letters = next(fitting, font(_SMALLEST))
+    at, anchor = (width / 2, "mm") if left is None else (left, "lm")
+    draw.text((at, strip.height / 2), text, colour, letters, anchor)
+    return strip
+
+
+def stacked(parts: Sequence[Image.Image]) -> Image.Image:
+    """Returns pictures of one width below each other."""
+    result = Image.new("RGB", (parts[0].width, sum(part.height for part in parts)), PAPER)
+    top = 0
+    for part in parts:
+        result.paste(part, (0, top))
+        top += part.height
+    return result
+
+
+def grid(
+    tiles: Sequence[Image.Image],
+    columns: int,
+    shape: tuple[int, int] | None = None,
+    gap: int = GAP,
+) -> Image.Image:
+    """Returns tiles of one size in rows, with even width and height as video formats want.
+
+    Args:
+        tiles: Row by row.
+        columns: How many tiles there are side by side.
+        shape: Columns and rows that there is room for, none fewer than the tiles have; what no
+            tile fills is blank.
+        gap: Pixels between tiles.
+    """
+    width, height = tiles[0].size
+    across, down = shape or (columns, math.ceil(len(tiles) / columns))
+    whole, high = across * (width + gap) - gap, down * (height + gap) - gap
+    result = Image.new("RGB", (whole + whole % 2, high + high % 2), BETWEEN)
+    blank = Image.new("RGB", (width, height), PAPER)
+    for row, column in itertools.product(range(down), range(across)):
+        number = row * columns + column
+        there = column < columns and number < len(tiles)
+        place = column * (width + gap), row * (height + gap)
+        result.paste(tiles[number] if there else blank, place)
+    return result
+
+
+@contextlib.contextmanager
+def appearing(out: Path) -> Iterator[Path]:
+    """Gives a draft to write, which takes the place of `out` when it is complete.
+
+    It is made at once, before any work is done for it.
+
+    Raises:
+        EnvironmentFault: It cannot be written.
+    """
+    draft = out.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        draft.touch()
+        yield draft
+        draft.replace(out)
+    except OSError as error:
+        raise EnvironmentFault(f"{out}: cannot be written ({error.strerror or error})") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()

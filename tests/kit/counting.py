@@ -1,0 +1,72 @@
+"""Environments without goals for tests: what they observe says which step of which seed it is."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+LIMIT = 8
+COUNTING = "tests.kit.counting:Counting-v0"
+HIDING = "tests.kit.counting:Hiding-v0"
+FORGETFUL = "tests.kit.counting:Forgetful-v0"
+
+
+class Counting(gymnasium.Env[Any, Any]):
+    """Observes (seed mod 1000, step); pays the step; ends by itself where it is told to."""
+
+    def __init__(self, end: int = 0, spoiled: int = 0, size: int = 2) -> None:
+        self.action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
+        self.end, self.spoiled = end, spoiled
+
+    def observe(self):
+        return np.resize([self.seed, self.steps], self.observation_space.shape).astype(float)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seed, self.steps = seed % 1000, 0
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == self.spoiled:
+            raise RuntimeError("a cable snaps")
+        return self.observe(), float(self.steps), self.steps == self.end, False, {}
+
+
+class Hiding(Counting):
+    """Has a goal of its own that nobody can set, reaches it with every step, and ends there."""
+
+    def __init__(self) -> None:
+        super().__init__(size=1)
+        box = self.observation_space
+        keys = ("observation", "achieved_goal", "desired_goal")
+        self.observation_space = gymnasium.spaces.Dict(dict.fromkeys(keys, box))
+
+    def observe(self):
+        here = np.array([float(self.steps)])
+        return {"observation": here, "achieved_goal": here, "desired_goal": np.array([7.0])}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(), 0.0, True, False, {"is_success": True}
+
+    def compute_reward(self, achieved, desired, info):
+        return np.zeros(len(achieved))
+
+
+class Forgetful(Counting):
+    """Observes how often it was reset, whatever the seed: it does not repeat itself."""
+
+    resets = -1
+
+    def observe(self):
+        return np.full(2, float(self.resets))
+
+    def reset(self, *, seed=None, options=None):
+        self.resets += 1
+        return super().reset(seed=seed)
+
+
+for name, kind in {"Counting": Counting, "Hiding": Hiding, "Forgetful": Forgetful}.items():
+    gymnasium.register(f"{name}-v0", kind, max_episode_steps=LIMIT)

@@ -1,0 +1,22 @@
+"""What the text of a module imports."""
+
+import ast
+import pathlib
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def imported_modules(source):
+    """Names every module that `source` imports, also inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide the stage"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def imported_packages(source):
+    """Names the outermost packages of these."""
+    return {name.split(".")[0] for name in imported_modules(source)}

@@ -1,0 +1,110 @@
+import logging
+
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.runs import agreement
+from music_tf.runs.agreement import check_alike, describe_differences, warn_of_processors
+from tests.kit.ranks import Beside
+
+RECORD = {"recipe": "ddpg", "preset": "laptop", "config": {"seed": 0, "agent": {"polyak": 0.9}}}
+INTEL = "processor\t: 0\nmodel name\t: A\nflags\t\t: fpu sse4_2 avx avx2 fma hypervisor\n"
+ARM = "processor\t: 0\nFeatures\t: fp asimd evtstrm sve\nCPU implementer\t: 0x41\n"
+
+
+def same(answer):
+    return answer
+
+
+def test_ranks_that_are_alike_pass():
+    check_alike(RECORD, False, Communicator())
+    check_alike(RECORD, False, Beside(same))
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        (
+            {"agent.polyak": "0.5", "seed": "1"},
+            ["seed: rank 0 has 0, rank 1 has 1", "agent.polyak: rank 0 has 0.9, rank 1 has 0.5"],
+        ),
+        ({"--resume": "true"}, ["--resume: rank 0 has false, rank 1 has true"]),
+    ],
+)
+def test_other_settings_are_named_with_the_rank_and_both_values(changes, lines):
+    with pytest.raises(UsageError) as raised:
+        check_alike(RECORD, False, Beside(lambda answer: (answer[0] | changes, answer[1])))
+    assert str(raised.value).splitlines() == [*lines, "start all ranks with the same command line"]
+
+
+@pytest.mark.parametrize("name", ["numpy", "code of music_tf"])
+def test_other_software_is_named(name):
+    other = Beside(lambda answer: (answer[0], answer[1] | {name: "other"}))
+    with pytest.raises(EnvironmentFault, match=f"{name}: rank 0 has .*, rank 1 has other"):
+        check_alike(RECORD, False, other)
+
+
+def test_a_change_of_any_source_file_is_another_code(tmp_path, monkeypatch):
+    source, comm = tmp_path / "inner/one.py", Beside(same)
+    source.parent.mkdir()
+    monkeypatch.setattr(agreement, "PACKAGE", tmp_path)
+    for text in ("1", "1", "2"):
+        source.write_text(text)
+        check_alike(RECORD, False, comm)
+    first, again, changed = (software["code of music_tf"] for _, software in comm.asked)
+    assert first == again != changed
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        (INTEL + "\n" + INTEL.replace("avx2", "avx512f"), ["avx", "avx2", "fma", "sse4_2"]),
+        (ARM, ["asimd", "sve"]),
+        ("", []),
+    ],
+)
+def test_only_instructions_that_compute_with_numbers_are_compared(
+    tmp_path, monkeypatch, text, flags
+):
+    cpuinfo, comm = tmp_path / "cpuinfo", Beside(same)
+    cpuinfo.write_text(text)
+    monkeypatch.setattr(agreement, "CPUINFO", cpuinfo)
+    warn_of_processors(comm)
+    assert comm.asked == [flags]
+
+
+OLD, NEW, ODD = ["avx", "fma"], ["avx", "avx512f", "fma"], ["avx", "sse4a"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        ([], ""),
+        ([["avx", "fma"], ["fma", "avx"], []], ""),
+        ([[], []], ""),
+        ([NEW, OLD, NEW, OLD], "ranks [1, 3] lack avx512f unlike ranks [0, 2]"),
+        (
+            [OLD, OLD, ODD, NEW],
+            "ranks [2] lack fma have sse4a unlike ranks [0, 1]; "
+            "ranks [3] have avx512f unlike ranks [0, 1]",
+        ),
+    ],
+)
+def test_ranks_that_differ_are_named_with_what_they_lack_and_have(flags, text):
+    assert describe_differences(flags) == text
+
+
+def test_the_root_warns_once_and_the_others_are_silent(tmp_path, monkeypatch, caplog):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(INTEL)
+    monkeypatch.setattr(agreement, "CPUINFO", cpuinfo)
+    with caplog.at_level(logging.WARNING):
+        warn_of_processors(Communicator())
+        assert not caplog.records
+        for rank in range(3):
+            warn_of_processors(Beside(same, lambda flags: flags[:-1], rank=rank))
+    assert caplog.messages == [
+        "processors differ, so ranks may round differently and be found apart: "
+        "ranks [2] lack sse4_2 unlike ranks [0, 1]"
+    ]

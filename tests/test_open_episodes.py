@@ -1,0 +1,104 @@
+"""Collecting by steps: episodes go on from call to call, and nothing of them is lost or doubled."""
+
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.config.settings import EnvConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault
+from music_tf.rollout import Conditions, OpenEpisodes, Perturbation
+from tests.kit.counting import COUNTING, LIMIT
+
+
+def opened(count=2, steps=5, **options):
+    envs = LockstepEnvs(COUNTING, count, EnvConfig(kwargs=json.dumps(options)))
+    episodes = OpenEpisodes(envs, 3, steps)
+    seeds = iter(range(1, 1000))
+
+    def begin(env):
+        seed = next(seeds)
+        return Conditions(np.array([seed]), None, np.eye(3, dtype=np.float32)[[seed % 3]])
+
+    nothing = np.zeros([steps, count, 1], np.float32)
+    explore = Perturbation(nothing, np.zeros([steps, count], bool), nothing, nothing)
+
+    def act(observation, goal, skill, noise):
+        return observation[:, 1:] / 100
+
+    def play():
+        parts, succeeded = episodes.play(act, begin, explore)
+        assert all(len(own[0].length) == 0 for own in parts)
+        return [own[1:] for own in parts], succeeded
+
+    return episodes, play
+
+
+def steps_of(part):
+    return part.observation[0, : part.length[0] + 1, 1].astype(int).tolist()
+
+
+def test_an_episode_goes_on_in_the_next_call_from_its_last_state():
+    _, play = opened(count=1)
+    calls = [play() for _ in range(4)]
+    found = [[steps_of(part) for part in parts[0]] for parts, _ in calls]
+    assert found == [
+        [[0, 1, 2, 3, 4, 5]],
+        [[5, 6, 7, 8], [0, 1, 2]],
+        [[2, 3, 4, 5, 6, 7]],
+        [[7, 8], [0, 1, 2, 3, 4]],
+    ]
+    assert [part.earlier_return[0] for parts, _ in calls for part in parts[0]] == [
+        *(0, 1 + 2 + 3 + 4 + 5, 0),
+        *(1 + 2, sum(range(1, 8)), 0),
+    ]
+    seeds = [part.observation[0, 0, 0] for parts, _ in calls for part in parts[0]]
+    assert seeds == [1, 1, 2, 2, 2, 3]
+    assert [int(part.skill[0].argmax()) for parts, _ in calls for part in parts[0]] == [
+        *(1, 1, 2, 2, 2, 0)
+    ]
+    assert [len(succeeded) for _, succeeded in calls] == [0, 1, 0, 1]
+
+
+def test_actions_and_rewards_stand_beside_the_state_that_they_follow():
+    _, play = opened()
+    parts, _ = play()
+    for env in (0, 1):
+        (part,) = parts[env]
+        np.testing.assert_allclose(part.action[0, :, 0], np.arange(5) / 100)
+        np.testing.assert_array_equal(part.reward[0], np.arange(1, 6))
+
+
+def test_an_end_of_the_task_is_kept_apart_from_a_limit_of_time():
+    _, play = opened(count=1, steps=LIMIT + 1, end=3)
+    parts, succeeded = play()
+    assert [steps_of(part)[-1] for part in parts[0]] == [3, 3, 3]
+    assert [bool(part.terminated[0]) for part in parts[0]] == [True] * 3
+    assert len(succeeded) == 3
+    _, play = opened(count=1, steps=LIMIT + 1)
+    parts, _ = play()
+    assert [bool(part.terminated[0]) for part in parts[0]] == [False, False]
+
+
+def test_a_cut_begins_every_episode_anew():
+    episodes, play = opened()
+    play()
+    episodes.cut()
+    parts, _ = play()
+    assert [steps_of(parts[env][0])[0] for env in (0, 1)] == [0, 0]
+    assert [parts[env][0].earlier_return[0] for env in (0, 1)] == [0, 0]
+
+
+def test_what_breaks_costs_its_episode_and_the_step_that_broke():
+    _, play = opened(count=1, spoiled=4)
+    parts, succeeded = play()
+    assert [steps_of(part) for part in parts[0]] == [[0, 1, 2, 3], [0, 1]]
+    assert not any(part.terminated[0] for part in parts[0])
+    assert len(succeeded) == 0
+
+
+def test_what_breaks_again_and_again_ends_the_run():
+    _, play = opened(count=1, steps=30, spoiled=2)
+    with pytest.raises(EnvironmentFault, match=r"4 episodes in a row failed.*\n.*a cable snaps"):
+        play()
