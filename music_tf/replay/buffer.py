@@ -334,20 +334,21 @@ def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> S
     steps = replay.draw == "steps" or (replay.draw is None and not spec.goal_dim)
     if not steps and collect.steps is None:
         return Shard(spec, config.skills, replay, columns)
+    relabelled = replay.relabel_k > 0 and replay.strategy != "none"
+    if relabelled and not spec.goal_dim:
+        raise UsageError(
+            f"env_id: replay.relabel_k needs goals, and {spec.env_id!r} has none\n"
+            "recipes for it: sac, ddpg"
+        )
     whole = {
-        "replay.draw episodes": not steps,
+        "replay.draw episodes": replay.draw == "episodes",
         "replay.overwrite random": replay.overwrite == "random",
-        "replay.relabel_k": replay.relabel_k > 0 and replay.strategy != "none",
+        "replay.relabel_k": relabelled,
         "replay.priority": replay.priority != "uniform",
     }
+    cause = "collect.steps" if collect.steps is not None else "replay.draw steps"
     for name, asked in whole.items():
-        if asked and not spec.goal_dim:
-            raise UsageError(
-                f"env_id: {name} needs goals, and {spec.env_id!r} has none\n"
-                "recipes for it: sac, ddpg"
-            )
         if asked:
-            cause = "collect.steps" if collect.steps is not None else "replay.draw steps"
             raise UsageError(f"{cause}: {name} needs whole episodes; leave one of the two out")
     longest = min(collect.steps or spec.max_episode_steps, spec.max_episode_steps)
     return StepRing(spec, config.skills, replay, columns, longest)

@@ -1,13 +1,11 @@
 """A whole run within this process, as `music-tf train` goes through it."""
 
-import csv
 from unittest import mock
 
 from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.runs import session
 from music_tf.tools.paths import paths_from_above
-from tests.kit.small import TIMES
 
 
 def command_of(config, path, resume=False, **more):
@@ -28,9 +26,3 @@ def run_session(command, heritage=None, comm=None, episodes=4, begun=None):
     ):
         comm = comm or Communicator()
         session.run(command, comm, command.run_dir, heritage, begun, paths_from_above)
-
-
-def rows_of(path):
-    """The rows of a run's table, without clocks."""
-    with (path / "metrics.csv").open() as file:
-        return [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]

@@ -22,8 +22,8 @@ from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import PATHS_TAG
 from music_tf.training.trainer import Trainer
-from tests.kit.saved_run import load_weights
-from tests.kit.sessions import command_of, rows_of, run_session
+from tests.kit.saved_run import load_weights, rows_of
+from tests.kit.sessions import command_of, run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC
 
 HER_RUN = replace(HER, workers=1, epochs=3, updates=2)

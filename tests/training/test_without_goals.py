@@ -1,0 +1,134 @@
+"""Tasks without goals: steps, random first ones, a ratio of updates, returns, and exact resumes."""
+
+import contextlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from music_tf import load_policy, recipes
+from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
+from music_tf.distributed import Communicator
+from music_tf.errors import Stopped, UsageError
+from music_tf.randomness import stream
+from music_tf.rollout import perturbation
+from music_tf.runs import session
+from music_tf.training.build import build_trainer
+from tests.kit.counting import COUNTING
+from tests.kit.saved_run import load_weights, rows_of
+from tests.kit.sessions import command_of, run_session
+
+AGENT = replace(recipes.resolve("sac", "laptop", COUNTING).agent, hidden_sizes=(8, 8))
+CONFIG = replace(
+    recipes.resolve("sac", "laptop", COUNTING),
+    agent=AGENT,
+    epochs=3,
+    cycles=3,
+    updates=4,
+    collect=CollectConfig(steps=5, random_steps=10, updates_per_step=0.8),
+    replay=ReplayConfig(batch_size=8, capacity=100),
+    evaluation=EvaluationConfig(episodes=2),
+)
+"""Epochs of 15 steps in one environment, whose episodes have 8."""
+
+
+def run(path, resume=False, **changes):
+    run_session(command_of(replace(CONFIG, **changes), path, resume, recipe="sac"))
+    return rows_of(path)
+
+
+def column(rows, name):
+    return [float(row[name]) if row[name] else None for row in rows]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    path = tmp_path_factory.mktemp("straight") / "run"
+    return path, run(path)
+
+
+def test_steps_episodes_updates_and_returns_are_counted(straight):
+    _, rows = straight
+    assert column(rows, "time/env_steps") == [15, 30, 45]
+    assert column(rows, "time/episodes") == [1, 2, 3]  # what is cut at the end of an epoch is none
+    assert column(rows, "time/updates") == [4, 16, 28]  # 0.8 for each step after the first ten
+    assert column(rows, "eval/return") == [sum(range(1, 9))] * 3
+    assert column(rows, "eval/length") == [8] * 3
+    assert not {"eval/success_rate", "stats/goal_mean", "rollout/success_rate"} & {
+        name for name, cell in rows[-1].items() if cell
+    }
+
+
+@pytest.mark.parametrize("looks", [4, 6])
+def test_a_stop_within_an_epoch_plays_it_again_to_the_same_bits(
+    looks, straight, tmp_path, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(
+        session, "stop_requested", lambda: bool(seen.append(1) or len(seen) >= looks)
+    )
+    within = contextlib.nullcontext() if looks % 4 == 0 else None
+    told = "stopped and saved" if within else "stopped in epoch 2, which will begin anew"
+    with pytest.raises(Stopped, match=told):
+        run(tmp_path / "run")
+    monkeypatch.undo()
+    assert run(tmp_path / "run", resume=True) == straight[1]
+    arrays, meta = load_weights(tmp_path / "run" / "checkpoints")
+    expected, _ = load_weights(straight[0] / "checkpoints")
+    np.testing.assert_equal(arrays, expected)
+    assert meta["counters"]["episodes"] == 3
+
+
+def test_the_first_steps_are_random_whatever_the_policy(straight):
+    trainer = build_trainer(CONFIG, Communicator())
+    trainer.collect()
+    drawn = perturbation(
+        CONFIG.exploration, [stream(CONFIG.seed, "rollout/exploration", 0, 0)], (5, 1, 1)
+    )
+    rows = trainer.replay.unsaved()[0]
+    np.testing.assert_array_equal(rows["action"][:5, 0], drawn.uniform[:, 0, 0])
+
+
+def test_evaluation_can_go_by_episodes(tmp_path):
+    rows = run(tmp_path / "run", evaluation=EvaluationConfig(episodes=1, every_episodes=2))
+    assert column(rows, "eval/length") == [None, 8, None]
+
+
+def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
+    rows = run(tmp_path / "run", collect=CollectConfig(), epochs=1)
+    assert column(rows, "time/env_steps") == [3 * 8]
+    assert column(rows, "time/updates") == [3 * 4]
+
+
+def test_critics_have_sizes_of_their_own():
+    agent = replace(AGENT, critic_hidden_sizes=(5,))
+    names = build_trainer(replace(CONFIG, agent=agent), Communicator()).update.shared()
+    assert names["parameters/critic_0/hidden_0/kernel"].shape[1] == 5
+    assert names["parameters/actor/hidden_1/kernel"].shape == (8, 8)
+
+
+def test_a_policy_without_goals_acts_on_observations_alone(straight):
+    policy = load_policy(straight[0], env_id=COUNTING)
+    assert policy.act(np.zeros(2)).shape == (1,)
+    with pytest.raises(ValueError, match=r"has no goals; leave goal= out"):
+        policy.act(np.zeros(2), goal=[0.0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"replay": ReplayConfig(relabel_k=4.0)}, "relabel_k needs goals, and .* has none"),
+        (
+            {"replay": ReplayConfig(draw="episodes")},
+            "collect.steps: replay.draw episodes needs whole",
+        ),
+        (
+            {"env_id": "music_tf/PointReach-v0", "replay": ReplayConfig(relabel_k=4.0)},
+            "collect.steps",
+        ),
+        ({"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}, "needs whole episodes"),
+    ],
+)
+def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
+    with pytest.raises(UsageError, match=told):
+        build_trainer(replace(CONFIG, **changes), Communicator())
