@@ -129,7 +129,8 @@ class LockstepEnvs:
             self._step_one(index, action) for index, action in zip(indices, scaled, strict=True)
         ]
         after = self._table.take(rows, axis=0)
-        if any(self._faults[index] for index in indices) or not all_finite(after):
+        faults = [self._faults[index] for index in indices]
+        if any(faults) or not all_finite(after):
             for position, index in enumerate(indices):
                 bad = self._bad_numbers(index)
                 if bad and self._faults[index] is None:
@@ -137,6 +138,7 @@ class LockstepEnvs:
                 if self._faults[index] is not None:  # undone is what it wrote
                     self._table[index] = before[position]
                     outcomes[position] = _BROKEN
+            faults = [self._faults[index] for index in indices]
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return Steps(
@@ -145,7 +147,7 @@ class LockstepEnvs:
             terminated=np.array(terminated, np.bool_),
             truncated=np.array(truncated, np.bool_),
             success=np.array(success, np.bool_),
-            faults=[self._faults[index] for index in indices],
+            faults=faults,
         )
 
     def goal_reward(self, achieved: Array, desired: Array) -> Array:

@@ -214,13 +214,14 @@ class MetricsWriter:
             step: Environment steps it belongs to.
             file: Where given, the image is also `videos/FILE_STEP.png` of the run.
         """
-        import imageio.v3  # noqa: PLC0415 - heavy
+        from PIL import Image  # noqa: PLC0415 - heavy
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
 
-        encoded = imageio.v3.imwrite("<bytes>", image, extension=".png")
+        encoded = io.BytesIO()
+        Image.fromarray(image).save(encoded, "PNG")
         height, width = image.shape[:2]
         pixels = summary_pb2.Summary.Image(
-            height=height, width=width, colorspace=3, encoded_image_string=encoded
+            height=height, width=width, colorspace=3, encoded_image_string=encoded.getvalue()
         )
         value = summary_pb2.Summary.Value(tag=name, image=pixels)
         self._put_event(summary=summary_pb2.Summary(value=[value]), step=step)
@@ -228,7 +229,7 @@ class MetricsWriter:
             path = self._pictures / f"{file}_{step}.png"
             try:
                 path.parent.mkdir(exist_ok=True)
-                path.write_bytes(encoded)
+                path.write_bytes(encoded.getvalue())
             except OSError as error:
                 self._warn("picture", error, path)
 

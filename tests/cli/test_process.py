@@ -15,6 +15,7 @@ from music_tf.process import (
     prepare_tensorflow,
     threads_per_rank,
 )
+from tests.kit.started import python
 
 SETTLED = ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 
@@ -115,3 +116,13 @@ def test_launchers_say_who_is_who(variables, rank, size, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert (launched_rank(), launched_world_size()) == (rank, size)
+
+
+def test_a_rank_does_not_load_what_keras_would_draw_galleries_with():
+    done = python(
+        "from music_tf.process import load_tensorflow, prepare_tensorflow\n"
+        "prepare_tensorflow()\nload_tensorflow()\n"
+        "import sys\nassert 'keras' in sys.modules and 'matplotlib' not in sys.modules\n"
+        "import matplotlib\n"
+    )
+    assert done.returncode == 0, done.stderr
