@@ -41,7 +41,8 @@ class EnvSpec:
     split: SplitSpec | None = None
     """None where the environment has no surroundings to control."""
     extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """Named columns beside the observation, with their sizes: entries of an environment's `info`.
+    """Named columns beside the observation, with their sizes: entries of an environment's `info`,
+    the achieved goal, or what functions of the user's read.
 
     One named `discount`, of size 1, multiplies the discount of the step that brought it.
     """

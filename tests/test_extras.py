@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.config import world as config_world
 from music_tf.config.settings import ReplayConfig
-from music_tf.envs import lockstep
+from music_tf.config.world import World
 from music_tf.envs.fetch import FetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.member import PlainMember
-from music_tf.envs.registry import lookup
 from music_tf.envs.toys import EPISODE_STEPS, PointPush
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
@@ -77,9 +77,10 @@ def described(monkeypatch):
     del gymnasium.registry[DESCRIBED]
 
 
-def declare(monkeypatch, extras):
-    info = dataclasses.replace(lookup("music_tf/PointPush-v0"), extras=extras)
-    monkeypatch.setattr(lockstep, "lookup", lambda env_id: info)
+def declare(monkeypatch, extras, env_id=DESCRIBED):
+    split = {"agent": (0, 1, 2), "surrounding": (3, 4, 5)}
+    declared = {env_id: World(**split, extras=tuple(extras))}
+    monkeypatch.setattr(config_world, "_REGISTERED", declared)
 
 
 def wander(observation, goal, skill, noise):
@@ -145,8 +146,8 @@ def test_extras_that_nobody_reads_change_nothing(described, monkeypatch):
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("missing", r"step 4: .*info\['descriptor'\]: expected shape \(2,\), got nothing"),
-        ("nan", r"step 4: info\['descriptor'\]\[1\]: expected a finite number, got nan"),
+        ("missing", r"step 4: .*extras\['descriptor'\]: expected shape \(2,\), got nothing"),
+        ("nan", r"step 4: extras\['descriptor'\]\[1\]: expected a finite number, got nan"),
     ],
 )
 def test_an_extra_that_is_missing_or_no_number_is_reported(described, fault, says):
@@ -160,8 +161,7 @@ def test_an_extra_that_is_missing_or_no_number_is_reported(described, fault, say
 
 def test_the_fast_path_of_fetch_gives_way_where_extras_are_asked_for(monkeypatch):
     assert type(LockstepEnvs("FetchPush-v4", 1)._members[0]) is FetchMember
-    info = dataclasses.replace(lookup("FetchPush-v4"), extras={"is_success": 1})
-    monkeypatch.setattr(lockstep, "lookup", lambda env_id: info)
+    declare(monkeypatch, ["is_success"], "FetchPush-v4")
     envs = LockstepEnvs("FetchPush-v4", 1)
     assert type(envs._members[0]) is PlainMember
     goal = envs.reset([0], [0]).achieved_goal

@@ -22,7 +22,7 @@ from music_tf.config.start import parse_parts, parts_of
 from music_tf.config.stored import (
     CONFIG_NAME,
     LATEST,
-    allow_recipe,
+    allow_modules,
     read_run,
     runs_root,
     stored_env_id,
@@ -61,13 +61,13 @@ class OfOneRun(Verb):
     env_id: str | None = None
     """The id of your own environment again, as module:Id: no file may import it."""
     allow_import: Flag = False
-    """Let the run import the modules of your own recipe and environment that it names."""
+    """Let the run import the modules of your own that it names: recipe, environment, functions."""
 
     def found(self) -> tuple[Path, str | None]:
         """Returns the run directory, and the environment that the user typed or trusts it with."""
         run = find_run(self.run)
         if self.allow_import:
-            allow_recipe(run)
+            allow_modules(run)
             return run, stored_env_id(run)
         return run, None if self.env_id is None else check_env_id(self.env_id)
 
@@ -106,7 +106,7 @@ class OfRuns(Verb):
             raise next(iter(others.values()))
         for path in runs.values():
             if self.allow_import and path.is_dir():
-                allow_recipe(path)
+                allow_modules(path)
         return list(runs.values()), list(others)
 
 

@@ -43,13 +43,14 @@ from music_tf.config.start import Start, parse_parts, parts_of
 from music_tf.config.stored import (
     LATEST,
     StoredRun,
-    allow_recipe,
+    allow_modules,
     named_run,
     read_run,
     refuse_changes,
     run_to_json,
     stored_env_id,
 )
+from music_tf.config.world import trust
 from music_tf.errors import UsageError
 
 Verb = TypeVar("Verb", bound="Options")
@@ -251,8 +252,8 @@ class TrainCommand(Options):
     resume: Flag = False
     """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change."""
     allow_import: Flag = False
-    """With --resume: import the modules of your own recipe and environment that the run names;
-    without it a file makes nothing be imported."""
+    """With --resume: import the modules of your own recipe, environment and functions that the run
+    names; without it a file makes nothing be imported."""
     init_from: str | None = None
     """Start from the latest checkpoint of another run, or from a folder of weights."""
     parts: str | None = None
@@ -321,6 +322,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     if asked.run_dir and (asked.resume or place == LATEST):
         asked = dataclasses.replace(asked, run_dir=named_run(place) or asked.run_dir)
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
+    trust(typed.get("world.descriptor", ()))
+    trust(word.partition("=")[2] for word in typed.get("world.extras", ()))
     stored = _stored_run(asked, env_id) if asked.resume else None
     recipe = _recipe(positional, stored, every)
     preset = stored.preset if stored and "preset" not in typed else asked.preset
@@ -352,7 +355,8 @@ def _own_recipe(arguments: Sequence[str]) -> str:
     """Returns the recipe of the user's on a command line, whose module is imported from now on."""
     flags = ("--resume", "--allow-import", "--allow_import", "--help", "-h")
     for before, word in zip(("-h", *arguments), arguments, strict=False):
-        if ":" in word and not word.startswith("-") and (before[:1] != "-" or before in flags):
+        named = ":" in word and "=" not in word and not word.startswith("-")
+        if named and (before[:1] != "-" or before in flags):
             recipes.import_own(word)
             return word
     return ""
@@ -378,7 +382,7 @@ def _stored_run(asked: TrainCommand, env_id: str) -> StoredRun:
         raise UsageError("--resume: needs --run-dir DIR, the run to continue")
     if not asked.allow_import:
         return read_run(asked.run_dir, env_id or None)
-    allow_recipe(asked.run_dir)
+    allow_modules(asked.run_dir)
     return read_run(asked.run_dir, stored_env_id(asked.run_dir))
 
 

@@ -179,13 +179,14 @@ def describe_type(hint: Any) -> str:
         if inner is bool:
             text = "True or False"
         elif not choices and inner is not str:
-            text = f"a {_NAMES.get(inner, inner.__name__)}"
+            kinds = get_args(inner) or [inner]
+            text = " or ".join(f"a {_NAMES.get(kind, kind.__name__)}" for kind in kinds)
     elif choices:
         text = f"any of {choices}"
     elif get_origin(first) is tuple:
         text = "pairs of numbers, 'epoch value' for each"
     elif Ellipsis in others:
-        text = "words" if first is str else f"{_NAMES[first]}s"
+        text = f"{_NAMES[first]}s" if first in (int, float) else "words"
     else:
         text = f"{1 + len(others)} {_NAMES[first]}s"
     ranges = "".join(map(str, _rules(hint)))

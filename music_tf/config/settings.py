@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from music_tf.config.fields import In, Settings, Where
+from music_tf.config.world import World
 from music_tf.errors import UsageError
 
 _MOST_LAYERS = 16
@@ -283,30 +284,6 @@ TERMS: tuple[type[TermConfig], ...] = (TaskConfig, MusicConfig, JointMotionConfi
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WorldConfig(Settings):
-    """Which components of an observation are what, for all reward terms."""
-
-    name: ClassVar[str] = "world"
-
-    agent: tuple[int, ...] = ()
-    """Components of the robot itself; empty: the environment's own."""
-    surrounding: tuple[int, ...] = ()
-    """Components of its surroundings; empty: the environment's own."""
-    descriptor: tuple[int, ...] = ()
-    """Components by which skills are told apart; empty: the surroundings, or the whole
-    observation where the environment has none."""
-
-    def __post_init__(self) -> None:
-        """Rejects one half of a split."""
-        super().__post_init__()
-        if bool(self.agent) != bool(self.surrounding):
-            raise UsageError(
-                "world.agent and world.surrounding: expected both or neither, "
-                f"got {(self.agent, self.surrounding)}"
-            )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EnvConfig(Settings):
     """How the environment is made."""
 
@@ -440,8 +417,8 @@ class Config(Settings):
     equal chance."""
     lost_object: Literal["continue", "absorb"] = "continue"
     """What learning makes of an object that has left its support: the episode goes on, or it is
-    cut there and every reward term counts as paying its lowest value for ever after. Needs an
-    environment whose registered support says when that is; elsewhere nothing is ever lost."""
+    cut there and every reward term counts as paying its lowest value for ever after. Needs
+    `world.support` or an environment whose support is known; elsewhere nothing is ever lost."""
     threads: Annotated[int, In(0, 1024)] = 0
     """TensorFlow threads per rank; 0 means all cores for one rank, else one."""
     checkpoint_every: Annotated[int, In(1, 10**6)] = 1
@@ -452,7 +429,7 @@ class Config(Settings):
     )
     """Terms that are summed into the reward, in this order; each has settings under its name."""
     env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
-    world: WorldConfig = dataclasses.field(default_factory=WorldConfig)
+    world: World = dataclasses.field(default_factory=World)
     collect: CollectConfig = dataclasses.field(default_factory=CollectConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     exploration: ExplorationConfig = dataclasses.field(default_factory=ExplorationConfig)

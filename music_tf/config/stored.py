@@ -1,15 +1,17 @@
 """A run's configuration as JSON, which is trusted no more than any other file.
 
 Reading checks every key and type, and never imports what a file names: the classes follow from
-the recipe and the names of its rewards. A recipe or an environment in a module of the user's must
-be typed again, or allowed with --allow-import.
+the recipe and the names of its rewards. A recipe, an environment or a function in a module of the
+user's must be typed again, or allowed with --allow-import.
 """
 
+import contextlib
 import json
 import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from music_tf import recipes
@@ -24,6 +26,7 @@ from music_tf.config.fields import (
 )
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
+from music_tf.config.world import trust
 from music_tf.errors import UsageError
 from music_tf.storage.files import links_and_devices, read_json
 
@@ -149,8 +152,8 @@ def stored_env_id(directory: Path) -> str | None:
     return env_id if isinstance(env_id, str) else None
 
 
-def allow_recipe(directory: Path) -> None:
-    """Imports the recipe that a run directory names, for a user who trusts it.
+def allow_modules(directory: Path) -> None:
+    """Lets the recipe and the world of a run directory import modules, for a user who trusts it.
 
     Raises:
         UsageError: There is no run, or no such recipe.
@@ -158,6 +161,8 @@ def allow_recipe(directory: Path) -> None:
     recipe = read_record(directory, "recipe")["recipe"]
     if not recipes.is_trusted(recipe):
         recipes.import_own(recipe)
+    with contextlib.suppress(UsageError):  # what else is wrong is said by whoever reads it
+        trust(read_run(directory, stored_env_id(directory)).config.world.functions())
 
 
 def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
@@ -276,6 +281,8 @@ class _Reader:
         if inner is float:
             value = _number(value)
         if type(value) is inner or (get_origin(inner) is Literal and value in members):
+            return value
+        if get_origin(inner) is UnionType and type(value) in members:
             return value
         raise _refusal(name, describe_type(hint), value)
 

@@ -1,19 +1,24 @@
 """Several copies of one goal environment, stepped together in one process."""
 
 import contextlib
+import dataclasses
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import EnvConfig
+from music_tf.config.world import World
 from music_tf.envs import simulator
+from music_tf.envs.extras import find_extras
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row
-from music_tf.envs.registry import lookup
+from music_tf.envs.registry import described
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.envs.viewer import Viewer
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped
@@ -53,11 +58,12 @@ class LockstepEnvs:
     """A batch of environments without automatic resets: who steps also says when to reset.
 
     `accept` is called with the sizes of the environment and the bytes that one takes at least,
-    once the first is made; it may refuse the others.
+    once the first is made; it may refuse the others. `world` says what its columns are, before what
+    is known or was registered of it.
 
     Raises:
-        UsageError: Unknown id, observations that are no vector, unbounded actions or unknown
-            episode length.
+        UsageError: Unknown id, observations that are no vector, unbounded actions, unknown episode
+            length, or a world that does not fit.
         EnvironmentFault: The environment cannot be created here.
         Stopped: A signal asked for it before all were made.
     """
@@ -68,14 +74,18 @@ class LockstepEnvs:
         count: int,
         settings: EnvConfig | None = None,
         accept: Callable[[EnvSpec, int], None] | None = None,
+        world: World | None = None,
     ) -> None:
-        self.info = lookup(env_id)
         self._settings = settings or EnvConfig()
         self._env_id = env_id
-        first = self._make_member()
-        self._low, self._high = action_bounds(env_id, first.environment)
+        environment = make_environment(env_id, self._settings)  # its module may register a world
+        self.info = described(env_id, world or World())
+        self._low, self._high = action_bounds(env_id, environment)
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
-        self.spec = describe(env_id, first.environment, self.info)
+        spec = describe(env_id, environment, self.info)
+        self._extras = find_extras(env_id, environment, self.info)
+        self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
+        first = self._member_of(environment)
         self._members: list[PlainMember | None] = [first]
         if accept is not None:
             accept(self.spec, simulator.bytes_of(first.environment))
@@ -87,9 +97,13 @@ class LockstepEnvs:
         self._faults: list[str | None] = [None] * count
         self._elapsed = np.zeros(count, np.int64)
         self._used = np.zeros(count, np.bool_)
-        goal, extras = self.spec.goal_dim, self.spec.extras
-        ends = np.cumsum([self.spec.observation_dim, goal, goal, *extras.values()]).tolist()
-        self._parts = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
+        self._used[0] = self._extras.played
+        goal, own = self.spec.goal_dim, self._extras.readers
+        sizes = {name: size for name, size in self.spec.extras.items() if name in own}
+        ends = np.cumsum([self.spec.observation_dim, goal, goal, *sizes.values()]).tolist()
+        slices = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
+        named = dict(zip(sizes, slices[3:], strict=True))
+        self._parts = [*slices[:3], *(named.get(name, slices[1]) for name in self.spec.extras)]
         self._table = np.zeros((count, ends[-1]))
         self._rows = [Row(*self._split(row)) for row in self._table]
         self._viewer = Viewer(env_id, self._settings)
@@ -150,24 +164,34 @@ class LockstepEnvs:
             faults=faults,
         )
 
-    def goal_reward(self, achieved: Array, desired: Array) -> Array:
+    def goal_reward(
+        self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})
+    ) -> Array:
         """The environment's own reward [N] for achieved and desired goals [N, G].
+
+        Where it reads entries of `info`, these come as extras [N, D] of the state achieved.
 
         Raises:
             EnvironmentFault: `compute_reward` does not give one finite number a row.
         """
         environment: Any = self._some_member().environment.unwrapped
+        asked = self._extras.asked
         try:
             with np.errstate(all="ignore"):  # what comes of it is checked
-                if self.info.batched_reward:
+                if self.info.batched_reward and not asked:
                     rewards = np.asarray(environment.compute_reward(achieved, desired, {}))
                 else:
-                    pairs = zip(achieved.copy(), desired.copy(), strict=True)
-                    single = [environment.compute_reward(one, other, {}) for one, other in pairs]
+                    single = []
+                    for row, (one, other) in enumerate(
+                        zip(achieved.copy(), desired.copy(), strict=True)
+                    ):
+                        info = {n: extras[n][row].reshape(shape)[()] for n, shape in asked.items()}
+                        single.append(environment.compute_reward(one, other, info))
                     rewards = np.array(single).reshape(-1)
         except Exception as error:  # whatever the environment throws
             raise EnvironmentFault(
-                f"{self._env_id}: compute_reward of goals {achieved.shape} and infos {{}} fails: "
+                f"{self._env_id}: compute_reward of goals {achieved.shape} and infos "
+                f"{{{', '.join(asked)}}} fails: "
                 f"{type(error).__name__}: {error}\nsee music-tf check-env"
             ) from error
         if rewards.shape != achieved.shape[:1] or not all_finite(rewards):
@@ -201,13 +225,16 @@ class LockstepEnvs:
         self._viewer.close()
 
     def _make_member(self) -> PlainMember:
-        environment = make_environment(self._env_id, self._settings)
-        if "mujoco" in sys.modules and not self.info.extras:  # the fast path makes no `info`
+        return self._member_of(make_environment(self._env_id, self._settings))
+
+    def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
+        readers = self._extras.readers
+        if "mujoco" in sys.modules and not readers:  # the fast path makes no `info`
             from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
 
             if is_fetch(environment):
                 return FetchMember(environment)
-        return PlainMember(environment, self._settings.success_ends)
+        return PlainMember(environment, self._settings.success_ends, readers)
 
     def _some_member(self) -> PlainMember:
         for member in self._members:
@@ -266,7 +293,7 @@ class LockstepEnvs:
 
     def _bad_numbers(self, index: int) -> str:
         row = self._rows[index]
-        extras = {f"info[{name!r}]": values for name, values in row.extras.items()}
+        extras = {f"extras[{name!r}]": values for name, values in row.extras.items()}
         for key, values in (*zip(GOAL_KEYS, row[:3], strict=True), *extras.items()):
             usable = finite(values)
             if not usable.all():

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.envs import simulator
+from music_tf.envs.extras import Reader
 from music_tf.envs.making import GOAL_KEYS
 
 Floats = npt.NDArray[np.float64]
@@ -39,17 +40,21 @@ class BadObservation(Exception):  # noqa: N818  (a report about an environment, 
 class PlainMember:
     """Steps any Gymnasium environment through its public interface, with goals or without.
 
-    Extras are entries of `info`. What only steps bring, such as a second reward, is missing at a
-    reset and counts as zero there.
+    Extras are entries of `info`, or what a function reads from the unwrapped environment. What only
+    steps bring as `info`, such as a second reward, is missing at a reset and counts as zero there.
     """
 
     def __init__(
-        self, environment: gymnasium.Env[Any, Any], success_ends: bool | None = None
+        self,
+        environment: gymnasium.Env[Any, Any],
+        success_ends: bool | None = None,
+        extras: Mapping[str, Reader | None] = MappingProxyType({}),
     ) -> None:
-        """Takes the environment, and whether its own success ends an episode.
+        """Takes the environment, whether its own success ends an episode, and what reads extras.
 
         Unset, it does unless the goal is hidden: another is shown, and the own cannot be set.
         """
+        self._readers = extras
         self._success_ends = success_ends
         self._shown: Floats | None = None
         self._hidden = False
@@ -61,8 +66,7 @@ class PlainMember:
         simulator.clear_state(self._unwrapped)
         observation, info = self.environment.reset(seed=seed)
         write_row(observation, row)
-        for name, target in row.extras.items():
-            _write_extra(name, info.get(name, np.zeros_like(target)), target)
+        self._write_extras(row, {n: np.zeros_like(row.extras[n]) for n in self._readers} | info)
         self._shown = goal
         self._hidden = goal is not None and not hasattr(self._unwrapped, "goal")
         if goal is not None:
@@ -74,14 +78,21 @@ class PlainMember:
         with np.errstate(all="ignore"):  # what comes of it is checked
             observation, reward, terminated, truncated, info = self.environment.step(action)
         write_row(observation, row)
-        for name, target in row.extras.items():
-            _write_extra(name, info.get(name), target)
+        self._write_extras(row, info)
         if self._shown is not None:
             row.desired_goal[:] = self._shown
         success = bool(info.get("is_success", info.get("success", False)))
         ends = not self._hidden if self._success_ends is None else self._success_ends
         over = bool(terminated) and (ends or not success)
         return Outcome(float(reward), over, bool(truncated), success)
+
+    def _write_extras(self, row: Row, info: Mapping[str, Any]) -> None:
+        """Copies entries of `info`, and what functions read; of size 1 it may be a number."""
+        for name, reader in self._readers.items():
+            target = row.extras[name]
+            value: Any = info.get(name) if reader is None else reader(self._unwrapped)
+            alone = target.shape == (1,) and value is not None
+            _write(f"extras[{name!r}]", np.reshape(value, -1) if alone else value, target)
 
 
 def write_row(observation: Any, row: Row) -> None:
@@ -95,12 +106,6 @@ def write_row(observation: Any, row: Row) -> None:
         return
     for key, target in zip(GOAL_KEYS, row[:3], strict=True):
         _write(key, observation.get(key), target)
-
-
-def _write_extra(name: str, value: Any, target: Floats) -> None:
-    """Copies an entry of `info`; one of size 1 may be a single number."""
-    alone = target.shape == (1,) and value is not None
-    _write(f"info[{name!r}]", np.reshape(value, -1) if alone else value, target)
 
 
 def _write(name: str, value: Any, target: Floats) -> None:

@@ -1,17 +1,21 @@
 """What is known about environments beforehand: the split for MUSIC, the object, what carries it.
 
-The table is data: an environment of your own needs an entry only for behaviour metrics, a lost
-object and a default split; of these the split alone can also be given when training.
+The table is data. An environment that is not in it is described by a `World`, typed or registered,
+which also counts before the table.
 """
 
 import dataclasses
 import math
 import re
 from collections.abc import Mapping
+from typing import Any
 
+from music_tf.config.world import ALL, DESCRIPTOR, World, registered_world
 from music_tf.types import SplitSpec
 
 DEFAULT_MUSIC_GAIN = 5000.0
+INFO = "info"
+"""Source of an extra that is an entry of what a step returns as `info`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,8 +52,12 @@ class EnvironmentInfo:
     """Lowest and highest task reward of a step; infinite where nothing is known."""
     batched_reward: bool = True
     """False where `compute_reward` is wrong on many goals at once and is called one by one."""
-    extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """Entries of `info` that are kept beside each state, with their sizes."""
+    descriptor: tuple[int, ...] | str = ()
+    """What skills are told apart by: columns, `observation` for all of them, or the name of an
+    extra; empty: the surroundings."""
+    extras: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What is kept beside each state, by name, and where it is from: `INFO`, the achieved goal, or
+    a function that reads the environment, as `module:function`."""
     why_no_split: str = ""
     """Why there is no split, as one sentence for the user."""
 
@@ -135,3 +143,29 @@ def lookup(env_id: str) -> EnvironmentInfo:
 def is_known(env_id: str) -> bool:
     """Whether the registry has an entry for this environment."""
     return lookup(env_id) is not _UNKNOWN
+
+
+def described(env_id: str, world: World) -> EnvironmentInfo:
+    """What is known of an environment: what the run says, then what was registered for its id."""
+    info, world = lookup(env_id), world.over(registered_world(env_id))
+    said: dict[str, Any] = {}
+    if world.agent:
+        said["split"] = SplitSpec(agent=world.agent, surrounding=world.surrounding)
+    if world.support:
+        low_x, low_y, high_x, high_y, height, *tolerance = world.support
+        said["support"] = Support(
+            low=(low_x, low_y),
+            high=(high_x, high_y),
+            rest_height=height,
+            tolerance=tolerance[0] if tolerance else Support.tolerance,
+        )
+    said |= {name: getattr(world, name) for name in ("object", "gripper") if getattr(world, name)}
+    words = (word.partition("=") for word in world.extras)
+    extras = {**info.extras, **{name: function or INFO for name, _, function in words}}
+    if world.descriptor:
+        named = world.descriptor[0]
+        said["descriptor"] = world.descriptor
+        if isinstance(named, str):
+            said["descriptor"] = named if named == ALL else DESCRIPTOR
+            extras |= {} if named == ALL else {DESCRIPTOR: named}
+    return dataclasses.replace(info, **said, extras=extras)

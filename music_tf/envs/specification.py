@@ -1,16 +1,14 @@
 """What a learner must know of an environment: sizes, bounds, and whose its columns are."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from music_tf.config.settings import WorldConfig
 from music_tf.envs.making import GOAL_KEYS
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
-from music_tf.types import Array, EnvSpec, SplitSpec
+from music_tf.types import Array, EnvSpec
 
 
 def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Array, Array]:
@@ -32,10 +30,11 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
 
 
 def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> EnvSpec:
-    """Sizes and layout of an environment, with the split and extras that the registry knows.
+    """Sizes and layout of an environment, but for extras; its world must fit what it observes.
 
     Raises:
-        UsageError: Unknown episode length, arrays of several axes, or a split out of range.
+        UsageError: Unknown episode length, arrays of several axes, columns that are not there, or a
+            support without an object.
     """
     steps = environment.spec.max_episode_steps if environment.spec else None
     if not steps:
@@ -50,41 +49,26 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
         if any(len(shape) != 1 for shape in shapes.values()):
             raise UsageError(f"env_id: {env_id!r}: expected observations of one axis, got {shapes}")
         observation_dim, goal_dim = shapes["observation"][0], shapes["desired_goal"][0]
-    spec = EnvSpec(
+    split, descriptor = info.split, info.descriptor
+    columns = {
+        "agent": split.agent if split else (),
+        "surrounding": split.surrounding if split else (),
+        "object": info.object or (),
+        "gripper": info.gripper or (),
+        "descriptor": () if isinstance(descriptor, str) else descriptor,
+    }
+    for name, indices in columns.items():
+        if indices and not 0 <= min(indices) <= max(indices) < observation_dim:
+            raise UsageError(
+                f"world.{name}: expected components in 0..{observation_dim - 1}, got {indices}"
+            )
+    if info.support is not None and info.object is None:
+        raise UsageError("world.support: carries an object, so it needs world.object beside it")
+    return EnvSpec(
         env_id=env_id,
         observation_dim=observation_dim,
         goal_dim=goal_dim,
         action_dim=int(environment.action_space.shape[0]),
         max_episode_steps=steps,
-        split=info.split,
-        extras=info.extras,
+        split=split,
     )
-    if info.split is not None:
-        check_components("split.agent", info.split.agent, spec)
-        check_components("split.surrounding", info.split.surrounding, spec)
-    return spec
-
-
-def split_of(world: WorldConfig, spec: EnvSpec) -> SplitSpec | None:
-    """Returns agent and surrounding components: as configured, else the environment's own.
-
-    Raises:
-        UsageError: A component is not there.
-    """
-    if not world.agent:
-        return spec.split
-    check_components("world.agent", world.agent, spec)
-    check_components("world.surrounding", world.surrounding, spec)
-    return SplitSpec(agent=world.agent, surrounding=world.surrounding)
-
-
-def check_components(name: str, indices: Sequence[int], spec: EnvSpec) -> None:
-    """Refuses columns that an observation does not have; `name` says whose.
-
-    Raises:
-        UsageError: There are none, or one is out of range.
-    """
-    if not indices or min(indices) < 0 or max(indices) >= spec.observation_dim:
-        raise UsageError(
-            f"{name}: expected components in 0..{spec.observation_dim - 1}, got {tuple(indices)}"
-        )

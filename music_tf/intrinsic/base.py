@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.settings import Schedule, TermConfig, WorldConfig
+from music_tf.config.settings import Schedule, TermConfig
+from music_tf.config.world import ALL
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.envs.specification import check_components, split_of
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
@@ -27,23 +27,20 @@ class TermContext(NamedTuple):
     spec: EnvSpec
     info: EnvironmentInfo
     """What the package knows of the environment."""
-    world: WorldConfig
-    """What the user says of it."""
     seed: int
     skills: int
     """Number K of skills."""
-    measure: Callable[[Sequence[int]], tuple[Array, Array]]
-    """Plays random actions for the centre and unit of components of the observation; each
-    [components]. They are the same in every run of a seed."""
+    measure: Callable[["Seen"], tuple[Array, Array]]
+    """Plays random actions for the centre and unit of what is seen of states; each [D]. They are
+    the same in every run of a seed."""
 
     def split(self) -> SplitSpec:
         """Returns which components are the robot's and which its surroundings'.
 
         Raises:
-            UsageError: Nobody says, or the user names a component that is not there.
+            UsageError: Nobody says.
         """
-        split = split_of(self.world, self.spec)
-        if split is None:
+        if self.spec.split is None:
             reason = self.info.why_no_split or (
                 "nothing says which components of its observation are the robot and which its "
                 "surroundings."
@@ -52,19 +49,32 @@ class TermContext(NamedTuple):
                 f"{self.spec.env_id}: {reason}\n"
                 "for example: --world.agent 0 1 2 --world.surrounding 3 4 5"
             )
-        return split
+        return self.spec.split
 
-    def descriptor(self) -> Sequence[int]:
-        """Returns the components by which skills are told apart.
+    def descriptor(self) -> "Seen":
+        """Returns what skills are told apart by: as the world says, else the surroundings."""
+        said, split = self.info.descriptor, self.spec.split
+        everything = tuple(range(self.spec.observation_dim))
+        if isinstance(said, str):
+            return Seen(everything) if said == ALL else Seen((), said)
+        return Seen(said or (split.surrounding if split else everything))
 
-        Raises:
-            UsageError: The user names a component that is not there.
-        """
-        if self.world.descriptor:
-            check_components("world.descriptor", self.world.descriptor, self.spec)
-            return self.world.descriptor
-        split = split_of(self.world, self.spec)
-        return split.surrounding if split else range(self.spec.observation_dim)
+
+class Seen(NamedTuple):
+    """What a network looks at: columns of the observation, or an extra."""
+
+    columns: tuple[int, ...]
+    extra: str = ""
+    """Name of the extra that stands in place of columns."""
+
+    def of(self, batch: Transition, after: bool) -> Any:
+        """Returns it for the states before or after a step, [..., D]; numpy stays numpy."""
+        if self.extra:
+            return (batch.next_extras if after else batch.extras)[self.extra]
+        observation = batch.next_observation if after else batch.observation
+        if isinstance(observation, np.ndarray):
+            return observation[..., list(self.columns)]
+        return tf.gather(observation, list(self.columns), axis=-1)
 
 
 class Mixing(NamedTuple):

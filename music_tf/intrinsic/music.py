@@ -10,6 +10,7 @@ from music_tf.intrinsic.base import (
     Feed,
     Mixing,
     RewardTerm,
+    Seen,
     TermContext,
     Weights,
     scale_variables,
@@ -46,7 +47,7 @@ class Music(RewardTerm):
         self._seed = context.seed
         self._agent_dim = len(split.agent)
         self.columns = [*split.agent, *split.surrounding]
-        scale = context.measure(self.columns) if config.normalize_inputs else None
+        scale = context.measure(Seen(tuple(self.columns))) if config.normalize_inputs else None
         self.scales = scale_variables("statistics", scale)
         self.inputs = {
             "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}

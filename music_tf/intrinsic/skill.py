@@ -39,17 +39,19 @@ class Skill(RewardTerm):
         """Builds the discriminator, and measures its inputs if it is to see them normalised."""
         super().__init__(config, context)
         self._config = config
-        self._columns = list(context.descriptor())
-        scale = context.measure(self._columns) if config.normalize_inputs else None
+        seen = self._seen = context.descriptor()
+        scale = context.measure(seen) if config.normalize_inputs else None
         self.scales = scale_variables("discriminator", scale)
-        self.inputs = {"discriminator": {"components": self._columns, "state": config.state}}
+        source = context.info.extras.get(seen.extra, "")
+        components = [source] if seen.extra else list(seen.columns)
+        self.inputs = {"discriminator": {"components": components, "state": config.state}}
         self._baseline = math.log(context.skills) if config.subtract_prior else 0.0
         lowest, highest = config.clip
         certain = config.scale * self._baseline  # no guess is worth more
         clip = lowest, max(lowest, min(highest, certain))
         self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
         model = skill_discriminator(
-            len(self._columns),
+            context.spec.extras.get(seen.extra, len(seen.columns)),
             context.skills,
             config.hidden_sizes,
             stream(context.seed, "initial weights/discriminator"),
@@ -62,12 +64,11 @@ class Skill(RewardTerm):
         if not self._config.train:
             return {}
         batch = replay.sample_transitions(updates, cycle, "skill/transitions")
-        return {"state": self._observed(batch)[..., self._columns], "skill": batch.skill}
+        return {"state": self._state(batch), "skill": batch.skill}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns log q(z | s), with log K added where the prior is subtracted, [W, B]."""
-        state = tf.gather(self._observed(batch), self._columns, axis=-1)
-        likelihood = skill_log_likelihood(self._logits(weights, state), batch.skill)
+        likelihood = skill_log_likelihood(self._logits(weights, self._state(batch)), batch.skill)
         return tf.stop_gradient(likelihood + self._baseline)
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
@@ -82,7 +83,7 @@ class Skill(RewardTerm):
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns how well the discriminator names the skills of whole episodes."""
         steps = all_transitions(episodes)
-        logits = self._logits(weights, self._observed(steps)[..., self._columns])
+        logits = self._logits(weights, self._state(steps))
         counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
         values = {
             "skill/log_likelihood_heldout": skill_log_likelihood(logits, steps.skill),
@@ -90,9 +91,9 @@ class Skill(RewardTerm):
         }
         return {name: float(value.numpy()[counted].mean()) for name, value in values.items()}
 
-    def _observed(self, batch: Transition) -> Any:
-        """Returns the states that the discriminator looks at, [..., O]."""
-        return batch.observation if self._config.state == "current" else batch.next_observation
+    def _state(self, batch: Transition) -> Any:
+        """Returns what the discriminator looks at, [..., D]."""
+        return self._seen.of(batch, after=self._config.state == "next")
 
     def _logits(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
         """Returns l(s), shape [W, B, K], of states [W, B, columns]."""

@@ -9,14 +9,12 @@ its recipes are called `module:function`. Such modules load the standard library
 
 import importlib
 import inspect
-import os
 import pkgutil
-import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Literal, TypeAlias, get_args, get_type_hints
 
-from music_tf.config import settings
+from music_tf.config import settings, world
 from music_tf.config.names import suggestion
 from music_tf.config.settings import Config, Source, TermConfig
 from music_tf.errors import UsageError
@@ -120,15 +118,7 @@ def _find(name: str) -> Recipe:
         known, function = _recipes(_modules()), name
         where = f"one of the {len(known)} that music-tf recipes lists"
     else:
-        if not {"", os.getcwd()} & set(sys.path):
-            sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
-        try:
-            known = _recipes([importlib.import_module(module)])
-        except Exception as error:  # whatever a module of the user's raises
-            raise UsageError(
-                f"RECIPE: the module {module[:80]!r} cannot be imported: "
-                f"{type(error).__name__}: {str(error)[:200]}"
-            ) from error
+        known = _recipes([world.import_own(module, "RECIPE")])
         where = f"one of {len(known)} that {module[:80]} defines"
     if function not in known:
         raise UsageError(

@@ -1,14 +1,14 @@
 """Packed rows of experience, and what is made of drawn ones: the same for every store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from music_tf.types import Array, BoolArray, Transition
 
-GoalReward = Callable[[Array, Array], Array]
-"""Rewards [N] of achieved goals [N, G] under desired goals [N, G]."""
+GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
+"""Rewards [N] of achieved goals [N, G] under desired goals [N, G], beside extras [N, D]."""
 
 
 def packed(*numbers: str, **vectors: int) -> list[Any]:
@@ -46,14 +46,17 @@ def transition(drawn: Drawn, discount: float, goal_reward: GoalReward | None) ->
     step; an extra `discount` multiplies it.
     """
     after, goal, reward = drawn.after, drawn.goal, drawn.reward
+    next_extras = extras_of(after)
     if goal_reward is not None:
         rows = (-1, goal.shape[-1])
         achieved = np.ascontiguousarray(after["achieved_goal"]).reshape(rows)
-        paid = goal_reward(achieved, goal.reshape(rows)).astype(np.float32, copy=False)
+        beside = {
+            name: values.reshape(-1, values.shape[-1]) for name, values in next_extras.items()
+        }
+        paid = goal_reward(achieved, goal.reshape(rows), beside).astype(np.float32, copy=False)
         reward = paid.reshape(reward.shape)
     over = drawn.terminated | drawn.lost
     discounts = np.where(over, 0.0, discount).astype(np.float32)
-    next_extras = extras_of(after)
     if "discount" in next_extras:
         discounts *= next_extras["discount"][..., 0]
     return Transition(

@@ -92,7 +92,7 @@ def load_run(
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
-    envs = LockstepEnvs(config.env_id, count, config.env)
+    envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
     for part in ("observation", "goal", "action"):
         expected, came = (getattr(one, f"{part}_dim") for one in (envs.spec, saved))
         if expected != came:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.envs.scripted import StraightShove
-from music_tf.envs.specification import split_of
 from music_tf.measures.behaviour import (
     direction,
     end_position,
@@ -195,7 +194,7 @@ def _measures(
     config, spec, info = evaluation.config, evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
     measures: Metrics = {}
-    split = split_of(config.world, spec)
+    split = spec.split
     if split is not None and episodes > 1:  # pairings need another episode
         moved = np.diff(played.observation, axis=1)  # [E, T, O]
         found = paired_information(

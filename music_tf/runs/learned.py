@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.stored import read_run
+from music_tf.config.stored import allow_modules, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_DONE, MusicError, UsageError
@@ -76,8 +76,9 @@ def main(arguments: list[str]) -> int:
     try:
         with np.load(job, allow_pickle=False) as file:
             given = dict(file)
+        allow_modules(Path(run))  # who calls has read this run, and so may this process
         config = read_run(Path(run), env_id).config
-        envs = LockstepEnvs(env_id, 1)
+        envs = LockstepEnvs(env_id, 1, config.env, world=config.world)
         evaluation = Evaluation(envs, config, Communicator(alone=True))
         traces = Learned(evaluation, given).traces(Episodes.from_named(given))
         envs.close()

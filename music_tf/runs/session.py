@@ -1,6 +1,7 @@
 """A training run from its first line to its summary: resume, epochs, checkpoints, tables."""
 
 import contextlib
+import dataclasses
 import json
 import logging
 import textwrap
@@ -35,7 +36,7 @@ from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
-from music_tf.training.build import build_trainer
+from music_tf.training.build import build_trainer, with_registered_world
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -81,6 +82,8 @@ def run(
     comm.local_workers(command.config.workers)
     speaker = f"music-tf: rank {comm.rank}"
     with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):
+        if not command.resume:
+            command = dataclasses.replace(command, config=with_registered_world(command.config))
         start = heritage.record if heritage else None
         record = run_to_json(
             StoredRun(command.recipe, command.preset, command.arguments, command.config, start)

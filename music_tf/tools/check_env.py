@@ -1,18 +1,22 @@
-"""Checks of a goal environment, each with what was found and how to cure it.
+"""Checks of an environment, each with what was found and how to cure it, and a world for it.
 
 Gymnasium's own `check_env` stops at the first fault, names no cure, lets whole numbers pass as
 observations, and knows nothing of goals.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from music_tf.config.names import few
+from music_tf.config.settings import EnvConfig
+from music_tf.config.world import World
+from music_tf.envs.extras import asked_by_reward
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, make_environment
-from music_tf.envs.registry import lookup
+from music_tf.envs.registry import described, lookup
 from music_tf.envs.specification import action_bounds
 from music_tf.errors import MusicError
 from music_tf.tools.doctor import Finding
@@ -20,6 +24,16 @@ from music_tf.types import Array
 
 _STEPS = 30
 _TOLERANCE = 1e-6
+_QUIET, _LIVELY, _LONGEST = 5, 30, 100
+"""Episodes without actions and with random ones, and most steps of each, for a world."""
+_HELD = 10
+"""Steps for which a random action is held: so the robot comes as far as an object."""
+_LEAST, _SHARE = 1e-4, 0.002
+"""A column changes where it does by this much, or by this share of all that it does."""
+_MOST, _OFTEN = 0.9, 0.5
+"""Share of episodes up to which what changes counts as touched, and of steps in which robots do."""
+_PLANE, _AXES = 2, 3
+_PROPOSED = ("agent", "surrounding", "object", "gripper")
 
 Verdict = tuple[str, str]
 """What was found, and the cure; an empty one where all is well."""
@@ -40,10 +54,15 @@ class Played(NamedTuple):
         achieved = np.stack([observation["achieved_goal"] for observation in after])
         return achieved, np.stack([observation["desired_goal"] for observation in after])
 
-    def reward_of(self, achieved: Any, desired: Any) -> float:
+    def reward_of(self, achieved: Any, desired: Any, info: Any) -> float:
         """Returns what `compute_reward` says of a single pair of goals."""
         unwrapped = self.environment.unwrapped
-        return float(unwrapped.compute_reward(achieved.copy(), desired.copy(), {}))
+        return float(unwrapped.compute_reward(achieved.copy(), desired.copy(), info))
+
+    @property
+    def has_goals(self) -> bool:
+        """Whether the task has goals."""
+        return isinstance(self.observations[0], Mapping)
 
 
 def check_environment(env_id: str) -> list[Finding]:
@@ -56,16 +75,13 @@ def check_environment(env_id: str) -> list[Finding]:
         All checks in a fixed order; the first failures can hide later ones.
 
     Raises:
-        UsageError: Unknown id, or module that cannot be imported.
+        UsageError: Unknown id, module that cannot be imported, or observations that are no vector.
     """
-    try:
-        environment: Any = make_environment(env_id)
-    except MusicError as error:
-        if "no goal environment" not in str(error):
-            raise
-        cure = "return a dict with these keys, see the docs"
-        return [Finding("goal keys", str(error), cure=cure)]
+    environment: Any = make_environment(env_id)
     space, spec = environment.action_space, environment.spec
+    keys = "none, this task has no goals: recipes sac and ddpg"
+    if hasattr(environment.observation_space, "spaces"):
+        keys = ", ".join(GOAL_KEYS)
     bounded = Finding("actions", f"{space}")
     try:
         action_bounds(env_id, environment)
@@ -75,7 +91,7 @@ def check_environment(env_id: str) -> list[Finding]:
     long = Finding("episode length", "not registered", cure="register it with max_episode_steps")
     if spec and spec.max_episode_steps:
         long = Finding("episode length", f"{spec.max_episode_steps} steps")
-    findings = [Finding("goal keys", ", ".join(GOAL_KEYS)), bounded, long]
+    findings = [Finding("goal keys", keys), bounded, long]
     if all(finding.ok for finding in findings):
         findings += _played(env_id, environment)
     environment.close()
@@ -106,6 +122,8 @@ def _played(env_id: str, environment: Any) -> list[Finding]:
         return [Finding("episode", line(error), cure=cure)]
     findings = []
     for name, check in CHECKS.items():
+        if check in _OF_GOALS and not played.has_goals:
+            continue
         try:
             detail, cure = check(played)
         except Exception as error:  # whatever the environment throws
@@ -116,10 +134,11 @@ def _played(env_id: str, environment: Any) -> list[Finding]:
 
 def observations(played: Played) -> Verdict:
     """Looks for observations of other shapes or kinds than declared, or not finite."""
-    for key in GOAL_KEYS:
-        shape = played.environment.observation_space[key].shape
+    space = played.environment.observation_space
+    for key in GOAL_KEYS if played.has_goals else ("observation",):
+        shape = (space[key] if played.has_goals else space).shape
         for step, observation in enumerate(played.observations):
-            value = np.asarray(observation[key])
+            value = np.asarray(observation[key] if played.has_goals else observation)
             where = f"{key} at step {step}"
             if value.shape != shape:
                 return f"{where} has shape {value.shape}", f"return the declared shape {shape}"
@@ -141,9 +160,9 @@ def constant_goal(played: Played) -> Verdict:
 
 def reward(played: Played) -> Verdict:
     """Compares the rewards of steps with those computed from their goals."""
-    goals = zip(*played.goals(), strict=True)
-    for step, (found, pair) in enumerate(zip(played.rewards, goals, strict=True), start=1):
-        computed = played.reward_of(*pair)
+    goals = zip(*played.goals(), played.infos, strict=True)
+    for step, (found, given) in enumerate(zip(played.rewards, goals, strict=True), start=1):
+        computed = played.reward_of(*given)
         if not abs(float(found) - computed) <= _TOLERANCE:
             return (
                 f"step {step} gave {float(found):g}, compute_reward {computed:g}",
@@ -156,10 +175,14 @@ def batched_reward(played: Played) -> Verdict:
     """Compares the rewards of many pairs of goals at once with those of single pairs."""
     if not lookup(played.env_id).batched_reward:
         return "known to be wrong here, goals are rewarded one by one", ""
+    asked, _ = asked_by_reward(played.environment, played.infos[-1])
+    if asked:
+        return f"it reads {few(asked)} of info, so goals are rewarded one by one", ""
     achieved, desired = played.goals()
     desired = np.concatenate([desired, achieved[::-1]])
     achieved = np.concatenate([achieved, achieved])
-    single = np.array([played.reward_of(*pair) for pair in zip(achieved, desired, strict=True)])
+    pairs = zip(achieved, desired, strict=True)
+    single = np.array([played.reward_of(*pair, {}) for pair in pairs])
     many = np.asarray(played.environment.unwrapped.compute_reward(achieved, desired, {}))
     cure = "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1"
     if many.shape != single.shape:
@@ -181,17 +204,114 @@ def success(played: Played) -> Verdict:
 
 
 def reset(played: Played) -> Verdict:
-    """Plays an episode, another one, and the first again."""
-    envs = LockstepEnvs(played.env_id, 1)
-    first, _, again = (list(_states(envs, seed)) for seed in (1, 2, 1))
-    envs.close()
+    """Plays an episode, another one, and the first again; if need be with everything made anew."""
+    step = _differs(played.env_id, EnvConfig())
+    if step is None:
+        return "the same seed gives the same episode, bit for bit", ""
+    detail = f"with the same seed, episodes differ from step {step} on"
+    if _differs(played.env_id, EnvConfig(remake=True)) is None:
+        return detail, "--env.remake True makes it anew for each episode, and it repeats itself"
+    return detail, "restore everything in reset(seed=...), and draw only from self.np_random"
+
+
+def _differs(env_id: str, settings: EnvConfig) -> int | None:
+    """Returns the first step at which two episodes of one seed differ; None where none does."""
+    envs = LockstepEnvs(env_id, 1, settings)
+    try:
+        first, _, again = (list(_states(envs, seed)) for seed in (1, 2, 1))
+    finally:
+        envs.close()
     for step, pair in enumerate(itertools.zip_longest(first, again)):
         if not np.array_equal(*pair):
-            return (
-                f"with the same seed, episodes differ from step {step} on",
-                "restore everything in reset(seed=...), and draw only from self.np_random",
-            )
-    return "the same seed gives the same episode, bit for bit", ""
+            return step
+    return None
+
+
+def settable_goal(played: Played) -> Verdict:
+    """Looks whether the goal of an episode can be set."""
+    if hasattr(played.environment.unwrapped, "goal"):
+        return "the attribute `goal` replaces the goal", ""
+    return "no attribute `goal`: hidden goals (--goals zero) are zeros in what is observed", ""
+
+
+def world(played: Played) -> Verdict:
+    """Says which columns are what, as it is known or as a line to type."""
+    info = described(played.env_id, World())
+    if info.split is not None:
+        agent, surrounding = map(_listed, (info.split.agent, info.split.surrounding))
+        return f"known: robot {agent}, surroundings {surrounding}", ""
+    proposed = propose_world(played.env_id)
+    if not proposed.surrounding:
+        return "no column moves only when something is touched, so there is nothing to propose", ""
+    columns = {name: getattr(proposed, name) for name in _PROPOSED}
+    options = (f"--world.{name} {_listed(own)}" for name, own in columns.items() if own)
+    recipe = "ddpg_music" if played.has_goals else "sac"
+    return f"music-tf train {recipe} --env-id {played.env_id} {' '.join(options)}", ""
+
+
+def propose_world(env_id: str) -> World:
+    """Returns a guess at robot, surroundings, object and gripper; empty where nothing is touched.
+
+    Columns that change in most steps under random actions, and less without, are the robot's.
+    Those that do not change in every episode move when they are touched; those of them that are the
+    achieved goal are the object.
+    """
+    envs = LockstepEnvs(env_id, 1)
+    try:
+        quiet = [_wander(envs, seed, None) for seed in range(_QUIET)]
+        lively = [_wander(envs, seed, np.random.default_rng(seed)) for seed in range(_LIVELY)]
+    finally:
+        envs.close()
+    size, goal = envs.spec.observation_dim, envs.spec.goal_dim
+    states = np.concatenate(lively)
+    least = np.maximum(_LEAST, _SHARE * np.ptp(states[:, :size], axis=0))
+    changes, without = (
+        [np.abs(np.diff(one[:, :size], axis=0)) > least for one in some] for some in (lively, quiet)
+    )
+    often, still = np.mean(np.concatenate(changes), 0), np.mean(np.concatenate(without), 0)
+    episodes = np.mean([change.any(axis=0) for change in changes], axis=0)
+    touched = (often > 2 * still) & (episodes <= _MOST)
+    own = (often > 2 * still) & (often > _OFTEN) & ~touched
+    place: tuple[int, ...] = ()
+    for first in range(size - goal + 1 if goal >= _AXES else 0):
+        columns = tuple(range(first, first + _AXES))
+        same = np.allclose(states[:, first : first + goal], states[:, size:], atol=_TOLERANCE)
+        if same and touched[list(columns)].any():
+            place = columns
+    surrounding = place or tuple(np.flatnonzero(touched).tolist())
+    gripper: tuple[int, ...] = ()
+    constant = np.ptp(states[:, :size], axis=0) == 0.0  # such as the height of a robot on a plane
+    for first in range(size - _AXES, -1, -1):
+        columns = tuple(range(first, first + _AXES))
+        own_here, allowed = own[list(columns)].sum(), (own | constant)[list(columns)].all()
+        if own_here >= _PLANE and allowed and not set(columns) & set(place):
+            gripper = columns
+    agent = gripper or tuple(np.flatnonzero(own).tolist())
+    if not agent or not surrounding:
+        return World()
+    return World(
+        agent=agent,
+        surrounding=surrounding,
+        object=place,
+        gripper=gripper if place else (),
+    )
+
+
+def _wander(envs: LockstepEnvs, seed: int, random: np.random.Generator | None) -> Array:
+    """Returns states of an episode [T + 1, O + G], with each action held for a while, or none."""
+    found = envs.reset([0], [seed])
+    rows = [np.concatenate([found.observation[0], found.achieved_goal[0]])]
+    action = np.zeros((1, envs.spec.action_dim), np.float32)
+    for step in range(min(_LONGEST, envs.spec.max_episode_steps)):
+        if random is not None and step % _HELD == 0:
+            action = random.uniform(-1.0, 1.0, action.shape).astype(np.float32)
+        taken = envs.step(action, [0])
+        if taken.faults[0] is not None:
+            break
+        rows.append(np.concatenate([taken.observation[0], taken.achieved_goal[0]]))
+        if taken.terminated[0] or taken.truncated[0]:
+            break
+    return np.stack(rows)
 
 
 def _states(envs: LockstepEnvs, seed: int) -> Iterator[Array]:
@@ -208,27 +328,17 @@ def _states(envs: LockstepEnvs, seed: int) -> Iterator[Array]:
             return
 
 
-def settable_goal(played: Played) -> Verdict:
-    """Sets the goal of an episode and looks whether it is observed."""
-    envs = LockstepEnvs(played.env_id, 1)
-    goal = envs.reset([0], [3]).achieved_goal + np.float32(0.125)
-    envs.reset([0], [4], goal)
-    action = np.zeros((1, envs.spec.action_dim), np.float32)
-    kept = np.array_equal(envs.step(action, [0]).desired_goal, goal)
-    envs.close()
-    if kept:
-        return "the attribute `goal` replaces the goal", ""
-    return (
-        "the desired goal does not follow the attribute `goal`",
-        "observe self.goal as desired_goal, needed for --goals zero",
-    )
+def _listed(columns: Sequence[int]) -> str:
+    return " ".join(map(str, columns))
 
 
 CHECKS: dict[str, Callable[[Played], Verdict]] = {
     check.__name__.replace("_", " "): check
     for check in (
         *(observations, constant_goal, reward, batched_reward),
-        *(success, reset, settable_goal),
+        *(success, reset, settable_goal, world),
     )
 }
 """Checks of an episode by name, in the order in which they are shown."""
+
+_OF_GOALS = (constant_goal, reward, batched_reward, success, settable_goal)

@@ -1,6 +1,7 @@
 """Builds a run from its configuration: every part is made here, and handed to those that use it."""
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import math
@@ -12,10 +13,12 @@ from music_tf.agents.base import Learner
 from music_tf.agents.ddpg import Ddpg
 from music_tf.agents.sac import Sac
 from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
+from music_tf.config.world import registered_world
 from music_tf.distributed import Communicator
-from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
+from music_tf.envs.making import find_spec
 from music_tf.errors import Stopped, UsageError
-from music_tf.intrinsic.base import Mixing, RewardTerm, TermContext
+from music_tf.intrinsic.base import Mixing, RewardTerm, Seen, TermContext
 from music_tf.normalizer import InputMoments
 from music_tf.process import stop_requested
 from music_tf.randomness import stream
@@ -41,7 +44,8 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     envs = None
     with contextlib.suppress(Stopped):  # what takes longest
         accept = functools.partial(refuse_too_large, config, comm)
-        envs = LockstepEnvs(config.env_id, len(workers) * config.rollouts, config.env, accept)
+        count = len(workers) * config.rollouts
+        envs = LockstepEnvs(config.env_id, count, config.env, accept, config.world)
     if any(comm.collect(envs is None or stop_requested())) or envs is None:
         raise Stopped("stopped before the first step")
     spec, gamma = envs.spec, discount(config, envs.spec)
@@ -64,6 +68,19 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     )
 
 
+def with_registered_world(config: Config) -> Config:
+    """Returns the configuration with all that is registered of its environment's columns.
+
+    So another process, in which nothing registers it, knows it too.
+
+    Raises:
+        UsageError: Unknown environment, or its module cannot be imported.
+    """
+    find_spec(config.env_id)  # its module may register a world
+    world = config.world.over(registered_world(config.env_id))
+    return dataclasses.replace(config, world=world)
+
+
 def discount(config: Config, spec: EnvSpec) -> float:
     """Returns gamma: as configured, else 1 - 1/T."""
     if config.agent.discount is not None:
@@ -79,16 +96,21 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
             under a reward that has no lowest value.
     """
 
-    def measure(columns: Sequence[int]) -> tuple[Array, Array]:
+    def measure(seen: Seen) -> tuple[Array, Array]:
         """Measures once, so that what a network has learned keeps its meaning."""
-        columns, spec, rows = list(columns), envs.spec, []
+        spec, rows = envs.spec, []
+
+        def values_of(found: Observations | Steps) -> Array:
+            values = found.extras[seen.extra] if seen.extra else found.observation
+            return values[0] if seen.extra else values[0, list(seen.columns)]
+
         generator = stream(config.seed, "music/input scale")
         for seed in generator.integers(2**31, size=_SCALING_EPISODES):
-            rows.append(envs.reset([0], [int(seed)]).observation[0, columns])
+            rows.append(values_of(envs.reset([0], [int(seed)])))
             for _ in range(spec.max_episode_steps):
                 action = generator.uniform(-1.0, 1.0, (1, spec.action_dim)).astype(np.float32)
                 taken = envs.step(action, [0])
-                rows.append(taken.observation[0, columns])
+                rows.append(values_of(taken))
                 if taken.terminated[0] or taken.truncated[0]:
                     break
         values = np.array(rows)
@@ -97,7 +119,6 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
     context = TermContext(
         spec=envs.spec,
         info=envs.info,
-        world=config.world,
         seed=config.seed,
         skills=config.skills,
         measure=measure,

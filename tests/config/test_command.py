@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import re
+import shlex
 import subprocess
 import sys
 
@@ -71,12 +72,27 @@ def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
         assert not any(math.isnan(value) for value in values if isinstance(value, float))
 
 
+OTHERS = {
+    "env_id": "FetchSlideDense-v4",
+    "env.kwargs": '{"reward_type":"dense"}',
+    "env.success_ends": True,
+    "env.max_episode_steps": 9,
+    "collect.steps": 9,
+    "evaluation.every_episodes": 9,
+    "world.surrounding": (5, 6),
+    "world.object": (5, 6, 7),
+    "world.gripper": (0, 1, 2),
+    "world.support": (-1.0, 0.0, 1.0, 2.0, 0.5),
+    "world.extras": ("is_success", "height=my_world:height"),
+}
+
+
 def changed(field):
     """Returns a valid value that is not the field's own."""
-    if field.name == "env_id":
-        return "FetchSlideDense-v4"
+    if field.name in OTHERS:
+        return OTHERS[field.name]
     if choices_of(field.hint):
-        others = [choice for choice in choices_of(field.hint) if choice not in field.value]
+        others = [one for one in choices_of(field.hint) if one not in (field.value or "")]
         return tuple(others[:1]) if isinstance(field.value, tuple) else others[0]
     if isinstance(field.value, bool):
         return not field.value
@@ -163,6 +179,16 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --music.surrounding 0", ["--world.surrounding"]),
         ("ddpg --skill.components 0", ["--world.descriptor"]),
         ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
+        ("ddpg --world.agent 0 1 --world.surrounding 1 2", ["world.surrounding", "both have [1]"]),
+        ("ddpg --world.object 3 4", ["world.object", "three of them for x, y and z", "(3, 4)"]),
+        ("ddpg --world.gripper 3 3 4", ["world.gripper", "three of them", "(3, 3, 4)"]),
+        ("ddpg --world.agent x", ["--world.agent", "whole numbers", "'x'"]),
+        ("ddpg --world.support 1 1 0 0 0.4", ["world.support", "LOW_X LOW_Y HIGH_X HIGH_Y"]),
+        ("ddpg --world.descriptor goal", ["world.descriptor", "achieved_goal", "module:function"]),
+        ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
+        ("ddpg --world.extras a=b", ["world.extras", "NAME or NAME=module:function"]),
+        ("ddpg --world.extras a a", ["world.extras", "each name once"]),
+        ("ddpg --world.extras descriptor --world.descriptor 0", ["choose another name"]),
         ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),
         ("ddpg_music --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
         ("ddpg --seed", ["--seed", "a value", "none"]),
@@ -261,7 +287,7 @@ def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(expl
         meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
         value = field.value if isinstance(field.value, tuple) else (field.value,)
         leaves = [leaf for item in value for leaf in (item if isinstance(item, tuple) else (item,))]
-        assert f"{meaning} (default: {' '.join(map(str, leaves))})" in entry
+        assert f"{meaning} (default: {shlex.join(map(str, leaves))})" in entry
     unpaid = ("music", "joint_motion", "skill")
     assert [term for term in unpaid if f" {show_option(term)}.weight " not in text] == []
     assert "needs --init-from" not in text

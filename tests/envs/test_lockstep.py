@@ -70,7 +70,7 @@ def test_a_split_beyond_the_observation_is_refused():
     assert describe("FetchReach-v4", environment, info).split is info.split
     beyond = dataclasses.replace(info, split=SplitSpec(agent=(0,), surrounding=(10,)))
     with pytest.raises(
-        UsageError, match=r"split.surrounding: expected components in 0..9, got \(10,\)"
+        UsageError, match=r"world.surrounding: expected components in 0..9, got \(10,\)"
     ):
         describe("FetchReach-v4", environment, beyond)
 

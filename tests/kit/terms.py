@@ -3,7 +3,6 @@
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.settings import WorldConfig
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.intrinsic.base import TermContext
 from music_tf.networks.parameters import Layout
@@ -22,8 +21,7 @@ def context(split=None, columns=(), skills=1, scale=None, seed=0, **info):
             max_episode_steps=50,
             split=split,
         ),
-        info=EnvironmentInfo(family="made-up", **info),
-        world=WorldConfig(descriptor=tuple(columns)),
+        info=EnvironmentInfo(family="made-up", descriptor=tuple(columns), **info),
         seed=seed,
         skills=skills,
         measure=lambda measured: scale,

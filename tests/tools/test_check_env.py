@@ -1,8 +1,12 @@
 import pytest
 
+from music_tf.config.command import parse_train
+from music_tf.config.world import World
 from music_tf.errors import UsageError
-from music_tf.tools.check_env import check_environment
+from music_tf.tools.check_env import check_environment, propose_world
+from tests.kit.counting import FORGETFUL
 from tests.kit.odd import ODD
+from tests.kit.tidying import COLUMNS, TIDYING
 
 NAMES = [
     "goal keys",
@@ -15,6 +19,7 @@ NAMES = [
     "success",
     "reset",
     "settable goal",
+    "world",
 ]
 
 
@@ -41,7 +46,6 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
         ("axis", {"batched reward"}),
         ("success", {"success"}),
         ("leftover", {"reset"}),
-        ("fixed goal", {"settable goal"}),
         ("exception", {"episode"}),
         ("reset", {"episode"}),
     ],
@@ -63,9 +67,45 @@ def test_unbounded_actions_fail_before_anything_is_played(odd):
     ]
 
 
-def test_no_goal_environment_fails_the_first_check():
-    (check,) = check_environment("CartPole-v1")
-    assert (check.name, check.ok) == ("goal keys", False)
+def test_a_task_without_goals_is_checked_for_what_it_has():
+    checks = check_environment("Pendulum-v1")
+    assert [check.name for check in checks] == [
+        *("goal keys", "actions", "episode length", "observations", "reset", "world"),
+    ]
+    assert all(check.ok for check in checks)
+    assert "no goals" in checks[0].detail
+    assert [check.name for check in check_environment("CartPole-v1") if not check.ok] == ["actions"]
+
+
+def test_an_environment_that_does_not_repeat_itself_is_told_what_cures_it():
+    (check,) = [check for check in check_environment(FORGETFUL) if not check.ok]
+    assert check.name == "reset"
+    assert "differ from step 0 on" in check.detail
+    assert "--env.remake True" in check.cure
+
+
+GRIPPER_AND_BLOCK = {"agent": (0, 1, 2), "surrounding": (3, 4, 5)}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "world"),
+    [
+        (TIDYING, {name: COLUMNS[name] for name in ("agent", "surrounding", "object", "gripper")}),
+        ("FetchPush-v4", {**GRIPPER_AND_BLOCK, "object": (3, 4, 5), "gripper": (0, 1, 2)}),
+        ("music_tf/PointReach-v0", {}),
+        ("Pendulum-v1", {}),
+    ],
+)
+def test_a_world_is_guessed_from_what_moves_only_when_it_is_touched(env_id, world):
+    assert propose_world(env_id) == World(**world)
+
+
+def test_it_is_shown_as_a_line_to_type():
+    (check,) = [check for check in check_environment(TIDYING) if check.name == "world"]
+    words = check.detail.split()
+    assert words[:2] == ["music-tf", "train"]
+    assert parse_train(words[2:]).config.world.object == COLUMNS["object"]
+    assert [check.name for check in check_environment(TIDYING) if not check.ok] == []
 
 
 def test_an_unknown_id_is_a_usage_error():

@@ -1,0 +1,229 @@
+"""What the columns of an observation are, as their user says it: numbers, and code by its name.
+
+`config.json` holds a world as it is. A function of the user's is called `module:function` there,
+and nothing is imported because a file names it: only what the user typed, registered or allows.
+"""
+
+import dataclasses
+import importlib
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from music_tf.config.fields import Settings, Where, hints_of
+from music_tf.config.names import suggestion
+from music_tf.errors import UsageError
+
+GOAL, ALL = "achieved_goal", "observation"
+"""Descriptors with a name of their own."""
+DESCRIPTOR = "descriptor"
+"""Name of the extra by which skills are told apart where no columns say it."""
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
+_EXTRA = re.compile(r"[A-Za-z_][\w.-]*(=[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)?", re.ASCII)
+_SIDES = 4
+_TRUSTED: set[str] = set()
+_REGISTERED: "dict[str, World]" = {}
+
+
+def _once(columns: tuple[Any, ...]) -> bool:
+    return all(type(one) in (int, str) for one in columns) and len(set(columns)) == len(columns)
+
+
+def _is_support(numbers: tuple[float, ...]) -> bool:
+    low, high = numbers[:2], numbers[2:_SIDES]
+    if len(numbers) not in (0, _SIDES + 1, _SIDES + 2):
+        return False
+    usable = all(type(one) in (int, float) and math.isfinite(one) for one in numbers)
+    ordered = usable and all(a < b for a, b in zip(low, high, strict=True))
+    return ordered and all(tolerance >= 0 for tolerance in numbers[_SIDES + 1 :])
+
+
+def _is_descriptor(words: tuple[int | str, ...]) -> bool:
+    named = [word for word in words if isinstance(word, str)]
+    known = all(word in (GOAL, ALL) or _FUNCTION.fullmatch(word) for word in named)
+    return _once(words) and known and (not named or len(words) == 1)
+
+
+def _are_extras(words: tuple[str, ...]) -> bool:
+    known = all(isinstance(word, str) and _EXTRA.fullmatch(word) for word in words)
+    return known and _once(tuple(word.partition("=")[0] for word in words))
+
+
+Columns: TypeAlias = Annotated[tuple[int, ...], Where("each once", _once)]
+Place: TypeAlias = Annotated[
+    tuple[int, ...],
+    Where(
+        "three of them for x, y and z", lambda columns: len(columns) in (0, 3) and _once(columns)
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class World(Settings):
+    """What the columns of an observation are; what is empty stays as the environment is known.
+
+    From Python lists and arrays do as well, a function may be given itself, and `extras` may be a
+    mapping of names to functions.
+    """
+
+    name: ClassVar[str] = "world"
+
+    agent: Columns = ()
+    """Columns of the robot itself; empty: the environment's own."""
+    surrounding: Columns = ()
+    """Columns of its surroundings; empty: the environment's own."""
+    object: Place = ()
+    """Columns of the object's x, y and z in metres: behaviour metrics are about it."""
+    gripper: Place = ()
+    """Columns of the gripper's x, y and z in metres."""
+    support: Annotated[
+        tuple[float, ...],
+        Where("LOW_X LOW_Y HIGH_X HIGH_Y HEIGHT and perhaps TOLERANCE", _is_support),
+    ] = ()
+    """The surface that carries the object, in metres, with the height z of the centre of an object
+    at rest on it, and how far that may be off (0.02)."""
+    descriptor: Annotated[
+        tuple[int | str, ...],
+        Where(f"columns or one name: {GOAL}, {ALL}, module:function", _is_descriptor),
+    ] = ()
+    """What skills are told apart by: columns, achieved_goal, observation, or what a function of
+    yours reads from the environment after each step, as module:function. Empty: the surroundings,
+    or the whole observation where the environment has none."""
+    extras: Annotated[
+        tuple[str, ...], Where("each NAME or NAME=module:function, each name once", _are_extras)
+    ] = ()
+    """What is kept beside each state for reward terms: entries of `info` by name, or what a
+    function of yours reads from the environment after each step, as NAME=module:function."""
+
+    def __post_init__(self) -> None:
+        """Rejects one half of a split, columns of both halves, and values outside their range."""
+        for name in hints_of(type(self)):
+            value = getattr(self, name)
+            try:
+                object.__setattr__(self, name, _plain(value))
+            except TypeError as error:
+                raise UsageError(
+                    f"world.{name}: expected columns or names, got {value!r}"
+                ) from error
+        super().__post_init__()
+        if bool(self.agent) != bool(self.surrounding):
+            raise UsageError(
+                "world.agent and world.surrounding: expected both or neither, "
+                f"got {(self.agent, self.surrounding)}"
+            )
+        both = sorted(set(self.agent) & set(self.surrounding))
+        if both:
+            raise UsageError(
+                f"world.surrounding: expected other columns than world.agent, both have {both}"
+            )
+        if DESCRIPTOR in [word.partition("=")[0] for word in self.extras] and self.descriptor:
+            raise UsageError(
+                f"world.extras: {DESCRIPTOR!r} is what world.descriptor is kept as, "
+                "choose another name"
+            )
+
+    def over(self, other: "World") -> "World":
+        """Returns this world, with what it leaves empty as another one says."""
+        said = {name: getattr(self, name) for name in hints_of(World) if getattr(self, name)}
+        return dataclasses.replace(other, **said)
+
+    def functions(self) -> tuple[str, ...]:
+        """Returns the functions of the user's that it names, as `module:function`."""
+        words = (*map(str, self.descriptor), *(word.partition("=")[2] for word in self.extras))
+        return tuple(word for word in words if ":" in word)
+
+
+def register_world(env_id: str, world: World) -> None:
+    """Says once what the columns of an environment are, for every run that is started from now on.
+
+    What a command line or a configuration says beside it counts first.
+
+    Raises:
+        UsageError: It is no world.
+    """
+    if not isinstance(world, World):
+        raise UsageError(f"register_world: expected a music_tf.World, got {world!r:.80}")
+    trust(world.functions())
+    _REGISTERED[env_id.rpartition(":")[2]] = world
+
+
+def registered_world(env_id: str) -> World:
+    """Returns what was registered for an environment; an empty world where nothing was."""
+    return _REGISTERED.get(env_id.rpartition(":")[2], World())
+
+
+def trust(functions: Iterable[str]) -> None:
+    """Lets functions be imported by their names: the user typed them, or allows it."""
+    _TRUSTED.update(functions)
+
+
+def load_function(word: str, option: str) -> Callable[[Any], Any]:
+    """Returns the function that a world calls `module:function`; `option` is where it says so.
+
+    Raises:
+        UsageError: A file alone names it, or it is not there.
+    """
+    if word not in _TRUSTED:
+        raise UsageError(
+            f"{option}: a file may not import a module, and it asks for {word[:80]!r}\n"
+            "if that function is yours, add --allow-import"
+        )
+    module, _, names = word.partition(":")
+    found: Any = import_own(module, option)
+    for name in names.split("."):
+        if not hasattr(found, name):
+            raise UsageError(
+                f"{option}: there is no {names[:80]!r} in {module[:80]}"
+                f"{suggestion(name, vars(found))}"
+            )
+        found = getattr(found, name)
+    if not callable(found):
+        raise UsageError(f"{option}: expected a function, got {word[:80]} = {found!r:.80}")
+    function: Callable[[Any], Any] = found
+    return function
+
+
+def import_own(module: str, option: str) -> ModuleType:
+    """Imports a module of the user's, who may stand in its folder.
+
+    Raises:
+        UsageError: It cannot be imported.
+    """
+    if not {"", os.getcwd()} & set(sys.path):
+        sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
+    try:
+        return importlib.import_module(module)
+    except Exception as error:  # whatever a module of the user's raises
+        raise UsageError(
+            f"{option}: the module {module[:80]!r} cannot be imported: "
+            f"{type(error).__name__}: {str(error)[:200]}"
+        ) from error
+
+
+def _plain(value: Any) -> tuple[Any, ...]:
+    """Returns what a user gave as it is stored."""
+    if callable(value):
+        return (_name_of(value),)
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Mapping):
+        named = {name: _name_of(one) if callable(one) else one for name, one in value.items()}
+        return tuple(f"{name}={word}" if word else name for name, word in named.items())
+    return tuple(item.item() if hasattr(item, "item") else item for item in value)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """Returns how another process finds a function; whoever has it here may call it here."""
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    word = f"{module}:{name}"
+    if module == "__main__" or not _FUNCTION.fullmatch(word):
+        raise UsageError(
+            f"world: expected a function that another process can import, got {function!r:.80}\n"
+            "define it by def in a module of its own, such as my_world.py"
+        )
+    _TRUSTED.add(word)
+    return word

@@ -1,0 +1,186 @@
+"""An environment that nobody knows is described by its user, in numbers and names alone."""
+
+import csv
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.cli import run_verb
+from music_tf.config import world as worlds
+from music_tf.config.command import parse_train
+from music_tf.config.world import World, register_world
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import UsageError
+from music_tf.measures.behaviour import summarize
+from music_tf.rollout import Conditions, play
+from music_tf.runs.inspection import load_run, measure
+from tests.kit.sessions import run_session
+from tests.kit.small import EVERYTHING, HER, PUSH, go_on, trainer_of
+from tests.kit.tidying import COLUMNS, TIDYING, TYPED
+
+SMALL = (
+    *("--env-id", TIDYING, "--epochs", "1", "--cycles", "2", "--updates", "3", "--workers", "2"),
+    *("--rollouts", "2", "--agent.hidden-sizes", "16", "16", "--replay.batch-size", "16"),
+    *("--evaluation.episodes", "4"),
+)
+OBJECT_METRICS = {
+    f"eval/object_{name}"
+    for name in ("moved_rate", "displacement_m", "on_support_rate", "comotion_m", "coverage")
+}
+DISC = "tests.kit.tidying:disc"
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(worlds, "_REGISTERED", {})
+    monkeypatch.setattr(worlds, "_TRUSTED", set())
+
+
+def shove(point, disc):
+    """The policy that goes for the disc."""
+
+    def act(observation, goal, skill, noise):
+        towards = observation[:, disc] - observation[:, point]
+        return np.concatenate([5.0 * towards, np.zeros_like(towards[:, :1])], axis=1)
+
+    return act
+
+
+def behaviour(env_id, policy, world=None):
+    envs = LockstepEnvs(env_id, 6, world=world)
+    start = Conditions(np.arange(6), None, np.ones([6, 1], np.float32))
+    played = play(envs, policy, start, None)
+    return summarize(played.observation, played.length, envs.info)
+
+
+def test_object_metrics_need_nothing_but_numbers_of_columns():
+    known = behaviour(PUSH, shove([0, 1], [3, 4]))
+    assert set(known) >= OBJECT_METRICS
+    assert known["eval/object_moved_rate"] > 0.5
+    policy = shove([5, 6], [2, 3])
+    assert behaviour(TIDYING, policy, World(**COLUMNS)) == known
+    assert behaviour(TIDYING, policy) == {}
+    register_world("Tidying-v0", World(**COLUMNS))
+    assert behaviour(TIDYING, policy) == known
+
+
+@pytest.mark.parametrize("how", ["typed", "registered"])
+def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypatch):
+    if how == "registered":
+        register_world("Tidying-v0", World(**COLUMNS))
+    run = tmp_path / "run"
+    words = TYPED if how == "typed" else []
+    run_session(parse_train(["ddpg_music", *SMALL, "--run-dir", str(run), *words]))
+    with (run / "metrics.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert all(row[name] for name in OBJECT_METRICS)
+    assert row["rollout/object_coverage"]
+    assert float(row["music/bound"]) != 0.0
+    stored = json.loads((run / "config.json").read_text())["config"]["world"]
+    assert stored == {name: list(own) for name, own in COLUMNS.items()} | {
+        "descriptor": [],
+        "extras": [],
+    }
+    monkeypatch.setattr(worlds, "_REGISTERED", {})
+    loaded = load_run(run, TIDYING)
+    found = measure(loaded, 2)["policies"]
+    assert set(found["ours"]) >= OBJECT_METRICS
+    assert (loaded.envs.info.object, loaded.envs.info.support.high) == ((2, 3, 4), (1.0, 1.0))
+
+
+def test_four_ways_to_name_the_disc_tell_skills_apart_alike():
+    def trained(descriptor):
+        world = World(**COLUMNS, descriptor=descriptor)
+        worlds.trust(world.functions())
+        trainer = trainer_of(EVERYTHING, env_id=TIDYING, world=world)
+        metrics = trainer.run_epoch(go_on)
+        return trainer.weights(), metrics["skill/accuracy_heldout"]
+
+    first = trained(())  # the surroundings
+    for descriptor in ((2, 3, 4), "achieved_goal", DISC):
+        np.testing.assert_equal(trained(descriptor), first)
+    weights, _ = trained("observation")
+    assert weights["parameters/discriminator/hidden_0/kernel"].shape == (8, 8)
+
+
+def test_its_scale_is_measured_on_what_a_function_reads():
+    skill = dataclasses.replace(EVERYTHING.rewards["skill"], normalize_inputs=True)
+    rewards = {**EVERYTHING.rewards, "skill": skill}
+
+    def scale(descriptor):
+        world = World(**COLUMNS, descriptor=descriptor)
+        worlds.trust(world.functions())
+        trainer = trainer_of(EVERYTHING, env_id=TIDYING, rewards=rewards, world=world)
+        return trainer.shared()["scales/discriminator"]
+
+    np.testing.assert_array_equal(scale(DISC), scale((2, 3, 4)))
+
+
+def test_a_reward_that_reads_info_has_it_under_other_goals_too():
+    trainer = trainer_of(HER, env_id=TIDYING, world=World(**COLUMNS))
+    trainer.run_epoch(go_on)
+    assert dict(trainer.envs.spec.extras) == {"weight": 1}
+    batch = trainer.replay.sample_transitions(20, 0)
+    weight = batch.next_extras["weight"][..., 0]
+    assert len(np.unique(weight)) > 20  # 1 + the step, as `info` said
+    assert set(np.unique(batch.reward + weight).tolist()) > {0.0}  # met goals pay 0
+    np.testing.assert_array_equal((batch.reward + weight)[batch.reward < 0], 0.0)
+    assert (batch.reward == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("world", "parts"),
+    [
+        ({"agent": (0, 8), "surrounding": (1,)}, ["world.agent", "0..7", "(0, 8)"]),
+        ({"agent": (0,), "surrounding": (-1,)}, ["world.surrounding", "0..7", "(-1,)"]),
+        ({"object": (6, 7, 8)}, ["world.object", "0..7"]),
+        ({"gripper": (6, 7, 8)}, ["world.gripper", "0..7"]),
+        ({"descriptor": (8,)}, ["world.descriptor", "0..7"]),
+        ({"support": COLUMNS["support"]}, ["world.support", "world.object"]),
+        ({"descriptor": "tests.kit.tidying:pair"}, ["world.descriptor", "one axis", "(2, 2)"]),
+        ({"descriptor": "tests.kit.tidying:broken"}, ["tidying:broken fails", "'sensors'"]),
+        ({"extras": ("at=tests.kit.tidying:pair",)}, ["world.extras", "tidying:pair", "(2, 2)"]),
+        ({"extras": ("colour",)}, ["world.extras", "info['colour']", "got str"]),
+        ({"extras": ("wieght",)}, ["world.extras", "is_success, weight, colour", "mean weight?"]),
+        ({"extras": (f"weight={DISC}",)}, ["rewards read info['weight']", "no other"]),
+    ],
+    ids=str,
+)
+def test_a_world_that_does_not_fit_is_refused(world, parts):
+    given = World(**world)
+    worlds.trust(given.functions())
+    with pytest.raises(UsageError) as caught:
+        LockstepEnvs(TIDYING, 1, world=given)
+    assert [part for part in parts if part not in str(caught.value)] == []
+    assert len(str(caught.value).splitlines()) <= 10
+
+
+def test_the_achieved_goal_needs_goals():
+    with pytest.raises(UsageError, match="achieved_goal needs goals, and Pendulum-v1 has none"):
+        LockstepEnvs("Pendulum-v1", 1, world=World(descriptor="achieved_goal"))
+
+
+def test_a_file_has_no_function_imported_unless_the_user_allows_it(tmp_path, monkeypatch, capsys):
+    run = tmp_path / "run"
+    skills = ("--skills", "2", "--rewards", "skill", "--world.descriptor", DISC)
+    command = ["ddpg_her", *SMALL, *TYPED, *skills, "--run-dir", str(run)]
+    run_session(parse_train(command))
+    monkeypatch.setattr(worlds, "_TRUSTED", set())
+    evaluate = ["evaluate", str(run), "--episodes", "1"]
+    resume = ["--run-dir", str(run), "--resume", "--epochs", "2"]
+    for action in (
+        lambda: run_verb([*evaluate, "--env-id", TIDYING]),
+        lambda: run_session(parse_train([*resume, "--env-id", TIDYING])),
+    ):
+        with pytest.raises(UsageError) as caught:
+            action()
+        assert [part for part in (DISC, "--allow-import") if part not in str(caught.value)] == []
+    assert run_verb(["report", str(run), "--out", str(tmp_path / "report.html")]) == 0
+    assert run_verb([*evaluate, "--allow-import"]) == 0
+    monkeypatch.setattr(worlds, "_TRUSTED", set())
+    film = ["play", str(run), "--allow-import", "--strip", str(tmp_path / "strip.png")]
+    run_verb(film)
+    assert (tmp_path / "strip.png").exists()
+    run_session(parse_train([*resume, "--allow-import"]))
