@@ -193,7 +193,7 @@ def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
     generator = np.random.default_rng(0)
     spec, count = trainer.envs.spec, sizes["stored_episodes"]
     stored = {
-        worker: random_episodes(spec, count, config.skills, generator)
+        worker: random_episodes(spec, count, config.condition_size, generator)
         for worker in trainer.replay.shards
     }
     trainer.replay.add(stored, cycle=0)

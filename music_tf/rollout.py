@@ -5,15 +5,18 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from music_tf.config.settings import ExplorationConfig
+from music_tf.config.settings import ConditionConfig, Config, ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import EnvironmentFault
 from music_tf.process import heartbeat
-from music_tf.randomness import reset_seeds
+from music_tf.randomness import reset_seeds, stream
 from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
 MAX_ATTEMPTS = 4
 """A first try and three retries, for an episode that its environment spoils."""
+
+_NEVER = 2**62
+"""Steps that no episode has."""
 
 Policy: TypeAlias = Callable[[Array, Array, Array, Array], Array]
 """Actions [E, A] for observation [E, O], goal [E, G], skill [E, K] and policy noise [E, A]."""
@@ -24,24 +27,75 @@ class Conditions(NamedTuple):
 
     seeds: IntArray  # [E], of the environment resets
     goals: Array | None  # [E, G] in place of the environments' own, or None
-    skills: Array  # [E, K], one-hot
+    skills: Array  # [E, K], what the policy is conditioned on: one-hot or continuous
 
 
-class GoalsAndSkills(NamedTuple):
-    """Zero or environment goals, and skills from a uniform prior or one of them pinned."""
+class ConditionSampler:
+    """Zero or environment goals, and conditions as the configuration says.
 
-    goal_dim: int
-    zero_goals: bool
-    skills: int
-    pinned: int | None = None
+    Workers draw from their own generators, so that the number of ranks changes nothing.
+    """
 
-    def begin_episodes(self, generator: np.random.Generator, count: int) -> Conditions:
-        """Draws reset seeds, then skills; an even share of each skill is not enforced."""
-        seeds = reset_seeds(generator, count)
-        drawn = generator.integers(self.skills, size=count)
-        chosen = drawn if self.pinned is None else np.full(count, self.pinned)
-        goals = np.zeros([count, self.goal_dim], np.float32) if self.zero_goals else None
-        return Conditions(seeds, goals, np.eye(self.skills, dtype=np.float32)[chosen])
+    def __init__(self, config: Config, goal_dim: int) -> None:
+        """Takes the configuration of the run, and the size G of a goal."""
+        self._config = config
+        self._goal_dim = goal_dim
+        self._decks: dict[int, list[int]] = {}
+
+    def begin_epoch(self) -> None:
+        """Forgets which stratified skills are still to come, so that a resumed run is exact."""
+        self._decks = {}
+
+    def begin_cycle(self, cycle: int) -> None:
+        """Deals stratified skills to the episodes of a cycle, where each environment plays one."""
+        config = self._config
+        if config.collect.steps is None:
+            shuffled = stream(config.seed, "rollout/strata", 0, cycle)
+            deck = shuffled.permutation(config.condition_size)
+            dealt = np.resize(deck, [config.workers, config.rollouts])
+            self._decks = {worker: own.tolist() for worker, own in enumerate(dealt)}
+
+    def begin_episodes(self, generator: np.random.Generator, envs: IntArray) -> Conditions:
+        """Draws reset seeds, then conditions, for environments of one worker.
+
+        `envs` [E] numbers them among the environments of all workers.
+        """
+        config, size = self._config, self._config.condition_size
+        seeds, goals = reset_seeds(generator, len(envs)), None
+        if config.goals == "zero":
+            goals = np.zeros([len(envs), self._goal_dim], np.float32)
+        if config.condition.kind != "one_hot":
+            drawn = continuous_conditions(config.condition, generator, len(envs))
+            return Conditions(seeds, goals, drawn)
+        if config.condition.sampler == "tiled":
+            chosen = envs % size
+        elif config.condition.sampler == "stratified":
+            chosen = np.array([self._dealt(env // config.rollouts, generator) for env in envs])
+        else:
+            chosen = generator.integers(size, size=len(envs))
+            if config.pinned_skill is not None:
+                chosen = np.full(len(envs), config.pinned_skill)
+        return Conditions(seeds, goals, np.eye(size, dtype=np.float32)[chosen])
+
+    def _dealt(self, worker: int, generator: np.random.Generator) -> int:
+        """Takes a skill from a worker's deck, or from a new one if that is empty."""
+        deck = self._decks.setdefault(worker, [])
+        if not deck:
+            deck += generator.permutation(self._config.condition_size).tolist()
+        return deck.pop(0)
+
+
+def continuous_conditions(
+    config: ConditionConfig, generator: np.random.Generator, count: int
+) -> Array:
+    """Draws conditions [E, K] from a standard Gaussian, the unit sphere or [-1, 1]^K."""
+    shape = (count, config.size or 1)
+    if config.kind == "box":
+        return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+    drawn = generator.standard_normal(shape)
+    if config.kind == "sphere":
+        drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
+    return drawn.astype(np.float32)
 
 
 class Perturbation(NamedTuple):
@@ -106,15 +160,22 @@ def play(
 
 
 class OpenEpisodes:
-    """Episodes that go on from call to call: each environment takes some steps at a time."""
+    """Episodes that go on from call to call: each environment takes some steps at a time.
 
-    def __init__(self, envs: LockstepEnvs, skills: int, steps: int) -> None:
-        """Takes the environments, the size K of a skill, and the steps T of a call."""
+    Where another condition acts every n steps of an episode, each has a part of its own.
+    """
+
+    def __init__(
+        self, envs: LockstepEnvs, skills: int, steps: int, every: int | None = None
+    ) -> None:
+        """Takes the environments, the size K of a condition, the steps T of a call, and n."""
         count = len(envs)
         self._envs = envs
         self._steps = steps
         self._part = _blank(envs.spec, np.zeros([count, skills], np.float32), steps)
         self._open = np.zeros(count, np.bool_)
+        self._every = every or _NEVER
+        self._age = np.zeros(count, np.int64)
         self._spoiled = np.zeros(count, np.int64)
 
     def cut(self) -> None:
@@ -128,7 +189,8 @@ class OpenEpisodes:
 
         Args:
             policy: Called with all rows at each step.
-            begin: What a new episode in one of the environments starts from, [1].
+            begin: What one of the environments starts from, [1]: with a new episode all of it,
+                later the condition alone.
             explore: Added to the policy's actions.
 
         Returns:
@@ -143,8 +205,8 @@ class OpenEpisodes:
         parts = [[self._rows(env, 0)] for env in rows]
         succeeded: list[bool] = []
         for step in range(self._steps):
-            for env in np.flatnonzero(~self._open).tolist():
-                self._start(env, begin(env))
+            for env in np.flatnonzero(~self._open | (self._age % self._every == 0)).tolist():
+                parts[env] += self._start(env, begin(env))
             at = part.length.copy()
             chosen = policy(
                 part.observation[rows, at], part.desired_goal, part.skill, explore.policy[step]
@@ -156,6 +218,7 @@ class OpenEpisodes:
             _note_state(part, rows, at + 1, taken)
             part.terminated[:], part.success[:] = taken.terminated, taken.success
             part.length[:] += 1
+            self._age += 1
             for env in np.flatnonzero(taken.terminated | taken.truncated).tolist():
                 self._open[env] = False
                 fault = taken.faults[env]
@@ -169,15 +232,20 @@ class OpenEpisodes:
             parts[env] += self._taken_from(env)
         return parts, np.array(succeeded, np.bool_)
 
-    def _start(self, env: int, conditions: Conditions) -> None:
-        """Begins an episode in one environment."""
+    def _start(self, env: int, conditions: Conditions) -> list[Episodes]:
+        """Begins an episode, or another condition in it; returns what the one before it played."""
         part = self._part
+        before = self._taken_from(env)
+        part.skill[env] = conditions.skills[0]
+        if self._open[env]:
+            return before
         first = self._envs.reset([env], conditions.seeds.tolist(), conditions.goals)
         part.desired_goal[env] = first.desired_goal
-        part.skill[env], part.seed[env] = conditions.skills[0], conditions.seeds[0]
-        part.length[env] = part.earlier_return[env] = 0
+        part.seed[env] = conditions.seeds[0]
+        part.length[env] = part.earlier_return[env] = self._age[env] = 0
         _note_state(part, [env], 0, first)
         self._open[env] = True
+        return before
 
     def _spoil(self, env: int, fault: str) -> None:
         """Takes the last step back, which the environment spoiled."""

@@ -1,7 +1,8 @@
 """Containers passed between stages, and the shape letters used in every comment.
 
 W workers of this rank, U updates, B batch, E environments or episodes, T steps of an episode,
-M trajectories, N states of a trajectory, C critics, O observation, G goal, A action, K skills.
+M trajectories, N states of a trajectory, C critics, O observation, G goal, A action, K skills
+or numbers in a continuous condition.
 
 The containers hold numpy arrays between environments and replay, and tensors inside a learner.
 """
@@ -51,7 +52,8 @@ class EnvSpec:
 class Episodes(NamedTuple):
     """Episodes or parts of them, padded to T steps; `action` t leads from state t to t + 1.
 
-    States after `length` repeat the last valid one; steps after it are zero.
+    States after `length` repeat the last valid one; steps after it are zero. One condition acts
+    throughout: where it changes within an episode, a new part begins.
     """
 
     observation: Array  # [E, T + 1, O]
@@ -63,7 +65,7 @@ class Episodes(NamedTuple):
     terminated: BoolArray  # [E], the last step ended the task, so nothing is bootstrapped there
     lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
     success: BoolArray  # [E], at the last step
-    skill: Array  # [E, K], one-hot
+    skill: Array  # [E, K], the condition that acted: one-hot or continuous
     earlier_return: Array  # [E], of the steps before these, where an episode comes in parts
     seed: IntArray  # [E], of the reset that began it; replay does not keep it
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
@@ -73,6 +75,11 @@ class Episodes(NamedTuple):
         arrays = self._asdict()
         extras = arrays.pop("extras")
         return arrays | {f"extras/{name}": values for name, values in extras.items()}
+
+    def skill_numbers(self) -> IntArray | None:
+        """Returns the numbers of one-hot skills, [E]; None where conditions are continuous."""
+        one_hot = np.isin(self.skill, (0.0, 1.0)).all() and (self.skill.sum(axis=-1) == 1.0).all()
+        return self.skill.argmax(axis=-1).astype(np.int64) if one_hot else None
 
     @classmethod
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":

@@ -8,12 +8,12 @@ import hashlib
 import numpy as np
 import pytest
 
-from music_tf.config.settings import ExplorationConfig, MusicConfig, ReplayConfig
+from music_tf.config.settings import Config, ExplorationConfig, MusicConfig, ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.randomness import reset_seeds, stream
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
-from music_tf.rollout import GoalsAndSkills, perturbation
+from music_tf.rollout import ConditionSampler, perturbation
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import SplitSpec
 from tests.kit.episodes import SPEC, goal_reward, make_episodes, places
@@ -68,8 +68,8 @@ def streams():
 
 
 def conditions():
-    sampler = GoalsAndSkills(3, zero_goals=False, skills=5)
-    drawn = sampler.begin_episodes(stream(SEED, "rollout/conditions", 2, 9), 20)
+    sampler = ConditionSampler(Config(skills=5), 3)
+    drawn = sampler.begin_episodes(stream(SEED, "rollout/conditions", 2, 9), np.arange(20))
     return [drawn.seeds, drawn.skills]
 
 
@@ -80,7 +80,7 @@ def exploration():
 
 
 def evaluation():
-    drawn = evaluation_conditions(range(12), 3, True, 5)
+    drawn = evaluation_conditions(range(12), Config(goals="zero", skills=5), 3)
     return [drawn.seeds, drawn.goals, drawn.skills]
 
 

@@ -12,9 +12,9 @@ from music_tf.rollout import Conditions, OpenEpisodes, Perturbation
 from tests.kit.counting import COUNTING, LIMIT
 
 
-def opened(count=2, steps=5, **options):
+def opened(count=2, steps=5, every=None, **options):
     envs = LockstepEnvs(COUNTING, count, EnvConfig(kwargs=json.dumps(options)))
-    episodes = OpenEpisodes(envs, 3, steps)
+    episodes = OpenEpisodes(envs, 3, steps, every)
     seeds = iter(range(1, 1000))
 
     def begin(env):
@@ -88,6 +88,21 @@ def test_a_cut_begins_every_episode_anew():
     parts, _ = play()
     assert [steps_of(parts[env][0])[0] for env in (0, 1)] == [0, 0]
     assert [parts[env][0].earlier_return[0] for env in (0, 1)] == [0, 0]
+
+
+def test_another_condition_every_few_steps_begins_a_part_of_its_own():
+    _, play = opened(count=1, every=3)
+    calls = [play()[0][0] for _ in range(3)]
+    assert [[steps_of(part) for part in parts] for parts in calls] == [
+        [[0, 1, 2, 3], [3, 4, 5]],
+        [[5, 6], [6, 7, 8], [0, 1, 2]],  # what acts goes on into the next call
+        [[2, 3], [3, 4, 5, 6], [6, 7]],  # and its steps count from the first of the episode
+    ]
+    parts = [part for own in calls for part in own]
+    assert [int(part.skill[0].argmax()) for part in parts] == [1, 2, 2, 0, 1, 1, 2, 0]
+    assert [part.seed[0] for part in parts] == [1, 1, 1, 1, 4, 4, 4, 4]
+    assert [part.earlier_return[0] for part in parts] == [0, 6, 15, 21, 0, 3, 6, 21]
+    assert not any(part.terminated[0] for part in parts)
 
 
 def test_what_breaks_costs_its_episode_and_the_step_that_broke():

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from music_tf.config.settings import ExplorationConfig
+from music_tf.config.settings import Config, ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
-from music_tf.rollout import Conditions, GoalsAndSkills, Perturbation, perturbation, play
+from music_tf.rollout import Conditions, ConditionSampler, Perturbation, perturbation, play
 
 STEPS = 30
 PUSH = "music_tf/PointPush-v0"
@@ -97,40 +97,14 @@ def test_the_policy_sees_state_goal_skill_and_its_own_noise():
     [(PUSH, 0.1, (0.0, 0.0, 0.0)), ("FetchPush-v4", 0.05, (1.0, 0.0, 0.0, 0.0))],
 )
 def test_zero_goals_are_stored_and_are_what_success_is_measured_by(env_id, reach, moves):
-    sampler = GoalsAndSkills(3, zero_goals=True, skills=1)
-    drawn = sampler.begin_episodes(np.random.default_rng(0), 4)
+    sampler = ConditionSampler(Config(goals="zero"), 3)
+    drawn = sampler.begin_episodes(np.random.default_rng(0), np.arange(4))
     played = play(LockstepEnvs(env_id, 4), constant(*moves), drawn, None)
     np.testing.assert_array_equal(played.desired_goal, np.zeros([4, 3]))
     distance = np.linalg.norm(played.achieved_goal[:, -1], axis=-1)
     np.testing.assert_array_equal(played.success, distance <= reach)
     assert (played.reward[~played.success] == -1.0).all()
     assert env_id == PUSH or not played.success.any()  # the table is far from the origin
-
-
-def skills_drawn(draws, **options):
-    sampler = GoalsAndSkills(3, zero_goals=True, skills=5, **options)
-    generator = np.random.default_rng(0)
-    drawn = [sampler.begin_episodes(generator, 4).skills for _ in range(draws)]
-    return np.concatenate(drawn)
-
-
-def test_skills_are_drawn_with_equal_chances():
-    drawn = skills_drawn(250)
-    assert (drawn.sum(axis=1) == 1.0).all()
-    # chi-square with 4 degrees of freedom is above 18.5 once in a thousand times
-    counts = drawn.sum(axis=0)
-    assert counts.sum() == 1000
-    assert ((counts - 200.0) ** 2 / 200.0).sum() < 18.5
-
-
-def test_a_pinned_skill_acts_in_every_episode_and_changes_no_other_draw():
-    assert (skills_drawn(10, pinned=3).argmax(axis=1) == 3).all()
-    free, pinned = (
-        GoalsAndSkills(3, False, 5, pin).begin_episodes(np.random.default_rng(1), 6)
-        for pin in (None, 3)
-    )
-    assert free.goals is None
-    np.testing.assert_array_equal(free.seeds, pinned.seeds)
 
 
 def test_an_episode_that_terminates_early_is_padded():

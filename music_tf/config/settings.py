@@ -274,8 +274,13 @@ class SkillConfig(TermConfig):
 
     def check(self, run: "Config") -> None:
         """Refuses a run in which no two skills could be told apart."""
+        if not run.acting_skills:
+            raise UsageError(
+                "condition.kind: the skill reward tells discrete skills apart and needs one_hot, "
+                f"got {run.condition.kind}; for example --condition.kind one_hot --skills 5"
+            )
         if len(run.acting_skills) < 2:  # noqa: PLR2004
-            given = f"skills {run.skills} and pinned_skill {run.pinned_skill}"
+            given = f"skills {run.condition_size} and pinned_skill {run.pinned_skill}"
             raise UsageError(f"skills: the skill reward needs at least 2 that act, got {given}")
 
 
@@ -302,6 +307,25 @@ class EnvConfig(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ConditionConfig(Settings):
+    """What the policy is conditioned on beside state and goal; evaluation has a fixed list."""
+
+    name: ClassVar[str] = "condition"
+
+    kind: Literal["one_hot", "gaussian", "sphere", "box"] = "one_hot"
+    """One of `skills` as a one-hot vector; or a vector drawn from a standard Gaussian, the unit
+    sphere or the box [-1, 1]^K."""
+    size: Annotated[int | None, In(1, 4096)] = None
+    """Numbers K in it; unset, for one_hot alone: `skills`."""
+    sampler: Literal["random", "tiled", "stratified"] = "random"
+    """How one_hot ones are shared out: each drawn with equal chance; environment i keeps i modulo
+    K; or dealt from a shuffled deck, so that all act equally often in the episodes of a cycle (with
+    `collect.steps`: of a worker in an epoch)."""
+    every: Annotated[int | None, In(1, 10**6)] = None
+    """Steps of an episode after which another one acts; unset: one for the whole episode."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CollectConfig(Settings):
     """How experience is collected, by episodes or by steps."""
 
@@ -324,7 +348,8 @@ class ReplayConfig(Settings):
     name: ClassVar[str] = "replay"
 
     capacity: Annotated[int, In(1, 10**9)] = 1_000_000
-    """Transitions kept per worker; in a ring of steps each episode takes one more."""
+    """Transitions kept per worker; in a ring of steps each episode, or each condition in it, takes
+    one more."""
     draw: Literal["episodes", "steps"] | None = None
     """How steps are drawn: an episode, then a step of it; or any step alike, from a ring of steps.
     Unset: `episodes` where the environment has goals, `steps` where it has none."""
@@ -411,7 +436,8 @@ class Config(Settings):
     goals: Literal["environment", "zero"] = "environment"
     """Goals of training episodes; zero for learning without a task."""
     skills: Annotated[int, In(1, 4096)] = 1
-    """Number of discrete skills K; the policy sees a one-hot vector of this size."""
+    """Number of discrete skills K; the policy sees a one-hot vector of this size, which is constant
+    for one."""
     pinned_skill: Annotated[int | None, In(0, 4095)] = None
     """The skill that acts in every episode, one of the K counted from 0; unset: each drawn with
     equal chance."""
@@ -430,6 +456,7 @@ class Config(Settings):
     """Terms that are summed into the reward, in this order; each has settings under its name."""
     env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
     world: World = dataclasses.field(default_factory=World)
+    condition: ConditionConfig = dataclasses.field(default_factory=ConditionConfig)
     collect: CollectConfig = dataclasses.field(default_factory=CollectConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     exploration: ExplorationConfig = dataclasses.field(default_factory=ExplorationConfig)
@@ -447,11 +474,7 @@ class Config(Settings):
             raise UsageError("rewards: expected at least one term, got none")
         if self.exploration.sample and not isinstance(self.agent, SacConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
-        if self.pinned_skill is not None and self.pinned_skill >= self.skills:
-            raise UsageError(
-                f"pinned_skill: expected a number in [0, {self.skills - 1}], "
-                f"got {self.pinned_skill}"
-            )
+        self._check_condition()
         for name, term in self.rewards.items():
             if name != term.name:
                 raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")
@@ -464,6 +487,71 @@ class Config(Settings):
             )
 
     @property
+    def condition_size(self) -> int:
+        """Numbers K in what the policy is conditioned on."""
+        return self.condition.size or self.skills
+
+    @property
     def acting_skills(self) -> tuple[int, ...]:
-        """The skills that training and evaluation follow."""
-        return tuple(range(self.skills)) if self.pinned_skill is None else (self.pinned_skill,)
+        """The skills that training and evaluation follow; none where conditions are continuous."""
+        if self.condition.kind != "one_hot":
+            return ()
+        every = tuple(range(self.condition_size))
+        return every if self.pinned_skill is None else (self.pinned_skill,)
+
+    def _check_condition(self) -> None:
+        """Rejects conditions that cannot be drawn as asked."""
+        kind, sampler, every = self.condition.kind, self.condition.sampler, self.condition.every
+        size, given, pinned = self.condition_size, self.condition.size, self.pinned_skill
+        discrete, together = kind == "one_hot", self.workers * self.rollouts
+        unit = size // math.gcd(size, self.workers)
+        near = unit * max(1, round(self.rollouts / unit))
+        hindsight = " --replay.relabel-k 0" if self.replay.relabel_k else ""
+        for wrong, text in (
+            (
+                discrete and given not in (None, self.skills) and self.skills > 1,
+                f"condition.size: expected {self.skills}, as skills says, got {given}; "
+                "leave one of the two out",
+            ),
+            (
+                discrete and pinned is not None and pinned >= size,
+                f"pinned_skill: expected a number in [0, {size - 1}], got {pinned}",
+            ),
+            (
+                not discrete and (self.skills > 1 or pinned is not None),
+                f"condition.kind: expected one_hot for skills {self.skills} and pinned_skill "
+                f"{pinned}, got {kind}; or add --skills 1 --pinned-skill None",
+            ),
+            (
+                not discrete and given is None,
+                f"condition.size: expected how many numbers a {kind} condition has, got none; "
+                "for example --condition.size 2",
+            ),
+            (
+                kind == "sphere" and given == 1,
+                "condition.size: expected at least 2 for a sphere, got 1",
+            ),
+            (
+                sampler != "random" and (not discrete or pinned is not None),
+                f"condition.sampler: {sampler} shares out one_hot conditions, expected random for "
+                + (f"pinned_skill {pinned}" if discrete else f"a {kind} one"),
+            ),
+            (
+                sampler == "tiled" and together % size != 0,
+                f"condition.sampler: tiled needs a multiple of {size} environments, got workers "
+                f"{self.workers} x rollouts {self.rollouts} = {together}\n"
+                f"nearest: --rollouts {near}, or --condition.sampler stratified",
+            ),
+            (
+                every is not None and (sampler == "tiled" or len(self.acting_skills) == 1),
+                f"condition.every: expected conditions that may change, got skills {size}, "
+                f"pinned_skill {pinned}, condition.sampler {sampler}; leave it out",
+            ),
+            (
+                every is not None and self.collect.steps is None,
+                f"condition.every: whole episodes have one condition each, got another every "
+                f"{every} steps\nfor example: --collect.steps 50 --replay.draw steps{hindsight}",
+            ),
+        ):
+            if wrong:
+                raise UsageError(text)

@@ -27,7 +27,7 @@ class Shard:
     def __init__(
         self, spec: EnvSpec, skills: int, config: ReplayConfig, columns: Sequence[int] = ()
     ) -> None:
-        """Makes an empty shard for skills of size K.
+        """Makes an empty shard for conditions of size K.
 
         `columns` of the observation are also kept by themselves, for batches of whole
         trajectories that need no more.
@@ -333,7 +333,7 @@ def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> S
     replay, collect = config.replay, config.collect
     steps = replay.draw == "steps" or (replay.draw is None and not spec.goal_dim)
     if not steps and collect.steps is None:
-        return Shard(spec, config.skills, replay, columns)
+        return Shard(spec, config.condition_size, replay, columns)
     relabelled = replay.relabel_k > 0 and replay.strategy != "none"
     if relabelled and not spec.goal_dim:
         raise UsageError(
@@ -351,7 +351,7 @@ def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> S
         if asked:
             raise UsageError(f"{cause}: {name} needs whole episodes; leave one of the two out")
     longest = min(collect.steps or spec.max_episode_steps, spec.max_episode_steps)
-    return StepRing(spec, config.skills, replay, columns, longest)
+    return StepRing(spec, config.condition_size, replay, columns, longest)
 
 
 def all_transitions(episodes: Episodes) -> Transition:

@@ -30,7 +30,7 @@ class StepRing:
         columns: Sequence[int] = (),
         longest: int = 1,
     ) -> None:
-        """Makes an empty ring for skills of size K.
+        """Makes an empty ring for conditions of size K.
 
         `columns` of the observation are those of whole trajectories, which have up to `longest`
         steps, the most that a part may have.

@@ -214,7 +214,7 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
 
     policies = compare(loaded.evaluation, loaded.policy, episodes)
     skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
-    first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), 0, False, config.skills)
+    first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), config, 0)
     made = provenance(loaded.evaluation.comm, {})
     return {
         "recipe": saved.recipe,
@@ -228,7 +228,9 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
             "goals": config.goals,
             "reset_seeds": "fixed by episode index from 0 on, the same for every run",
             "first_reset_seeds": [int(seed) for seed in first.seeds],
-            "skills": "taking turns by episode index; then each by itself on the same episodes",
+            "skills": "taking turns by episode index; then each by itself on the same episodes"
+            if config.acting_skills
+            else f"{config.condition.kind} conditions, fixed by episode index",
         },
         "success": success(policies["ours"]),
         "policies": policies,

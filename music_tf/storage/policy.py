@@ -7,7 +7,7 @@ action = policy.act(observation)
 import functools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -46,7 +46,8 @@ class SavedPolicy:
         self.env_id = config.env_id
         self.epoch: int = counters["epoch"]
         self.env_steps: int = counters["env_steps"]
-        self.skills = config.skills
+        self.condition = config.condition.kind
+        self.skills = config.condition_size
         self._acting = config.acting_skills
         self._zero_goals = config.goals == "zero"
         self.observation_dim = len(snapshot.inputs.observation.mean)
@@ -57,7 +58,7 @@ class SavedPolicy:
         self,
         observation: Observation,
         goal: npt.ArrayLike | None = None,
-        skill: int | Sequence[int] | npt.NDArray[np.integer] | None = None,
+        skill: npt.ArrayLike | None = None,
     ) -> Array:
         """Returns the action for one observation, or the actions for a batch of them.
 
@@ -66,8 +67,8 @@ class SavedPolicy:
                 trained on goals, `desired_goal`.
             goal: Shape [G] or [B, G]. None takes the goals of training: those in `observation`,
                 or zeros for a run that was trained without goals.
-            skill: Which of K skills, from 0 on, one for all or [B]. None where there is only one,
-                or one that the run pinned.
+            skill: Which of K skills, from 0 on, one for all or [B]; None where there is only one,
+                or one that the run pinned. A continuous condition has the shape [K] or [B, K].
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
@@ -97,7 +98,7 @@ class SavedPolicy:
                 f"goal: expected one, or one for each observation {list(given.shape)}, "
                 f"got {list(goals.shape)}"
             )
-        rows, skills = np.atleast_2d(given), self._one_hot(skill, given)
+        rows, skills = np.atleast_2d(given), self._condition(skill, given)
         actions = self.snapshot.act(
             rows,
             np.broadcast_to(goals, (len(rows), self.goal_dim)),
@@ -106,8 +107,16 @@ class SavedPolicy:
         )
         return actions if given.ndim == _MATRIX else actions[0]
 
-    def _one_hot(self, skill: Any, given: Array) -> Array:
-        """Returns skills [K] or [B, K]."""
+    def _condition(self, skill: Any, given: Array) -> Array:
+        """Returns skills or continuous conditions, [K] or [B, K]."""
+        if not self._acting:
+            vectors = _numbers(f"skill, a {self.condition} condition", skill, self.skills)
+            if vectors.shape[:-1] not in {(), given.shape[:-1]}:
+                raise ValueError(
+                    f"skill: expected one condition, or one for each observation "
+                    f"{list(given.shape)}, got {list(vectors.shape)}"
+                )
+            return vectors
         if skill is None and len(self._acting) > 1:
             raise ValueError(f"skill: this run has {self.skills}, give one of 0..{self.skills - 1}")
         chosen = np.asarray(self._acting[0] if skill is None else skill)
@@ -183,7 +192,7 @@ def saved_policy(
 def _actor_shapes(
     config: Config, observation_dim: int, goal_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
-    agent, input_dim = config.agent, observation_dim + config.skills + goal_dim
+    agent, input_dim = config.agent, observation_dim + config.condition_size + goal_dim
     return actor_shapes(agent.actor, input_dim, agent.hidden_sizes, action_dim)
 
 

@@ -64,7 +64,7 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
         length         int64 [E], steps
         terminated     bool [E], whether the last step ended the task
         success        bool [E], at the last step
-        skill          int64 [E], from 0 on
+        skill          int64 [E], from 0 on; or the condition, float32 [E, K], where continuous
         seed           int64 [E], of the environment's reset that began it
         about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals
 
@@ -72,7 +72,8 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
         EnvironmentFault: The file cannot be written; one that is there is replaced.
     """
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
-    columns["skill"] = episodes.skill.argmax(axis=-1).astype(np.int64)
+    numbers = episodes.skill_numbers()
+    columns["skill"] = episodes.skill if numbers is None else numbers
     columns |= {"seed": episodes.seed, "about": np.array(json.dumps(dict(about)))}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **columns)

@@ -62,7 +62,8 @@ class Shot(NamedTuple):
 
     episode: int
     """Index in the evaluation protocol, from 0."""
-    skill: int
+    skill: int | None
+    """None where conditions are continuous: episodes have those of evaluation."""
 
 
 Page = tuple[Sequence[Shot], int]
@@ -91,7 +92,7 @@ def play(
     Args:
         run: The run directory.
         episodes: How many, of each skill.
-        skill: Which one, None for all.
+        skill: Which one, None for all, or for continuous conditions.
         out: A file ending in .mp4 or .gif; it appears when it is complete.
         typed_env_id: The environment that the user typed, if any.
 
@@ -151,7 +152,7 @@ def strip(
     shown = np.unique(np.linspace(0, len(states) - 1, frames).round().astype(int))
     tiles = []
     for row, shot in enumerate(shots):
-        named = f"skill {shot.skill}   " if config.skills > 1 else ""
+        named = _named(config, shot)
         for view in (states[at][row] for at in shown):
             text = f"{named}step {view.step}"
             tiles.append(tile(view, _STRIP_TILE, text, envs.spec.max_episode_steps))
@@ -184,7 +185,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
     return {} if backend is None else {"MUJOCO_GL": backend}
 
 
-def pages(episodes: int, skills: Sequence[int]) -> list[Page]:
+def pages(episodes: int, skills: Sequence[int | None]) -> list[Page]:
     """Shares out episodes to sheets: a column a skill, or for one skill about a square."""
     if len(skills) == 1:
         columns = min(_MOST_ROWS, math.ceil(math.sqrt(episodes)))
@@ -203,7 +204,7 @@ def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterato
     All have the size that the largest sheet needs, as the frames of a film must. The suffix of the
     file decides how large that may be. There must be an environment for each shot of a sheet.
     """
-    steps, several = loaded.envs.spec.max_episode_steps, loaded.config.skills > 1
+    steps = loaded.envs.spec.max_episode_steps
     across = max(columns for _, columns in sheets)
     down = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
     room = _LARGEST_SHEET[suffix]
@@ -211,9 +212,9 @@ def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterato
     for shots, columns in sheets:
         for views in film(loaded, shots):
             tiles = []
-            for (episode, skill), view in zip(shots, views, strict=True):
-                named = f"skill {skill}   " if several else ""
-                text = f"{named}episode {episode + 1}   step {view.step}/{steps}"
+            for shot, view in zip(shots, views, strict=True):
+                named = _named(loaded.config, shot)
+                text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}"
                 good = view.success and loaded.config.goals == "environment"
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
             sheet = grid(tiles, columns, (across, down))
@@ -236,10 +237,10 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
     """
     config, envs = loaded.config, loaded.envs
     episodes, skills = zip(*shots, strict=True)
-    conditions = evaluation_conditions(
-        episodes, envs.spec.goal_dim, config.goals == "zero", config.skills
-    )
-    conditions = conditions._replace(skills=np.eye(config.skills, dtype=np.float32)[list(skills)])
+    conditions = evaluation_conditions(episodes, config, envs.spec.goal_dim)
+    if config.acting_skills:
+        one_hot = np.eye(config.condition_size, dtype=np.float32)
+        conditions = conditions._replace(skills=one_hot[list(skills)])
     played = rollout.play(envs, loaded.policy, conditions, None)
     paid = rewards_along(loaded, played)
     traces = [
@@ -366,13 +367,24 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: int
     return 1 + len(others)
 
 
-def _skills(config: Config, skill: int | None) -> Sequence[int]:
+def _named(config: Config, shot: Shot) -> str:
+    """Returns which skill an episode follows, where there are several."""
+    return f"skill {shot.skill}   " if config.acting_skills and config.condition_size > 1 else ""
+
+
+def _skills(config: Config, skill: int | None) -> Sequence[int | None]:
     """Returns the skill that was asked for, or all that act; refuses one that is not there."""
     if skill is None:
-        return config.acting_skills
-    if not 0 <= skill < config.skills:
-        several = f"0..{config.skills - 1}, or all"
-        known = several if config.skills > 1 else "0: this run has one skill"
+        return config.acting_skills or [None]
+    if not config.acting_skills:
+        raise UsageError(
+            f"--skill: expected none, since this run has {config.condition.kind} conditions in "
+            f"place of skills; got {skill}\nepisodes take those of evaluation; leave --skill out"
+        )
+    count = config.condition_size
+    if not 0 <= skill < count:
+        several = f"0..{count - 1}, or all"
+        known = several if count > 1 else "0: this run has one skill"
         raise UsageError(f"--skill: expected {known}; got {skill}")
     return [skill]
 

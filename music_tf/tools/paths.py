@@ -54,7 +54,8 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture:
     if info.object is None:
         raise ValueError(f"{info.family}: there is no object whose path could be drawn")
     place = episodes.observation[:_MOST_PATHS, :, list(info.object[:2])]  # [E, T + 1, 2]
-    skills = episodes.skill[:_MOST_PATHS].argmax(axis=-1)
+    numbers = episodes.skill_numbers()
+    skills = np.zeros(len(place), np.int64) if numbers is None else numbers[:_MOST_PATHS]
     shown = np.unique(skills).tolist()
     rows = math.ceil(len(shown) / (_ROW if len(shown) <= _MANY else _LONG_ROW))
     columns = math.ceil(len(shown) / rows)  # so that all rows are about as long
@@ -90,7 +91,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture:
         for path in lines:
             _dot(draw, path[0], _START, PAPER)
             _dot(draw, path[-1], _END, colour)
-        titled = episodes.skill.shape[-1] > 1
+        titled = numbers is not None and episodes.skill.shape[-1] > 1
         title = [line(f"skill {skill}", size[0], _TITLE, _INK)] if titled else []
         panels.append(stacked([*title, panel]))
 

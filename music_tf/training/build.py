@@ -120,7 +120,7 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
         spec=envs.spec,
         info=envs.info,
         seed=config.seed,
-        skills=config.skills,
+        skills=config.condition_size,
         measure=measure,
     )
     terms: list[RewardTerm] = []
@@ -139,7 +139,7 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
 
 def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) -> Learner:
     """Returns the learner that the configuration's agent belongs to."""
-    input_dim = spec.observation_dim + config.skills + spec.goal_dim
+    input_dim = spec.observation_dim + config.condition_size + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent")
     if isinstance(config.agent, SacConfig):

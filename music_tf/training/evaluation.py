@@ -14,7 +14,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.measures.behaviour import summarize
 from music_tf.randomness import reset_seeds, stream
-from music_tf.rollout import Conditions, Perturbation, Policy, play
+from music_tf.rollout import Conditions, Perturbation, Policy, continuous_conditions, play
 from music_tf.training.collect import cut_where_lost
 from music_tf.types import Array, EnvSpec, Episodes, Metrics
 
@@ -47,20 +47,15 @@ class Evaluation(NamedTuple):
         """Plays without exploration, under the goals of training, and returns all on every rank.
 
         A policy that knew only zero goals does anything under others. Skills take turns, unless
-        the configuration or `skill` pins one of them. Episodes are the same whatever the number
+        the configuration or `skill` pins one of them; continuous conditions follow a fixed list.
+        One acts throughout an episode. Episodes are the same whatever the number
         of ranks, up to what the size of a batch does to the last bits of an action.
 
         Raises:
             NumbersFault: On every rank, where an action of the policy is not finite on any.
         """
         config, envs, comm = self.config, self.envs, self.comm
-        conditions = evaluation_conditions(
-            range(episodes),
-            envs.spec.goal_dim,
-            config.goals == "zero",
-            config.skills,
-            config.pinned_skill if skill is None else skill,
-        )
+        conditions = evaluation_conditions(range(episodes), config, envs.spec.goal_dim, skill)
 
         def own_part() -> dict[str, np.ndarray]:
             """Plays this rank's share, among the rows of all episodes; the others are zeros."""
@@ -118,25 +113,24 @@ def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTer
 
 
 def evaluation_conditions(
-    indices: Sequence[int],
-    goal_dim: int,
-    zero_goals: bool,
-    skills: int,
-    pinned: int | None = None,
+    indices: Sequence[int], config: Config, goal_dim: int, skill: int | None = None
 ) -> Conditions:
-    """Returns seeds, goals and skills of evaluation episodes, each fixed by its index.
+    """Returns seeds, goals and conditions of evaluation episodes, each fixed by its index.
 
-    Args:
-        indices: Of the episodes.
-        goal_dim: Size of a goal.
-        zero_goals: Plays under zero goals instead of the environment's.
-        skills: Number K; skills take turns, so that each gets an even share.
-        pinned: A skill that all episodes follow instead.
+    Skills take turns, so that each gets an even share, unless `skill` or the configuration pins
+    one; continuous conditions are the same for every run of their kind and size.
     """
+    size, pinned = config.condition_size, config.pinned_skill if skill is None else skill
     seeds = [int(reset_seeds(stream(_SEED, "evaluation", 0, index), 1)[0]) for index in indices]
-    chosen = [index % skills if pinned is None else pinned for index in indices]
-    goals = np.zeros([len(indices), goal_dim], np.float32) if zero_goals else None
-    return Conditions(np.array(seeds), goals, np.eye(skills, dtype=np.float32)[chosen])
+    goals = np.zeros([len(indices), goal_dim], np.float32) if config.goals == "zero" else None
+    if config.condition.kind == "one_hot":
+        chosen = [index % size if pinned is None else pinned for index in indices]
+        conditions = np.eye(size, dtype=np.float32)[chosen]
+    else:
+        fixed = (stream(_SEED, "evaluation/condition", 0, index) for index in indices)
+        drawn = [continuous_conditions(config.condition, generator, 1) for generator in fixed]
+        conditions = np.concatenate(drawn)
+    return Conditions(np.array(seeds), goals, conditions)
 
 
 def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:

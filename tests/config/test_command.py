@@ -113,8 +113,9 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
         rewards={term.name: term for term in every},
         skills=3,
     )
-    apart = {"rewards", "pinned_skill"}  # no skill can be pinned where skills are paid
-    fields = [field for field in fields_of(default) if field.name not in apart]
+    apart = {"rewards", "pinned_skill"}  # where skills are paid, none is pinned, all are one-hot
+    of_default = (field for field in fields_of(default) if field.name not in apart)
+    fields = [field for field in of_default if not field.name.startswith("condition.")]
     values = {field.name: changed(field) for field in fields}
     words = [[spelling(name), *show_value(value).split()] for name, value in values.items()]
     words.append(["--rewards", *default.rewards])
@@ -125,6 +126,12 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     assert same == ["env_id"]
     pinned = parse_train(["sac", "--skills", "3", spelling("pinned_skill"), "2"]).config
     assert pinned.pinned_skill == 2
+
+
+def test_conditions_are_typed_like_all_else():
+    line = "sac --collect.steps 9 --condition.kind box --condition.size=4 --condition.every 7"
+    condition = parse_train([*line.split(), "--condition.sampler", "random"]).config.condition
+    assert vars(condition) == {"kind": "box", "size": 4, "sampler": "random", "every": 7}
 
 
 def test_typed_values_arrive():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import music_tf
+from music_tf.config.settings import ConditionConfig
 from music_tf.errors import UsageError
 from music_tf.networks.acting import policy_of
 from music_tf.storage import checkpoint
@@ -129,6 +130,41 @@ def of_two_skills(tmp_path_factory):
 def test_what_does_not_fit_is_refused_by_name(of_two_skills, observation, goal, skill, text):
     with pytest.raises(ValueError, match=text):
         of_two_skills.act(observation, goal, skill)
+
+
+@pytest.fixture(scope="module")
+def of_vectors(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vectors")
+    trainer = save_run(path, condition=ConditionConfig(kind="sphere", size=2))
+    return load_policy(path), trainer.policy()
+
+
+def test_a_continuous_condition_is_a_vector_for_all_or_for_each(of_vectors):
+    policy, acting = of_vectors
+    assert (policy.condition, policy.skills) == ("sphere", 2)
+    batch, goals = np.float32([OBSERVATION, -OBSERVATION]), np.float32([GOAL, GOAL])
+    skills = np.float32([[0.6, 0.8], [-1.0, 0.0]])
+    expected = acting(batch, goals, skills, np.zeros([2, 3]))
+    np.testing.assert_array_equal(policy.act(batch, GOAL, skills), expected)
+    np.testing.assert_array_equal(policy.act(batch, GOAL, [0.6, 0.8])[0], expected[0])
+    one = policy.act(OBSERVATION, GOAL, [0.6, 0.8])
+    np.testing.assert_allclose(one, expected[0], atol=1e-6)
+    assert np.abs(policy.act(OBSERVATION, GOAL, [-0.6, -0.8]) - one).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("skill", "text"),
+    [
+        (None, r"skill, a sphere condition: expected numbers of shape \[2\] or \[B, 2\], got \[\]"),
+        (1, r"shape \[2\] or .*, got \[\]"),
+        ([0.6, 0.8, 0.0], r"shape \[2\] or .*, got \[3\]"),
+        ([[0.6, 0.8]] * 3, r"one for each observation \[8\], got \[3, 2\]"),
+        ([np.nan, 0.0], "expected finite numbers, got nan"),
+    ],
+)
+def test_a_condition_of_another_size_is_refused(of_vectors, skill, text):
+    with pytest.raises(ValueError, match=text):
+        of_vectors[0].act(OBSERVATION, GOAL, skill)
 
 
 def test_loading_and_acting_need_neither_tensorflow_nor_a_simulator(tmp_path):

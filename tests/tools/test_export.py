@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+from music_tf.config.settings import ConditionConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.tools import export
@@ -59,6 +60,19 @@ def test_an_archive_holds_what_was_played(found, played):
         1,
         "environment",
     )
+
+
+def test_continuous_conditions_are_handed_out_as_they_are(tmp_path):
+    save_run(tmp_path, condition=ConditionConfig(kind="box", size=3))
+    evaluate_run(tmp_path, 2, export=exporter(tmp_path / "episodes.npz", None))
+    loaded = load_run(tmp_path)
+    with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
+        expected = loaded.evaluation.play(loaded.policy, 2).skill
+        np.testing.assert_array_equal(archive["skill"], expected)
+    assert expected.shape == (2, 3)
+    said = json.loads((tmp_path / "evaluation.json").read_text())
+    assert said["skills"] == []
+    assert said["protocol"]["skills"] == "box conditions, fixed by episode index"
 
 
 def test_a_seed_and_the_actions_give_the_same_episode_again(run, found):

@@ -10,7 +10,7 @@ from PIL import Image
 
 from music_tf import rollout
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import MusicConfig, SkillConfig
+from music_tf.config.settings import ConditionConfig, MusicConfig, SkillConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import Probe
@@ -48,11 +48,12 @@ def alone(*words):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A run, one of three skills, and one that pins a skill; nothing here changes them."""
+    """A run, one of skills, of a pinned one, of continuous ones; nothing here changes them."""
     folder = tmp_path_factory.mktemp("runs")
     save_run(folder / "plain")
     save_run(folder / "skilled", skills=3)
     save_run(folder / "pinned", "sac_diayn_finetune", skills=3, pinned_skill=2)
+    save_run(folder / "continuous", condition=ConditionConfig(kind="gaussian", size=3))
     return folder
 
 
@@ -97,7 +98,7 @@ def test_an_mp4_shows_every_state_of_every_episode(runs, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("run", "episodes", "across", "down"),
-    [("plain", 1, 1, 1), ("skilled", 2, 3, 2), ("pinned", 1, 1, 1)],
+    [("plain", 1, 1, 1), ("skilled", 2, 3, 2), ("pinned", 1, 1, 1), ("continuous", 2, 2, 1)],
 )
 def test_a_gif_shows_skills_side_by_side_as_long_as_episodes_last(
     runs, tmp_path, run, episodes, across, down
@@ -107,6 +108,18 @@ def test_a_gif_shows_skills_side_by_side_as_long_as_episodes_last(
     height = TITLE + down * (GAP + 320 + CAPTION)
     assert size == (across * (320 + GAP) - GAP, height + height % 2)
     assert milliseconds == 37 * 100
+
+
+def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeypatch, tmp_path):
+    loaded, played = load_run(runs / "continuous", environments=2), []
+    wanted = loaded.evaluation.play(loaded.policy, 3).skill[1:]
+    monkeypatch.setattr(
+        film, "rewards_along", lambda loaded, episodes: played.append(episodes) or []
+    )
+    list(film.film(loaded, [Shot(1, None), Shot(2, None)]))
+    np.testing.assert_array_equal(played[0].skill, wanted)
+    with pytest.raises(UsageError, match=r"--skill: expected none, .* gaussian conditions.*got 1"):
+        play(runs / "continuous", 1, 1, tmp_path / "film.gif")
 
 
 def test_a_film_of_several_pages_has_one_size(runs, tmp_path, monkeypatch):

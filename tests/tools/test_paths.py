@@ -134,3 +134,9 @@ def test_a_pinned_skill_has_the_whole_picture_under_its_number():
 def test_many_skills_have_smaller_panels_in_longer_rows():
     assert picture_of(21).shape[1] == 7 * (WIDTH * 5 // 7 + GAP) - GAP  # three rows of 7
     assert picture_of(4096, count=300).shape[1] == 10 * (84 + GAP) - GAP  # those of 100 episodes
+
+
+def test_continuous_conditions_share_a_panel():
+    shown = episodes([[[0.1, 0.5], [0.7, 0.5]], [[0.1, 0.1], [0.7, 0.1]]])
+    vectors = shown._replace(skill=np.float32([[0.3, -1.2], [2.0, 0.1]]))
+    np.testing.assert_array_equal(paths_from_above(vectors, INFO), paths_from_above(shown, INFO))

@@ -1,10 +1,14 @@
 import numpy as np
 import pytest
 
+from music_tf.config.settings import ConditionConfig, Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from tests.kit.small import BASE, PUSH
+
+TWO = Config(skills=2)
+GAUSSIAN = ConditionConfig(kind="gaussian", size=4)
 
 
 class Rank(Communicator):
@@ -36,26 +40,37 @@ def play(episodes, count, comm=None):
 
 def test_an_episode_is_fixed_by_its_index_whatever_is_asked_for_beside_it():
     few, many = (
-        evaluation_conditions(range(3), 3, False, 2),
-        evaluation_conditions(range(2, 9), 3, False, 2),
+        evaluation_conditions(range(3), TWO, 3),
+        evaluation_conditions(range(2, 9), TWO, 3),
     )
     assert few.seeds[2] == many.seeds[0]
     np.testing.assert_array_equal(few.skills[2], many.skills[0])
-    assert len(set(evaluation_conditions(range(200), 3, False, 1).seeds.tolist())) == 200
+    assert len(set(evaluation_conditions(range(200), TWO, 3).seeds.tolist())) == 200
 
 
 def test_skills_take_turns_or_one_is_pinned():
-    turns = evaluation_conditions(range(7), 3, False, 3).skills
+    turns = evaluation_conditions(range(7), Config(skills=3), 3).skills
     np.testing.assert_array_equal(turns.argmax(axis=1), [0, 1, 2, 0, 1, 2, 0])
-    pinned = evaluation_conditions(range(4), 3, False, 3, pinned=2).skills
-    np.testing.assert_array_equal(pinned, np.eye(3)[[2] * 4])
+    asked = evaluation_conditions(range(4), Config(skills=3, pinned_skill=1), 3, skill=2).skills
+    np.testing.assert_array_equal(asked, np.eye(3)[[2] * 4])
+    pinned = evaluation_conditions(range(4), Config(skills=3, pinned_skill=1), 3).skills
+    np.testing.assert_array_equal(pinned, np.eye(3)[[1] * 4])
+
+
+def test_continuous_conditions_are_fixed_by_index_for_every_seed_and_sampler():
+    ours, theirs = (
+        evaluation_conditions(indices, Config(seed=seed, condition=GAUSSIAN), 3).skills
+        for indices, seed in ((range(40), 0), ([7, 39], 1))
+    )
+    np.testing.assert_array_equal(ours[[7, 39]], theirs)
+    assert ours.shape == (40, 4)
+    assert len(np.unique(ours)) == 160
 
 
 def test_goals_are_zero_or_the_environments_own():
-    assert evaluation_conditions(range(2), 3, False, 1).goals is None
-    np.testing.assert_array_equal(
-        evaluation_conditions(range(2), 3, True, 1).goals, np.zeros([2, 3])
-    )
+    assert evaluation_conditions(range(2), Config(), 3).goals is None
+    hidden = evaluation_conditions(range(2), Config(goals="zero"), 3)
+    np.testing.assert_array_equal(hidden.goals, np.zeros([2, 3]))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 7])

@@ -1,0 +1,236 @@
+"""Conditions: how they are drawn, shared out, refused, and kept in replay as they acted."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from music_tf.config.settings import (
+    CollectConfig,
+    ConditionConfig,
+    Config,
+    EvaluationConfig,
+    ReplayConfig,
+    SkillConfig,
+)
+from music_tf.errors import UsageError
+from music_tf.randomness import stream
+from music_tf.rollout import ConditionSampler
+from tests.kit.counting import COUNTING
+from tests.kit.small import BASE, TIMES, go_on, paying, trainer_of
+
+STEPS = CollectConfig(steps=10)
+
+
+def drawn(config, count, seed=0):
+    """Conditions of many episodes of one worker."""
+    sampler = ConditionSampler(config, 3)
+    return sampler.begin_episodes(np.random.default_rng(seed), np.arange(count))
+
+
+def test_skills_are_drawn_with_equal_chances():
+    skills = drawn(Config(skills=5), 1000).skills
+    assert (skills.sum(axis=1) == 1.0).all()
+    # chi-square with 4 degrees of freedom is above 18.5 once in a thousand times
+    assert ((skills.sum(axis=0) - 200.0) ** 2 / 200.0).sum() < 18.5
+
+
+def test_the_size_of_one_hot_conditions_is_the_number_of_skills():
+    sized = Config(condition=ConditionConfig(size=5))
+    np.testing.assert_array_equal(drawn(sized, 50).skills, drawn(Config(skills=5), 50).skills)
+    assert sized.acting_skills == (0, 1, 2, 3, 4)
+
+
+def test_a_pinned_skill_acts_in_every_episode_and_changes_no_other_draw():
+    free, pinned = (drawn(Config(skills=5, pinned_skill=pin), 6) for pin in (None, 3))
+    assert (pinned.skills.argmax(axis=1) == 3).all()
+    assert free.goals is None
+    np.testing.assert_array_equal(free.seeds, pinned.seeds)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean_square"),
+    # of a component: 1; 1 / K on the sphere; 1 / 3 in the box
+    [("gaussian", 1.0), ("sphere", 0.25), ("box", 1.0 / 3.0)],
+)
+def test_continuous_conditions_come_from_their_prior(kind, mean_square):
+    config = Config(condition=ConditionConfig(kind=kind, size=4))
+    skills = drawn(config, 20_000).skills
+    assert skills.shape == (20_000, 4)
+    assert skills.dtype == np.float32
+    np.testing.assert_allclose(skills.mean(axis=0), 0.0, atol=0.03)
+    np.testing.assert_allclose(np.cov(skills.T), mean_square * np.eye(4), atol=0.03)
+    if kind == "sphere":
+        np.testing.assert_allclose(np.linalg.norm(skills, axis=1), 1.0, rtol=1e-6)
+    assert kind == "gaussian" or np.abs(skills).max() <= 1.0
+
+
+def over_workers(config, cycle):
+    """Skills [workers, rollouts] of a cycle, as one rank would find them that has them all."""
+    sampler = ConditionSampler(config, 3)
+    sampler.begin_cycle(cycle)
+    envs = np.arange(config.workers * config.rollouts).reshape(config.workers, -1)
+    found = [
+        sampler.begin_episodes(stream(config.seed, "test", worker, cycle), own).skills
+        for worker, own in enumerate(envs)
+    ]
+    return np.argmax(found, axis=-1)
+
+
+def shared(sampler, **changes):
+    condition = ConditionConfig(sampler=sampler)
+    return Config(**{"workers": 5, "rollouts": 3, "condition": condition, "skills": 5, **changes})
+
+
+def test_tiled_each_environment_keeps_its_skill():
+    expected = np.arange(15).reshape(5, 3) % 5
+    for cycle in range(3):
+        np.testing.assert_array_equal(over_workers(shared("tiled"), cycle), expected)
+
+
+@pytest.mark.parametrize(("skills", "least", "most"), [(5, 3, 3), (4, 3, 4), (20, 0, 1)])
+def test_stratified_skills_have_even_shares_of_a_cycle_over_all_workers(skills, least, most):
+    cycles = [over_workers(shared("stratified", skills=skills), cycle) for cycle in range(400)]
+    for found in cycles:
+        shares = np.bincount(found.ravel(), minlength=skills)
+        assert (shares.min(), shares.max()) == (least, most)
+    of_one = np.bincount([found[2, 1] for found in cycles], minlength=skills)
+    assert of_one.min() > 0  # an environment gets each of them some time
+
+
+def test_stratified_steps_deal_each_worker_whole_decks_until_the_epoch_ends():
+    config = shared("stratified", collect=STEPS)
+    sampler, generator = ConditionSampler(config, 3), np.random.default_rng(0)
+
+    def dealt(count, env):
+        one = (sampler.begin_episodes(generator, np.array([env])) for _ in range(count))
+        return [int(conditions.skills.argmax()) for conditions in one]
+
+    first, other = dealt(3, 0), dealt(5, 4)  # environments of workers 0 and 1
+    sampler.begin_cycle(1)
+    assert sorted(first + dealt(2, 2)) == sorted(other) == [0, 1, 2, 3, 4]
+    decks = []
+    for _ in range(2):
+        dealt(2, 0)
+        sampler.begin_epoch()
+        decks.append(sorted(dealt(5, 0)))
+    assert decks == [[0, 1, 2, 3, 4]] * 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "texts"),
+    [
+        ({"kind": "gaussian"}, ["condition.size", "gaussian", "none", "--condition.size 2"]),
+        ({"kind": "sphere", "size": 1}, ["condition.size", "at least 2", "got 1"]),
+        ({"kind": "box", "size": 2, "skills": 3}, ["condition.kind", "one_hot", "box", "skills 3"]),
+        (
+            {"kind": "box", "size": 2, "pinned_skill": 0},
+            ["condition.kind", "pinned_skill 0", "--pinned-skill None"],
+        ),
+        ({"size": 4, "skills": 3}, ["condition.size", "expected 3", "got 4"]),
+        ({"size": 4, "pinned_skill": 4}, ["pinned_skill", "[0, 3]", "got 4"]),
+        (
+            {"kind": "gaussian", "size": 2, "sampler": "stratified"},
+            ["condition.sampler", "stratified", "one_hot", "random", "gaussian"],
+        ),
+        (
+            {"skills": 3, "pinned_skill": 1, "sampler": "stratified"},
+            ["condition.sampler", "random", "pinned_skill 1"],
+        ),
+        (
+            {"skills": 6, "sampler": "tiled", "workers": 4, "rollouts": 2},
+            ["condition.sampler", "multiple of 6", "= 8", "--rollouts 3"],
+        ),
+        (
+            {"skills": 3, "every": 10, "replay": ReplayConfig(relabel_k=4.0)},
+            ["condition.every", "every 10 steps", "--collect.steps 50", "--replay.relabel-k 0"],
+        ),
+        ({"every": 10, "collect": STEPS}, ["condition.every", "skills 1", "leave it out"]),
+        (
+            {"skills": 16, "every": 10, "sampler": "tiled", "collect": STEPS},
+            ["condition.every", "tiled", "leave it out"],
+        ),
+        (
+            {"kind": "box", "size": 3, "rewards": {"skill": SkillConfig()}},
+            ["condition.kind", "skill reward", "one_hot", "got box", "--skills 5"],
+        ),
+    ],
+)
+def test_conditions_that_cannot_be_drawn_are_refused(changes, texts):
+    names = [field.name for field in dataclasses.fields(ConditionConfig)]
+    own = {name: changes.pop(name) for name in names if name in changes}
+    with pytest.raises(UsageError) as refusal:
+        Config(condition=ConditionConfig(**own), **changes)
+    text = str(refusal.value)
+    assert [part for part in texts if part not in text] == []
+    assert len(text.splitlines()) <= 10
+
+
+CHANGING = dataclasses.replace(
+    BASE,
+    env_id=COUNTING,
+    collect=CollectConfig(steps=7),
+    replay=ReplayConfig(batch_size=32, capacity=1000),
+    evaluation=EvaluationConfig(every=10),
+    condition=ConditionConfig(kind="gaussian", size=2, every=3),
+)
+
+
+def test_replay_keeps_conditions_as_they_acted_and_learns_from_them():
+    trainer, seen = trainer_of(CHANGING), {}
+    policy_inputs = trainer.snapshot
+
+    def noting():
+        """A snapshot that notes under which condition each state of each seed was acted on."""
+        snapshot = policy_inputs()
+
+        class Noting(type(snapshot)):
+            def act(self, observation, goal, skill, noise):
+                for state, one in zip(observation, skill, strict=True):
+                    seen[tuple(state)] = one.copy()
+                return super().act(observation, goal, skill, noise)
+
+        return Noting(*snapshot)
+
+    trainer.snapshot = noting
+    metrics = trainer.run_epoch(go_on)
+    assert np.isfinite(list(metrics.values())).all()
+    batch = trainer.replay.sample_transitions(200, 0)
+    assert len(np.unique(batch.skill[..., 0])) > 8
+    states = batch.observation.reshape(-1, 2)
+    for state, skill in zip(states, batch.skill.reshape(-1, 2), strict=True):
+        np.testing.assert_array_equal(skill, seen[tuple(state)])
+    # every third step of an episode another one acts: 0 to 2, 3 to 5, 6 and 7
+    acted = {}
+    for (seed, step), skill in seen.items():
+        acted.setdefault((seed, step // 3), set()).add(tuple(skill.tolist()))
+    assert all(len(found) == 1 for found in acted.values())
+    assert len(set().union(*acted.values())) == len(acted)
+
+
+def test_a_condition_that_changes_costs_nothing_where_it_does_not():
+    steady = dataclasses.replace(CHANGING.condition, every=None)
+    sizes = [
+        next(iter(trainer_of(CHANGING, condition=one).replay.shards.values())).bytes
+        for one in (steady, CHANGING.condition)
+    ]
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("sampler", ["tiled", "stratified"])
+def test_skills_that_are_shared_out_train_and_are_told_apart(sampler):
+    config = paying(BASE, SkillConfig(hidden_sizes=(8,)), skills=4)
+    condition = ConditionConfig(sampler=sampler)
+    trainer = trainer_of(config, condition=condition)
+    metrics = [trainer.run_epoch(go_on) for _ in range(2)]
+    for shard in trainer.replay.shards.values():
+        assert shard.size == 8
+    kept = [shard.arrays["skill"][:8].argmax(-1) for shard in trainer.replay.shards.values()]
+    for cycle in np.split(np.array(kept), 4, axis=1):  # [workers, rollouts]
+        assert sorted(cycle.ravel().tolist()) == [0, 1, 2, 3]
+    again = trainer_of(config, condition=condition)
+    repeated = [again.run_epoch(go_on) for _ in range(2)]
+    for one, other in zip(metrics, repeated, strict=True):
+        assert {n: v for n, v in one.items() if n not in TIMES} == {
+            n: v for n, v in other.items() if n not in TIMES
+        }
