@@ -1,18 +1,46 @@
 """music_tf: agents that learn to control their surroundings without a task reward."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from music_tf.api import Run, load_run, train
+    from music_tf.errors import (
+        EnvironmentFault,
+        Hanging,
+        MusicError,
+        NumbersFault,
+        Stopped,
+        UsageError,
+    )
+    from music_tf.runs.callbacks import Callback
     from music_tf.storage.policy import load_policy
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_policy"]
+__all__ = [
+    "Callback",
+    "EnvironmentFault",
+    "Hanging",
+    "MusicError",
+    "NumbersFault",
+    "Run",
+    "Stopped",
+    "UsageError",
+    "__version__",
+    "load_policy",
+    "load_run",
+    "train",
+]
+_PLACES = {
+    "music_tf.api": ("Run", "load_run", "train"),
+    "music_tf.runs.callbacks": ("Callback",),
+    "music_tf.storage.policy": ("load_policy",),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports `load_policy` when it is asked for, so that the command line starts light."""
-    if name != "load_policy":
+    """Imports what is asked for, so that the command line starts light."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from music_tf.storage.policy import load_policy  # noqa: PLC0415 - numpy
-
-    return load_policy
+    place = next((place for place, names in _PLACES.items() if name in names), "music_tf.errors")
+    return getattr(importlib.import_module(place), name)
