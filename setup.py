@@ -66,6 +66,9 @@ setup(
         "bench": ["stable-baselines3>=2.6"],
         "box2d": ["gymnasium[box2d]>=1.2,<2"],
         "minari": [MINARI],
+        "wandb": ["wandb>=0.18"],
+        "mlflow": ["mlflow>=2.16,!=3.18.0"],  # of that version a part is missing
+        "notebook": ["jupyterlab>=4", "ipywidgets>=8"],  # the progress bar is a widget
         "docs": ["mkdocs-material>=9.5"],
     },
     entry_points={"console_scripts": ["music-tf = music_tf.cli:main"]},

@@ -4,20 +4,47 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from music_tf.api import Run, load_run, train
     from music_tf.config.world import World, register_world
+    from music_tf.errors import (
+        EnvironmentFault,
+        Hanging,
+        MusicError,
+        NumbersFault,
+        Stopped,
+        UsageError,
+    )
+    from music_tf.runs.callbacks import Callback
     from music_tf.storage.policy import load_policy
 
 __version__ = "0.1.0"
-__all__ = ["World", "__version__", "load_policy", "register_world"]
+__all__ = [
+    "Callback",
+    "EnvironmentFault",
+    "Hanging",
+    "MusicError",
+    "NumbersFault",
+    "Run",
+    "Stopped",
+    "UsageError",
+    "World",
+    "__version__",
+    "load_policy",
+    "load_run",
+    "register_world",
+    "train",
+]
 _PLACES = {
+    "music_tf.api": ("Run", "load_run", "train"),
     "music_tf.config.world": ("World", "register_world"),
+    "music_tf.runs.callbacks": ("Callback",),
     "music_tf.storage.policy": ("load_policy",),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Imports what is asked for, so that the command line starts light."""
-    for place, names in _PLACES.items():
-        if name in names:
-            return getattr(importlib.import_module(place), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = next((place for place, names in _PLACES.items() if name in names), "music_tf.errors")
+    return getattr(importlib.import_module(place), name)

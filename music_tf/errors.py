@@ -44,6 +44,12 @@ class NumbersFault(MusicError):
         self.evidence: Mapping[str, object] = evidence or {}
 
 
+class Hanging(MusicError):
+    """No progress for longer than `--hang-after`; only where the process may not be ended."""
+
+    exit_code = EXIT_HANGING
+
+
 class Stopped(MusicError):
     """The run was asked to stop, has saved, and can be resumed."""
 

@@ -5,10 +5,12 @@ signal that arrives during the imports would otherwise end the process.
 """
 
 import contextlib
+import contextvars
 import ctypes
 import dataclasses
 import faulthandler
 import importlib
+import logging
 import math
 import os
 import signal
@@ -21,13 +23,17 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from music_tf.errors import EXIT_HANGING, UsageError
+from music_tf.errors import EXIT_HANGING, Hanging, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 _received: list[int] = []
+_SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
+_guest = contextvars.ContextVar("guest", default=False)
+"""Whether this thread trains in a process that is somebody else's."""
+_LOGGER = logging.getLogger(__name__)
 _SET_PARENT_DEATH_SIGNAL = 1
 LONGER = 4.0
 """How many times longer than usual compiling and saving may take."""
@@ -110,7 +116,7 @@ def install_signal_handlers() -> None:
             raise KeyboardInterrupt
         _received.append(number)
 
-    for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+    for number in _SIGNALS:
         signal.signal(number, note)
 
 
@@ -122,6 +128,40 @@ def stop_requested() -> bool:
 def forget_signals() -> None:
     """Forgets a request to stop, so that another run in this process can begin."""
     _received.clear()
+
+
+class _Interruption(BaseException):
+    """Arrives in the thread of a guest that stands still, wherever it is."""
+
+
+@contextlib.contextmanager
+def as_guest() -> Iterator[None]:
+    """Lets a run go on within a process that is somebody else's, such as a notebook.
+
+    Signals ask the run to stop while it lasts, and afterwards do what they did before; outside of
+    the main thread, where Python handles none, they do that all the time. A watchdog ends the run
+    and not the process.
+
+    Raises:
+        Hanging: The watchdog has interrupted the run.
+    """
+    forget_signals()
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        install_signal_handlers()
+    token = _guest.set(True)
+    try:
+        yield
+    except _Interruption as interruption:
+        raise Hanging(
+            "no progress for longer than --hang-after; the log of the run shows where it stood"
+        ) from interruption
+    finally:
+        _guest.reset(token)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        forget_signals()
 
 
 def prepare_tensorflow() -> None:
@@ -172,8 +212,11 @@ def limit_threads(threads: int) -> None:
     small for that. So the numbers do not depend on how many there are.
     """
     pools = importlib.import_module("tensorflow").config.threading
-    pools.set_intra_op_parallelism_threads(1)
-    pools.set_inter_op_parallelism_threads(threads)
+    try:
+        pools.set_intra_op_parallelism_threads(1)
+        pools.set_inter_op_parallelism_threads(threads)
+    except RuntimeError:
+        _LOGGER.warning("TensorFlow computes in this process already, with the threads that it has")
 
 
 def die_with_parent(number: int) -> None:
@@ -233,7 +276,8 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     A rank waits for ever for one that is stuck or gone: MPI has no timeouts. So every rank watches
     itself. Ranks move in step, which makes all of them notice within a moment; each first shows
     where it stands, and a second later the first to leave ends the job. A thread that holds
-    Python's interpreter lock for ever is not seen.
+    Python's interpreter lock for ever is not seen. The process of others (`as_guest`) goes on: its
+    thread is interrupted once it comes back to Python.
 
     Args:
         seconds: Longest time between two heartbeats; infinity watches nothing.
@@ -244,6 +288,8 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
         yield
         return
     over = threading.Event()
+    watched = ctypes.c_ulong(threading.get_ident()) if _guest.get() else None
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
     def tell(message: str, file: TextIO) -> None:
         file.write(message)
@@ -260,12 +306,16 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
             looked = now
             idle = now - _heart.last
             if idle > seconds * _heart.factor:
-                message = f"{speaker}: no progress for {idle:.0f} s, ending the job; stacks:\n"
+                ending = "ending the job" if watched is None else "interrupting the run"
+                message = f"{speaker}: no progress for {idle:.0f} s, {ending}; stacks:\n"
                 with contextlib.suppress(OSError, ValueError):
                     tell(message, sys.stderr)
                 if log is not None:
                     with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
                         tell(message, file)
+                if watched is not None:
+                    raise_in(watched, ctypes.py_object(_Interruption))
+                    return
                 time.sleep(_TIME_FOR_OTHERS_S)
                 os._exit(EXIT_HANGING)
 
@@ -277,6 +327,8 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+        if watched is not None:
+            raise_in(watched, None)  # one that comes too late
 
 
 class _Event(ctypes.Structure):

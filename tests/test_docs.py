@@ -1,21 +1,29 @@
 """What the pages under docs/ show is tried, and what they explain is what there is."""
 
 import ast
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import music_tf
 from music_tf.cli import run_verb
+from music_tf.runs import session
 from music_tf.runs.judging import CONTROL
 from music_tf.storage.metrics import METRICS
 from music_tf.storage.run_directory import link_latest
 from tests.kit.saved_run import save_run
+from tests.kit.small import OPTIONS
 
 DOCS = Path(__file__).parents[1] / "docs"
 AFTER = (DOCS / "after_training.md").read_text(encoding="utf-8")
 ACTING, ARCHIVE, MINARI = re.findall(r"^```python\n(.*?)^```", AFTER, re.MULTILINE | re.DOTALL)
+FROM_PYTHON = re.findall(
+    r"^```python\n(.*?)^```", (DOCS / "python.md").read_text(encoding="utf-8"), re.M | re.S
+)
+NOTEBOOK = json.loads((DOCS / "quickstart.ipynb").read_text(encoding="utf-8"))
 COMMANDS = re.findall(r"^music-tf (evaluate .*)$", AFTER, re.MULTILINE)
 PAGES = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 
@@ -67,6 +75,51 @@ def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, mon
     exec(MINARI, {})
     shown = capsys.readouterr().out.splitlines()
     assert [line.startswith("(51, 25) (50, 4) ") for line in shown] == [True, True]
+
+
+@pytest.fixture
+def small_training(tmp_path, monkeypatch):
+    """Lets `music_tf.train` train for seconds: an epoch, and another one when it is resumed."""
+    monkeypatch.chdir(tmp_path)
+    train, compare = music_tf.train, session.compare
+    monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
+    small = {**OPTIONS, "epochs": 2, "max_minutes": 1e-9}
+
+    def seconds(recipe, **options):
+        mistyped = options["env_id"] == "FetchPusch-v4"
+        return train(recipe, **(options if mistyped else {**options, **small}))
+
+    monkeypatch.setattr(music_tf, "train", seconds)
+    return tmp_path
+
+
+@pytest.mark.parametrize("example", FROM_PYTHON, ids=["film", "exit code", "callback"])
+def test_the_examples_of_training_from_python_train(small_training, example):
+    exec(example, {"__name__": "example"})
+    assert (small_training / "push.gif").exists() == ("push.gif" in example)
+
+
+def test_the_notebook_runs_from_its_first_cell_to_its_last_and_shows_a_film(small_training, capsys):
+    names, shown = {}, []
+    for cell in NOTEBOOK["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            body = ast.parse("".join(cell["source"]))
+            last = ast.Expression(body.body.pop().value) if _shows(body) else None
+            exec(compile(body, "cell", "exec"), names)
+            shown += [eval(compile(last, "cell", "eval"), names)] if last else []
+    _, film, motions, *_ = shown
+    assert film._repr_html_().startswith("<img ")
+    assert {"ours", "random"} <= set(motions)
+    assert len(names["run"].metrics["epoch"]) == 2
+    output = capsys.readouterr().out
+    assert "epoch 2: 0." in output
+    assert "did you mean FetchPush-v4?" in output
+
+
+def _shows(body):
+    """Whether a notebook shows the value of the last line of a cell."""
+    return isinstance(body.body[-1], ast.Expr)
 
 
 def test_every_metric_is_explained():

@@ -30,6 +30,7 @@ STAGES = [
     {"runs"},
     {"tools"},
     {"cli"},
+    {"api"},
     {"__init__"},
     {"__main__"},
 ]

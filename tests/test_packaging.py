@@ -72,7 +72,10 @@ def test_every_package_is_shipped_and_typed(metadata):
 
 
 def test_extras_are_those_of_the_documentation(requirements):
-    assert set(requirements) == {"", "mpi", "dev", "bench", "box2d", "minari", "docs"}
+    assert set(requirements) == {
+        *("", "mpi", "dev", "bench", "box2d", "minari", "docs"),
+        *("wandb", "mlflow", "notebook"),
+    }
 
 
 @pytest.mark.parametrize("extra", ["", "mpi", "dev"])

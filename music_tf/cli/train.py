@@ -3,6 +3,7 @@
 import contextlib
 import math
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -21,11 +22,11 @@ from music_tf.process import (
 )
 from music_tf.storage.run_directory import (
     find_source,
-    link_latest,
     missing_folders,
     prepare_directory,
     remove_empty,
 )
+from music_tf.tools.tracking import check_installed, tracking
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
@@ -71,16 +72,29 @@ def _train(parsed: TrainCommand | UsageError, comm: "Communicator") -> None:
     for rank, text in enumerate(texts):
         if text is not None:
             raise UsageError(text if set(texts) == {text} else f"rank {rank}: {text}")
-    command = cast(TrainCommand, parsed)
+    train(cast(TrainCommand, parsed), comm)
+
+
+def train(command: TrainCommand, comm: "Communicator", callbacks: Iterable[object] = ()) -> Path:
+    """Trains as a command says and returns the run's directory; a run refused leaves none.
+
+    Every rank must call it together, with signal handlers and the environment of TensorFlow set.
+    `callbacks` hear of the run on the root, see `runs.callbacks.Callback`.
+
+    Raises:
+        MusicError: The run is refused, fails, or has been stopped.
+    """
     folders = missing_folders(command) if comm.is_root else []
     try:
-        _run(command, comm, folders)
+        return _run(command, comm, folders, callbacks)
     except (UsageError, EnvironmentFault, Stopped):
         remove_empty(folders)
         raise
 
 
-def _run(command: TrainCommand, comm: "Communicator", made: list[Path]) -> None:
+def _run(
+    command: TrainCommand, comm: "Communicator", made: list[Path], callbacks: Iterable[object]
+) -> Path:
     """Trains, and notes a directory that it makes, so that a run refused leaves none."""
     with _watch_the_start(command):
         comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
@@ -93,14 +107,17 @@ def _run(command: TrainCommand, comm: "Communicator", made: list[Path]) -> None:
         from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks
         from music_tf.tools.paths import paths_from_above  # noqa: PLC0415 - Pillow
 
+    track = command.track if comm.is_root else None
     try:
-        run(command, comm, directory, heritage, link_latest, paths_from_above)
+        with tracking(track, directory) as trackers:
+            run(command, comm, directory, heritage, paths_from_above, (*callbacks, *trackers))
     except MemoryError as error:
         lower = "lower --replay.capacity or --workers"
         cure = f"{lower}, and remove {directory}: it holds nothing yet"
         if any(directory.glob("checkpoints/epoch_*")):
             cure = f"go on where there is more: --run-dir {directory} --resume"
         raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
+    return directory
 
 
 def _watch_the_start(
@@ -122,6 +139,8 @@ def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Herit
     fault_text, code = "", 0
     if comm.is_root:
         try:
+            if command.track is not None:
+                check_installed(command.track)
             heritage = None
             if command.start is not None:
                 from music_tf.process import limit_threads  # noqa: PLC0415 - TensorFlow

@@ -7,8 +7,9 @@ expected, what came, and the nearest valid name.
 import contextlib
 import dataclasses
 import functools
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
@@ -258,6 +259,8 @@ class TrainCommand(Options):
     """Start from the latest checkpoint of another run, or from a folder of weights."""
     parts: str | None = None
     """What to take over from it, as in actor,critic; some recipes know theirs."""
+    track: Literal["wandb", "mlflow"] | None = None
+    """Show configuration, metrics and films there too; needs the package, see docs/python.md."""
     config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (
         dataclasses.field(default_factory=Config)
     )
@@ -270,6 +273,47 @@ class TrainCommand(Options):
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
+
+
+def as_typed(options: Mapping[str, Any]) -> list[str]:
+    """Returns options of `train` that are given in Python as the words that say the same.
+
+    A group of settings is a dictionary, as in `music={"gain": 5}`; one inside a group is JSON.
+
+    Raises:
+        UsageError: A flag is neither True nor False.
+    """
+    words = []
+    for name, value in options.items():
+        given = {name: value}
+        if isinstance(value, Mapping):
+            given = {f"{name}.{inner}": one for inner, one in value.items()}
+        for full, one in given.items():
+            words += _words(full, one)
+    return words
+
+
+def _words(name: str, value: Any) -> list[str]:
+    option = show_option(name)
+    if name in _OWN and _count(hints_of(TrainCommand)[name]) == 0:
+        if not isinstance(value, bool):
+            raise UsageError(f"{option}: expected True or False, got {value!r:.80}")
+        return [option] if value else []
+    if isinstance(value, Mapping):
+        value = json.dumps(value)
+    texts = list(_texts(value))
+    if texts and _is_option(texts[0]):
+        return [f"{option}={texts[0]}", *texts[1:]]
+    return [option, *texts]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    value = value.tolist() if hasattr(value, "tolist") else value  # numpy
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _texts(item)
+    else:
+        yield str(value)
 
 
 def train_help(arguments: Sequence[str]) -> None:

@@ -130,7 +130,8 @@ def evaluate_run(
     *,
     full: bool = False,
     export: Callable[[Episodes, Mapping[str, Any]], list[str]] | None = None,
-) -> None:
+    shown: bool = True,
+) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
 
     Success is given for runs trained on the environment's goals; where there are skills, each is
@@ -144,6 +145,10 @@ def evaluate_run(
             was found of the same checkpoint before is kept otherwise.
         export: Called with the episodes of our policy, and what is known of them; returns lines
             that say where it wrote them.
+        shown: Whether to show the table.
+
+    Returns:
+        What it wrote.
 
     Raises:
         UsageError: The run cannot be loaded.
@@ -151,7 +156,7 @@ def evaluate_run(
         NumbersFault: The policy gives actions that are not finite.
     """
     loaded = load_run(run, typed_env_id)
-    progress, path = Progress(), run / EVALUATION_NAME
+    progress, path = Progress(shown=shown), run / EVALUATION_NAME
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
     try:
         result = measure(loaded, episodes)
@@ -184,6 +189,7 @@ def evaluate_run(
             progress.banner(export(played, about))
     finally:
         loaded.envs.close()
+    return result
 
 
 def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:

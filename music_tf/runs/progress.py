@@ -1,6 +1,7 @@
-"""What a training run shows while it goes on: a bar on a terminal, else a line per epoch."""
+"""What a training run shows while it goes on: a bar where one can move, else a line per epoch."""
 
 import contextlib
+import importlib.util
 import os
 import sys
 import time
@@ -49,8 +50,8 @@ class Progress:
     ) -> None:
         """Looks at where the output goes, by default to standard output.
 
-        A bar is for a terminal that can move its cursor. Under a launcher a rank's output always
-        looks like a terminal.
+        A bar is for a terminal that can move its cursor, and for a notebook that has ipywidgets.
+        Under a launcher a rank's output always looks like a terminal.
 
         Args:
             leading: The metric to show, the one that the recipe is about.
@@ -60,18 +61,21 @@ class Progress:
         file = file or sys.stdout
         self.leading = leading
         self._shown = shown
-        self._interactive = (
-            shown
-            and os.environ.get("TERM", "") not in {"", "dumb"}
-            and file.isatty()
-            and (launched_world_size() == 1 or os.environ.get(_TERMINAL) == "1")
-        )
         screen = cast(TextIO, _Screen(file))
-        self._console = (
-            Console(file=screen)
-            if self._interactive
-            else Console(file=screen, force_terminal=False, no_color=True, width=_PLAIN_WIDTH)
-        )
+        self._console = Console(file=screen)
+        if self._console.is_jupyter:
+            movable = importlib.util.find_spec("ipywidgets") is not None
+        else:
+            movable = (
+                os.environ.get("TERM", "") not in {"", "dumb"}
+                and file.isatty()
+                and (launched_world_size() == 1 or os.environ.get(_TERMINAL) == "1")
+            )
+        self._interactive = shown and movable
+        if not self._interactive and not self._console.is_jupyter:
+            self._console = Console(
+                file=screen, force_terminal=False, no_color=True, width=_PLAIN_WIDTH
+            )
         self._bar: Bar | None = None
         self._total = self._first = self._done = 0
         self._started = time.monotonic()
@@ -95,6 +99,7 @@ class Progress:
             BarColumn(bar_width=16),
             TextColumn("{task.fields[note]}", markup=False),
             console=self._console,
+            auto_refresh=not self._console.is_jupyter,  # a notebook minds other threads
         )
         self._bar.start()
         self._bar.add_task("training", total=total_epochs, completed=first_epoch, note="")

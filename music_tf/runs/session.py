@@ -6,7 +6,7 @@ import json
 import logging
 import textwrap
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -28,13 +28,14 @@ from music_tf.process import (
     watchdog,
 )
 from music_tf.runs.agreement import check_alike, warn_of_processors
+from music_tf.runs.callbacks import Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
 from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
-from music_tf.storage.run_directory import RunDirectory, log_path, open_run
+from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
 from music_tf.training.build import build_trainer, with_registered_world
 from music_tf.types import Episodes, Metrics
@@ -57,8 +58,8 @@ def run(
     comm: Communicator,
     path: Path,
     heritage: Heritage | None = None,
-    begun: Callable[[Path], None] | None = None,
     draw_paths: DrawPaths | None = None,
+    callbacks: Iterable[object] = (),
 ) -> None:
     """Trains as a command says, in a directory of its own; every rank must call it together.
 
@@ -69,14 +70,15 @@ def run(
         comm: The ranks.
         path: The run directory.
         heritage: What a new run takes over from an earlier one, the same on every rank.
-        begun: Called with the directory by the root once nothing refuses the run any more.
         draw_paths: Draws where the object went in an evaluation; None draws nothing.
+        callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
 
     Raises:
         UsageError: The directory or the configuration cannot be used.
         EnvironmentFault: The environment or the disk is broken.
         NumbersFault: Numbers of ours went bad.
         Stopped: A signal asked for it; everything is saved and can be resumed.
+        Exception: What a callback raised, on the root; the others are stopped then.
     """
     limit_threads(threads_per_rank(command.config.threads, comm.size))
     comm.local_workers(command.config.workers)
@@ -91,7 +93,8 @@ def run(
         check_alike(record, command.resume, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             try:
-                session = Session(command, comm, directory, heritage, draw_paths)
+                listeners = Listeners(callbacks if comm.is_root else ())
+                session = Session(command, comm, directory, heritage, draw_paths, listeners)
             except (UsageError, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
@@ -100,9 +103,10 @@ def run(
                 if isinstance(fault, Stopped):
                     raise Stopped(f"{fault}, {cure}") from fault
                 raise
-            if begun is not None and comm.is_root:
-                begun(path)
-            session.run(record)
+            if comm.is_root:
+                link_latest(path)
+            with contextlib.closing(session):
+                session.run(record)
 
 
 class Session:
@@ -115,10 +119,12 @@ class Session:
         directory: RunDirectory,
         heritage: Heritage | None,
         draw_paths: DrawPaths | None,
+        listeners: Listeners,
     ) -> None:
         """Builds the trainer and brings it to where the run was left, or to where it starts."""
         config = self._config = command.config
         self._comm, self._directory, self._draw_paths = comm, directory, draw_paths
+        self._listeners = listeners
         self._resuming = _resuming(command, directory.path)
         begun_from = heritage.record if heritage else None
         origin = stored_start(directory.path) if command.resume else begun_from
@@ -183,7 +189,8 @@ class Session:
 
         def on_cycle(done: int) -> bool:
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
-            return stop_requested()
+            self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
+            return stop_requested() or self._listeners.fault is not None
 
         counters = trainer.counters
         start, before, cycle = time.monotonic(), counters.elapsed_s, counters.cycle
@@ -212,11 +219,19 @@ class Session:
                 ]
             )
         self._make_sure_it_is_saved()
+        if self._comm.any(self._listeners.fault is not None):
+            self._stop()
         self._summarize(before + time.monotonic() - start)
+
+    def close(self) -> None:
+        """Closes the environments, for a process that goes on; what that breaks is ignored."""
+        with contextlib.suppress(Exception):
+            self._trainer.envs.close()
 
     def _show(self, episodes: Episodes) -> None:
         """Lets the root show an evaluation: where the object went, and what terms have to show."""
         trainer, writer = self._trainer, self._writer
+        self._listeners.tell("on_evaluation", episodes)
         if writer is None:
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
@@ -245,7 +260,9 @@ class Session:
         if epoch % config.checkpoint_every == 0:
             self._save()
         self._progress.epoch(row)
-        if self._comm.any(stop_requested()) and epoch < config.epochs:
+        self._listeners.tell("on_epoch", dict(row))
+        failed = self._listeners.fault is not None
+        if self._comm.any(failed or (stop_requested() and epoch < config.epochs)):
             self._stop()
 
     def _opened_writer(self, resume: bool) -> MetricsWriter | None:
@@ -276,6 +293,7 @@ class Session:
         if saved:
             trainer.replay.mark_saved()
             self._saved_cycle = trainer.counters.cycle
+            self._listeners.tell("on_save", self._checkpoints.newest)  # heard on the root alone
 
     def _meta(self, best: float | None) -> dict[str, Any]:
         """Returns what a checkpoint says beside its arrays."""
@@ -348,7 +366,12 @@ class Session:
             done = f"stopped in epoch {counters.epoch + 1}, which will begin anew,"
         else:
             self._make_sure_it_is_saved()
-        raise Stopped(f"{done} after {counters.env_steps} steps; to go on:\n{self._resuming}")
+        text = f"{done} after {counters.env_steps} steps; to go on:\n{self._resuming}"
+        fault = self._listeners.fault
+        if fault is not None:
+            fault.add_note(f"a callback raised this; {text}")
+            raise fault
+        raise Stopped(text)
 
     def _summarize(self, wall_s: float) -> None:
         """Compares the agent with simple policies, sums the run up, and says what comes next."""

@@ -218,6 +218,11 @@ class Checkpoints:
         self._lineage: list[str] | None = None
         self._chain: Mapping[str, tuple[Entry, ...]] = {}
 
+    @property
+    def newest(self) -> Path:
+        """Where the root has saved last."""
+        return self._directory / (self._lineage or [""])[-1]
+
     def save(
         self,
         epoch: int,

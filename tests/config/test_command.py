@@ -5,13 +5,15 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.config.command import parse_train, train_help
+from music_tf.config.command import as_typed, parse_train, train_help
 from music_tf.config.fields import (
     choices_of,
     describe_range,
@@ -316,3 +318,36 @@ def test_reading_a_command_line_loads_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"max_minutes": 3, "seed": np.int64(7)}, "--max-minutes 3 --seed 7"),
+        ({"music": {"gain": 5, "train": False}}, "--music.gain 5 --music.train False"),
+        ({"music.gain": 5}, "--music.gain 5"),
+        ({"agent": {"hidden_sizes": np.array([8, 9])}}, "--agent.hidden-sizes 8 9"),
+        ({"music": {"weight": [(0, 1), (5, 0.5)]}}, "--music.weight 0 1 5 0.5"),
+        ({"music": {"clip": (-math.inf, 2)}}, "--music.clip -inf 2"),
+        ({"agent": {"discount": None}}, "--agent.discount None"),
+        ({"rewards": ["task", "music"]}, "--rewards task music"),
+        (
+            {"env": {"kwargs": {"a": [1]}, "remake": True}},
+            "--env.kwargs '{\"a\": [1]}' --env.remake true",
+        ),
+        ({"run_dir": Path("runs/x"), "preset": "paper"}, "--run-dir runs/x --preset paper"),
+        ({"resume": False, "allow_import": True}, "--allow-import"),
+        ({"run_dir": "-odd"}, "--run-dir=-odd"),
+        ({"music": {}}, ""),
+    ],
+    ids=str,
+)
+def test_options_given_in_python_mean_what_they_do_when_they_are_typed(options, line):
+    given = parse_train(["ddpg_music", *as_typed(options)])
+    typed = parse_train(["ddpg_music", *shlex.split(line)])
+    assert (given, given.config) == (typed, typed.config)
+
+
+def test_a_flag_in_python_is_true_or_false():
+    with pytest.raises(UsageError, match="--resume: expected True or False, got 'yes'"):
+        as_typed({"resume": "yes"})

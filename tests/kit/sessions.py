@@ -14,7 +14,7 @@ def command_of(config, path, resume=False, **more):
     return TrainCommand(config=config, run_dir=path, resume=resume, **words)
 
 
-def run_session(command, heritage=None, comm=None, episodes=4, begun=None):
+def run_session(command, heritage=None, comm=None, episodes=4, callbacks=()):
     """Trains what `command` says in its run directory, to its end or its fault.
 
     The final table takes a few episodes, and TensorFlow keeps the threads that it has.
@@ -25,4 +25,4 @@ def run_session(command, heritage=None, comm=None, episodes=4, begun=None):
         mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)),
     ):
         comm = comm or Communicator()
-        session.run(command, comm, command.run_dir, heritage, begun, paths_from_above)
+        session.run(command, comm, command.run_dir, heritage, paths_from_above, callbacks)

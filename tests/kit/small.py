@@ -64,6 +64,17 @@ EVERYTHING = paying(
     agent=SacConfig(**NETWORK),
 )
 ALL = {"her": HER, "music": MUSIC, "sac": SAC, "soft": SOFT, "everything": EVERYTHING}
+OPTIONS = {
+    "env_id": PUSH,
+    "cycles": 2,
+    "updates": 3,
+    "workers": 2,
+    "rollouts": 2,
+    "agent": {"hidden_sizes": (16, 16)},
+    "replay": {"batch_size": 16},
+    "evaluation": {"episodes": 4},
+}
+"""What `music_tf.train` takes for an epoch of 240 steps."""
 TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
 """Metrics that differ between two runs of the same numbers."""
 

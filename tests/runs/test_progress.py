@@ -1,4 +1,7 @@
+import importlib.machinery
 import io
+import sys
+import types
 
 import pytest
 
@@ -115,3 +118,37 @@ def test_the_table_sets_policies_side_by_side_and_leaves_the_unknown_blank():
     assert ["eval/object_comotion_m", "0.457", "0.010", ""] in lines
     assert ["eval/success_rate", "", "0.000", "1.000"] in lines
     assert "scripted" in file.getvalue()
+
+
+class Output:
+    """Stands in for the widget that ipywidgets has of this name."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *fault):
+        pass
+
+    def clear_output(self, wait):
+        pass
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_a_notebook_shows_a_bar_if_it_has_widgets_else_a_line_an_epoch(widgets, monkeypatch):
+    said = []
+    modules = {name: types.ModuleType(name) for name in ("IPython", "IPython.display")}
+    modules["IPython.display"].display = said.append
+    modules["ipywidgets"] = types.ModuleType("ipywidgets") if widgets else None
+    if widgets:
+        modules["ipywidgets"].Output = Output
+        modules["ipywidgets"].__spec__ = importlib.machinery.ModuleSpec("ipywidgets", None)
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(io.StringIO()) == ""
+    assert [type(one) for one in said].count(Output) == widgets
+    text = "".join(one.text for one in said if not isinstance(one, Output))
+    assert text.startswith("train [ddpg_her]\n")
+    assert ("epoch 3/5  steps 300  fps 42" in text) is not widgets
+    assert ("cycle 1/10  steps 250" in text) is widgets

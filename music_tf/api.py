@@ -1,0 +1,226 @@
+"""Training from Python: `train`, and the `Run` that it returns.
+
+import music_tf
+
+run = music_tf.train("ddpg_music", env_id="FetchPush-v4", max_minutes=3)
+run.play("push.gif")
+"""
+
+import base64
+import dataclasses
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_tf import errors
+from music_tf.cli import train as training
+from music_tf.config.command import as_typed, parse_train
+from music_tf.config.names import check_env_id, names_a_module
+from music_tf.config.stored import allow_recipe, read_run, stored_env_id
+from music_tf.errors import EnvironmentFault, MusicError, UsageError
+from music_tf.process import as_guest, launched_world_size, prepare_tensorflow, run_command
+from music_tf.runs.callbacks import checked
+from music_tf.storage.run_directory import find_run
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from music_tf.storage.policy import SavedPolicy
+
+_DAY = 86400.0
+
+
+def train(
+    recipe: str,
+    *,
+    run_dir: str | os.PathLike[str] | None = None,
+    callbacks: Iterable[object] = (),
+    **options: Any,
+) -> "Run":
+    """Trains a recipe in this process, as `music-tf train RECIPE` does, and returns the run.
+
+    Args:
+        recipe: One that `music-tf recipes` lists, or `module:function` of yours.
+        run_dir: Where the run goes; by default runs/ENV/RECIPE/seedN-TIME.
+        callbacks: Objects with any of the methods of `Callback`.
+        options: Those of the command line, with underscores, as in `max_minutes=3`; a group of
+            settings is a dictionary, as in `music={"gain": 5}`.
+
+    Raises:
+        UsageError: An option or a callback is wrong; nothing was written.
+        EnvironmentFault: Something is missing or broken around us, the environment for example.
+        NumbersFault: Numbers of ours went bad.
+        Stopped: Ctrl-C, the stop button of a notebook, or a signal; saved and can be resumed.
+        Hanging: No progress for longer than `hang_after`.
+        Exception: What a callback raised, after saving.
+    """
+    place = {} if run_dir is None else {"run_dir": os.fspath(run_dir)}
+    return _trained([str(recipe), *as_typed({**place, **options})], callbacks)
+
+
+def load_run(
+    path: str | os.PathLike[str], env_id: str | None = None, *, allow_import: bool = False
+) -> "Run":
+    """Returns a run that was trained before, or is still going.
+
+    Args:
+        path: The run directory, or `latest`.
+        env_id: The id of your own environment again, as `module:Id`: no file may import it.
+        allow_import: Lets the run import the modules of your own recipe and environment.
+
+    Raises:
+        UsageError: There is no run, or its configuration is damaged.
+    """
+    directory = find_run(os.fspath(path)).resolve()
+    if allow_import:
+        allow_recipe(directory)
+        env_id = stored_env_id(directory)
+    elif env_id is not None:
+        check_env_id(env_id)
+    read_run(directory, env_id)
+    return Run(directory, env_id)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run, as its directory shows it now."""
+
+    path: Path
+    """The run directory."""
+    env_id: str | None = None
+    """The environment that its user typed, where it is of the form `module:Id`."""
+
+    @property
+    def metrics(self) -> "dict[str, npt.NDArray[np.float64]]":
+        """The columns of metrics.csv by name, a value an epoch; nan where there is none.
+
+        Raises:
+            UsageError: No epoch is over yet, or the table is damaged.
+        """
+        from music_tf.storage.metrics import CSV_NAME  # noqa: PLC0415 - numpy
+        from music_tf.storage.results import read_result  # noqa: PLC0415 - numpy
+
+        return dict(read_result(self.path / CSV_NAME).columns)
+
+    def evaluate(self, episodes: int = 100) -> dict[str, Any]:
+        """Measures the latest policy beside simple ones; returns what evaluation.json then holds.
+
+        Raises:
+            MusicError: As `music-tf evaluate` refuses or fails.
+        """
+        if not isinstance(episodes, int) or not 1 <= episodes <= 10**6:
+            raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
+        _prepare()
+        from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+
+        return evaluate_run(self.path, episodes, self.env_id, shown=False)
+
+    def policy(self) -> "SavedPolicy":
+        """Returns the latest policy, ready to act.
+
+        Raises:
+            MusicError: No checkpoint is there yet, or all are damaged.
+        """
+        from music_tf.storage.policy import load_policy  # noqa: PLC0415 - numpy
+
+        return load_policy(self.path, self.env_id)
+
+    def play(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        episodes: int = 4,
+        skill: int | str = "all",
+    ) -> "Film":
+        """Films the latest policy in a process of its own; in a notebook the result shows itself.
+
+        Args:
+            path: A .gif or .mp4 file; by default videos/policy.mp4 of the run.
+            episodes: How many, of each skill.
+            skill: One, from 0 on, or all.
+
+        Raises:
+            MusicError: As `music-tf play` refuses or fails.
+        """
+        out = Path(self.path / "videos" / "policy.mp4" if path is None else path)
+        words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
+        words += [f"--skill={skill}", "--allow-import"]
+        read_run(self.path, self.env_id)  # refuses what its user has not typed or allowed
+        # TensorFlow and Mesa may not share a process, and MuJoCo must not be loaded yet
+        found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+        done = run_command(
+            [sys.executable, "-P", "-m", "music_tf", *words],
+            seconds=_DAY,
+            environment={"PYTHONPATH": found},
+        )
+        if not done.ok:
+            lines = done.errors.strip().splitlines()
+            starts = [at for at, line in enumerate(lines) if line.startswith("music-tf: ")]
+            text = "\n".join(lines[starts[-1] :]) if starts else done.reason
+            raise _FAULTS.get(done.code, MusicError)(text.removeprefix("music-tf: "))
+        return Film(out)
+
+    def resume(self, *, callbacks: Iterable[object] = (), **options: Any) -> "Run":
+        """Continues the run exactly; only `epochs`, `max_minutes` and `hang_after` may change.
+
+        Raises:
+            MusicError: As `train`.
+        """
+        words = as_typed({"run_dir": self.path, "resume": True, **options})
+        if self.env_id is not None:
+            words += ["--env-id", self.env_id]
+        return _trained(words, callbacks)
+
+
+@dataclasses.dataclass(frozen=True)
+class Film:
+    """A film in a file; a notebook shows it."""
+
+    path: Path
+
+    def __fspath__(self) -> str:
+        """Returns where it lies, for `open`."""
+        return str(self.path)
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.path.read_bytes()).decode()
+        if self.path.suffix == ".gif":
+            return f'<img src="data:image/gif;base64,{data}">'
+        return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
+
+
+_FAULTS: Mapping[int | None, type[MusicError]] = {
+    kind.exit_code: kind
+    for kind in (UsageError, EnvironmentFault, errors.NumbersFault, errors.Stopped)
+}
+
+
+def _prepare() -> None:
+    """Prepares for TensorFlow in a process that may have loaded it already."""
+    keras = sys.modules.get("keras")
+    if keras is not None and keras.config.backend() != "tensorflow":
+        raise UsageError(
+            f"keras: expected the backend tensorflow, this process has {keras.config.backend()}\n"
+            "start another process, with KERAS_BACKEND=tensorflow before keras is imported"
+        )
+    prepare_tensorflow()
+
+
+def _trained(words: list[str], callbacks: object) -> Run:
+    """Trains what the words of a command line after `train` ask for."""
+    listening = checked(callbacks)
+    if launched_world_size() > 1:
+        raise UsageError(
+            f"train: in Python it is for one process, and {launched_world_size()} ranks were "
+            "started\nuse: music-tf launch -n N train RECIPE ..."
+        )
+    command = parse_train(words)
+    with as_guest():
+        _prepare()
+        from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, after parsing
+
+        directory = training.train(command, Communicator(alone=True), listening)
+    own = command.config.env_id if names_a_module(command.config.env_id) else None
+    return Run(directory.resolve(), own)

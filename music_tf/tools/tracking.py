@@ -1,0 +1,232 @@
+"""Hands what a run writes anyway to a tracker: `train --track wandb|mlflow`.
+
+A tracker sees config.json, each row of metrics.csv, the files of RUN/videos and summary.json. What
+fails there costs a warning, never the run.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import logging
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from music_tf.config.stored import flatten, read_record
+from music_tf.errors import EnvironmentFault, Stopped
+from music_tf.storage.files import read_json, replace_file
+from music_tf.storage.run_directory import SUMMARY_NAME
+
+TRACKING_NAME = "tracking.json"
+"""Under which ids trackers know a run, so that a resumed run goes on there."""
+_LARGEST_FILE = 1_000_000
+_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
+_PICTURE = ".png"
+_SHOWN = (_PICTURE, ".gif", ".mp4")
+_PARAMETERS_AT_ONCE = 100
+"""MLflow's limit."""
+_LONGEST_PARAMETER = 500
+_LOGGER = logging.getLogger(__name__)
+
+
+def check_installed(name: str) -> None:
+    """Refuses a tracker whose package is not there.
+
+    Raises:
+        EnvironmentFault: It is not installed.
+    """
+    if importlib.util.find_spec(name) is None:
+        raise EnvironmentFault(
+            f"--track {name}: the package {name} is not installed\n"
+            f"install it with: pip install 'music_tf[{name}]'"
+        )
+
+
+@contextlib.contextmanager
+def tracking(name: str | None, directory: Path) -> Iterator[Sequence["Tracker"]]:
+    """Yields the callback that tracks the run of a directory; none where `name` is None."""
+    if name is None:
+        yield ()
+        return
+    tracker = Tracker(name, directory)
+    code = 1
+    try:
+        yield (tracker,)
+        code = 0
+    except (Stopped, KeyboardInterrupt):
+        code = 75
+        raise
+    finally:
+        tracker.finish(code)
+
+
+class Service(Protocol):
+    """What a tracking package is asked for."""
+
+    def start(self, known: str | None, name: str, config: Mapping[str, Any]) -> str:
+        """Begins, or continues the run of a known id; returns its id."""
+
+    def row(self, values: Mapping[str, float], steps: int) -> None:
+        """Takes the metrics of an epoch."""
+
+    def file(self, path: Path, steps: int) -> None:
+        """Takes a picture or a film."""
+
+    def end(self, summary: Mapping[str, float], code: int) -> None:
+        """Ends it: 0 is a run that is done, 75 one that was stopped."""
+
+
+class Tracker:
+    """A callback that hands the rows and films of one run to a service."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        """Looks at what videos there are; begins with the first row, when nothing is refused."""
+        self._name, self._directory = name, directory
+        self._service: Service | None = None
+        self._files = self._videos()
+        self._warned = False
+        self._steps = 0
+
+    def on_epoch(self, row: Mapping[str, float]) -> None:
+        """Hands over the row, and what is new among the videos."""
+        self._steps = int(row["time/env_steps"])
+        with self._spared():
+            values = {name: value for name, value in row.items() if math.isfinite(value)}
+            self._started().row(values, self._steps)
+            self._hand_over_files()
+
+    def finish(self, code: int) -> None:
+        """Hands over the summary of a run that ended so; nothing where it had no epoch."""
+        if self._service is None:
+            return
+        summary: dict[str, float] = {}
+        with self._spared():
+            self._hand_over_files()
+            if code == 0:
+                metrics = read_json(self._directory / SUMMARY_NAME, _LARGEST_FILE)["metrics"]
+                summary = {name: value for name, value in metrics.items() if value is not None}
+        with self._spared():
+            self._service.end(summary, code)
+
+    def _started(self) -> Service:
+        if self._service is None:
+            service: Service = _SERVICES[self._name]()
+            record = read_record(self._directory)
+            config = flatten(record["config"])
+            config |= {name: record.get(name) for name in ("recipe", "preset", "commit")}
+            path = self._directory / TRACKING_NAME
+            ids = _known_ids(path)
+            name = f"{record['recipe']}-{config['env_id']}-{self._directory.name}"
+            found = service.start(ids.get(self._name), name, config)
+            self._service = service
+            replace_file(path, (json.dumps({**ids, self._name: found}) + "\n").encode())
+        return self._service
+
+    def _hand_over_files(self) -> None:
+        before, self._files = self._files, self._videos()
+        for path, changed in self._files.items():
+            if before.get(path) != changed:
+                self._started().file(path, self._steps)
+
+    def _videos(self) -> dict[Path, int]:
+        """Returns when pictures and films of the run changed last."""
+        found = sorted((self._directory / "videos").glob("*"))
+        return {path: path.stat().st_mtime_ns for path in found if path.suffix in _SHOWN}
+
+    @contextlib.contextmanager
+    def _spared(self) -> Iterator[None]:
+        """Lets no fault of a tracker end the run; the first is warned of."""
+        try:
+            yield
+        except Exception as error:  # whatever a package or its server raises
+            if not self._warned:
+                text = f"{type(error).__name__}: {str(error)[:200]}"
+                _LOGGER.warning("--track %s fails, training goes on: %s", self._name, text)
+            self._warned = True
+
+
+def _known_ids(path: Path) -> dict[str, str]:
+    """Returns the ids by tracker; nothing where the file is not there or not ours."""
+    try:
+        found = read_json(path, _LARGEST_FILE)
+    except (OSError, ValueError):
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {
+        name: text
+        for name, text in pairs
+        if name in _SERVICES and isinstance(text, str) and _ID.fullmatch(text)
+    }
+
+
+class _Wandb:
+    """Weights & Biases; WANDB_PROJECT, WANDB_MODE and its other variables count as always.
+
+    Its folder never lies in the run's, which holds plain files alone: it makes links.
+    """
+
+    def __init__(self) -> None:
+        self._wandb = importlib.import_module("wandb")
+        self._run: Any = None
+
+    def start(self, known: str | None, name: str, config: Mapping[str, Any]) -> str:
+        self._run = self._wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "music_tf"),
+            id=known,
+            name=name,
+            config=dict(config),
+            resume="allow",
+        )
+        self._run.define_metric("time/env_steps")
+        self._run.define_metric("*", step_metric="time/env_steps")
+        return str(self._run.id)
+
+    def row(self, values: Mapping[str, float], steps: int) -> None:
+        del steps  # among the values
+        self._run.log(dict(values))
+
+    def file(self, path: Path, steps: int) -> None:
+        kind = self._wandb.Image if path.suffix == _PICTURE else self._wandb.Video
+        title = f"videos/{path.stem.partition('_')[0]}"
+        self._run.log({title: kind(str(path)), "time/env_steps": steps})
+
+    def end(self, summary: Mapping[str, float], code: int) -> None:
+        self._run.summary.update(dict(summary))
+        self._run.finish(exit_code=code)
+
+
+class _Mlflow:
+    """MLflow; MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME count as always."""
+
+    def __init__(self) -> None:
+        self._mlflow = importlib.import_module("mlflow")
+
+    def start(self, known: str | None, name: str, config: Mapping[str, Any]) -> str:
+        if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
+            self._mlflow.set_experiment("music_tf")
+        run = self._mlflow.start_run(run_id=known, run_name=None if known else name)
+        texts = {name: str(value)[:_LONGEST_PARAMETER] for name, value in config.items()}
+        names = list(texts) if known is None else []  # it refuses other values than the first
+        for start in range(0, len(names), _PARAMETERS_AT_ONCE):
+            some = names[start : start + _PARAMETERS_AT_ONCE]
+            self._mlflow.log_params({name: texts[name] for name in some})
+        return str(run.info.run_id)
+
+    def row(self, values: Mapping[str, float], steps: int) -> None:
+        self._mlflow.log_metrics(dict(values), step=steps)
+
+    def file(self, path: Path, steps: int) -> None:
+        del steps  # in the names of pictures
+        self._mlflow.log_artifact(str(path), "videos")
+
+    def end(self, summary: Mapping[str, float], code: int) -> None:
+        if summary:
+            self._mlflow.log_dict(dict(summary), SUMMARY_NAME)
+        self._mlflow.end_run({0: "FINISHED", 75: "KILLED"}.get(code, "FAILED"))
+
+
+_SERVICES: Mapping[str, Callable[[], Service]] = {"wandb": _Wandb, "mlflow": _Mlflow}

@@ -1,0 +1,282 @@
+"""Training from Python: runs, callbacks, faults, in a process that goes on."""
+
+import base64
+import json
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import music_tf
+from music_tf import process
+from music_tf.cli import train as command
+from music_tf.config.command import parse_train
+from music_tf.runs import session
+from tests.kit.saved_run import load_weights, rows_of
+from tests.kit.small import OPTIONS
+from tests.kit.started import python
+
+HEAVY = ("numpy", "tensorflow", "gymnasium", "mpi4py", "tyro")
+HANDLERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+class Diary:
+    """Notes what it hears; raises at the first call of one method."""
+
+    def __init__(self, fails="", error=None):
+        self.heard, self._fails, self._error = [], fails, error or ValueError("enough")
+
+    def __getattr__(self, name):
+        if not name.startswith("on_"):
+            raise AttributeError(name)
+
+        def note(said):
+            self.heard.append((name, said))
+            if name == self._fails:
+                raise self._error
+
+        return note
+
+
+class Rows:
+    """Has one of the methods alone."""
+
+    def __init__(self):
+        self.rows = []
+
+    def on_epoch(self, row):
+        self.rows.append(row)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_comparisons():
+    compare = session.compare
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "compare", lambda *given: compare(*given, 4))
+        yield
+
+
+@pytest.fixture(scope="module")
+def heard():
+    return Diary()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, heard):
+    """A run of two epochs, of which a callback heard."""
+    place = tmp_path_factory.mktemp("whole") / "run"
+    return music_tf.train("ddpg_her", run_dir=place, epochs=2, callbacks=[heard], **OPTIONS)
+
+
+def weights_of(run):
+    return load_weights(run.path / "checkpoints")[0]
+
+
+def test_importing_the_package_loads_nothing_heavy_and_a_refusal_no_numpy():
+    done = python(
+        "import sys, music_tf\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])\n"
+        "try:\n    music_tf.train('ddpg_muzic')\n"
+        "except music_tf.UsageError as fault:\n    print(fault, fault.exit_code)\n"
+        f"print([name for name in {HEAVY[:-1]} if name in sys.modules])\n"
+    )
+    first, *told, last = done.stdout.splitlines()
+    assert (first, last) == ("[]", "[]"), done.stderr
+    assert told[-1] == "did you mean ddpg_music? 2"
+
+
+def test_all_that_is_offered_is_there():
+    for name in music_tf.__all__:
+        assert getattr(music_tf, name) is not None
+    with pytest.raises(AttributeError, match="trian"):
+        _ = music_tf.trian
+
+
+def test_a_run_shows_its_table_and_a_policy_that_acts(whole):
+    assert list(whole.metrics["epoch"]) == [1.0, 2.0]
+    written = [float(row["train/critic_loss"]) for row in rows_of(whole.path)]
+    np.testing.assert_array_equal(whole.metrics["train/critic_loss"], written)
+    assert np.isnan(whole.metrics["train/entropy"]).all()  # DDPG has none
+    policy = whole.policy()
+    assert (policy.recipe, policy.epoch) == ("ddpg_her", 2)
+    action = policy.act(np.zeros(policy.observation_dim), goal=np.zeros(policy.goal_dim))
+    assert action.shape == (policy.action_dim,)
+
+
+def test_its_options_are_stored_as_a_command_line_that_means_the_same(whole):
+    stored = json.loads((whole.path / "config.json").read_text())
+    again = parse_train(stored["arguments"])
+    assert again.config.agent.hidden_sizes == (16, 16)
+    assert (again.run_dir, again.config.epochs) == (whole.path, 2)
+
+
+def test_evaluate_returns_what_it_writes_and_shows_nothing(whole, capsys):
+    found = whole.evaluate(episodes=3)
+    assert found == json.loads((whole.path / "evaluation.json").read_text())
+    assert (found["episodes"], set(found["policies"]) >= {"ours", "random"}) == (3, True)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_second_run_in_the_process_has_the_same_numbers_and_one_in_a_thread(whole, tmp_path):
+    found = []
+
+    def train():
+        found.append(music_tf.train("ddpg_her", run_dir=tmp_path / "run", epochs=1, **OPTIONS))
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    (run,) = found
+    assert rows_of(run.path) == rows_of(whole.path)[:1]
+    rows = Rows()
+    assert run.resume(epochs=2, callbacks=[rows]) == run
+    np.testing.assert_equal(weights_of(run), weights_of(whole))
+    assert [row["time/epoch"] for row in rows.rows] == [2.0]
+
+
+def test_a_run_that_was_trained_before_is_loaded_by_its_path_or_as_the_latest(whole, tmp_path):
+    assert music_tf.load_run(whole.path) == whole
+    run = music_tf.train("ddpg_her", epochs=1, **OPTIONS)  # under MUSIC_TF_RUNS
+    assert music_tf.load_run("latest").path == run.path
+    with pytest.raises(music_tf.UsageError, match="expected a run directory"):
+        music_tf.load_run(tmp_path / "none")
+
+
+def test_callbacks_hear_of_cycles_evaluations_saves_and_epochs_in_that_order(whole, heard):
+    names = [name for name, _ in heard.heard]
+    assert names == ["on_cycle", "on_cycle", "on_evaluation", "on_save", "on_epoch"] * 2
+    said = [[one for name, one in heard.heard if name == hook] for hook in names[1:5]]
+    cycles, played, saves, rows = said
+    assert [(one.epoch, one.cycle) for one in cycles] == [(0, 1), (0, 2), (1, 3), (1, 4)]
+    assert cycles[0].env_steps < cycles[1].env_steps  # copies, not the trainer's own
+    assert [len(one.length) for one in played] == [4, 4]
+    assert saves[-1] == whole.path / "checkpoints" / "epoch_000002"
+    for name in ("time/env_steps", "train/critic_loss"):
+        np.testing.assert_array_equal(whole.metrics[name], [row[name] for row in rows])
+
+
+@pytest.mark.parametrize("hook", ["on_cycle", "on_evaluation", "on_save", "on_epoch"])
+def test_a_callback_that_raises_ends_the_run_saved_and_it_goes_on_as_if_nothing_was(
+    whole, tmp_path, hook
+):
+    diary = Diary(hook)
+    with pytest.raises(ValueError, match="enough") as caught:
+        music_tf.train("ddpg_her", run_dir=tmp_path / "run", epochs=2, callbacks=[diary], **OPTIONS)
+    (note,) = caught.value.__notes__
+    assert f"--run-dir {tmp_path / 'run'} --resume" in note
+    assert diary.heard[-1][0] == hook  # it is called no more
+    run = music_tf.load_run(tmp_path / "run").resume()
+    np.testing.assert_equal(weights_of(run), weights_of(whole))
+
+
+def test_a_callback_that_raises_in_the_last_epoch_is_heard_too(tmp_path):
+    diary = Diary("on_epoch", music_tf.Stopped("good enough"))
+    with pytest.raises(music_tf.Stopped, match="good enough") as caught:
+        music_tf.train("ddpg_her", run_dir=tmp_path / "run", epochs=1, callbacks=[diary], **OPTIONS)
+    assert caught.value.exit_code == 75
+    assert not (tmp_path / "run" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_a_signal_stops_and_saves_and_afterwards_means_what_it_did(tmp_path, number):
+    class Raises:
+        def on_cycle(self, counters):
+            signal.raise_signal(number)
+
+    before = [signal.getsignal(one) for one in HANDLERS]
+    with pytest.raises(music_tf.Stopped, match="to go on:"):
+        music_tf.train("ddpg_her", run_dir=tmp_path / "run", callbacks=[Raises()], **OPTIONS)
+    assert [signal.getsignal(one) for one in HANDLERS] == before
+    assert not process.stop_requested()
+    assert music_tf.load_run(tmp_path / "run").resume(epochs=1).metrics["epoch"] == [1.0]
+
+
+REFUSED = [
+    ("ddpg_muzic", {}, "ddpg_muzic"),
+    ("ddpg", {"epoch": 3}, "ddpg --epoch 3"),
+    ("ddpg", {"epochs": 0}, "ddpg --epochs 0"),
+    ("ddpg", {"epochs": "many"}, "ddpg --epochs many"),
+    ("ddpg_music", {"music": {"gian": 5}}, "ddpg_music --music.gian 5"),
+    ("ddpg", {"env_id": "FetchPusch-v4"}, "ddpg --env-id FetchPusch-v4"),
+    ("ddpg", {"resume": True}, "ddpg --resume"),
+    ("ddpg", {"track": "tensorboard"}, "ddpg --track tensorboard"),
+]
+
+
+@pytest.mark.parametrize(("recipe", "options", "words"), REFUSED, ids=[one[2] for one in REFUSED])
+def test_what_the_command_line_refuses_is_refused_in_its_words(recipe, options, words):
+    with pytest.raises(music_tf.UsageError) as of_command:
+        parse_train(words.split())
+    with pytest.raises(music_tf.UsageError) as of_python:
+        music_tf.train(recipe, **options)
+    assert str(of_python.value) == str(of_command.value)
+    assert of_python.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "told"),
+    [
+        (print, "in a list, got <built-in function print>"),
+        ([print], "expected objects with any of on_cycle, on_epoch, on_evaluation, on_save, got"),
+        ([Rows], "got the class Rows: make one of it"),
+        ([type("Typo", (), {"on_epoh": print})()], "did you mean on_epoch?"),
+    ],
+)
+def test_a_callback_that_would_hear_nothing_is_refused(callbacks, told):
+    with pytest.raises(music_tf.UsageError) as caught:
+        music_tf.train("ddpg_her", callbacks=callbacks, **OPTIONS)
+    assert told in str(caught.value)
+
+
+def test_several_ranks_are_told_what_starts_them(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    with pytest.raises(music_tf.UsageError, match="use: music-tf launch -n N train"):
+        music_tf.train("ddpg_her", **OPTIONS)
+
+
+def test_another_backend_of_keras_is_refused_before_anything_is_written(monkeypatch, tmp_path):
+    import keras
+
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    with pytest.raises(music_tf.UsageError, match=r"expected the backend tensorflow, .* has jax"):
+        music_tf.train("ddpg_her", run_dir=tmp_path / "run", **OPTIONS)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_fault_on_the_way_leaves_the_process_as_it_was(monkeypatch, tmp_path):
+    def broken(*given):
+        raise music_tf.EnvironmentFault("no disk")
+
+    monkeypatch.setattr(command, "prepare_directory", broken)
+    before = [signal.getsignal(one) for one in HANDLERS]
+    with pytest.raises(music_tf.EnvironmentFault, match="no disk") as caught:
+        music_tf.train("ddpg_her", run_dir=tmp_path / "run", **OPTIONS)
+    assert caught.value.exit_code == 3
+    assert [signal.getsignal(one) for one in HANDLERS] == before
+
+
+def test_a_run_that_stands_still_is_interrupted_and_the_process_lives():
+    done = python(
+        "import time\n"
+        "from music_tf import Hanging\n"
+        "from music_tf.process import as_guest, watchdog\n"
+        "def stuck():\n    while True:\n        time.sleep(0.01)\n"
+        "try:\n    with as_guest(), watchdog(0.5, 'me', None):\n        stuck()\n"
+        "except Hanging as fault:\n    print(fault.exit_code)\n"
+        "time.sleep(1.5)\nprint('alive')\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "86\nalive\n")
+    assert "me: no progress for" in done.stderr
+    assert "in stuck" in done.stderr
+
+
+def test_a_film_is_made_in_another_process_and_shows_itself(whole, tmp_path):
+    film = whole.play(tmp_path / "push.gif", episodes=1)
+    assert Path(film).read_bytes()[:4] == b"GIF8"
+    shown = film._repr_html_()
+    assert shown.startswith('<img src="data:image/gif;base64,')
+    assert base64.b64decode(shown.partition("base64,")[2][:8])[:4] == b"GIF8"
+    with pytest.raises(music_tf.UsageError, match="--out"):
+        whole.play(tmp_path / "push.txt")
