@@ -18,7 +18,7 @@ from music_tf import errors
 from music_tf.cli import train as training
 from music_tf.config.command import as_typed, parse_train
 from music_tf.config.names import check_env_id, names_a_module
-from music_tf.config.stored import allow_recipe, read_run, stored_env_id
+from music_tf.config.stored import allow_modules, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.process import as_guest, launched_world_size, prepare_tensorflow, run_command
 from music_tf.runs.callbacks import checked
@@ -76,7 +76,7 @@ def load_run(
     """
     directory = find_run(os.fspath(path)).resolve()
     if allow_import:
-        allow_recipe(directory)
+        allow_modules(directory)
         env_id = stored_env_id(directory)
     elif env_id is not None:
         check_env_id(env_id)
