@@ -552,11 +552,11 @@ def stopped_after(monkeypatch):
     def send(number):
         made, make = [], lockstep.make_environment
 
-        def making(env_id):
+        def making(env_id, *options):
             made.append(env_id)
             if len(made) == number:
                 process._received.append(signal.SIGUSR1)
-            return make(env_id)
+            return make(env_id, *options)
 
         monkeypatch.setattr(lockstep, "make_environment", making)
         return made
