@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 from music_tf.types import SplitSpec
 
-DEFAULT_MUSIC_GAIN = 5000.0
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Support:
@@ -42,8 +40,9 @@ class EnvironmentInfo:
     """Where the object's x, y, z are; None without an object."""
     support: Support | None = None
     """What carries the object; None where it is not a plane surface."""
-    music_gain: float = DEFAULT_MUSIC_GAIN
-    """Reward per nat of the mutual information bound that suits these positions and steps."""
+    music_gain: float | None = None
+    """Reward per nat of the mutual information bound that suits these positions and steps; None
+    where nobody has tried: `--music.gain auto` finds one."""
     reward_bounds: tuple[float, float] = (-math.inf, math.inf)
     """Lowest and highest task reward of a step; infinite where nothing is known."""
     batched_reward: bool = True
@@ -66,6 +65,7 @@ _FETCH = EnvironmentInfo(
     gripper=_GRIPPER,
     object=_OBJECT,
     support=_FETCH_TABLE,
+    music_gain=5000.0,  # as released
 )
 _SLIDE = dataclasses.replace(_FETCH, family="Fetch with a sliding puck", support=_SLIDE_TABLE)
 
