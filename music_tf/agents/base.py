@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,6 +31,8 @@ class Losses(NamedTuple):
 
     total: tf.Tensor  # [W], the sum of the losses of all networks of the learner
     metrics: Mapping[str, tf.Tensor]  # each [W]
+    paid: Mapping[str, tf.Tensor] = MappingProxyType({})
+    """Rewards that the learner adds to those of the batch, by name, each [W, B]."""
 
 
 class Phase(NamedTuple):

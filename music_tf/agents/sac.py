@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from music_tf.agents.actor_critic import ActorCritic
 from music_tf.agents.base import Batch, Losses, Weights
-from music_tf.config.settings import SacConfig
+from music_tf.config.settings import ENTROPY, SacConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
 from music_tf.losses.policy import (
     deterministic_policy_loss,
@@ -83,15 +83,17 @@ class Sac(ActorCritic):
         following = self._sample(proposer, batch.next_inputs, noise["next_policy"])
         next_q = self.values(targets, batch.next_inputs, following.action)
         reward = batch.reward
+        paid: dict[str, tf.Tensor] = {}
         if config.entropy_mode == "next_state":
             next_q -= temperature * following.log_density
         elif config.entropy_mode != "off":
-            reward += entropy_weight * entropy_reward(
+            paid[ENTROPY] = entropy_weight * entropy_reward(
                 drawn.log_density,
                 config.entropy_scale,
                 config.entropy_clip,
                 batch_mean=config.entropy_mode == "batch_mean",
             )
+            reward += paid[ENTROPY]
         target = td_target(reward, batch.discount, next_q, self._bounds)
         q = self.values(weights, batch.inputs, batch.action)
         value_loss = critic_loss(q, target)
@@ -112,7 +114,7 @@ class Sac(ActorCritic):
             "train/entropy": -tf.reduce_mean(drawn.log_density, axis=-1),
             "train/temperature": temperature * tf.ones_like(value_loss),
         }
-        return Losses(total, metrics)
+        return Losses(total, metrics, paid)
 
     def _sample(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor) -> SquashedSample:
         rows = tf.reshape(inputs, [-1, inputs.shape[-1]])

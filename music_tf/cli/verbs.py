@@ -123,7 +123,7 @@ class Evaluate(OfOneRun):
     """How many episodes."""
     full: Flag = False
     """Judge control too: coverage, contact, spread, information between robot and object
-    (docs/metrics.md explains them); takes a minute longer."""
+    (docs/metrics.md explains them); takes a minute or two longer."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None

@@ -165,7 +165,7 @@ def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple
         if not written.startswith("--") or name not in options:
             raise _unknown(written, options)
         values = [value] if equals else []
-        wanted = _count(options[name].hint)
+        wanted = _count(options[name].hint, (*values, *rest, "")[0])
         while rest and not _is_option(rest[0]) and (wanted is None or len(values) < wanted):
             values.append(rest.pop(0))
         if wanted is not None and len(values) != wanted:
@@ -179,13 +179,15 @@ def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple
 
 
 def _is_option(word: str) -> bool:
-    if not word.startswith("-") or word == "-":
-        return False
+    return word.startswith("-") and word != "-" and not _is_number(word)
+
+
+def _is_number(word: str) -> bool:
     try:
         float(word)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _unknown(written: str, options: Mapping[str, Field]) -> UsageError:
@@ -210,11 +212,13 @@ def _spec(hint: Any) -> PrimitiveConstructorSpec[Any]:
     return found
 
 
-def _count(hint: Any) -> int | None:
-    """Returns how many words a value takes; None for any number."""
+def _count(hint: Any, first: str = "") -> int | None:
+    """Returns how many words a value takes that begins with this one; None for any number."""
     if tyro.conf.FlagCreatePairsOff in get_args(hint):
         return 0
     count = _spec(hint).nargs
+    if isinstance(count, tuple):  # several numbers, or a word in their place
+        return max(count) if _is_number(first) else 1
     return count if isinstance(count, int) else None
 
 

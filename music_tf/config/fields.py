@@ -42,10 +42,10 @@ class In:
     """Whether the ends belong to them: brackets do, parentheses do not."""
 
     def fits(self, value: Any) -> bool:
-        """Whether a value is unset or inside."""
+        """Whether a value is inside; what is unset or a word is not asked."""
         if isinstance(value, tuple):
             return all(map(self.fits, value))
-        if value is None:
+        if value is None or isinstance(value, str):
             return True
         above = value > self.low or (value == self.low and self.ends[0] == "[")
         return bool(above and (value < self.high or (value == self.high and self.ends[1] == "]")))
@@ -154,43 +154,44 @@ def is_optional(hint: Any) -> bool:
     return get_origin(inner) in (Union, types.UnionType) and type(None) in get_args(inner)
 
 
-def without_none(hint: Any) -> Any:
-    """Returns the bare type of a setting once it is set."""
+def kinds_of(hint: Any) -> tuple[Any, ...]:
+    """Returns the bare types of which a setting has one, once it is set; words to choose last."""
     inner = _bare(hint)
-    if is_optional(hint):
-        (inner,) = (kind for kind in get_args(inner) if kind is not type(None))
-    return _bare(inner)
+    if get_origin(inner) not in (Union, types.UnionType):
+        return (inner,)
+    kinds = [_bare(kind) for kind in get_args(inner) if kind is not type(None)]
+    return tuple(sorted(kinds, key=_is_choice))
 
 
 def choices_of(hint: Any) -> tuple[str, ...]:
     """Returns the words that a setting chooses from, or none where it is open."""
-    inner = without_none(hint)
-    if get_origin(inner) is tuple:
-        inner = get_args(inner)[0]
-    return get_args(inner) if get_origin(inner) is Literal else ()
+    last = kinds_of(hint)[-1]
+    if get_origin(last) is tuple:
+        last = get_args(last)[0]
+    return get_args(last) if _is_choice(last) else ()
 
 
 def describe_type(hint: Any) -> str:
     """Returns what a value must look like, in words: its type and its range."""
-    inner, choices = without_none(hint), ", ".join(choices_of(hint))
-    first, *others = get_args(inner) or [inner]
-    if get_origin(inner) is not tuple:
-        text = f"one of {choices}" if choices else "text"
-        if inner is bool:
-            text = "True or False"
-        elif not choices and inner is not str:
-            kinds = get_args(inner) or [inner]
-            text = " or ".join(f"a {_NAMES.get(kind, kind.__name__)}" for kind in kinds)
-    elif choices:
-        text = f"any of {choices}"
-    elif get_origin(first) is tuple:
-        text = "pairs of numbers, 'epoch value' for each"
-    elif Ellipsis in others:
-        text = f"{_NAMES[first]}s" if first in (int, float) else "words"
-    else:
-        text = f"{1 + len(others)} {_NAMES[first]}s"
+    first, *others = map(_describe_kind, kinds_of(hint))
     ranges = "".join(map(str, _rules(hint)))
-    return f"{text}{ranges}{' or None' if is_optional(hint) else ''}"
+    return " or ".join([f"{first}{ranges}", *others, *["None"] * is_optional(hint)])
+
+
+def _describe_kind(kind: Any) -> str:
+    choices = ", ".join(choices_of(kind))
+    if get_origin(kind) is not tuple:
+        if choices or kind is str:
+            return f"one of {choices}" if "," in choices else choices or "text"
+        return "True or False" if kind is bool else f"a {_NAMES.get(kind, kind.__name__)}"
+    first, *others = get_args(kind)
+    if choices:
+        return f"any of {choices}"
+    if get_origin(first) is tuple:
+        return "pairs of numbers, 'epoch value' for each"
+    if Ellipsis in others:
+        return "words" if first is str else f"{_NAMES[first]}s"
+    return f"{1 + len(others)} {_NAMES[first]}s"
 
 
 def describe_range(hint: Any) -> str:
@@ -229,6 +230,10 @@ def documentation(kind: type[Any]) -> Mapping[str, str]:
                 ):
                     found[name] = " ".join(said.split())
     return found
+
+
+def _is_choice(kind: Any) -> bool:
+    return get_origin(kind) is Literal
 
 
 def _bare(hint: Any) -> Any:

@@ -24,6 +24,10 @@ def _few(sizes: tuple[int, ...]) -> bool:
     return len(sizes) <= _MOST_LAYERS
 
 
+def _is_word_or_rising(value: str | tuple[float, float]) -> bool:
+    return isinstance(value, str) or value[0] < value[1]
+
+
 def _is_json_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
@@ -95,8 +99,11 @@ class AgentConfig(Settings):
     """Weight of the mean squared action in the actor's loss."""
     discount: Annotated[float | None, In(0, 1, "[)")] = None
     """Gamma per environment step; unset means 1 - 1/T for episodes of T steps."""
-    return_clip: Literal["off", "symmetric", "auto"] = "off"
-    """Bounds of the TD target: none, +-4/(1 - gamma), or what the active rewards allow."""
+    return_clip: Annotated[
+        Literal["off", "symmetric", "auto"] | tuple[float, float],
+        Where("the lower first (inf allowed)", _is_word_or_rising),
+    ] = "off"
+    """Bounds of the TD target: none, +-4/(1 - gamma), what the active rewards allow, or given."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,7 +149,7 @@ class SacConfig(AgentConfig):
         if self.entropy_mode == "next_state" and self.return_clip == "auto":
             raise UsageError(
                 "agent.return_clip: 'auto' needs bounded rewards, and agent.entropy_mode "
-                "'next_state' is unbounded; choose 'off' or 'symmetric'"
+                "'next_state' is unbounded; choose 'off', 'symmetric' or two numbers"
             )
 
 
@@ -201,10 +208,15 @@ class MusicConfig(TermConfig):
     metrics: ClassVar[Mapping[str, str]] = {
         "music/bound": "bound on the mutual information in nats, on training trajectories",
         "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
+        "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
+        "music/gain": "reward per nat that the gain auto has come to",
     }
 
-    gain: Annotated[float | None, In(0, 1e9)] = None
-    """Reward per nat of the pair bound, before clipping; unset: the environment's."""
+    gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = None
+    """Reward per nat of the pair bound, before clipping; auto: `mean` over a running mean of the
+    bound, so that no unit matters; unset: the environment's own, and auto where it has none."""
+    mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
+    """With gain auto: what replayed transitions are paid on average, before clipping."""
     clip: Bounds = (0.0, 1.0)
     """Bounds of the scaled bound."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
@@ -216,7 +228,8 @@ class MusicConfig(TermConfig):
     trajectory_negatives: Literal["shared", "independent"] = "shared"
     """Whether all trajectories of a batch are shuffled by one permutation or each by its own."""
     normalize_inputs: bool = False
-    """Feeds the statistics network normalised instead of raw positions; needs another gain."""
+    """Feeds the statistics network normalised instead of raw positions; needs another gain, such as
+    auto."""
     train: bool = True
     """False leaves the statistics network as it starts, at random or as loaded."""
     hidden_size: Annotated[int, In(1, 8192)] = 128
@@ -284,6 +297,8 @@ class SkillConfig(TermConfig):
             raise UsageError(f"skills: the skill reward needs at least 2 that act, got {given}")
 
 
+ENTROPY = "entropy"
+"""What metrics call the reward that SAC adds by itself; no term may have this name."""
 TERMS: tuple[type[TermConfig], ...] = (TaskConfig, MusicConfig, JointMotionConfig, SkillConfig)
 """Reward terms of ours, in the order of their metrics."""
 

@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from music_tf import recipes
@@ -20,9 +19,9 @@ from music_tf.config.fields import (
     describe_type,
     hints_of,
     is_optional,
+    kinds_of,
     show_option,
     show_value,
-    without_none,
 )
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
@@ -266,24 +265,22 @@ class _Reader:
         return kind(**{k: self._value(hint, data[k], f"{prefix}{k}") for k, hint in given.items()})
 
     def _value(self, hint: Any, value: Any, name: str) -> Any:
-        inner, members = without_none(hint), get_args(without_none(hint))
         if value is None and is_optional(hint):
             return None
-        if get_origin(inner) is Mapping:
-            return self._rewards(value, name)
-        if isinstance(inner, type) and issubclass(inner, Settings):
-            return self.settings(self._agent if name == "agent" else inner, value, f"{name}.")
-        if get_origin(inner) is tuple and isinstance(value, list):
-            kinds = members[:1] * len(value) if Ellipsis in members else members
-            if len(kinds) == len(value):
-                pairs = zip(kinds, value, strict=True)
-                return tuple(self._value(kind, item, name) for kind, item in pairs)
-        if inner is float:
-            value = _number(value)
-        if type(value) is inner or (get_origin(inner) is Literal and value in members):
-            return value
-        if get_origin(inner) is UnionType and type(value) in members:
-            return value
+        for inner in kinds_of(hint):
+            members = get_args(inner)
+            if get_origin(inner) is Mapping:
+                return self._rewards(value, name)
+            if isinstance(inner, type) and issubclass(inner, Settings):
+                return self.settings(self._agent if name == "agent" else inner, value, f"{name}.")
+            if get_origin(inner) is tuple and isinstance(value, list):
+                kinds = members[:1] * len(value) if Ellipsis in members else members
+                if len(kinds) == len(value):
+                    pairs = zip(kinds, value, strict=True)
+                    return tuple(self._value(kind, item, name) for kind, item in pairs)
+            found = _number(value) if inner is float else value
+            if type(found) is inner or (get_origin(inner) is Literal and found in members):
+                return found
         raise _refusal(name, describe_type(hint), value)
 
     def _rewards(self, value: Any, name: str) -> dict[str, Any]:

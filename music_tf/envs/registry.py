@@ -13,7 +13,6 @@ from typing import Any
 from music_tf.config.world import ALL, DESCRIPTOR, World, registered_world
 from music_tf.types import SplitSpec
 
-DEFAULT_MUSIC_GAIN = 5000.0
 INFO = "info"
 """Source of an extra that is an entry of what a step returns as `info`."""
 
@@ -46,8 +45,9 @@ class EnvironmentInfo:
     """Where the object's x, y, z are; None without an object."""
     support: Support | None = None
     """What carries the object; None where it is not a plane surface."""
-    music_gain: float = DEFAULT_MUSIC_GAIN
-    """Reward per nat of the mutual information bound that suits these positions and steps."""
+    music_gain: float | None = None
+    """Reward per nat of the mutual information bound that suits these positions and steps; None
+    where nobody has tried: `--music.gain auto` finds one."""
     reward_bounds: tuple[float, float] = (-math.inf, math.inf)
     """Lowest and highest task reward of a step; infinite where nothing is known."""
     batched_reward: bool = True
@@ -74,6 +74,7 @@ _FETCH = EnvironmentInfo(
     gripper=_GRIPPER,
     object=_OBJECT,
     support=_FETCH_TABLE,
+    music_gain=5000.0,  # as released
 )
 _SLIDE = dataclasses.replace(_FETCH, family="Fetch with a sliding puck", support=_SLIDE_TABLE)
 

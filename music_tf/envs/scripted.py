@@ -1,4 +1,6 @@
-"""A blind straight shove for Fetch, a baseline that shows why displacement alone is not control."""
+"""A blind straight shove, a baseline that shows why displacement alone is not control."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,37 +21,50 @@ _ARRIVED = 0.03
 class StraightShove:
     """Lowers the gripper behind the object and drives straight through where it first was.
 
-    The plan is made from the first observation of an episode; what the object does afterwards
-    is never looked at. Observations must have the Fetch layout: gripper in 0..2, object in 3..5.
+    One serves a batch of episodes: the plan is made from their first observations; what the object
+    does afterwards is never looked at. Actions move the gripper by x, y and z, as on Fetch; further
+    ones close it.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        gripper: Sequence[int] = (0, 1, 2),
+        place: Sequence[int] = (3, 4, 5),
+        angles: Array | None = None,
+    ) -> None:
+        """Takes the components of gripper and object, and where to shove.
+
+        That is away from the gripper by default, else at angles [E] from the x axis.
+        """
+        self._gripper, self._place = list(gripper), list(place)
+        self._direction: Array | None = None
+        if angles is not None:
+            self._direction = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         self._start: Array | None = None
-        self._direction = np.zeros((0, 2), np.float32)
         self._phase = np.zeros(0, np.int64)
 
-    def reset(self) -> None:
-        """Starts new episodes: the next observations are their first states."""
-        self._start = None
-
-    def __call__(self, observation: Array) -> Array:
-        """Actions [E, 4] for observations [E, O]: travel, lower, then full speed ahead."""
-        gripper, place = observation[:, 0:3], observation[:, 3:6]
-        if self._start is None:
+    def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        """Actions [E, A] for observations [E, O]: travel, lower, then full speed ahead."""
+        del goal, skill
+        gripper, place = observation[:, self._gripper], observation[:, self._place]
+        if self._start is None or self._direction is None:
             self._start = place.copy()
-            towards = place[:, :2] - gripper[:, :2]
-            self._direction = towards / np.linalg.norm(towards, axis=-1, keepdims=True)
             self._phase = np.zeros(len(place), np.int64)
-        distance = np.linalg.norm(self._targets(self._start) - gripper, axis=-1)
+            if self._direction is None:
+                towards = place[:, :2] - gripper[:, :2]
+                self._direction = towards / np.linalg.norm(towards, axis=-1, keepdims=True)
+        start, direction = self._start, self._direction
+        distance = np.linalg.norm(self._target(start, direction) - gripper, axis=-1)
         self._phase += (distance < _ARRIVED) & (self._phase < 2)  # noqa: PLR2004
-        move = _GAIN * (self._targets(self._start) - gripper)
+        move = _GAIN * (self._target(start, direction) - gripper)
         move = move / np.maximum(np.abs(move).max(axis=-1, keepdims=True), 1.0)
-        action = np.concatenate([move, -np.ones((len(move), 1))], axis=1)
-        return action.astype(np.float32)
+        action = np.full_like(noise, -1.0)
+        action[:, :3] = move
+        return action
 
-    def _targets(self, start: Array) -> Array:
+    def _target(self, start: Array, direction: Array) -> Array:
         """Next point of each plan: above behind the object, down behind it, far beyond it."""
         along = np.choose(self._phase, [-_BEHIND, -_BEHIND, _BEYOND])
         height = np.choose(self._phase, [_CLEARANCE, 0.0, 0.0])
-        flat = start[:, :2] + along[:, None] * self._direction
+        flat = start[:, :2] + along[:, None] * direction
         return np.concatenate([flat, start[:, 2:] + height[:, None]], axis=1).astype(np.float32)

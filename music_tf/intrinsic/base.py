@@ -176,6 +176,10 @@ class RewardTerm(abc.ABC):
         """Samples and draws what all updates of a cycle need, each [U * times, W, ...]."""
         return {}
 
+    def measures(self, reward: tf.Tensor, feed: Feed) -> Mapping[str, tf.Tensor]:
+        """Returns what to log of the raw rewards [W, B] of a minibatch, each [W]."""
+        return {}
+
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns one loss and the metrics of each worker, each [W]; zero where nothing learns."""
         return tf.zeros([]), {}
@@ -207,6 +211,11 @@ class RewardTerm(abc.ABC):
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
         """Sees the fresh episodes of each worker of this rank, to keep what it needs of them."""
         del episodes, cycle
+
+    def adapt(self, learned: Metrics, updates: int) -> Metrics:
+        """Sees the means of what some updates logged, equal on all ranks; returns more to log."""
+        del learned, updates
+        return {}
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns what it keeps beside its weights, the same on all ranks, by explicit names."""

@@ -24,6 +24,10 @@ LIFTED_STEPS = 10
 """Steps of an episode that an object must be lifted."""
 CELL = 0.05
 """Side of the square cells that coverage counts, in metres."""
+LARGE_CELL = 0.1
+"""Side of those of `coverage/object_cells`."""
+_SECTORS = 8
+"""Directions that are told apart."""
 TOUCHED = 0.001
 """Metres that an object moves in a step, with the gripper near, at which it counts as touched."""
 _ARROWS = "→↗↑↖←↙↓↘"
@@ -91,7 +95,7 @@ def direction(x: float, y: float) -> str:
     if math.hypot(x, y) <= MOVED:
         return "-"
     degrees = round(math.degrees(math.atan2(y, x))) % 360
-    return f"{_ARROWS[round(degrees / 45) % 8]} {degrees}°"
+    return f"{_ARROWS[round(degrees / 45) % _SECTORS]} {degrees}°"
 
 
 def visited_cells(
@@ -109,6 +113,41 @@ def visited_cells(
     visited = place[_valid_states(place, length) & _on_support(place, info.support)]
     cells = np.unique(np.floor(visited[:, :2] / CELL).astype(np.int64), axis=0)
     return {(x, y) for x, y in cells.tolist()}
+
+
+def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:
+    """Returns where an object was brought and kept, over all episodes, by metric name.
+
+    An episode keeps its object if that ends above the surface of its support, less the tolerance,
+    as what is held does. Only states over the support or held show control. Of those in kept
+    episodes cells count, by the way from the first position to the nearest cell. Those that end
+    episodes over 5 cm away have been moved and kept: of these ways the entropy of 8 sectors from
+    the x axis on, over log 8. `coverage/object_cells` counts all states of all episodes instead.
+    Nothing without an object and a support.
+    """
+    if info.object is None or info.support is None:
+        return {}
+    support, place = info.support, _places(observation, info.object)
+    valid = _valid_states(place, length)
+    high = place[..., 2] > support.rest_height - support.tolerance
+    kept = high[np.arange(len(length)), length]
+    over = (_above(place, support) & high) | _held(observation, place, info)
+    ways = _ways(place, length)
+    brought = over[np.arange(len(length)), length] & (np.linalg.norm(ways, axis=-1) > MOVED)
+    moves = (place - place[:, :1])[over & valid & kept[:, None], :2]
+    visited = place[valid][:, :2].astype(np.float64)
+    angles = np.arctan2(ways[brought, 1], ways[brought, 0])
+    sectors = np.floor(angles * _SECTORS / (2.0 * np.pi)).astype(np.int64) % _SECTORS
+    counts = np.bincount(sectors, minlength=_SECTORS)
+    shares = counts[counts > 0] / max(1, len(sectors))
+    entropy = (shares * np.log(1.0 / shares)).sum()
+    return {
+        "coverage/kept_rate": float(kept.mean()),
+        "coverage/moved_and_kept_rate": float(brought.mean()),
+        "coverage/displacement_cells": float(len(np.unique(np.rint(moves / CELL), axis=0))),
+        "coverage/direction_entropy": float(entropy / np.log(_SECTORS)),
+        "coverage/object_cells": float(len(np.unique(np.floor(visited / LARGE_CELL), axis=0))),
+    }
 
 
 def support_cells(support: Support) -> int:

@@ -79,7 +79,7 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
         for kind in vars(module).values():
             if not (isinstance(kind, type) and issubclass(kind, TermConfig)) or kind is TermConfig:
                 continue
-            if found.setdefault(kind.name, kind) is not kind:
+            if kind.name == settings.ENTROPY or found.setdefault(kind.name, kind) is not kind:
                 raise UsageError(f"{module.__name__}: there is a reward {kind.name!r} already")
     return found
 

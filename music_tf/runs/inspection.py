@@ -19,7 +19,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import policy_of
 from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
-from music_tf.runs.judging import compare, judge, measure_skills, skill_rows
+from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
 from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.gate import Arrays
@@ -29,6 +29,8 @@ from music_tf.storage.run_directory import EVALUATION_NAME, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
+JUDGED = ("control", "coverage")
+"""Tables that `--full` adds."""
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
@@ -141,8 +143,8 @@ def evaluate_run(
         run: The run directory.
         episodes: How many, for each policy and each skill.
         typed_env_id: As for `load_run`.
-        full: Whether to judge control beyond the metrics of every epoch, under `control`; what
-            was found of the same checkpoint before is kept otherwise.
+        full: Whether to judge control beyond the metrics of every epoch, under `control` and
+            `coverage`; what was found of the same checkpoint before is kept otherwise.
         export: Called with the episodes of our policy, and what is known of them; returns lines
             that say where it wrote them.
         shown: Whether to show the table.
@@ -164,6 +166,8 @@ def evaluate_run(
             cells = read_metrics(run, loaded.saved.epoch).get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
+            result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
+            result |= {"coverage_episodes": COVERED}
         title = f"{result['env_id']}, {episodes} episodes"
         progress.policies(result["policies"], title)
         if result["success"]:
@@ -172,6 +176,9 @@ def evaluate_run(
             progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
         if full:
             progress.policies(result["control"], f"{title}: control")
+            progress.policies(
+                result["coverage"], f"{result['env_id']}, {COVERED} episodes: coverage"
+            )
         if result["skills"]:
             rows = skill_rows(result["skills"], result["policies"]["random"])
             progress.table(rows, f"{title} of each skill", "skill")
@@ -264,4 +271,5 @@ def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if not isinstance(earlier, dict) or earlier.get("checkpoint") != checkpoint:
         return {}
-    return {name: earlier[name] for name in ("control", "control_episodes") if name in earlier}
+    kept = (f"{judged}{suffix}" for judged in JUDGED for suffix in ("", "_episodes"))
+    return {name: earlier[name] for name in kept if name in earlier}

@@ -3,8 +3,8 @@
 Takes an `Evaluation`, which plays the same episodes for every policy, and needs no networks.
 """
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from music_tf.envs.scripted import StraightShove
 from music_tf.measures.behaviour import (
+    coverage,
     direction,
     end_position,
     first_contact,
@@ -29,12 +30,17 @@ from music_tf.types import Array, Episodes, IntArray, Metrics
 
 EPISODES = 100
 """How many the final table of a run is about."""
+COVERED = 200
+"""How many coverage is about: its counts grow with them."""
 NOISE = 0.05
 """Standard deviation of the noise on actions in [-1, 1], under which ends are compared."""
 REPEATS = 8
 """How often an episode is repeated under noise."""
 STARTS = 25
 """Episodes that are repeated under noise, and that every skill plays."""
+SHOVE, RANDOM_SHOVE = "scripted shove", "shove in random directions"
+_ARMS = ("Fetch",)
+"""How ids of environments begin whose actions move a gripper by x, y and z."""
 _SEED = 20210309
 _STILL = 1e-12
 """Square metres; less than this is rounding."""
@@ -68,22 +74,24 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
     Returns:
         Metrics by policy: `ours`, `random`, and `scripted shove` on Fetch tasks with an object.
     """
-    spec = evaluation.envs.spec
-    played = {
-        "ours": evaluation.play(policy, episodes),
-        "random": evaluation.play(still, episodes, added=random_actions(spec)),
-    }
-    if spec.env_id.startswith("Fetch") and evaluation.envs.info.object is not None:
-        shove, steps = StraightShove(), itertools.count()
+    played = _beside_simple_ones(evaluation, policy, episodes, (SHOVE,))
+    return {name: evaluation.behaviour(one) for name, one in played}
 
-        def planned_anew(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-            del goal, skill, noise
-            if next(steps) % spec.max_episode_steps == 0:  # the next batch of episodes
-                shove.reset()
-            return shove(observation)
 
-        played["scripted shove"] = evaluation.play(planned_anew, episodes)
-    return {name: evaluation.behaviour(one) for name, one in played.items()}
+def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
+    """Measures where policies bring the object and keep it, on `COVERED` episodes of each.
+
+    Every rank must call it together.
+
+    Returns:
+        Measures named in `COVERAGE` by policy: as of `compare`, and `shove in random directions`.
+        Nothing without an object on a support.
+    """
+    info = evaluation.envs.info
+    if info.object is None or info.support is None:
+        return {}
+    played = _beside_simple_ones(evaluation, policy, COVERED, (SHOVE, RANDOM_SHOVE))
+    return {name: coverage(one.observation, one.length, info) for name, one in played}
 
 
 def measure_skills(
@@ -182,6 +190,27 @@ def median_steps(steps: IntArray, length: IntArray) -> float | None:
     """Returns the median of the steps to contact; None where it falls on an episode without."""
     median = float(np.median(np.where(steps <= length, steps, np.inf)))
     return median if np.isfinite(median) else None
+
+
+def _beside_simple_ones(
+    evaluation: Evaluation, policy: Policy, episodes: int, shoves: Sequence[str]
+) -> Iterator[tuple[str, Episodes]]:
+    """Yields names and episodes: of ours, the random policy, and shoves by an arm that can."""
+    spec, info = evaluation.envs.spec, evaluation.envs.info
+    yield "ours", evaluation.play(policy, episodes)
+    yield "random", evaluation.play(still, episodes, added=random_actions(spec))
+    gripper, place = info.gripper, info.object
+    if gripper is None or place is None or not spec.env_id.startswith(_ARMS):
+        return
+
+    def planned(indices: IntArray, at_random: bool) -> Policy:
+        drawn = [stream(_SEED, "judging/shove", 0, int(index)) for index in indices]
+        angles = np.array([generator.uniform(-np.pi, np.pi) for generator in drawn])
+        return StraightShove(gripper, place, angles if at_random else None)
+
+    for name in shoves:
+        plan = functools.partial(planned, at_random=name == RANDOM_SHOVE)
+        yield name, evaluation.play(still, episodes, planned=plan)
 
 
 def _measures(

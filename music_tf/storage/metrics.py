@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.config.settings import TERMS, TermConfig
+from music_tf.config.settings import ENTROPY, TERMS, TermConfig
 from music_tf.errors import EnvironmentFault
 from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.run_directory import RateLimitedWarning
@@ -83,11 +83,10 @@ def metrics_of(terms: Iterable[type[TermConfig]], goals: bool = True) -> dict[st
     """
     every = list(dict.fromkeys([*TERMS, *terms]))
     paid = {
-        f"reward/{term.name}_{statistic}": (
-            f"{meaning} of the {term.name.replace('_', ' ')} reward in minibatches, clipped, "
-            "weighted"
+        f"reward/{name}_{statistic}": (
+            f"{meaning} of the {name.replace('_', ' ')} reward in minibatches, clipped, weighted"
         )
-        for term in every
+        for name in (*(term.name for term in every), ENTROPY)
         for statistic, meaning in _STATISTICS.items()
     }
     own = {name: meaning for term in every for name, meaning in term.metrics.items()}
@@ -111,6 +110,15 @@ CONTROL = {
     "control/information_p": "(1 + pairings that give as much) / (1 + pairings)",
 }
 """What `evaluate --full` measures beside them, in the order of its table."""
+
+COVERAGE = {
+    "coverage/kept_rate": "share of episodes that end with the object above its support's height",
+    "coverage/moved_and_kept_rate": "share that ends over 5 cm away, over its support or held",
+    "coverage/displacement_cells": "cells of 5 cm from its start in which a kept object has been",
+    "coverage/direction_entropy": "how evenly these moves spread over 8 directions, from 0 to 1",
+    "coverage/object_cells": "cells of 10 cm that the object visits anywhere; pays a shove",
+}
+"""What it measures on more episodes, so that a shove cannot win, in the order of its table."""
 
 
 class MetricsWriter:

@@ -50,7 +50,8 @@ class StoredResult(NamedTuple):
     """Commit, versions and machine."""
     details: Mapping[str, Any]
     """`wall_s`, `final_100_episodes` by policy and metric, `before`: what the runs had taken that
-    this one started from, by column, and `control` and `skills` of `evaluate --full`."""
+    this one started from, by column, and `control`, `coverage` and `skills` of
+    `evaluate --full`."""
     columns: Mapping[str, Numbers]
     """Metrics by name, a value an epoch; nan where there is none."""
 

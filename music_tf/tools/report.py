@@ -25,7 +25,7 @@ from music_tf.measures.behaviour import direction
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.lock import refuse_if_in_use
-from music_tf.storage.metrics import CONTROL, CSV_NAME, METRICS
+from music_tf.storage.metrics import CONTROL, COVERAGE, CSV_NAME, METRICS
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.storage.start import start_line, taken_before
 from music_tf.tools import curves
@@ -78,6 +78,8 @@ class Recorded(NamedTuple):
     """What `summary.json` says, when training ended."""
     control: Rows
     """What `music-tf evaluate --full` says."""
+    coverage: Rows
+    """What it says of more episodes."""
     curves: curves.Run
     """Columns of `metrics.csv`; none before the first epoch is over."""
     before: Mapping[str, float]
@@ -223,6 +225,7 @@ def read_recorded(path: Path) -> Recorded:
         Measured(rows_of(evaluation.get("policies")), evaluated_at),
         Measured(rows_of(summary.get("evaluation")), trained_for),
         rows_of(evaluation.get("control")),
+        rows_of(evaluation.get("coverage")),
         curves.as_run(path, stored, columns)._replace(name=name, folder=str(path)),
         before,
         [film for film in _media(path / "videos") if not PATHS.fullmatch(film.name)],
@@ -274,7 +277,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
         repeats=repeats,
         metrics={name: meaning for name, meaning in METRICS.items() if name in shown},
         behaviour=[name for name in METRICS if name in shown and name.startswith("eval/")],
-        control=CONTROL,
+        judged={"control": CONTROL, "coverage": COVERAGE},
         policies=all_policies(runs),
         missing=missing(runs),
         glossary={name: meaning for name, meaning in MEANINGS.items() if name in explained},

@@ -63,7 +63,7 @@ from music_tf.tools.curves import LEADING
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
 TRAINER = (sys.executable, "-m", "music_tf")
-JUDGED = ("control", "skills")
+JUDGED = ("control", "coverage", "skills")
 """What `evaluate --full` adds to the evaluation that ends a run."""
 _FOLLOWER = """
 import os, signal, sys

@@ -155,11 +155,13 @@ def return_bounds(
     """Returns the bounds of the TD target that `agent.return_clip` asks for.
 
     `symmetric` is the release's +-4/(1 - gamma), 4 being its number of terms; `auto` adds up
-    what each active term can pay at worst and at best, over 1 - gamma.
+    what each active term can pay at worst and at best, over 1 - gamma; two numbers are the bounds.
 
     Raises:
         UsageError: `auto` with a term that is not bounded.
     """
+    if isinstance(agent.return_clip, tuple):
+        return agent.return_clip
     if agent.return_clip == "off":
         return -math.inf, math.inf
     if agent.return_clip == "symmetric":

@@ -16,7 +16,7 @@ from music_tf.measures.behaviour import summarize
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, Policy, continuous_conditions, play
 from music_tf.training.collect import cut_where_lost
-from music_tf.types import Array, EnvSpec, Episodes, Metrics
+from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
 
 if TYPE_CHECKING:  # what only acts loads no TensorFlow
     from music_tf.intrinsic.base import RewardTerm
@@ -43,13 +43,15 @@ class Evaluation(NamedTuple):
         episodes: int,
         skill: int | None = None,
         added: Added | None = None,
+        planned: Callable[[IntArray], Policy] | None = None,
     ) -> Episodes:
         """Plays without exploration, under the goals of training, and returns all on every rank.
 
         A policy that knew only zero goals does anything under others. Skills take turns, unless
         the configuration or `skill` pins one of them; continuous conditions follow a fixed list.
-        One acts throughout an episode. Episodes are the same whatever the number
-        of ranks, up to what the size of a batch does to the last bits of an action.
+        One acts throughout an episode. Episodes are the same whatever the number of ranks, up to
+        what the size of a batch does to the last bits of an action. `planned` makes another policy
+        for each batch of episodes, by their indices.
 
         Raises:
             NumbersFault: On every rank, where an action of the policy is not finite on any.
@@ -69,7 +71,8 @@ class Evaluation(NamedTuple):
                     actions = np.stack([added(int(index)) for index in wanted], axis=1)  # [T, E, A]
                     nothing, never = np.zeros_like(actions), np.zeros(actions.shape[:2], bool)
                     explore = Perturbation(actions, never, nothing, nothing)
-                played = play(envs, policy, batch, explore).named()
+                acting = policy if planned is None else planned(wanted)
+                played = play(envs, acting, batch, explore).named()
                 kept = min(len(envs), episodes - start)
                 for name, values in played.items():
                     rows = result.setdefault(

@@ -161,6 +161,8 @@ class Trainer:
             turns = 0
         for turn in range(turns):
             learned = over_ranks(self.update.run(self.feed(turn), self.schedules()), self.comm)
+            for term in self.terms:
+                learned |= term.adapt(learned, config.updates)
             log.totals.append(learned)
             log.updates += config.updates
             counters.updates += config.updates

@@ -126,7 +126,7 @@ class Update:
         self._phase_steps = [tf.Variable(0, dtype=tf.int64) for _ in self._phases]
         self._learning_rate = tf.Variable(self.layout.learning_rates())
         self.step_scale = 1.0
-        self._names: dict[frozenset[str], list[tuple[str, int]]] = {}
+        self._names: dict[frozenset[str], tuple[list[tuple[str, int]], list[str]]] = {}
         self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
 
@@ -154,10 +154,11 @@ class Update:
             self._move_targets()
         if done // DESYNC_INTERVAL > before // DESYNC_INTERVAL:
             self.check_equal()
+        logged, paid = self._names[fed]
         sums = np.add.accumulate(rows)[-1]  # one after the other, on any processor
         values = {
             name: value / times
-            for (name, every), value in zip(self._names[fed], sums, strict=True)
+            for (name, every), value in zip(logged, sums, strict=True)
             if (times := done // every - before // every)
         }
         bad = [name for name, value in values.items() if not np.isfinite(value)]
@@ -175,7 +176,7 @@ class Update:
                 "the last checkpoint is intact; smaller learning rates may help",
                 feed.named(),
             )
-        for name, low, high in zip(feed.terms, lows.min(axis=0), highs.max(axis=0), strict=True):
+        for name, low, high in zip(paid, lows.min(axis=0), highs.max(axis=0), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
 
@@ -336,7 +337,7 @@ class Update:
             gradients.append(gradient)
         if self._config.polyak_every == "update":
             self._polyak()
-        self._names[frozenset(feed.terms)] = [*names, ("train/grad_norm", 1)]
+        self._names[frozenset(feed.terms)] = [*names, ("train/grad_norm", 1)], list(paid)
         norm = tf.norm(gradients[0] if len(gradients) == 1 else tf.concat(gradients, axis=0))
         return (
             tf.concat([*rows, [norm / self._comm.size]], axis=0),
@@ -351,7 +352,7 @@ class Update:
     def _gradient(
         self, phase: _Phase, now: Feed, schedules: Schedules
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-        r"""Returns the flat gradient of a phase, its metrics [W], and what each term pays, [W, B].
+        r"""Returns the flat gradient of a phase, its metrics [W], and what all rewards pay, [W, B].
 
         A term pays w * (clip(c * r, lo, hi) + shift). After a lost object each pays its lowest
         reward for ever; one of negative weight is lowest where it is paid most.
@@ -370,12 +371,12 @@ class Update:
             for name, weight in schedules.terms.items():
                 if name in fed and (gate := fed[name].gate(now.transitions)) is not None:
                     factors[name] = weight * gate
-            paid = {
-                name: term.mixing(
-                    term.reward(weights, now.transitions, now.terms[name]), factors[name]
-                )
-                for name, term in fed.items()
-            }
+            paid: dict[str, tf.Tensor] = {}
+            measured: dict[str, tf.Tensor] = {}
+            for name, term in fed.items():
+                reward = term.reward(weights, now.transitions, now.terms[name])
+                paid[name] = term.mixing(reward, factors[name])
+                measured |= term.measures(reward, now.terms[name])
             total = tf.constant(0.0)
             metrics: dict[str, tf.Tensor] = {}
             if phase.learner is not None:
@@ -390,7 +391,8 @@ class Update:
                     discount=now.transitions.discount,
                 )
                 losses = phase.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
-                total, metrics = tf.reduce_sum(losses.total), dict(losses.metrics)
+                total, metrics = tf.reduce_sum(losses.total), {**losses.metrics, **measured}
+                paid |= losses.paid
             for term in phase.terms:
                 if term.name in now.terms:
                     loss, learned = term.loss(weights, now.terms[term.name])

@@ -59,14 +59,16 @@ def test_the_entropy_reward_is_that_of_the_main_actor_at_the_state_before(mode):
     if mode == "batch_mean":
         rho = np.repeat(rho.mean(axis=1, keepdims=True), ROWS, axis=1)
     expected = case.critic_loss(target(case, case.targets, 0.5 * rho))
-    found = case.losses(entropy_weight=0.5).metrics["train/critic_loss"]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    losses = case.losses(entropy_weight=0.5)
+    np.testing.assert_allclose(losses.metrics["train/critic_loss"], expected, rtol=1e-4)
+    np.testing.assert_allclose(losses.paid["entropy"], 0.5 * rho, rtol=1e-4)
 
 
 def test_without_entropy_its_weight_changes_nothing():
     case = case_of(entropy_mode="off")
     one, other = (case.losses(entropy_weight=weight).total for weight in (0.0, 1.0))
     np.testing.assert_array_equal(one, other)
+    assert not case.losses().paid
 
 
 def test_the_soft_target_takes_off_the_log_density_of_the_next_action():

@@ -18,12 +18,12 @@ from music_tf.config.fields import (
     choices_of,
     describe_range,
     fields_of,
+    kinds_of,
     show_option,
     show_value,
     with_fields,
-    without_none,
 )
-from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.config.stored import StoredRun, config_from_json, run_to_json
 from music_tf.errors import UsageError
 from tests.kit.typos import typos
 
@@ -96,7 +96,7 @@ def changed(field):
     if choices_of(field.hint):
         others = [one for one in choices_of(field.hint) if one not in (field.value or "")]
         return tuple(others[:1]) if isinstance(field.value, tuple) else others[0]
-    if isinstance(field.value, bool):
+    if kinds_of(field.hint) == (bool,):
         return not field.value
     if isinstance(field.value, int):
         return field.value + 1
@@ -104,7 +104,7 @@ def changed(field):
         nested = bool(field.value) and isinstance(field.value[0], tuple)
         floats = bool(field.value) and isinstance(field.value[0], float)
         return ((1.0, 0.25), (2.0, 0.5)) if nested else (-0.25, 0.75) if floats else (3, 4)
-    return 0 if without_none(field.hint) is int else 0.125
+    return {(int,): 1, (str,): '{"a":1}'}.get(kinds_of(field.hint), 0.125)
 
 
 @pytest.mark.parametrize("spelling", [show_option, "--{}".format])
@@ -151,6 +151,65 @@ def test_typed_values_arrive():
     assert config.rewards["music"].weight == ((0.0, 1.0), (5.0, 0.5))
     assert config.agent.discount == 0.9
     assert config.rewards["music"].train is False
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("--agent.return-clip -20 0 ddpg", (-20.0, 0.0)),
+        ("ddpg --agent.return-clip=-inf 3.5", (-math.inf, 3.5)),
+        ("--agent.return-clip symmetric ddpg", "symmetric"),
+        ("ddpg --agent.return_clip=auto", "auto"),
+    ],
+)
+def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
+    command = parse_train(words.split())
+    assert command.config.agent.return_clip == found
+    stored = run_to_json(StoredRun("ddpg", "laptop", (), command.config))
+    again, missing = config_from_json(json.loads(json.dumps(stored["config"])), "ddpg")
+    assert (again, missing) == (command.config, ())
+
+
+BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symmetric, auto, got"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("--agent.return-clip 0 -20", f"agent.return_clip: {BOUNDS} (0.0, -20.0)"),
+        ("--agent.return-clip nan 0", f"agent.return_clip: {BOUNDS}"),
+        ("--agent.return-clip -20", "--agent.return-clip: expected 2 values, got 1"),
+        ("--agent.return-clip -20 off", f"--agent.return-clip: {BOUNDS} '-20 off'"),
+        ("--agent.return-clip of", f"--agent.return-clip: {BOUNDS} 'of'\ndid you mean off?"),
+        ("--agent.return-clip", "--agent.return-clip: expected a value, got none"),
+        ("--rewards music --music.gain fast", "expected a number in [0, 1000000000] or auto or"),
+        ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
+        ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),
+    ],
+)
+def test_what_is_neither_word_nor_number_is_refused(words, text):
+    assert text in refusal("ddpg", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [(["-inf", 0], (-math.inf, 0.0)), ("off", "off"), ([1, 2, 3], None)]
+)
+def test_a_stored_bound_is_read_or_refused(value, found):
+    stored = run_to_json(StoredRun("ddpg", "laptop", (), recipes.resolve("ddpg")))["config"]
+    stored["agent"]["return_clip"] = value
+    if found is None:
+        with pytest.raises(UsageError, match=r"agent\.return_clip: expected 2 numbers.* or one of"):
+            config_from_json(stored, "ddpg")
+    else:
+        assert config_from_json(stored, "ddpg")[0].agent.return_clip == found
+
+
+def test_the_gain_of_music_may_be_automatic_or_the_environments():
+    words = "ddpg --rewards music --music.gain {} --music.mean 0.5"
+    gains = [parse_train(words.format(word).split()).config for word in ("auto", "7", "None")]
+    assert [config.rewards["music"].gain for config in gains] == ["auto", 7.0, None]
+    stored = run_to_json(StoredRun("ddpg", "laptop", (), gains[0]))["config"]
+    assert config_from_json(json.loads(json.dumps(stored)), "ddpg")[0] == gains[0]
 
 
 def test_the_last_of_several_values_wins_and_none_unsets():

@@ -143,7 +143,8 @@ def test_every_rank_starts_with_the_weights_of_the_first(alone, several):
 def test_one_ulp_in_any_state_on_one_rank_is_found_and_named_on_all(several):
     for _, facts in several:
         groups = {name.split("/")[0] for name in facts["disturbed"]}
-        assert groups == {"parameters", "adam_first", "adam_second", "targets", "normalizer"}
+        kinds = {"parameters", "adam_first", "adam_second", "targets", "normalizer", "scales"}
+        assert groups == kinds  # of the scales: what the gain of music follows
         assert len(facts["disturbed"]) == len(groups) + 1  # observations and goals
         for name, text in facts["disturbed"].items():
             assert text == (

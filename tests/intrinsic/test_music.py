@@ -351,6 +351,73 @@ def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
     assert bound(short._replace(observation=changed)) == pytest.approx(bound(short), abs=1e-7)
 
 
+def automatic(**config):
+    settings = MusicConfig(gain="auto", mean=0.25, pair_negatives="swap", **config)
+    return Music(settings, context(SPLIT, music_gain=5000.0))
+
+
+def test_the_automatic_gain_pays_its_mean_whatever_the_network_makes_of_the_states():
+    plain = music(pair_negatives="swap")
+    states, weights = transitions(*observations()), weights_of(plain, 3)
+    raw = plain.reward(weights, states, plain.steady_feed(2))
+    for size in (1.0, 0.1):  # a smaller network sees less
+        weights["statistics"][-2] *= size
+        other = automatic()
+        first = other.reward(weights, states, other.steady_feed(2))
+        if size == 1.0:
+            np.testing.assert_allclose(first, raw, rtol=1e-5)  # nothing is known, so it is in nats
+        measured = other.measures(first, other.steady_feed(2))["music/pair_bound"]
+        np.testing.assert_allclose(measured, np.maximum(first, 0.0).mean(axis=1), rtol=1e-5)
+        logged = other.adapt({"music/pair_bound": float(np.mean(measured))}, 40)
+        assert logged == {"music/gain": other.gain}
+        again = other.reward(weights, states, other.steady_feed(2))
+        assert np.maximum(again, 0.0).mean() == pytest.approx(0.25, rel=1e-4)
+        # what is measured is in nats again
+        once_more = other.measures(again, other.steady_feed(2))["music/pair_bound"]
+        np.testing.assert_allclose(once_more, measured, rtol=1e-4)
+
+
+def test_the_automatic_gain_follows_a_mean_over_a_thousand_updates():
+    term = automatic()
+    term.adapt({"music/pair_bound": 0.001}, 1000)
+    assert term.gain == pytest.approx(250.0)  # the first measure is all that is known
+    term.adapt({"train/mean_q": 1.0}, 1000)  # nothing was measured
+    assert term.gain == pytest.approx(250.0)
+    keep = 0.999**500
+    term.adapt({"music/pair_bound": 0.003}, 500)
+    first, second = (1 - 0.999**1000) * keep, 1 - keep
+    assert term.gain == pytest.approx(0.25 * (first + second) / (0.001 * first + 0.003 * second))
+    for _ in range(10):
+        term.adapt({"music/pair_bound": 0.0}, 10_000)
+    assert term.gain == pytest.approx(0.25 / 1e-6)  # nothing moves: rounding is not paid
+    feed = term.feed(replay_of(0.5, 0.5, count=2), 3, 0)
+    assert feed["gain"].shape == (3, 2)
+    assert (feed["gain"] == np.float32(term.gain)).all()
+
+
+def test_what_the_automatic_gain_follows_is_kept_and_taken_over():
+    term, other = automatic(), automatic()
+    term.adapt({"music/pair_bound": 0.002}, 40)
+    kept = term.shared()
+    assert {name: (array.shape, array.dtype) for name, array in kept.items()} == {
+        "scales/music": ((2,), np.float64)
+    }
+    other.load(kept)
+    for each in (term, other):
+        each.adapt({"music/pair_bound": 0.004}, 40)
+    assert other.gain == term.gain
+    np.testing.assert_array_equal(kept["scales/music"], [0.002 * (1 - 0.999**40), 1 - 0.999**40])
+    with pytest.raises(ValueError, match="broadcast"):
+        other.load({"scales/music": np.zeros(3)})
+
+
+def test_a_fixed_gain_measures_nothing():
+    term = music()
+    reward = term.reward(weights_of(term), transitions(*observations()), COINS)
+    assert term.measures(reward, COINS) == term.adapt({"music/pair_bound": 1.0}, 1) == {}
+    assert (term.gain, term.shared()) == (5000.0, {})
+
+
 def test_the_priority_of_an_episode_is_the_sum_of_its_clipped_bounds():
     term = music(pair_negatives="swap")  # gain 5000
     weights = weights_of(term, 3)

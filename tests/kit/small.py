@@ -58,7 +58,7 @@ SOFT = dataclasses.replace(
 EVERYTHING = paying(
     BASE,
     TaskConfig(),
-    SMALL_MUSIC,
+    dataclasses.replace(SMALL_MUSIC, gain="auto"),
     SMALL_SKILL,
     skills=3,
     agent=SacConfig(**NETWORK),

@@ -6,6 +6,7 @@ import pytest
 from music_tf.envs.registry import EnvironmentInfo, Support, lookup
 from music_tf.measures.behaviour import (
     behaviour_metrics,
+    coverage,
     shifts,
     summarize,
     support_lost_at,
@@ -147,6 +148,89 @@ def test_summary_has_means_over_episodes_by_metric_name():
     )
 
 
+def covered(*episodes, length=None):
+    """Coverage of episodes of pairs of gripper and places, without the prefix of its names."""
+    states = np.concatenate([episode(*one) for one in episodes])
+    lengths = np.full(len(states), states.shape[1] - 1 if length is None else length)
+    found = coverage(states, lengths, INFO)
+    return {name.removeprefix("coverage/"): value for name, value in found.items()}
+
+
+def test_coverage_counts_what_kept_episodes_did():
+    # From the start 0.06 and 0.12 are cells 1 and 2 in x, and -0.2 is cell -4 in y. Of three
+    # episodes one ends on the floor: it has cells of 10 cm alone.
+    along = path(0.52, 0.58, 0.64)
+    across = [(0.52, y, REST) for y in (0.52, 0.52, 0.32)]
+    lost = [(0.92, 0.52, REST), (0.92, 0.52, REST), (1.24, 0.52, 0.0)]
+    assert covered((AWAY, along), (AWAY, across), (AWAY, lost)) == pytest.approx(
+        {
+            "kept_rate": 2 / 3,
+            "moved_and_kept_rate": 2 / 3,
+            "displacement_cells": 4.0,  # (0, 0), (1, 0), (2, 0), (0, -4)
+            "direction_entropy": 1 / 3,  # log 2 / log 8
+            "object_cells": 5.0,  # (5, 5), (6, 5), (5, 3), (9, 5), (12, 5)
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("gripper", "places", "kept", "brought", "cells"),
+    [
+        (AWAY, path(0.52, 0.53), 1, 0, 1),  # to the nearest cell
+        (AWAY, path(0.52, 0.61, y=0.98), 1, 1, 2),
+        (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.5)], 1, 1, 2),  # thrown, and over the table
+        (AWAY, [(0.52, 0.5, REST), (1.12, 0.5, 0.5)], 1, 0, 1),  # thrown beyond it
+        ((1.12, 0.5, 0.5), [(0.52, 0.5, REST), (1.12, 0.5, 0.5)], 1, 1, 2),  # held there
+        (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37)], 0, 0, 0),  # below the surface
+        (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37), (0.72, 0.5, REST)], 1, 1, 2),
+    ],
+)
+def test_states_count_over_the_support_and_where_the_object_is_held(
+    gripper, places, kept, brought, cells
+):
+    found = covered((gripper, places))
+    names = ("kept_rate", "moved_and_kept_rate", "displacement_cells")
+    assert [found[name] for name in names] == [kept, brought, cells]
+
+
+def test_a_shove_off_the_table_has_many_cells_and_nothing_else():
+    ends = [(0.5 + 2.0 * np.cos(a), 0.5 + 2.0 * np.sin(a), 0.0) for a in np.linspace(0, 6, 12)]
+    found = covered(*((AWAY, [(0.5, 0.5, REST), end]) for end in ends))
+    assert found.pop("object_cells") == 13.0
+    assert set(found.values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("degrees", "entropy"),
+    [
+        (range(10, 360, 45), 1.0),
+        ((1, 20, 44, -350), 0.0),  # one sector, which begins at the x axis
+        ((181, -170, 91, 100), 1 / 3),
+        ((10, 190, 190, 190), (np.log(4) - 0.75 * np.log(3)) / np.log(8)),
+    ],
+)
+def test_directions_are_spread_over_eight_sectors(degrees, entropy):
+    angles = np.radians(list(degrees))
+    ends = [(0.5 + 0.2 * np.cos(a), 0.5 + 0.2 * np.sin(a), REST) for a in angles]
+    still = (AWAY, [(0.5, 0.5, REST), (0.52, 0.5, REST)])  # 2 cm are no direction
+    found = covered(*((AWAY, [(0.5, 0.5, REST), end]) for end in ends), still)
+    assert found["direction_entropy"] == pytest.approx(entropy, abs=1e-9)
+    assert found["moved_and_kept_rate"] == pytest.approx(len(ends) / (len(ends) + 1))
+
+
+def test_what_lies_beyond_an_episode_is_not_covered():
+    places = [(0.52, 0.5, REST), (0.62, 0.5, REST), (0.92, 0.5, 0.0)]
+    assert covered((AWAY, places), length=1) == pytest.approx(
+        {
+            "kept_rate": 1.0,
+            "moved_and_kept_rate": 1.0,
+            "displacement_cells": 2.0,
+            "direction_entropy": 0.0,
+            "object_cells": 2.0,
+        }
+    )
+
+
 def test_support_is_lost_in_the_first_state_below_or_beside_it():
     below = [(0.5, 0.5, 0.4), (0.5, 0.5, 0.4), (0.5, 0.5, 0.3), (0.5, 0.5, 0.3)]
     beside = [(0.9, 0.5, 0.4), (1.01, 0.5, 0.4), (1.1, 0.5, 0.3), (1.1, 0.5, 0.0)]
@@ -170,6 +254,7 @@ def test_without_an_object_nothing_is_measured():
     )
     assert behaviour_metrics(states, length, info) == {}
     assert summarize(states, length, info) == {}
+    assert coverage(states, length, info) == {}
     assert visited_cells(states, length, info) == set()
     assert support_lost_at(states, length, info).tolist() == [4, 3]
 
@@ -178,6 +263,8 @@ def test_without_support_or_gripper_only_what_applies_is_measured():
     states, length = episode(AWAY, path(0.2, 0.3)), np.array([1])
     hand = dataclasses.replace(INFO, support=None, gripper=None)
     assert set(behaviour_metrics(states, length, hand)) == {"object_displacement_m", "object_moved"}
+    assert coverage(states, length, hand) == {}
     no_gripper = dataclasses.replace(INFO, gripper=None)
     assert "object_on_support" in behaviour_metrics(states, length, no_gripper)
     assert "object_lift" not in behaviour_metrics(states, length, no_gripper)
+    assert coverage(states, length, no_gripper)["coverage/kept_rate"] == 1.0

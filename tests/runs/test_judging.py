@@ -9,9 +9,11 @@ from music_tf.envs.registry import Support
 from music_tf.measures import behaviour
 from music_tf.measures.behaviour import direction, first_contact, support_cells
 from music_tf.rollout import padded
+from music_tf.runs import judging
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.runs.judging import (
     CONTROL,
+    cover,
     end_spread,
     judge,
     measure_skills,
@@ -19,7 +21,7 @@ from music_tf.runs.judging import (
     skill_rows,
     variance_explained,
 )
-from music_tf.storage.metrics import MetricsWriter
+from music_tf.storage.metrics import COVERAGE, MetricsWriter
 from music_tf.training.evaluation import Evaluation, noise, random_actions, still
 from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
@@ -169,6 +171,37 @@ def test_without_an_object_there_is_nothing_to_judge():
     assert found == {"ours": {}, "random": {}}
 
 
+def test_what_was_covered_and_kept_by_ours_stands_beside_that_of_the_random_policy():
+    found = cover(evaluation(), carry)
+    assert list(found) == ["ours", "random"]
+    assert list(found["ours"]) == list(COVERAGE)
+    # the disc is carried to x = 0.8; it does not move from there
+    assert found["ours"]["coverage/moved_and_kept_rate"] > 0.5
+    assert found["ours"]["coverage/displacement_cells"] > 100
+    assert found["random"]["coverage/moved_and_kept_rate"] < 0.2
+    assert cover(evaluation("music_tf/PointReach-v0"), still) == {}
+
+
+def test_shoves_cover_much_but_keep_little_and_are_the_same_in_any_batch(monkeypatch):
+    monkeypatch.setattr(judging, "COVERED", 10)
+    config = small_config("ddpg_music", "FetchPush-v4")
+    found = []
+    for count in (3, 10):
+        envs = LockstepEnvs(config.env_id, count)
+        found.append(cover(Evaluation(envs, config, Communicator()), still))
+        envs.close()
+    assert found[0] == found[1]
+    ours, random, shove, anywhere = found[0].values()
+    assert list(found[0]) == ["ours", "random", "scripted shove", "shove in random directions"]
+    assert ours["coverage/kept_rate"] == random["coverage/kept_rate"] == 1.0
+    assert ours["coverage/displacement_cells"] == 1.0
+    assert min(shove["coverage/object_cells"], anywhere["coverage/object_cells"]) > 3 * max(
+        ours["coverage/object_cells"], 10.0
+    )
+    assert shove["coverage/kept_rate"] < 0.2
+    assert shove["coverage/kept_rate"] < anywhere["coverage/kept_rate"] < 0.7
+
+
 @pytest.mark.parametrize(("episodes", "length"), [(1, None), (3, 1)])
 def test_information_needs_a_second_episode_and_a_second_step(monkeypatch, episodes, length):
     play = Evaluation.play
@@ -194,16 +227,21 @@ def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_other_evaluations
     evaluate_run(tmp_path, 4, full=True)
     stored, shown = json.loads(path.read_text()), capsys.readouterr().out
     assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
-    assert [name for name in stored["control"]["ours"] if name not in shown] == []
+    for judged in ("control", "coverage"):
+        assert stored[judged]["ours"]
+        assert [name for name in stored[judged]["ours"] if name not in shown] == []
+    assert stored["coverage_episodes"] == 200
     evaluate_run(tmp_path, 2)
     after = json.loads(path.read_text())
-    assert after["control"] == stored["control"]
+    for name in ("control", "coverage", "coverage_episodes"):
+        assert after[name] == stored[name]
     assert (after["episodes"], after["control_episodes"]) == (2, 4)
     other = {"checkpoint": {"epoch": 0, "env_steps": 0}}
     for text in (*(json.dumps(stored | one) for one in (other, {"control": np.inf})), "[1"):
         path.write_text(text)
         evaluate_run(tmp_path, 2)
-        assert not {"control", "control_episodes"} & set(json.loads(path.read_text()))
+        left = set(json.loads(path.read_text()))
+        assert not {"control", "control_episodes", "coverage", "coverage_episodes"} & left
 
 
 def test_judging_a_loaded_run_changes_nothing_in_it(tmp_path):

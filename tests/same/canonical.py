@@ -15,7 +15,12 @@ RENAMED = []
 
 Names are `state/...` for shared arrays, `meta/...`, `metrics/...`, `replay/WORKER/...`.
 """
-DROPPED = [r"replay/\w+/task", r"meta/counters/episodes", r"meta/log/updates"]
+DROPPED = [
+    r"replay/\w+/task",
+    r"meta/counters/episodes",
+    r"meta/log/updates",
+    r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound)",
+]
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(
     r"metrics/(time/(fps|updates_per_second|elapsed_s)|mpi/.*)|meta/(.*/)?(elapsed_s|seconds)"

@@ -146,7 +146,8 @@ def whole(tmp_path_factory):
         for skill, way in enumerate(WAYS)
     ]
     control = {"ours": CONTROLLED, "random": {"control/coverage": "?"}}
-    evaluate(run, 3, skills=skills, control=control)
+    covered = {"ours": {"coverage/kept_rate": 0.875}, "random": {"coverage/kept_rate": 1.0}}
+    evaluate(run, 3, skills=skills, control=control, coverage=covered, coverage_episodes=200)
     film(run, policy_mp4=600, skills_gif=400)
     return page_of(folder, run)
 
@@ -199,6 +200,13 @@ def test_control_stands_beside_chance(whole):
         "skill variance": ["0.500 (chance 0.040)", "-"],
         "information": ["0.750 (chance 0.125 ± 0.010, p = 0.048)", "-"],
     }
+
+
+def test_coverage_says_of_how_many_episodes_it_is(whole):
+    rows = whole.table("Coverage")
+    assert rows[""] == ["measure", "ours", "random", "meaning"]
+    assert rows["kept rate"][:2] == ["0.875", "1"]
+    assert [text for text in whole.texts("p[@class='quiet']") if text.startswith("200 episodes")]
 
 
 def test_object_paths_and_films_are_inside(whole):

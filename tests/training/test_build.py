@@ -51,6 +51,8 @@ RISING = ((0.0, 0.0), (20.0, 1.0))
     [
         (DdpgConfig(return_clip="off"), [TASK], (-FREE, FREE)),
         (DdpgConfig(return_clip="symmetric"), [TASK], (-200.0, 200.0)),  # four terms, as released
+        (DdpgConfig(return_clip=(-20.0, FREE)), [Term("free", clip=(-FREE, FREE))], (-20.0, FREE)),
+        (SacConfig(return_clip=(-20.0, 0.0), entropy_mode="next_state"), [TASK], (-20.0, 0.0)),
         (DdpgConfig(return_clip="auto"), [TASK], (-50.0, 0.0)),  # (-1, 0) / 0.02
         (DdpgConfig(return_clip="auto"), [TASK, MUSIC_TERM], (-75.0, 0.0)),  # (-1 - 0.5, 0) / 0.02
         (DdpgConfig(return_clip="auto"), [Term("music", clip=(0.0, 1.0))], (0.0, 50.0)),
@@ -129,6 +131,17 @@ def test_the_gain_is_the_environments_own_unless_given(envs):
     assert build_terms(given, envs)[0].mixing.scale == 7.0
     fetch = LockstepEnvs("FetchPush-v4", 1)
     assert build_terms(MUSIC, fetch)[0].mixing.scale == 5000.0
+    assert [set(term.shared()) for term in build_terms(MUSIC, fetch)] == [set()]
+
+
+def test_an_environment_without_a_gain_of_its_own_gets_one_that_follows_the_bound():
+    split = World(agent=(0, 1), surrounding=(2,))
+    config = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0", world=split)
+    (term,) = build_terms(config, LockstepEnvs(config.env_id, 1))
+    assert set(term.shared()) == {"scales/music"}
+    assert term.gain == 1.0  # until something is measured
+    term.adapt({"music/pair_bound": 0.004}, 1)
+    assert term.gain == pytest.approx(0.2 / 0.004)
 
 
 def test_a_split_given_replaces_that_of_the_environment():

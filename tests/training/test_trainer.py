@@ -95,7 +95,7 @@ def test_metrics_are_finite_documented_and_the_same_every_epoch(trained, name):
         assert set(row) == set(metrics[0])
         assert set(row) <= set(METRICS)
         assert all(math.isfinite(value) for value in row.values())
-        for term in rewards:
+        for term in (*rewards, *["entropy"] * (name in ("sac", "everything"))):
             low, mean, high = (row[f"reward/{term}_{part}"] for part in ("min", "mean", "max"))
             assert low <= mean <= high
             # the deviation is a difference of squares in single precision
@@ -105,6 +105,9 @@ def test_metrics_are_finite_documented_and_the_same_every_epoch(trained, name):
             ("music/bound_heldout", "music" in rewards),
             ("skill/accuracy", "skill" in rewards),
             ("skill/accuracy_heldout", "skill" in rewards),
+            ("music/gain", name == "everything"),  # auto there
+            ("music/pair_bound", name == "everything"),
+            ("reward/entropy_mean", name in ("sac", "everything")),
             ("eval/success_rate", goals),
             ("rollout/success_rate", goals),
         ):
@@ -116,6 +119,7 @@ def test_the_released_rewards_are_costs(trained):
         row = trained[name][1][0]
         assert -1.0 <= row["reward/music_min"] <= row["reward/music_max"] <= 0.0
     assert row["reward/skill_max"] <= 0.0
+    assert -0.2 <= row["reward/entropy_min"] <= row["reward/entropy_max"] <= 0.0
     assert row["reward/skill_min"] >= -1.0
     assert (row["reward/task_min"], row["reward/task_max"]) == (-1.0, pytest.approx(-0.5, abs=0.5))
 
