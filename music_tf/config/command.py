@@ -260,7 +260,7 @@ class TrainCommand(Options):
     """With --resume: import the modules of your own recipe, environment and functions that the run
     names; without it a file makes nothing be imported."""
     init_from: str | None = None
-    """Start from the latest checkpoint of another run, or from a folder of weights."""
+    """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours."""
     parts: str | None = None
     """What to take over from it, as in actor,critic; some recipes know theirs."""
     track: Literal["wandb", "mlflow"] | None = None

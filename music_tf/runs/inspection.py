@@ -25,7 +25,7 @@ from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.policy import SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
-from music_tf.storage.run_directory import EVALUATION_NAME, provenance
+from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
@@ -90,7 +90,7 @@ def load_run(
             f"--env-id: the run was trained on {config.env_id}, got {typed_env_id[:80]!r}\n"
             "it may be left out, unless the id is of the form module:Id"
         )
-    if stored.notice:
+    if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
@@ -136,6 +136,8 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
 
+    That of an agent of the package goes into the current folder, as `NAME_evaluation.json`.
+
     Success is given for runs trained on the environment's goals; where there are skills, each is
     measured by itself on the same episodes.
 
@@ -159,6 +161,8 @@ def evaluate_run(
     """
     loaded = load_run(run, typed_env_id)
     progress, path = Progress(shown=shown), run / EVALUATION_NAME
+    if comes_with_package(run):
+        path = Path(f"{run.name}_{EVALUATION_NAME}")
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
     try:
         result = measure(loaded, episodes)

@@ -477,6 +477,11 @@ def save_weights(
     return True
 
 
+def weights_of(run: Path) -> Path:
+    """Returns where the weights of a run directory lie; a folder of weights holds its own."""
+    return run if os.path.isfile(run / MANIFEST) else run / "checkpoints"
+
+
 def newest_weights(
     directory: Path,
     expected: Expected | ExpectedFrom | None = None,

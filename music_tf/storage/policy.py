@@ -1,6 +1,6 @@
 """What a run has learned, ready to act in a few lines: numpy only, no TensorFlow, MPI or simulator.
 
-policy = music_tf.load_policy("latest")
+policy = music_tf.load_policy("latest")  # or "push", which comes with the package
 action = policy.act(observation)
 """
 
@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import Config
-from music_tf.config.stored import StoredRun, named_run, read_run
+from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
 from music_tf.normalizer import Normalizer
-from music_tf.storage.checkpoint import StoredWeights, newest_weights
+from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
 from music_tf.storage.gate import Expected, Kind, MisfitError, is_count
+from music_tf.storage.run_directory import find_agent
 from music_tf.types import Array
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -134,12 +135,13 @@ class SavedPolicy:
 
 
 def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:
-    """Loads the policy of a run from its newest intact checkpoint.
+    """Loads the policy of a run from its newest intact checkpoint, or that of a ready-made agent.
 
     The run may still be going: nothing is locked or written.
 
     Args:
-        run: The run directory, or `latest`.
+        run: A run directory, `latest`, a folder that `evaluate --export` wrote, or the name of an
+            agent that comes with the package, such as `push`; a path wins over a name.
         env_id: Repeats the id `module:Id` of your own environment, which no file may import;
             needed for nothing else.
 
@@ -147,7 +149,7 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
         UsageError: No run, no checkpoint yet, or a checkpoint that does not fit `config.json`.
         EnvironmentFault: Every checkpoint is damaged.
     """
-    directory = named_run(os.fspath(run)) or Path(run)
+    directory = find_agent(os.fspath(run))
     stored = read_run(directory.resolve(), env_id)
     return saved_policy(directory, stored, ("parameters/actor/", "normalizer/"))[0]
 
@@ -170,7 +172,7 @@ def saved_policy(
     config = stored.config
     expected = functools.partial(_expected, config)
     try:
-        found = newest_weights(run.resolve() / "checkpoints", expected, wanted)
+        found = newest_weights(weights_of(run.resolve()), expected, wanted)
         counters = found.meta.get("counters")
         counters = counters if isinstance(counters, dict) else {}
         if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from music_tf.config.command import TrainCommand
     from music_tf.distributed import Communicator
 
-READY_MADE = Path(__file__).resolve().parents[1] / "weights"
-"""Weights that come with the package, a folder each."""
+AGENTS = Path(__file__).resolve().parents[1] / "weights"
+"""Agents that come with the package: a folder each, of weights, settings and `agent.json`."""
 SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
 _FOLDERS = ("checkpoints", "videos", "logs")
@@ -161,29 +161,67 @@ def find_run(text: str) -> Path:
     )
 
 
-def find_source(text: str) -> Path:
-    """Returns where the weights lie that the user means: of a run, of a folder, or ready-made.
+def find_agent(text: str) -> Path:
+    """Returns the directory of what can act: a run, a folder of weights, or an agent by its name.
 
-    Where a path and the name of ready-made weights are the same word, the path wins.
+    Where a path and the name of an agent are the same word, the path wins.
+
+    Raises:
+        UsageError: There is none.
+    """
+    try:
+        return find_run(text)
+    except UsageError as error:
+        if _means_an_agent(text):
+            return AGENTS / text
+        names = agents()
+        shadowed = f"\nthe path {text} wins over the agent of that name" if text in names else ""
+        raise UsageError(
+            f"{error}\nagents that come with the package: {', '.join(names)}"
+            + (shadowed or suggestion(text, names))
+        ) from error
+
+
+def find_source(text: str) -> Path:
+    """Returns where the weights lie that the user means: of a run, of a folder, or of an agent.
 
     Raises:
         UsageError: There are none.
     """
-    from music_tf.storage.checkpoint import MANIFEST  # noqa: PLC0415 - numpy
+    from music_tf.storage.checkpoint import MANIFEST, weights_of  # noqa: PLC0415 - numpy
 
     if os.path.isfile(Path(text) / MANIFEST):
         return Path(text)
     try:
-        return find_run(text) / "checkpoints"
+        return weights_of(find_run(text))
     except UsageError as error:
-        ready = sorted(folder.name for folder in READY_MADE.iterdir() if folder.is_dir())
-        if text in ready:
-            return READY_MADE / text
+        if _means_an_agent(text):
+            return AGENTS / text
         raise UsageError(
             f"--init-from: expected a run directory with a {CONFIG_NAME}, a folder of weights "
-            f"with a {MANIFEST}, or one of {', '.join(ready)}, got {text[:200]!r}"
-            + suggestion(text, ready)
+            f"with a {MANIFEST}, or one of {', '.join(agents())}, got {text[:200]!r}"
+            + suggestion(text, agents())
         ) from error
+
+
+def agents() -> dict[str, dict[str, Any]]:
+    """Returns the agents that come with the package by name, with what `agent.json` says of each.
+
+    That is what it does, the command, seed, commit and versions that made it, and its evaluation.
+    """
+    return {
+        path.parent.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(AGENTS.glob("*/agent.json"))
+    }
+
+
+def comes_with_package(run: Path) -> bool:
+    """Whether a directory is that of an agent of the package, so that nothing is written there."""
+    return run.resolve().parent == AGENTS
+
+
+def _means_an_agent(text: str) -> bool:
+    return text in agents() and not os.path.lexists(text)
 
 
 def _parent(command: "TrainCommand") -> Path:
@@ -362,15 +400,20 @@ def refuse_if_taken(path: Path) -> None:
 
 def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
     """Returns the record of a continued run after checking that it is the same run."""
+    from music_tf.storage.checkpoint import MANIFEST, epoch_of, labels  # noqa: PLC0415 - numpy
+
     if not (path / CONFIG_NAME).exists():
         raise UsageError(
             f"{path}: expected a run to resume, found no {CONFIG_NAME}\n"
             "leave out --resume to start a new run there"
         )
+    if (path / MANIFEST).exists():
+        raise UsageError(
+            f"{path}: expected a run to resume, found a folder of weights\n"
+            "a new run starts from it with --init-from"
+        )
     stored = read_record(path, "config")
     refuse_changes(stored, record)
-    from music_tf.storage.checkpoint import epoch_of, labels  # noqa: PLC0415 - numpy
-
     folder = path / "checkpoints"
     found = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     done, asked = (found and epoch_of(found[-1])) or 0, record["config"].get("epochs")

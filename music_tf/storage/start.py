@@ -5,6 +5,7 @@ a checkpoint that holds nothing else and may leave out parts. Names, shapes and 
 those of the new run. `config.json` then says where the run started, and how far that one had come.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any, NamedTuple
 
 from music_tf.config.settings import TermConfig
 from music_tf.config.start import PARTS
-from music_tf.config.stored import CONFIG_NAME
+from music_tf.config.stored import CONFIG_NAME, StoredRun, run_to_json
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
+from music_tf.storage.files import replace_file
 from music_tf.storage.gate import Arrays, MisfitError, check_fit, expected_of, is_count
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 
@@ -99,15 +101,16 @@ def inherit(
 
 
 def export_weights(
-    source: Path, folder: Path, parts: Sequence[str], facts: Mapping[str, Any] | None = None
+    source: Path, folder: Path, parts: Sequence[str], run: StoredRun | None = None
 ) -> None:
     """Writes parts of a run's newest checkpoint as a folder that `inherit` can start from.
 
     Args:
-        source: The checkpoints of a run.
+        source: The checkpoints of a run, or a folder of weights.
         folder: A new directory, or one that holds weights and is replaced.
         parts: As of `inherit`.
-        facts: What else to say of the run, as JSON values; the checkpoint itself is believed first.
+        run: What its `config.json` says, which goes along: with it and the parts actor and
+            normalizer a folder can act. The checkpoint itself is believed first.
 
     Raises:
         UsageError: There is no such part, or the folder holds something else.
@@ -123,9 +126,17 @@ def export_weights(
             raise _absent(part, str(stored.folder), stored.names)
         arrays |= found
     own = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
-    meta = {**(facts or {}), **own, "exported_from": stored.sha256}
-    if not save_weights(folder, arrays, meta):
+    facts = {}
+    if run is not None:
+        facts = {"recipe": run.recipe, "env_id": run.config.env_id, "seed": run.config.seed}
+    if not save_weights(folder, arrays, {**facts, **own, "exported_from": stored.sha256}):
         raise EnvironmentFault(f"{folder}: the weights could not be written")
+    if run is not None:
+        text = json.dumps(run_to_json(run), indent=1, allow_nan=False) + "\n"
+        try:
+            replace_file(folder / CONFIG_NAME, text.encode())
+        except OSError as error:
+            raise EnvironmentFault(f"{folder}: cannot be written ({error.strerror})") from error
 
 
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:

@@ -1,0 +1,129 @@
+"""Agents that come with the package: found by name, and as good as what is written of them."""
+
+import json
+import shlex
+
+import pytest
+
+import music_tf
+from music_tf.cli import run_verb
+from music_tf.config.command import parse_train
+from music_tf.config.stored import read_run
+from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
+from music_tf.runs.inspection import load_run
+from music_tf.storage.results import read_result
+from music_tf.storage.run_directory import AGENTS, agents, find_agent, open_run
+from tests.kit.saved_run import save_run
+from tests.kit.sources import ROOT
+
+NAMES = ("pick", "push", "push_sac")
+EPISODES = 20
+TOLERANCES = {
+    "eval/object_moved_rate": {"abs": 0.15},
+    "eval/object_on_support_rate": {"abs": 0.2},
+    "eval/object_comotion_m": {"rel": 0.25},
+    "eval/object_lift_rate": {"abs": 0.25},
+}
+"""How far the mean of the first 20 evaluation episodes may lie from that of all 100."""
+ABOUT = {"does", "command", "seed", "commit", "versions", "machine", "published", "evaluation"}
+
+
+def published(name):
+    return agents()[name]["evaluation"]["policies"]["ours"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_does_in_a_few_episodes_what_its_stored_evaluation_says(name):
+    loaded = load_run(find_agent(name), environments=EPISODES)
+    played = loaded.evaluation.play(loaded.policy, EPISODES)
+    found = loaded.evaluation.behaviour(played)
+    loaded.envs.close()
+    shown = {
+        metric: pytest.approx(published(name)[metric], **within)
+        for metric, within in TOLERANCES.items()
+    }
+    assert {metric: found[metric] for metric in TOLERANCES} == shown
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_made_it_is_written_beside_it_as_it_was_published(name):
+    about = agents()[name]
+    assert about.keys() - {"note"} == ABOUT
+    verb, *words = shlex.split(about["command"])[1:]
+    stored, asked = read_run(AGENTS / name), parse_train(words)
+    assert (verb, stored.recipe, stored.arguments) == ("train", asked.recipe, tuple(words))
+    assert stored.config.seed == asked.config.seed == about["seed"]
+    assert stored.config.env_id == asked.config.env_id
+    result = read_result(ROOT / about["published"])
+    assert about["evaluation"]["episodes"] == 100
+    assert about["evaluation"]["policies"] == result.details["final_100_episodes"]
+    header = (ROOT / about["published"]).read_text(encoding="utf-8")
+    assert about["command"] in header
+    assert about["commit"] in header
+    for package, version in about["versions"].items():
+        assert version == "unknown" or f"{package} {version}" in header
+
+
+def test_a_page_lists_them_with_what_they_do():
+    page = (ROOT / "docs/after_training.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- agents -->\n")[2].partition("<!-- /agents -->")[0]
+    rows = []
+    for name, about in agents().items():
+        values = " | ".join(f"{published(name)[metric]:.2f}" for metric in TOLERANCES)
+        rows.append(f"| `{name}` | `{about['command']}`, commit {about['commit'][:7]} | {values} |")
+    assert tuple(agents()) == NAMES
+    assert table.splitlines()[2:] == rows
+
+
+def test_a_policy_is_loaded_by_its_name():
+    policy = music_tf.load_policy("pick")
+    assert (policy.recipe, policy.env_id) == ("ddpg_music", "FetchPickAndPlace-v4")
+    assert (policy.env_steps, policy.observation_dim, policy.goal_dim) == (160_000, 25, 3)
+    assert abs(policy.act([0.0] * 25)).max() <= 1.0
+
+
+def test_a_path_wins_over_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_agent("push") == AGENTS / "push"
+    save_run(tmp_path / "push")
+    assert music_tf.load_policy("push").env_id == "music_tf/PointPush-v0"
+    (tmp_path / "pick").mkdir()
+    with pytest.raises(UsageError, match=r"got 'pick'\n(.*\n)*the path pick wins over the agent"):
+        find_agent("pick")
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("pusch", "push"), ("Pick", "pick")])
+def test_a_name_that_no_agent_has_is_refused_with_the_nearest(typed, meant):
+    with pytest.raises(UsageError) as refused:
+        music_tf.load_policy(typed)
+    lines = str(refused.value).splitlines()
+    assert lines[0] == f"RUN: expected a run directory with a config.json, got {typed!r}"
+    assert lines[-2:] == [
+        "agents that come with the package: pick, push, push_sac",
+        f"did you mean {meant}?",
+    ]
+
+
+def test_what_is_found_out_about_one_goes_into_the_current_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # evaluate would leave them set
+        monkeypatch.setenv(variable, "1")
+    before = sorted(AGENTS.rglob("*"))
+    assert run_verb(["evaluate", "push", "--episodes", "2"]) == 0
+    assert "older version" not in capsys.readouterr().err
+    written = json.loads((tmp_path / "push_evaluation.json").read_text())
+    assert (written["recipe"], written["episodes"]) == ("ddpg_music", 2)
+    assert sorted(AGENTS.rglob("*")) == before
+
+
+def test_weights_that_a_user_exports_act_as_their_run_does(tmp_path, monkeypatch, capsys):
+    save_run(tmp_path / "run", "ddpg_music")
+    monkeypatch.chdir(tmp_path)
+    words = ["--episodes", "1", "--export", "mine", "--parts", "actor,normalizer"]
+    assert run_verb(["evaluate", "run", *words]) == 0
+    capsys.readouterr()
+    policy, of_run = music_tf.load_policy("mine"), music_tf.load_policy("run")
+    assert (policy.act([0.1] * 8) == of_run.act([0.1] * 8)).all()
+    with pytest.raises(UsageError, match=r"found a folder of weights\n.* --init-from"):
+        open_run(tmp_path / "mine", {}, resume=True, comm=Communicator(alone=True))
