@@ -76,7 +76,7 @@ def test_a_start_from_what_does_not_fit_is_refused(run, words, texts):
 
 
 def test_ctrl_c_while_environments_are_made_ends_with_75(run, monkeypatch, capsys):
-    def interrupted(env_id):
+    def interrupted(env_id, settings):
         raise KeyboardInterrupt
 
     before = everything(run)

@@ -129,8 +129,8 @@ FAULTS = {
     ("music_tf/replay/buffer.py", "tests/replay/test_buffer.py"): [
         (
             "terminated-at-every-step",
-            '(episode["terminated"] & last) | lost',
-            'episode["terminated"] | lost',
+            'terminated=episode["terminated"] & last',
+            'terminated=episode["terminated"]',
         ),
         (
             "padding-is-drawn",
