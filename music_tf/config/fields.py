@@ -190,7 +190,7 @@ def _describe_kind(kind: Any) -> str:
     if get_origin(first) is tuple:
         return "pairs of numbers, 'epoch value' for each"
     if Ellipsis in others:
-        return "words" if first is str else f"{_NAMES[first]}s"
+        return f"{_NAMES[first]}s" if first in (int, float) else "words"
     return f"{1 + len(others)} {_NAMES[first]}s"
 
 

@@ -13,7 +13,7 @@ from music_tf.training.trainer import Counters, EpochLog, _Taken
 def test_counters_and_logs_come_back():
     counters = Counters(epoch=3, cycle=10**9 + 6, env_steps=360, updates=12, elapsed_s=1.5)
     assert take_over(Counters(), dataclasses.asdict(counters), "counters") == counters
-    log = EpochLog(1, [{"train/mean_q": -1.5}, {}], [(1, -2)], 1, 2, 60, 0.5)
+    log = EpochLog(1, [{"train/mean_q": -1.5}, {}], [(1, -2)], 1, 2, 60, 40, 0.5)
     data = dataclasses.asdict(log) | {"cells": [[1, -2]]}
     assert take_over(EpochLog(), data, "log").totals == log.totals
 

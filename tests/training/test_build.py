@@ -137,7 +137,7 @@ def test_the_gain_is_the_environments_own_unless_given(envs):
 def test_an_environment_without_a_gain_of_its_own_gets_one_that_follows_the_bound():
     split = World(agent=(0, 1), surrounding=(2,))
     config = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0", world=split)
-    (term,) = build_terms(config, LockstepEnvs(config.env_id, 1))
+    (term,) = build_terms(config, LockstepEnvs(config.env_id, 1, world=split))
     assert set(term.shared()) == {"scales/music"}
     assert term.gain == 1.0  # until something is measured
     term.adapt({"music/pair_bound": 0.004}, 1)
