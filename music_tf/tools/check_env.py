@@ -240,13 +240,17 @@ def world(played: Played) -> Verdict:
     if info.split is not None:
         agent, surrounding = map(_listed, (info.split.agent, info.split.surrounding))
         return f"known: robot {agent}, surroundings {surrounding}", ""
+    if not played.has_goals:
+        return (
+            "without goals nothing shows which columns are an object; give --world.* yourself",
+            "",
+        )
     proposed = propose_world(played.env_id)
     if not proposed.surrounding:
         return "no column moves only when something is touched, so there is nothing to propose", ""
     columns = {name: getattr(proposed, name) for name in _PROPOSED}
     options = (f"--world.{name} {_listed(own)}" for name, own in columns.items() if own)
-    recipe = "ddpg_music" if played.has_goals else "sac"
-    return f"music-tf train {recipe} --env-id {played.env_id} {' '.join(options)}", ""
+    return f"music-tf train ddpg_music --env-id {played.env_id} {' '.join(options)}", ""
 
 
 def propose_world(env_id: str) -> World:
