@@ -1,0 +1,13 @@
+"""Does soft actor-critic learn a task without goals on seeds that none of its settings saw?
+
+`sac` on Pendulum-v1, preset `laptop`, which was written down before the first run and not changed
+since. Ten thousand steps a run. About five minutes on two cores.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="Does sac learn Pendulum within ten thousand steps?",
+    tasks=(Task(env_id="Pendulum-v1", seeds=range(220, 225), epochs=10),),
+    conditions=(Condition(name="sac", recipe="sac"),),
+)
