@@ -494,6 +494,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "unseen_seeds_steps": partial(
         progress_table, "unseen_seeds", _MUSIC_STEPS, metric="eval/object_comotion_m"
     ),
+    "pendulum_steps": partial(
+        progress_table, "pendulum", (2_000, 4_000, 6_000, 8_000, 10_000), metric="eval/return"
+    ),
     "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
     "frozen_gain_differences": partial(difference_table, _FROZEN_GAIN, "music"),
     "frozen_gain_control": partial(measures_table, _FROZEN_GAIN, CONTROL),
