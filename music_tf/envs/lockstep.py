@@ -1,4 +1,4 @@
-"""Several copies of one goal environment, stepped together in one process."""
+"""Several copies of one environment, stepped together in one process."""
 
 import contextlib
 import dataclasses

@@ -33,6 +33,8 @@ class Shard:
         trajectories that need no more.
         """
         steps = spec.max_episode_steps
+        self.longest = steps
+        """Most steps T of a trajectory."""
         count = self.capacity = max(1, config.capacity // steps)
         self.size = 0
         self._cursor = 0
@@ -100,19 +102,9 @@ class Shard:
         length: IntArray = self.arrays["length"][slots]
         return length
 
-    @property
-    def longest(self) -> int:
-        """Most steps T of a trajectory."""
-        return int(self._steps.shape[1])
-
     def draw(
-        self,
-        shape: tuple[int, ...],
-        generator: np.random.Generator,
-        discount: float,
-        goal_reward: GoalReward | None,
-        by_priority: bool = False,
-    ) -> Transition:
+        self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
+    ) -> Drawn:
         """Draws steps with replacement: an episode, then a step of it, then perhaps a new goal.
 
         With `by_priority`, episodes are drawn by the rank of their priority, if they have one.
@@ -132,7 +124,7 @@ class Shard:
         state, after = states.take(first + time), states.take(first + time + 1)
         step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
         last = time == length - 1
-        drawn = Drawn(
+        return Drawn(
             state,
             after,
             action=step["action"],
@@ -143,7 +135,6 @@ class Shard:
             terminated=episode["terminated"] & last,
             lost=episode["lost"] & last,
         )
-        return transition(drawn, discount, goal_reward)
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
         """Draws states with relabelled goals from episodes that need not be stored.
@@ -263,16 +254,13 @@ class ReplayBuffer:
         one. Every task reward is recomputed under the goal that the transition ends up with.
         """
         shape = (updates, self._config.batch_size)
-        batches = [
+        drawn = [
             shard.draw(
-                shape,
-                stream(self._seed, purpose, worker, cycle),
-                self._discount,
-                self._goal_reward,
-                purpose == LEARNING,
+                shape, stream(self._seed, purpose, worker, cycle), by_priority=purpose == LEARNING
             )
             for worker, shard in self.shards.items()
         ]
+        batches = [transition(one, self._discount, self._goal_reward) for one in drawn]
         return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))
 
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:

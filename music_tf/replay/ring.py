@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 
 from music_tf.config.settings import ReplayConfig
-from music_tf.replay.rows import Drawn, GoalReward, packed, transition
-from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
+from music_tf.replay.rows import Drawn, packed
+from music_tf.types import Array, EnvSpec, Episodes, IntArray
 
 _FEWEST_PARTS = 1024
-_COUNTS = ("length",)
-_FLAGS = ("terminated",)
 
 
 class StepRing:
@@ -37,17 +35,20 @@ class StepRing:
         """
         self.capacity = max(config.capacity, longest + 1)
         self.columns = np.array(columns, dtype=np.int64)
-        self._longest = longest
+        self.longest = longest
+        """Most steps T of a trajectory."""
         extras = {f"extras/{name}": size for name, size in spec.extras.items()}
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim, **extras}
         self._cells = np.empty([self.capacity], packed("reward", **state, action=spec.action_dim))
         part = {"desired_goal": spec.goal_dim, "skill": skills}
         kinds: list[Any] = [
-            *((name, np.int64) for name in ("start", "first", *_COUNTS)),
+            *((name, np.int64) for name in ("start", "first", "length")),
             *packed("episode_return", **part),
-            *((name, np.bool_) for name in _FLAGS),
+            ("terminated", np.bool_),
         ]
         self._parts = np.empty([_FEWEST_PARTS], kinds)
+        self._of_cells = self._cells.dtype.names or ()
+        self._of_parts = (self._parts.dtype.names or ())[2:]  # where a part lies is not saved
         self._begin = self._end = 0
         self._unsaved = 0
 
@@ -69,9 +70,9 @@ class StepRing:
         del generator, priority
         states = np.arange(episodes.observation.shape[1]) <= episodes.length[:, None]
         named = episodes.named()
-        rows = {name: named[name] for name in self._parts.dtype.names or () if name in named}
+        rows = {name: named[name] for name in self._of_parts if name in named}
         rows["episode_return"] = episodes.earlier_return + episodes.reward.sum(axis=1)
-        for name in self._cells.dtype.names or ():
+        for name in self._of_cells:
             values = named[name]
             if values.shape[1] < states.shape[1]:  # of steps, and nothing follows the last state
                 values = np.concatenate([values, np.zeros_like(values[:, :1])], axis=1)
@@ -80,13 +81,8 @@ class StepRing:
         self._unsaved += len(episodes.length)
 
     def draw(
-        self,
-        shape: tuple[int, ...],
-        generator: np.random.Generator,
-        discount: float,
-        goal_reward: GoalReward | None,
-        by_priority: bool = False,
-    ) -> Transition:
+        self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
+    ) -> Drawn:
         """Draws steps with replacement, all with equal chance and under their own goals."""
         del by_priority
         live = self._live
@@ -96,7 +92,7 @@ class StepRing:
         cell = (part["start"] + time) % self.capacity
         state, after = self._cells.take(cell), self._cells.take((cell + 1) % self.capacity)
         last = time == part["length"] - 1
-        drawn = Drawn(
+        return Drawn(
             state,
             after,
             action=state["action"],
@@ -107,7 +103,6 @@ class StepRing:
             terminated=part["terminated"] & last,
             lost=np.zeros(shape, np.bool_),
         )
-        return transition(drawn, discount, goal_reward)
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
         """Returns every step of episodes that need not be stored: observations, and goals."""
@@ -120,24 +115,19 @@ class StepRing:
         """Draws parts with equal chance into [U, M, T + 1, D], padded; returns lengths [U, M]."""
         live = self._live
         part = live.take(generator.integers(len(live), size=out.shape[:2]))
-        state = np.minimum(np.arange(self._longest + 1), part["length"][..., None])
+        state = np.minimum(np.arange(self.longest + 1), part["length"][..., None])
         cells = (part["start"][..., None] + state) % self.capacity
         out[:] = self._cells["observation"][cells][..., self.columns]
         length: IntArray = part["length"]
         return length
 
-    @property
-    def longest(self) -> int:
-        """Most steps T of a trajectory."""
-        return self._longest
-
     def full_rows(self) -> dict[str, np.ndarray]:
         """Returns what a save of a full ring holds, for names, types and shapes."""
-        cells = {name: self._cells[name] for name in self._cells.dtype.names or ()}
+        cells = {name: self._cells[name] for name in self._of_cells}
         shape = (self.capacity // 2,)
         parts = {
             name: np.broadcast_to(self._parts[name][0], shape + self._parts[name].shape[1:])
-            for name in self._saved_of_parts()
+            for name in self._of_parts
         }
         return {**cells, **parts, "parts": np.array(0)}
 
@@ -150,12 +140,12 @@ class StepRing:
         parts = 0
         for rows in saved:
             length, parts = rows["length"], int(rows["parts"])
-            if not ((length >= 1) & (length <= self._longest)).all():
+            if not ((length >= 1) & (length <= self.longest)).all():
                 raise ValueError("replay: length lies outside an episode")
-            if any(len(rows[name]) != len(length) for name in self._saved_of_parts()):
+            if any(len(rows[name]) != len(length) for name in self._of_parts):
                 raise ValueError("replay: not as many rows as episodes")
             cells = int(length.sum()) + len(length)
-            if any(len(rows[name]) != cells for name in self._cells.dtype.names or ()):
+            if any(len(rows[name]) != cells for name in self._of_cells):
                 raise ValueError("replay: not as many rows as steps")
         there = sum(len(rows["length"]) for rows in saved)
         if saved and not 1 <= parts <= there:
@@ -185,9 +175,6 @@ class StepRing:
         """The table of parts that are still there, the oldest first."""
         return self._parts[self._begin : self._end]
 
-    def _saved_of_parts(self) -> list[str]:
-        return [name for name in self._parts.dtype.names or () if name not in ("start", "first")]
-
     def _append(self, rows: Mapping[str, np.ndarray]) -> None:
         """Writes parts behind the newest, in place of as many of the oldest as are in the way."""
         count, cells = len(rows["length"]), len(rows["observation"])
@@ -200,13 +187,13 @@ class StepRing:
         start = int(newest["start"] + newest["length"]) + 1 if newest is not None else 0
         first = int(newest["first"] + newest["length"]) if newest is not None else 0
         new = self._parts[self._end : self._end + count]
-        for name in self._saved_of_parts():
+        for name in self._of_parts:
             new[name] = rows[name]
         new["start"] = start + np.cumsum(new["length"] + 1) - new["length"] - 1
         new["first"] = first + np.cumsum(new["length"]) - new["length"]
         kept = slice(max(0, cells - self.capacity), None)
         places = (start + np.arange(cells)[kept]) % self.capacity
-        for name in self._cells.dtype.names or ():
+        for name in self._of_cells:
             self._cells[name][places] = rows[name][kept]
         self._end += count
         gone = np.searchsorted(self._live["start"], start + cells - self.capacity, side="left")
@@ -218,7 +205,7 @@ class StepRing:
         first, cells = int(live["start"][0]), int((live["length"] + 1).sum())
         places = (first + np.arange(cells)) % self.capacity
         return {
-            **{name: self._cells[name][places] for name in self._cells.dtype.names or ()},
-            **{name: live[name].copy() for name in self._saved_of_parts()},
+            **{name: self._cells[name][places] for name in self._of_cells},
+            **{name: live[name].copy() for name in self._of_parts},
             "parts": np.array(len(self._live)),
         }

@@ -154,6 +154,7 @@ class Session:
         if not self._goals:
             self._progress.leading = "eval/return"
         self._terms = tuple(map(type, config.rewards.values()))
+        self._metrics = metrics_of(self._terms, self._goals)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
@@ -251,7 +252,7 @@ class Session:
         self._row = row
         trainer.check_equal()
         if self._writer is not None:
-            self._writer.write(dict.fromkeys(metrics_of(self._terms, self._goals)) | row)
+            self._writer.write(dict.fromkeys(self._metrics) | row)
         success = row.get("eval/success_rate")
         if self._comm.is_root and success is not None and success >= (self._best or 0.0):
             folder = self._directory.checkpoints / "best"  # the later ones of equals
@@ -382,9 +383,7 @@ class Session:
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(
             {
-                "metrics": {
-                    name: row[name] for name in metrics_of(self._terms, self._goals) if name in row
-                },
+                "metrics": {name: row[name] for name in self._metrics if name in row},
                 "evaluation": policies,
                 "wall_s": wall_s,
                 "training_s": counters.elapsed_s,

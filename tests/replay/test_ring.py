@@ -5,6 +5,7 @@ import pytest
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.replay.ring import StepRing
+from music_tf.replay.rows import transition
 from music_tf.types import EnvSpec, Episodes
 
 LONGEST = 6
@@ -47,7 +48,7 @@ def add(store, episodes):
 
 
 def draw(store, count=2_000, seed=1):
-    return store.draw((count,), np.random.default_rng(seed), GAMMA, None)
+    return transition(store.draw((count,), np.random.default_rng(seed)), GAMMA, None)
 
 
 def numbers(store):
