@@ -1,7 +1,7 @@
 """What DDPG and SAC share: an actor, and an ensemble of action values that all have targets."""
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+import abc
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -15,9 +15,6 @@ from music_tf.networks.parameters import Network, Scalar
 
 class ActorCritic(Learner):
     """An actor and independent critics that are evaluated together, with weights handed in."""
-
-    model: ClassVar[Callable[..., keras.Model]]
-    """Makes the actor, for sizes of inputs, actions and hidden layers, and a seed."""
 
     def __init__(
         self,
@@ -34,7 +31,7 @@ class ActorCritic(Learner):
         """
         self._config = config
         self._bounds = return_bounds
-        actor = self.model(input_dim, action_dim, config.hidden_sizes, seed)
+        actor = self.make_actor(input_dim, action_dim, seed)
         self._actor = Network("actor", actor, config.actor_learning_rate)
         sizes = config.critic_hidden_sizes or config.hidden_sizes
         self._critics = [
@@ -45,6 +42,10 @@ class ActorCritic(Learner):
             )
             for index in range(config.critics)
         ]
+
+    @abc.abstractmethod
+    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
+        """Makes the network of which `networks.acting` knows how it acts."""
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:

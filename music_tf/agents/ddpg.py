@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -21,7 +22,9 @@ class Ddpg(ActorCritic):
     critics whose lowest member makes the target.
     """
 
-    model = staticmethod(deterministic_actor)
+    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
+        """One action for each input."""
+        return deterministic_actor(input_dim, action_dim, self._config.hidden_sizes, seed)
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

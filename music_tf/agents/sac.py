@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -31,7 +32,6 @@ class Sac(ActorCritic):
     and of the current one in the actor's loss, a learned temperature (arXiv:1812.05905).
     """
 
-    model = staticmethod(gaussian_actor)
     _config: SacConfig
 
     def __init__(
@@ -51,6 +51,11 @@ class Sac(ActorCritic):
             math.log(config.temperature),
             config.temperature_learning_rate if config.learn_temperature else 0.0,
         )
+
+    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
+        """Mean and log-deviation of each component of the action."""
+        sizes, features = self._config.hidden_sizes, self._config.linear_features
+        return gaussian_actor(input_dim, action_dim, sizes, seed, features)
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:

@@ -74,8 +74,6 @@ class AgentConfig(Settings):
     """DDPG, and what SAC shares with it."""
 
     name: ClassVar[str] = "agent"
-    actor: ClassVar[str] = "deterministic"
-    """How its policy acts: one of `networks.acting.ACTORS`."""
 
     hidden_sizes: Layers = (256, 256, 256)
     """Units of each hidden layer of the actor, and of the critics unless they have their own."""
@@ -105,6 +103,11 @@ class AgentConfig(Settings):
     ] = "off"
     """Bounds of the TD target: none, +-4/(1 - gamma), what the active rewards allow, or given."""
 
+    @property
+    def actor(self) -> str:
+        """How its policy acts: one of `networks.acting.ACTORS`."""
+        return "deterministic"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DdpgConfig(AgentConfig):
@@ -119,7 +122,8 @@ class SacConfig(AgentConfig):
     before it enters the target, and none in the actor's loss.
     """
 
-    actor: ClassVar[str] = "gaussian"
+    linear_features: bool = True
+    """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
     entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
     """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
     that cannot steer the policy; `per_sample` what was meant; `next_state` the soft Bellman
@@ -151,6 +155,11 @@ class SacConfig(AgentConfig):
                 "agent.return_clip: 'auto' needs bounded rewards, and agent.entropy_mode "
                 "'next_state' is unbounded; choose 'off', 'symmetric' or two numbers"
             )
+
+    @property
+    def actor(self) -> str:
+        """Gaussian, with the linear layer before its heads or without."""
+        return "gaussian" if self.linear_features else "gaussian_plain"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

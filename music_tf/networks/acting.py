@@ -130,13 +130,13 @@ def gaussian_action(weights: Sequence[Array], inputs: Array, noise: Array | None
     """Returns the squashed mean of a Gaussian actor, or a sample where noise is given, [E, A]."""
     depth = len(weights) // 2 - 3
     features = _dense(weights, _hidden(weights, inputs, depth), depth)
-    raw = _dense(weights, features, depth + 2)
-    if noise is None:
-        return np.tanh(raw)
-    low, high = LOG_DEVIATION_RANGE
-    squashed = np.tanh(_dense(weights, features, depth + 1))
-    deviation = np.exp(low + 0.5 * (high - low) * (squashed + 1.0))
-    return np.tanh(raw + deviation * noise)
+    return _gaussian_heads(weights[-4:], features, noise)
+
+
+def plain_gaussian_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
+    """As `gaussian_action`, of an actor without the linear layer before its heads."""
+    hidden = _hidden(weights, inputs, len(weights) // 2 - 2)
+    return _gaussian_heads(weights[-4:], hidden, noise)
 
 
 ACTORS: dict[str, Actor] = {
@@ -151,6 +151,10 @@ ACTORS: dict[str, Actor] = {
         },
         gaussian_action,
     ),
+    "gaussian_plain": Actor(
+        lambda width, actions: {"log_deviation": (width, actions), "mean": (width, actions)},
+        plain_gaussian_action,
+    ),
 }
 """Actors by name; a learner's settings say which one is theirs."""
 
@@ -159,6 +163,17 @@ def bounded(values: Array, config: NormalizerConfig) -> Array:
     """Bounds raw values, before they are counted and before they are normalised."""
     within: Array = np.clip(values, -config.input_clip, config.input_clip)
     return within
+
+
+def _gaussian_heads(heads: Sequence[Array], features: Array, noise: Array | None) -> Array:
+    """Squashes the mean, or a sample; the heads are those of log-deviation and mean."""
+    raw = _dense(heads, features, 1)
+    if noise is None:
+        return np.tanh(raw)
+    low, high = LOG_DEVIATION_RANGE
+    squashed = np.tanh(_dense(heads, features, 0))
+    deviation = np.exp(low + 0.5 * (high - low) * (squashed + 1.0))
+    return np.tanh(raw + deviation * noise)
 
 
 def _hidden(weights: Sequence[Array], inputs: Array, layers: int) -> Array:

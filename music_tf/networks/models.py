@@ -36,18 +36,23 @@ def deterministic_actor(
 
 
 def gaussian_actor(
-    input_dim: int, action_dim: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+    input_dim: int,
+    action_dim: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    linear_features: bool = True,
 ) -> keras.Model:
     """Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
 
     As in the MUSIC release, a linear layer as wide as the last hidden one stands before the
-    heads, and log-deviations lie in [-5, 2].
+    heads, unless it is declined, and log-deviations lie in [-5, 2].
     """
     inputs = keras.Input([input_dim])
     hidden = _hidden(inputs, hidden_sizes, seed)
-    features = _dense(hidden_sizes[-1], None, "features", seed)(hidden)
-    mean = _dense(action_dim, None, "mean", seed)(features)
-    squashed = _dense(action_dim, "tanh", "log_deviation", seed)(features)
+    if linear_features:
+        hidden = _dense(hidden_sizes[-1], None, "features", seed)(hidden)
+    mean = _dense(action_dim, None, "mean", seed)(hidden)
+    squashed = _dense(action_dim, "tanh", "log_deviation", seed)(hidden)
     low, high = LOG_DEVIATION_RANGE
     return keras.Model(inputs, [mean, low + 0.5 * (high - low) * (squashed + 1.0)])
 

@@ -71,8 +71,8 @@ def sac(preset: Preset, env_id: str = _PUSH) -> Config:
     `paper` has the released sizes. On FetchSlide the entropy scale is the release's larger one.
 
     On tasks without goals it is soft actor-critic as published (arXiv:1812.05905): twin critics, a
-    learned temperature, one update for each step. Deviations of `paper` there: observations are
-    normalised by their running moments, and a linear layer stands before the actor's heads.
+    learned temperature, one update for each step. Deviation of `paper` there: observations are
+    normalised by their running moments.
     """
     if not _GOAL_TASKS.match(env_id.rpartition(":")[2]):
         rate = 1e-3 if preset == "laptop" and _SHORT_TASKS.match(env_id) else 3e-4
@@ -83,6 +83,7 @@ def sac(preset: Preset, env_id: str = _PUSH) -> Config:
             critic_learning_rate=rate,
             temperature_learning_rate=rate,
             temperature=1.0,
+            linear_features=False,
             discount=0.99,
             polyak=0.995,
             polyak_every="update",

@@ -7,7 +7,7 @@ import tensorflow as tf
 from music_tf.agents.sac import Sac
 from music_tf.config.settings import SacConfig
 from music_tf.distributions import sample_tanh_gaussian
-from music_tf.networks.acting import gaussian_action
+from music_tf.networks.acting import ACTORS
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
 
 FREE = (-math.inf, math.inf)
@@ -147,15 +147,19 @@ def test_the_temperature_has_no_target_network():
     assert [network.name for network in learner.networks] == [*targets, "log_temperature"]
 
 
+@pytest.mark.parametrize("linear_features", [True, False])
 @pytest.mark.parametrize("hidden_sizes", [(8,), (8, 4, 8)])
-def test_acting_takes_the_squashed_mean_or_a_sample_of_the_keras_model(hidden_sizes):
-    case = case_of(hidden_sizes=hidden_sizes)
+def test_acting_takes_the_squashed_mean_or_a_sample_of_the_keras_model(
+    hidden_sizes, linear_features
+):
+    settings = {"hidden_sizes": hidden_sizes, "linear_features": linear_features}
+    case, act = case_of(**settings), ACTORS[SacConfig(**settings).actor].act
     inputs, noise = 3.0 * random(40, INPUTS), random(40, ACTIONS, seed=5)
     weights = [weight.numpy() for weight in case.weights["actor"]]
     mean, log_deviation = case.network("actor")(case.weights["actor"], inputs)
-    quiet = gaussian_action(weights, inputs.numpy(), None)
+    quiet = act(weights, inputs.numpy(), None)
     np.testing.assert_allclose(quiet, np.tanh(mean), rtol=1e-4, atol=1e-6)
-    sampled = gaussian_action(weights, inputs.numpy(), noise.numpy())
+    sampled = act(weights, inputs.numpy(), noise.numpy())
     expected = sample_tanh_gaussian(mean, log_deviation, noise).action
     np.testing.assert_allclose(sampled, expected, rtol=1e-4, atol=1e-5)
     assert quiet.dtype == sampled.dtype == np.float32

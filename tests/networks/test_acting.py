@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,11 @@ from music_tf.networks.acting import (
 from music_tf.networks.models import deterministic_actor, gaussian_actor
 from music_tf.networks.parameters import Network
 
-MODELS = {"deterministic": deterministic_actor, "gaussian": gaussian_actor}
+MODELS = {
+    "deterministic": deterministic_actor,
+    "gaussian": gaussian_actor,
+    "gaussian_plain": functools.partial(gaussian_actor, linear_features=False),
+}
 INPUTS = NetworkInputs(
     Moments(np.zeros(2, np.float32), np.ones(2, np.float32)),
     Moments(np.zeros(1, np.float32), np.ones(1, np.float32)),
@@ -28,7 +34,7 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("config", [DdpgConfig(), SacConfig()])
+@pytest.mark.parametrize("config", [DdpgConfig(), SacConfig(), SacConfig(linear_features=False)])
 def test_weights_have_names_shapes_and_order_of_the_model(config):
     model = MODELS[config.actor](4, 3, (8, 5), np.random.default_rng(0))
     network = Network("actor", model, 0.0)
