@@ -1,10 +1,12 @@
-"""Trains Stable-Baselines3's HER on a task: `python experiments/compare_baselines.py DDPG out.csv`.
+"""Trains Stable-Baselines3 on a task: `python experiments/compare_baselines.py DDPG out.csv`.
 
-Its learner with its own defaults, except for what is compared like for like (hidden layers
-256-256-256, batch 256, four of five goals relabelled with the future) and Gaussian noise of 0.2
-for DDPG, which explores not at all by default. Success is that of 40 episodes without noise, at
-the same seeds each time, every 4000 steps; their time is not counted. The file has the columns of
-our `metrics.csv`, so that `music-tf plot` draws both.
+Its learner with its own defaults, except for what is compared like for like. On tasks with goals
+these are hidden layers 256-256-256, batch 256, and four of five goals relabelled with the future.
+On others they are two layers of 256, batch 256, one update a step, and 1000 random steps first.
+DDPG, which explores not at all by default, has Gaussian noise of 0.2.
+
+Success, or the return, is that of episodes without noise, at the same seeds each time; their time
+is not counted. The file has the columns of our `metrics.csv`, so that `music-tf plot` draws both.
 
 With `--rate EPISODES ROUNDS UPDATES` it measures updates a second instead, for `benchmark.py`.
 """
@@ -14,6 +16,7 @@ import csv
 import importlib
 import importlib.metadata
 import json
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -30,10 +33,8 @@ from music_tf.storage.results import header
 from music_tf.tools.study import code_version
 
 LEARNERS = ("DDPG", "SAC")
-EVALUATION_STEPS = 4000
-EVALUATION_EPISODES = 40
 EPISODE_STEPS = 50
-COLUMNS = ("epoch", "time/env_steps", "time/elapsed_s", "eval/success_rate")
+COLUMNS = ("epoch", "time/env_steps", "time/elapsed_s")
 _PACKAGES = ("stable-baselines3", "torch", "mujoco", "gymnasium-robotics")
 _CRITICS = {"SAC": 2, "DDPG": 1}
 
@@ -58,20 +59,33 @@ def load_library(threads: int) -> Any:
 
 
 def build(library: Any, name: str, env_id: str, **settings: Any) -> Any:
-    """Returns an untrained learner of Stable-Baselines3 with hindsight replay."""
-    shape: dict[str, Any] = {"net_arch": [256, 256, 256]}
+    """Returns an untrained learner of Stable-Baselines3, with hindsight replay where goals are."""
+    environment = gymnasium.make(env_id)
+    shape: dict[str, Any] = {"net_arch": [256, 256]}
+    if has_goals(environment):
+        shape["net_arch"] = [256, 256, 256]
+        settings["replay_buffer_class"] = library.HerReplayBuffer
+        settings["replay_buffer_kwargs"] = {
+            "n_sampled_goal": 4,
+            "goal_selection_strategy": "future",
+        }
+    else:
+        settings.update(learning_starts=1000, train_freq=1, gradient_steps=1)
     if "critics" in settings:
         shape["n_critics"] = settings.pop("critics")
     return getattr(library, name)(
-        "MultiInputPolicy",
-        gymnasium.make(env_id),
-        replay_buffer_class=library.HerReplayBuffer,
-        replay_buffer_kwargs={"n_sampled_goal": 4, "goal_selection_strategy": "future"},
+        "MultiInputPolicy" if has_goals(environment) else "MlpPolicy",
+        environment,
         policy_kwargs=shape,
         batch_size=256,
         device="cpu",
         **settings,
     )
+
+
+def has_goals(environment: gymnasium.Env[Any, Any]) -> bool:
+    """Whether observations come with a goal, in place of a plain vector."""
+    return isinstance(environment.observation_space, gymnasium.spaces.Dict)
 
 
 def exploration(name: str, env_id: str) -> dict[str, Any]:
@@ -104,37 +118,39 @@ def updates_per_s(library: Any, name: str, episodes: int, rounds: int, updates: 
     return rounds * updates / seconds
 
 
-def success_rate(model: Any, env_id: str) -> float:
-    """Returns the share of evaluation episodes that succeed at their last step."""
+def evaluate(model: Any, env_id: str, episodes: int) -> float:
+    """Returns the mean return of episodes, or the share that succeeds at the last step."""
     environment = gymnasium.make(env_id)
-    succeeded = 0
-    for episode in range(EVALUATION_EPISODES):
+    total = 0.0
+    for episode in range(episodes):
         observation, _ = environment.reset(seed=10_000 + episode)
         over, information = False, {}
         while not over:
             action, _ = model.predict(observation, deterministic=True)
-            observation, _, terminated, truncated, information = environment.step(action)
+            observation, reward, terminated, truncated, information = environment.step(action)
             over = terminated or truncated
-        succeeded += bool(information["is_success"])
+            total += 0.0 if has_goals(environment) else float(reward)
+        total += bool(has_goals(environment) and information["is_success"])
     environment.close()
-    return succeeded / EVALUATION_EPISODES
+    return total / episodes
 
 
-def train(model: Any, env_id: str, minutes: float, out: TextIO) -> None:
-    """Trains for so many minutes and writes a row for each evaluation."""
+def train(model: Any, env_id: str, limits: argparse.Namespace, out: TextIO) -> None:
+    """Trains for so many minutes or steps and writes a row for each evaluation."""
     writer = csv.writer(out)
-    writer.writerow(COLUMNS)
+    metric = "eval/success_rate" if has_goals(model.get_env().envs[0]) else "eval/return"
+    writer.writerow([*COLUMNS, metric])
     seconds = 0.0
     for epoch in range(1, 10**6):
         start = time.monotonic()
-        model.learn(EVALUATION_STEPS, reset_num_timesteps=epoch == 1)
+        model.learn(limits.every, reset_num_timesteps=epoch == 1)
         seconds += time.monotonic() - start
-        rate = success_rate(model, env_id)
-        writer.writerow([epoch, model.num_timesteps, seconds, rate])
+        value = evaluate(model, env_id, limits.episodes)
+        writer.writerow([epoch, model.num_timesteps, seconds, value])
         out.flush()
-        sys.stdout.write(f"{seconds / 60:.1f} min, {model.num_timesteps} steps: {rate:.3f}\n")
+        sys.stdout.write(f"{seconds / 60:.1f} min, {model.num_timesteps} steps: {value:.3f}\n")
         sys.stdout.flush()
-        if seconds >= 60.0 * minutes:
+        if seconds >= 60.0 * limits.minutes or model.num_timesteps >= limits.steps:
             break
 
 
@@ -149,7 +165,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="the CSV to write, or the JSON of a rate")
     parser.add_argument("--env-id", default="FetchPush-v4")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=30.0, help="of training")
+    parser.add_argument("--minutes", type=float, default=30.0, help="of training, at most")
+    parser.add_argument("--steps", type=float, default=math.inf, help="of training, at most")
+    parser.add_argument("--every", type=int, default=4000, help="steps between evaluations")
+    parser.add_argument("--episodes", type=int, default=40, help="of an evaluation")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     parser.add_argument("--rate", type=int, nargs=3, metavar=("EPISODES", "ROUNDS", "UPDATES"))
     given = parser.parse_args(arguments)
@@ -167,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model = build(library, given.learner, given.env_id, seed=given.seed, **explores)
     with given.out.open("w", encoding="utf-8", newline="") as out:
         out.write(header(command, ", ".join([code_version(), *versions])))
-        train(model, given.env_id, given.minutes, out)
+        train(model, given.env_id, given, out)
     return EXIT_DONE
 
 

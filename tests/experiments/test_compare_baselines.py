@@ -24,7 +24,11 @@ class StandIn:
     def __init__(self, clock, policy, environment, **settings):
         self._clock = clock
         self.num_timesteps = 0
+        self._environment = environment
         self.made_with = {"policy": policy, "env_id": environment.spec.id, **settings}
+
+    def get_env(self):
+        return SimpleNamespace(envs=[self._environment])
 
     def learn(self, steps, reset_num_timesteps):
         self.num_timesteps = steps + (0 if reset_num_timesteps else self.num_timesteps)
@@ -106,8 +110,30 @@ def test_success_is_that_of_forty_episodes_with_seeds_of_their_own(library, monk
     make = gymnasium.make
     model = compare_baselines.build(library, "SAC", ENV_ID, seed=0)
     monkeypatch.setattr(compare_baselines.gymnasium, "make", lambda env_id: Seeds(make(env_id)))
-    compare_baselines.success_rate(model, ENV_ID)
+    compare_baselines.evaluate(model, ENV_ID, 40)
     assert seeds == list(range(10_000, 10_040))
+
+
+def test_tasks_without_goals_are_compared_by_the_return(library, tmp_path, monkeypatch):
+    monkeypatch.setattr(StandIn, "predict", lambda *given, **how: (np.zeros(1), None))
+    out = tmp_path / "sac.csv"
+    words = ["--env-id", "MountainCarContinuous-v0", "--steps", "300", "--every", "200"]
+    assert compare_baselines.main(["SAC", str(out), *words, "--episodes", "2"]) == 0
+    columns = read_result(out).columns
+    assert columns["time/env_steps"].tolist() == [200.0, 400.0]
+    assert columns["eval/return"].tolist() == [0.0, 0.0]  # a car that rests pays nothing
+    assert "eval/success_rate" not in columns
+    made = compare_baselines.build(library, "SAC", "MountainCarContinuous-v0").made_with
+    assert made == {
+        "policy": "MlpPolicy",
+        "env_id": "MountainCarContinuous-v0",
+        "policy_kwargs": {"net_arch": [256, 256]},
+        "batch_size": 256,
+        "learning_starts": 1000,
+        "train_freq": 1,
+        "gradient_steps": 1,
+        "device": "cpu",
+    }
 
 
 @pytest.fixture
