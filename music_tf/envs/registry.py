@@ -43,6 +43,8 @@ class EnvironmentInfo:
     """Where the gripper's x, y, z are; None where there is no single one."""
     object: tuple[int, ...] | None = None
     """Where the object's x, y, z are; None without an object."""
+    orientation: tuple[int, ...] | None = None
+    """Where its quaternion is; None where it is not observed as one."""
     support: Support | None = None
     """What carries the object; None where it is not a plane surface."""
     music_gain: float | None = None
@@ -86,6 +88,7 @@ _HAND = EnvironmentInfo(
     family="Shadow hand with an object",
     split=SplitSpec(agent=_HAND_JOINTS, surrounding=_HAND_OBJECT_POSE),
     object=_HAND_OBJECT_POSE[:3],
+    orientation=_HAND_OBJECT_POSE[3:],
     # At random actions |dx| |dy| of a step is about 0.014, 35 times that of Fetch at contact.
     music_gain=150.0,
 )

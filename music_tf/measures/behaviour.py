@@ -87,6 +87,21 @@ def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array
     return _ways(_places(observation, info.object), length)
 
 
+def rotation(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
+    r"""Returns the angle by which the object has turned from first to last, [E], 0 to pi.
+
+    That is :math:`2 \arccos |q_0 \cdot q_T|` of unit quaternions, of which q and -q are the same
+    orientation. None where it is not observed as one.
+    """
+    if info.orientation is None:
+        return None
+    turned = observation[..., list(info.orientation)].astype(np.float64)
+    turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
+    first, last = turned[:, 0], turned[np.arange(len(length)), length]
+    angle: Array = 2.0 * np.arccos(np.minimum(1.0, np.abs(np.sum(first * last, axis=-1))))
+    return angle
+
+
 def direction(x: float, y: float) -> str:
     """Returns an arrow and the angle from the x axis to the y axis, for ways over 5 cm.
 

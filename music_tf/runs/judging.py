@@ -16,6 +16,7 @@ from music_tf.measures.behaviour import (
     direction,
     end_position,
     first_contact,
+    rotation,
     shifts,
     support_cells,
     visited_cells,
@@ -244,6 +245,9 @@ def _measures(
         measures["control/coverage"] = len(cells) / support_cells(info.support)
     if info.object is None:
         return measures
+    turned = rotation(played.observation, played.length, info)
+    if turned is not None:
+        measures["control/rotation_rad"] = float(turned.mean())
     if info.gripper is not None:
         steps = first_contact(played.observation, played.length, info)
         measures["control/contact_rate"] = float(np.mean(steps <= played.length))

@@ -101,6 +101,7 @@ CONTROL = {
     "control/rollout_coverage": "the same in training, in the epoch of the checkpoint",
     "control/contact_rate": "share of episodes in which the gripper touches the object",
     "control/steps_to_contact": "median of the steps until then; blank if most never do",
+    "control/rotation_rad": "angle between the object's first and last orientation",
     "control/end_spread_m": "spread of the object's end position under noise on the actions",
     "control/skill_variance": "share of the variance of the end position that skills explain",
     "control/skill_variance_chance": "the same if skills were dealt out at random",

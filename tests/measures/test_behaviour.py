@@ -7,6 +7,7 @@ from music_tf.envs.registry import EnvironmentInfo, Support, lookup
 from music_tf.measures.behaviour import (
     behaviour_metrics,
     coverage,
+    rotation,
     shifts,
     summarize,
     support_lost_at,
@@ -257,6 +258,18 @@ def test_without_an_object_nothing_is_measured():
     assert coverage(states, length, info) == {}
     assert visited_cells(states, length, info) == set()
     assert support_lost_at(states, length, info).tolist() == [4, 3]
+
+
+def test_a_rotation_is_the_angle_from_the_first_to_the_last_valid_orientation():
+    # by 60 degrees about x, then by 180 about z: cos 30 = 0.866, and q is the same as -q
+    half = np.sqrt(3.0) / 2.0
+    turns = np.float32([[[1, 0, 0, 0], [half, 0.5, 0, 0], [0, 0, 0, -1]]])
+    info = dataclasses.replace(INFO, orientation=(0, 1, 2, 3))
+    states = np.concatenate([turns, -2.0 * turns, turns])
+    found = rotation(states, np.array([1, 1, 2]), info)
+    np.testing.assert_allclose(found, [np.pi / 3, np.pi / 3, np.pi], rtol=1e-3)
+    assert rotation(states, np.array([1, 1, 2]), INFO) is None
+    assert lookup("HandManipulateBlock-v1").orientation == (57, 58, 59, 60)
 
 
 def test_without_support_or_gripper_only_what_applies_is_measured():
