@@ -1,0 +1,104 @@
+"""The wrappers of docs/environments.md train: around stand-ins, and around the packages if here."""
+
+import importlib
+import importlib.util
+import math
+import re
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+from music_tf.config import world as worlds
+from music_tf.config.command import parse_train
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import make_environment
+from music_tf.tools.check_env import check_environment
+from music_tf.training.build import build_trainer
+from tests.kit.packages import MODULES, stand_in
+
+PAGE = (Path(__file__).parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"^```python\n# (\w+)\.py.*\n((?s:.*?))^```", PAGE, re.MULTILINE))
+IDS = {"metaworld_push": "MetaWorldPush-v0", "ogbench_cube": "OGBenchCube-v0"}
+HAND, OBJECT = [0, 1, 2], [4, 5, 6]
+SMALL = """
+--workers 1 --rollouts 2 --cycles 2 --updates 2 --replay.batch-size 16 --evaluation.episodes 2
+--agent.hidden-sizes 16 16
+"""
+
+
+@pytest.fixture(params=["stand-in", "package"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=IDS)
+def env_id(request, kind, tmp_path, monkeypatch):
+    """The id of a wrapper, which stands beside the work of its user."""
+    name, package = request.param, request.param.partition("_")[0]
+    if kind == "stand-in":
+        for module in MODULES:
+            monkeypatch.setitem(sys.modules, module, stand_in(module))
+    elif importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    (tmp_path / f"{name}.py").write_text(BLOCKS[name], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(worlds, "_REGISTERED", {})
+    importlib.invalidate_caches()
+    yield f"{name}:{IDS[name]}"
+    gymnasium.registry.pop(IDS[name], None)
+    sys.modules.pop(name, None)
+
+
+def test_the_page_has_a_wrapper_for_each():
+    assert set(BLOCKS) == set(IDS)
+
+
+def test_it_is_without_fault_and_describes_its_columns(env_id):
+    checks = check_environment(env_id)
+    assert [(check.name, check.detail) for check in checks if not check.ok] == []
+    (known,) = [check.detail for check in checks if check.name == "world"]
+    assert known == "known: robot 0 1 2, surroundings 4 5 6"
+    envs = LockstepEnvs(env_id, 2)
+    started = envs.reset([0, 1], [3, 4], None)
+    np.testing.assert_array_equal(started.observation[:, OBJECT], started.achieved_goal)
+    assert not np.array_equal(started.achieved_goal[0], started.achieved_goal[1])
+    sideways = np.zeros([2, envs.spec.action_dim], np.float32)
+    sideways[:, 0] = 1.0
+    for _ in range(10):
+        moved = envs.step(sideways, [0, 1])
+    envs.close()
+    assert (moved.observation[:, HAND[0]] - started.observation[:, HAND[0]] > 0.01).all()
+    assert envs.info.object == tuple(OBJECT)
+    assert envs.info.gripper == tuple(HAND)
+
+
+def test_it_pays_nothing_at_the_goal_and_minus_one_elsewhere(env_id):
+    envs = LockstepEnvs(env_id, 1)
+    achieved = np.array([[0.1, 0.2, 0.02], [0.1, 0.2, 0.02]], np.float32)
+    away = np.array([[0.03, 0.0, 0.0], [0.06, 0.0, 0.0]], np.float32)
+    assert envs.goal_reward(achieved, achieved + away).tolist() == [0.0, -1.0]
+
+
+@pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_her"])
+def test_a_recipe_trains_on_it(recipe, env_id):
+    extra = ["--task.clip", "-1", "0"] if recipe == "ddpg_her" else ["--music.trajectories", "2"]
+    words = [recipe, "--env-id", env_id, *SMALL.split(), *extra]
+    trainer = build_trainer(parse_train(words).config, Communicator())
+    metrics = trainer.run_epoch(lambda _: False)
+    assert math.isfinite(metrics["train/critic_loss"])
+    learned = "music/bound" if recipe == "ddpg_music" else "eval/success_rate"
+    assert math.isfinite(metrics[learned])
+    assert "eval/object_comotion_m" in metrics
+
+
+def test_it_can_be_drawn(env_id, kind):
+    if kind == "package":
+        pytest.skip("MuJoCo's own drawing wants OpenGL")
+    environment = make_environment(env_id)
+    environment.reset(seed=0)
+    assert environment.unwrapped.render().shape == (96, 96, 3)
