@@ -34,7 +34,7 @@ AXES = {
     "steps": ("time/env_steps", 1e-3, "environment steps (thousands)"),
     "minutes": ("time/elapsed_s", 1.0 / 60.0, "minutes of training"),
 }
-LEADING = ("eval/success_rate", "eval/object_comotion_m", "train/mean_q")
+LEADING = ("eval/success_rate", "eval/object_comotion_m", "eval/return", "train/mean_q")
 """What is drawn where no metric is asked for: the first that a run has."""
 REPEATED = "another run of the same seed is drawn"
 """Why a run has no line that `without_repeats` left out."""
