@@ -188,7 +188,9 @@ def load_function(word: str, option: str) -> Callable[[Any], Any]:
 
 
 def import_own(module: str, option: str) -> ModuleType:
-    """Imports a module of the user's, who may stand in its folder.
+    """Imports a module of the user's, who may stand in its folder; `option` is where it is named.
+
+    The folder stays on the path: what the module asks for later may lie beside it.
 
     Raises:
         UsageError: It cannot be imported.
@@ -198,9 +200,11 @@ def import_own(module: str, option: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except Exception as error:  # whatever a module of the user's raises
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        cure = "\nit must be installed or stand in the current folder" if missing else ""
         raise UsageError(
             f"{option}: the module {module[:80]!r} cannot be imported: "
-            f"{type(error).__name__}: {str(error)[:200]}"
+            f"{type(error).__name__}: {str(error)[:200]}{cure}"
         ) from error
 
 

@@ -7,7 +7,6 @@ import importlib
 import importlib.metadata
 import io
 import json
-import os
 import sys
 import warnings
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import gymnasium
 
 from music_tf.config.settings import EnvConfig
+from music_tf.config.world import import_own
 from music_tf.envs import simulator
 from music_tf.envs.registry import is_known
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
@@ -104,22 +104,7 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
     if module or name not in gymnasium.registry:
         import_robotics()
     if module:
-        folder = os.getcwd()
-        sys.path.append(folder)
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise UsageError(
-                f"env_id: cannot import the module {module!r} ({error}); "
-                "it must be installed or stand in the current folder"
-            ) from error
-        except Exception as error:  # whatever the module itself does
-            text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-            raise UsageError(
-                f"env_id: the module {module!r} cannot be imported ({text})"
-            ) from error
-        finally:
-            sys.path.remove(folder)
+        import_own(module, "env_id")
     spec = gymnasium.registry.get(name)
     if spec is None:
         if is_known(name) and _ROBOTICS not in sys.modules:
