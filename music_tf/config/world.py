@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from music_tf.config.fields import Settings, Where, hints_of
-from music_tf.config.names import suggestion
+from music_tf.config.names import suggestion, without_module
 from music_tf.errors import UsageError
 
 GOAL, ALL = "achieved_goal", "observation"
@@ -148,12 +148,12 @@ def register_world(env_id: str, world: World) -> None:
     if not isinstance(world, World):
         raise UsageError(f"register_world: expected a music_tf.World, got {world!r:.80}")
     trust(world.functions())
-    _REGISTERED[env_id.rpartition(":")[2]] = world
+    _REGISTERED[without_module(env_id)] = world
 
 
 def registered_world(env_id: str) -> World:
     """Returns what was registered for an environment; an empty world where nothing was."""
-    return _REGISTERED.get(env_id.rpartition(":")[2], World())
+    return _REGISTERED.get(without_module(env_id), World())
 
 
 def trust(functions: Iterable[str]) -> None:

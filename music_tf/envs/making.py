@@ -13,10 +13,10 @@ from typing import Any
 
 import gymnasium
 
+from music_tf.config.names import ROBOTICS, WITH_GOALS, is_one_of
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import import_own
 from music_tf.envs import simulator
-from music_tf.envs.registry import is_known
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -107,7 +107,7 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
         import_own(module, "env_id")
     spec = gymnasium.registry.get(name)
     if spec is None:
-        if is_known(name) and _ROBOTICS not in sys.modules:
+        if is_one_of(name, ROBOTICS) and _ROBOTICS not in sys.modules:
             raise EnvironmentFault(
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
                 "cure: pip install gymnasium-robotics 'mujoco>=3.3,<3.12'"
@@ -144,7 +144,7 @@ def goal_environments() -> list[str]:
     return sorted(
         env_id
         for env_id, entry in entries.items()
-        if "MujocoPy" not in entry and (is_known(env_id) or not entry.startswith(ours))
+        if "MujocoPy" not in entry and (is_one_of(env_id, WITH_GOALS) or not entry.startswith(ours))
     )
 
 
