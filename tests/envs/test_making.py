@@ -1,4 +1,5 @@
 import sys
+from pathlib import Path
 
 import gymnasium
 import pytest
@@ -133,6 +134,31 @@ def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
     monkeypatch.delitem(sys.modules, "gymnasium_robotics")
     with pytest.raises(EnvironmentFault, match="cure: pip install gymnasium-robotics"):
         find_spec("FetchPush-v4")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "missing", "extra"),
+    [
+        ("BipedalWalker-v3", "Box2D", "box2d"),
+        ("LunarLanderContinuous-v3", "Box2D", "box2d"),
+        ("panda_gym:PandaPush-v3", "panda_gym", "panda"),
+        ("my_bullet:Mine-v0", "pybullet", "panda"),
+    ],
+)
+def test_a_missing_simulator_is_named_with_our_extra(env_id, missing, extra, tmp_path, monkeypatch):
+    (tmp_path / "my_bullet.py").write_text("import pybullet\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)  # so that importing it fails
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(EnvironmentFault) as caught:
+        make_environment(env_id)
+    first, cure = str(caught.value).splitlines()
+    assert first.startswith(f"{env_id}: its simulator is not installed (")
+    assert missing in first
+    assert cure == f"cure: pip install 'music_tf[{extra}]'"
+    setup = Path(making.__file__).resolve().parents[2] / "setup.py"
+    assert f'"{extra}": [' in setup.read_text()
 
 
 def test_importing_gymnasium_robotics_prints_nothing():
