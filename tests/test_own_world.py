@@ -79,6 +79,7 @@ def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypa
     assert float(row["music/bound"]) != 0.0
     stored = json.loads((run / "config.json").read_text())["config"]["world"]
     assert stored == {name: list(own) for name, own in COLUMNS.items()} | {
+        "arm": [],
         "descriptor": [],
         "extras": [],
     }
@@ -136,6 +137,7 @@ def test_a_reward_that_reads_info_has_it_under_other_goals_too():
         ({"agent": (0,), "surrounding": (-1,)}, ["world.surrounding", "0..7", "(-1,)"]),
         ({"object": (6, 7, 8)}, ["world.object", "0..7"]),
         ({"gripper": (6, 7, 8)}, ["world.gripper", "0..7"]),
+        ({"arm": (0, 1, 3)}, ["world.arm", "numbers of an action in 0..2", "(0, 1, 3)"]),
         ({"descriptor": (8,)}, ["world.descriptor", "0..7"]),
         ({"support": COLUMNS["support"]}, ["world.support", "world.object"]),
         ({"descriptor": "tests.kit.tidying:pair"}, ["world.descriptor", "one axis", "(2, 2)"]),

@@ -80,12 +80,15 @@ class World(Settings):
     """Columns of the object's x, y and z in metres: behaviour metrics are about it."""
     gripper: Place = ()
     """Columns of the gripper's x, y and z in metres."""
+    arm: Place = ()
+    """Numbers of an action, counted from 0, that move the gripper by x, y and z: with them
+    `evaluate --full` has blind shoves as rows beside yours."""
     support: Annotated[
         tuple[float, ...],
         Where("LOW_X LOW_Y HIGH_X HIGH_Y HEIGHT and perhaps TOLERANCE", _is_support),
     ] = ()
-    """The surface that carries the object, in metres, with the height z of the centre of an object
-    at rest on it, and how far that may be off (0.02)."""
+    """The surface that carries the object, in metres. HEIGHT is the z of the centre of an object at
+    rest on it, TOLERANCE how far that may be off (0.02)."""
     descriptor: Annotated[
         tuple[int | str, ...],
         Where(f"columns or one name: {GOAL}, {ALL}, module:function", _is_descriptor),
