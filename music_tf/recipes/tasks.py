@@ -49,8 +49,8 @@ def ddpg_her(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
 
     Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
-    relabelled with the future of their episode (k = 4), and TD targets are clipped to what the
-    task can pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release;
+    relabelled with the future of their episode (k = 4). TD targets are clipped to what the task can
+    pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release;
     `laptop` has small batches, a shorter horizon (gamma 0.95), targets that move with every
     update, and a smaller action penalty.
     """

@@ -115,8 +115,8 @@ def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
 def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run:
     """Describes a run directory for plots.
 
-    Runs share a line that agree in all settings but the seed and what may change on resume, and
-    in what they took over from another run.
+    Runs share a line that agree in what they took over from another run, and in all settings. The
+    seed and what may change on resume do not count.
     """
     config, start = stored.config, stored.init_from
     group = f"{stored.recipe}, {config.env_id.rpartition('/')[2]}"

@@ -1,7 +1,7 @@
 """Films what a run has learned, as mp4 or gif, or as a strip of pictures.
 
-TensorFlow and Mesa, which draws where there is no graphics card, each bring an LLVM of their own,
-and a process that has loaded both crashes. So this module acts with numpy and never loads
+Mesa draws where there is no graphics card. It and TensorFlow each bring an LLVM of their own, and a
+process that has loaded both crashes. So this module acts with numpy and never loads
 TensorFlow: what the networks of rewards say comes from another process.
 """
 
@@ -227,9 +227,9 @@ def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterato
 def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
     """Plays episodes side by side, under the goals of training, and shows each of their states.
 
-    They are played first, since an environment may spoil an episode and rewards are drawn over
-    the whole of it, and then once more from the same seeds and actions to be drawn. Episodes that
-    are over stand still, and when all of them are, the film ends.
+    They are played first, since an environment may spoil an episode, and rewards are drawn over the
+    whole of it. To be drawn they are played once more, from the same seeds and actions. Episodes
+    that are over stand still, and when all of them are, the film ends.
 
     Raises:
         EnvironmentFault: An environment breaks, cannot be drawn, or does not repeat itself.

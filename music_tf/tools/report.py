@@ -333,8 +333,8 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
 def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
     """Returns a table of labelled metrics by column, the documented ones first.
 
-    Of each its name, its meaning, and for each row the number as text and the length of a bar that
-    compares it to the largest, in per cent.
+    Of each its name, its meaning, and for each row the number as text and the length of a bar. The
+    bar compares it to the largest, in per cent.
     """
     present = {name for row in rows.values() for name in row}
     found = []
