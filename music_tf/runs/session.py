@@ -19,7 +19,7 @@ from music_tf.config.stored import StoredRun, run_to_json, stored_start
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import repeats_itself
-from music_tf.errors import NumbersFault, Stopped, UsageError
+from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import (
     available_cores,
     limit_threads,
@@ -96,7 +96,7 @@ def run(
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, comm, directory, heritage, draw_paths, listeners)
-            except (UsageError, Stopped) as fault:
+            except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
                     directory.discard()

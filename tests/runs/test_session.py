@@ -7,6 +7,7 @@ import shutil
 import signal
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -558,10 +559,14 @@ def test_paths_are_drawn_at_evaluations_and_where_there_is_an_object(tmp_path):
     assert shown_of(tmp_path / "reach")[1] == {}
 
 
-def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path):
+def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
     config = replace(MUSIC, env_id="music_tf/PointReach-v0")
     with pytest.raises(UsageError, match="PointReach"):
         run_session(command_of(config, tmp_path / "runs" / "run"))
+    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+    monkeypatch.setattr(gymnasium, "make", lambda *given, **options: 1 / 0)
+    with pytest.raises(EnvironmentFault, match="cannot be created"):
+        run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
     assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
 
 
