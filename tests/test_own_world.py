@@ -1,6 +1,5 @@
 """An environment that nobody knows is described by its user, in numbers and names alone."""
 
-import csv
 import dataclasses
 import json
 
@@ -16,6 +15,7 @@ from music_tf.errors import UsageError
 from music_tf.measures.behaviour import summarize
 from music_tf.rollout import Conditions, play
 from music_tf.runs.inspection import load_run, measure
+from tests.kit.saved_run import rows_of
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, PUSH, go_on, trainer_of
 from tests.kit.tidying import COLUMNS, TIDYING, TYPED
@@ -73,13 +73,13 @@ def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypa
     run = tmp_path / "run"
     words = TYPED if how == "typed" else []
     run_session(parse_train(["ddpg_music", *SMALL, "--run-dir", str(run), *words]))
-    with (run / "metrics.csv").open() as file:
-        (row,) = csv.DictReader(file)
+    (row,) = rows_of(run)
     assert all(row[name] for name in OBJECT_METRICS)
     assert row["rollout/object_coverage"]
     assert float(row["music/bound"]) != 0.0
     stored = json.loads((run / "config.json").read_text())["config"]["world"]
     assert stored == {name: list(own) for name, own in COLUMNS.items()} | {
+        "arm": [],
         "descriptor": [],
         "extras": [],
     }
@@ -137,6 +137,7 @@ def test_a_reward_that_reads_info_has_it_under_other_goals_too():
         ({"agent": (0,), "surrounding": (-1,)}, ["world.surrounding", "0..7", "(-1,)"]),
         ({"object": (6, 7, 8)}, ["world.object", "0..7"]),
         ({"gripper": (6, 7, 8)}, ["world.gripper", "0..7"]),
+        ({"arm": (0, 1, 3)}, ["world.arm", "numbers of an action in 0..2", "(0, 1, 3)"]),
         ({"descriptor": (8,)}, ["world.descriptor", "0..7"]),
         ({"support": COLUMNS["support"]}, ["world.support", "world.object"]),
         ({"descriptor": "tests.kit.tidying:pair"}, ["world.descriptor", "one axis", "(2, 2)"]),

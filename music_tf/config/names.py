@@ -1,7 +1,7 @@
 """Suggests the nearest valid name for a mistyped one, and knows those of environments.
 
-Environments that come with us or gymnasium-robotics 1.4 are a list kept by hand, so that a mistyped
-name is refused before anything heavy is loaded.
+The names are a list kept by hand, so that a mistyped one is refused before anything heavy is
+loaded. They are those of our toys, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 """
 
 import difflib
@@ -53,6 +53,12 @@ ANT_MAZE = tuple(
     f"AntMaze_{maze}{reward}-v{version}"
     for maze, reward, version in product(_MAZES, _REWARDS, (3, 4, 5))
 )
+PANDA = tuple(
+    f"panda_gym:Panda{task}{control}{reward}-v3"
+    for task, control, reward in product(
+        ("Reach", "Push", "Slide", "PickAndPlace", "Stack", "Flip"), ("", "Joints"), _REWARDS
+    )
+)
 WITHOUT_GOALS = (
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
@@ -67,7 +73,9 @@ WITHOUT_GOALS = (
         )
     ),
 )
-KNOWN = (*TOYS, *FETCH, *HAND, *POINT_MAZE, *ANT_MAZE, *WITHOUT_GOALS)
+ROBOTICS = (*FETCH, *HAND, *POINT_MAZE, *ANT_MAZE)
+WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
+KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 
 _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
@@ -94,6 +102,17 @@ def few(names: Sequence[str], most: int = FEW) -> str:
     return ", ".join(names[:most]) + more
 
 
+def without_module(env_id: str) -> str:
+    """Returns the id that is registered, without the module that is to be imported first."""
+    return env_id.rpartition(":")[2]
+
+
+def is_one_of(env_id: str, known: Iterable[str]) -> bool:
+    """Whether an id is among known ones, of whatever version and from whatever module."""
+    stems = {without_module(one).rpartition("-v")[0] for one in known}
+    return without_module(env_id).rpartition("-v")[0] in stems
+
+
 def names_a_module(env_id: str) -> bool:
     """Whether the id asks for a module to be imported first."""
     return ":" in env_id
@@ -107,7 +126,7 @@ def check_env_id(env_id: str) -> str:
     """
     if env_id in KNOWN or _OWN.fullmatch(env_id):
         return env_id
-    short = {known.rpartition("/")[2]: known for known in KNOWN}  # without the namespace
+    short = {without_module(known).rpartition("/")[2]: known for known in KNOWN}  # as remembered
     found = nearest(env_id, (*short, *KNOWN))
     hint = f"\ndid you mean {short.get(found, found)}?" if found else ""
     raise UsageError(

@@ -346,7 +346,8 @@ class ConditionConfig(Settings):
     K; or dealt from a shuffled deck, so that all act equally often in the episodes of a cycle (with
     `collect.steps`: of a worker in an epoch)."""
     every: Annotated[int | None, In(1, 10**6)] = None
-    """Steps of an episode after which another one acts; unset: one for the whole episode."""
+    """Steps of an episode after which another one acts; unset: one for the whole episode. Needs
+    `collect.steps`, since an episode that replay keeps whole has one condition."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -573,8 +574,9 @@ class Config(Settings):
             ),
             (
                 every is not None and self.collect.steps is None,
-                f"condition.every: whole episodes have one condition each, got another every "
-                f"{every} steps\nfor example: --collect.steps 50 --replay.draw steps{hindsight}",
+                f"condition.every: replay keeps whole episodes, each with one condition, got "
+                f"another every {every} steps\n"
+                f"for example: --collect.steps 50 --replay.draw steps{hindsight}",
             ),
         ):
             if wrong:

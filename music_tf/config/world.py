@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from music_tf.config.fields import Settings, Where, hints_of
-from music_tf.config.names import suggestion
+from music_tf.config.names import suggestion, without_module
 from music_tf.errors import UsageError
 
 GOAL, ALL = "achieved_goal", "observation"
@@ -80,12 +80,15 @@ class World(Settings):
     """Columns of the object's x, y and z in metres: behaviour metrics are about it."""
     gripper: Place = ()
     """Columns of the gripper's x, y and z in metres."""
+    arm: Place = ()
+    """Numbers of an action, counted from 0, that move the gripper by x, y and z: with them
+    `evaluate --full` has blind shoves as rows beside yours."""
     support: Annotated[
         tuple[float, ...],
         Where("LOW_X LOW_Y HIGH_X HIGH_Y HEIGHT and perhaps TOLERANCE", _is_support),
     ] = ()
-    """The surface that carries the object, in metres, with the height z of the centre of an object
-    at rest on it, and how far that may be off (0.02)."""
+    """The surface that carries the object, in metres. HEIGHT is the z of the centre of an object at
+    rest on it, TOLERANCE how far that may be off (0.02)."""
     descriptor: Annotated[
         tuple[int | str, ...],
         Where(f"columns or one name: {GOAL}, {ALL}, module:function", _is_descriptor),
@@ -148,12 +151,12 @@ def register_world(env_id: str, world: World) -> None:
     if not isinstance(world, World):
         raise UsageError(f"register_world: expected a music_tf.World, got {world!r:.80}")
     trust(world.functions())
-    _REGISTERED[env_id.rpartition(":")[2]] = world
+    _REGISTERED[without_module(env_id)] = world
 
 
 def registered_world(env_id: str) -> World:
     """Returns what was registered for an environment; an empty world where nothing was."""
-    return _REGISTERED.get(env_id.rpartition(":")[2], World())
+    return _REGISTERED.get(without_module(env_id), World())
 
 
 def trust(functions: Iterable[str]) -> None:
@@ -188,7 +191,9 @@ def load_function(word: str, option: str) -> Callable[[Any], Any]:
 
 
 def import_own(module: str, option: str) -> ModuleType:
-    """Imports a module of the user's, who may stand in its folder.
+    """Imports a module of the user's, who may stand in its folder; `option` is where it is named.
+
+    The folder stays on the path: what the module asks for later may lie beside it.
 
     Raises:
         UsageError: It cannot be imported.
@@ -198,9 +203,11 @@ def import_own(module: str, option: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except Exception as error:  # whatever a module of the user's raises
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        cure = "\nit must be installed or stand in the current folder" if missing else ""
         raise UsageError(
             f"{option}: the module {module[:80]!r} cannot be imported: "
-            f"{type(error).__name__}: {str(error)[:200]}"
+            f"{type(error).__name__}: {str(error)[:200]}{cure}"
         ) from error
 
 

@@ -83,6 +83,7 @@ class LockstepEnvs:
         self._low, self._high = action_bounds(env_id, environment)
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
         spec = describe(env_id, environment, self.info)
+        self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info)
         self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
         first = self._member_of(environment)

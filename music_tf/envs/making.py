@@ -7,21 +7,23 @@ import importlib
 import importlib.metadata
 import io
 import json
-import os
 import sys
 import warnings
 from typing import Any
 
 import gymnasium
 
+from music_tf.config.names import ROBOTICS, WITH_GOALS, is_one_of
 from music_tf.config.settings import EnvConfig
+from music_tf.config.world import import_own
 from music_tf.envs import simulator
-from music_tf.envs.registry import is_known
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 _FIRST_BROKEN_MUJOCO = (3, 12)
 _ROBOTICS = "gymnasium_robotics"
+_EXTRAS = {"Box2D": "box2d", "panda_gym": "panda", "pybullet": "panda"}
+"""Modules that environments ask for, and the extra of ours that brings each."""
 
 
 def make_environment(
@@ -48,6 +50,7 @@ def make_environment(
         except MusicError:
             raise
         except Exception as error:
+            _refuse_without_extra(env_id, error)
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             if settings is not None and settings.kwargs != "{}" and isinstance(error, TypeError):
                 raise UsageError(
@@ -99,30 +102,20 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
 
     Raises:
         UsageError: Unknown id, with the nearest known one, or module that cannot be imported.
+        EnvironmentFault: A package is missing that the environment comes with or needs.
     """
     module, _, name = env_id.rpartition(":")
     if module or name not in gymnasium.registry:
         import_robotics()
     if module:
-        folder = os.getcwd()
-        sys.path.append(folder)
         try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise UsageError(
-                f"env_id: cannot import the module {module!r} ({error}); "
-                "it must be installed or stand in the current folder"
-            ) from error
-        except Exception as error:  # whatever the module itself does
-            text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-            raise UsageError(
-                f"env_id: the module {module!r} cannot be imported ({text})"
-            ) from error
-        finally:
-            sys.path.remove(folder)
+            import_own(module, "env_id")
+        except UsageError as error:
+            _refuse_without_extra(env_id, error)
+            raise
     spec = gymnasium.registry.get(name)
     if spec is None:
-        if is_known(name) and _ROBOTICS not in sys.modules:
+        if is_one_of(name, ROBOTICS) and _ROBOTICS not in sys.modules:
             raise EnvironmentFault(
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
                 "cure: pip install gymnasium-robotics 'mujoco>=3.3,<3.12'"
@@ -133,6 +126,23 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
             f"env_id: {env_id!r} needs mujoco-py, which is no longer maintained{_nearest(name)}"
         )
     return spec
+
+
+def _refuse_without_extra(env_id: str, error: BaseException) -> None:
+    """Refuses an environment that failed for want of a package that an extra of ours brings.
+
+    Raises:
+        EnvironmentFault: It did.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        extra = _EXTRAS.get(cause.name or "") if isinstance(cause, ImportError) else None
+        if extra is not None:
+            raise EnvironmentFault(
+                f"{env_id}: its simulator is not installed ({str(cause)[:80]})\n"
+                f"cure: pip install 'music_tf[{extra}]'"
+            ) from error
+        cause = cause.__cause__
 
 
 @functools.cache
@@ -159,7 +169,7 @@ def goal_environments() -> list[str]:
     return sorted(
         env_id
         for env_id, entry in entries.items()
-        if "MujocoPy" not in entry and (is_known(env_id) or not entry.startswith(ours))
+        if "MujocoPy" not in entry and (is_one_of(env_id, WITH_GOALS) or not entry.startswith(ours))
     )
 
 

@@ -6,10 +6,10 @@ which also counts before the table.
 
 import dataclasses
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from music_tf.config.names import WITH_GOALS, is_one_of, without_module
 from music_tf.config.world import ALL, DESCRIPTOR, World, registered_world
 from music_tf.types import SplitSpec
 
@@ -41,6 +41,8 @@ class EnvironmentInfo:
     """The robot itself and its surroundings; None where MUSIC needs one from the user."""
     gripper: tuple[int, ...] | None = None
     """Where the gripper's x, y, z are; None where there is no single one."""
+    arm: tuple[int, ...] | None = None
+    """Which numbers of an action move the gripper by x, y, z; None where none do."""
     object: tuple[int, ...] | None = None
     """Where the object's x, y, z are; None without an object."""
     orientation: tuple[int, ...] | None = None
@@ -66,6 +68,7 @@ class EnvironmentInfo:
 
 _GRIPPER = (0, 1, 2)
 _OBJECT = (3, 4, 5)
+_ARM = (0, 1, 2)
 _FETCH_SPLIT = SplitSpec(agent=_GRIPPER, surrounding=_OBJECT)
 _FETCH_TABLE = Support(low=(1.05, 0.40), high=(1.55, 1.10), rest_height=0.42489)
 _SLIDE_TABLE = Support(low=(0.69942, 0.30018), high=(1.94942, 1.20018), rest_height=0.42)
@@ -74,6 +77,7 @@ _FETCH = EnvironmentInfo(
     family="Fetch with a block on the table",
     split=_FETCH_SPLIT,
     gripper=_GRIPPER,
+    arm=_ARM,
     object=_OBJECT,
     support=_FETCH_TABLE,
     music_gain=5000.0,  # as released
@@ -93,6 +97,28 @@ _HAND = EnvironmentInfo(
     music_gain=150.0,
 )
 _PEN = dataclasses.replace(_HAND, family="Shadow hand with a pen", batched_reward=False)
+
+# Observations of Panda: position and velocity of the gripper, the width of its fingers if these
+# open, then the object's position. The gain is left to be found.
+_PANDA_PUSH = EnvironmentInfo(
+    family="Panda that pushes a block",
+    split=SplitSpec(agent=_GRIPPER, surrounding=(6, 7, 8)),
+    gripper=_GRIPPER,
+    arm=_ARM,
+    object=(6, 7, 8),
+    support=Support(low=(-0.85, -0.35), high=(0.25, 0.35), rest_height=0.02),
+)
+_PANDA_SLIDE = dataclasses.replace(
+    _PANDA_PUSH,
+    family="Panda with a sliding puck",
+    support=Support(low=(-0.8, -0.35), high=(0.6, 0.35), rest_height=0.015),
+)
+_PANDA_PICK = dataclasses.replace(
+    _PANDA_PUSH,
+    family="Panda with fingers and a block",
+    split=SplitSpec(agent=_GRIPPER, surrounding=(7, 8, 9)),
+    object=(7, 8, 9),
+)
 
 _POINT_TABLE = Support(low=(-1.0, -1.0), high=(1.0, 1.0), rest_height=0.0)
 _POINT_PUSH = EnvironmentInfo(
@@ -114,39 +140,38 @@ def _without_split(family: str, reason: str) -> EnvironmentInfo:
     return EnvironmentInfo(family=family, why_no_split=sentence)
 
 
-_FAMILIES: tuple[tuple[re.Pattern[str], EnvironmentInfo], ...] = tuple(
-    (re.compile(pattern), info)
-    for pattern, info in (
-        (r"Fetch(Push|PickAndPlace)(Dense)?-v\d+", _FETCH),
-        (r"FetchSlide(Dense)?-v\d+", _SLIDE),
-        (r"FetchReach(Dense)?-v\d+", _without_split("Fetch, no object", "There is no object")),
-        (r"HandReach(Dense)?-v\d+", _without_split("Shadow hand alone", "There is no object")),
-        (r"HandManipulatePen\w*-v\d+", _PEN),
-        (r"HandManipulate(Block|Egg)\w*-v\d+", _HAND),
-        (r"PointMaze_\w+-v\d+", _without_split("point in a maze", "The maze never moves")),
-        (r"AntMaze_\w+-v\d+", _without_split("ant in a maze", "The maze never moves")),
-        (r"music_tf/PointPush\w*-v\d+", _POINT_PUSH),
-        (r"music_tf/PointReach-v\d+", _without_split("point alone", "There is no object")),
-    )
-)
+_FAMILIES: Mapping[str, EnvironmentInfo] = {
+    "FetchPush": _FETCH,
+    "FetchPickAndPlace": _FETCH,
+    "FetchSlide": _SLIDE,
+    "FetchReach": _without_split("Fetch, no object", "There is no object"),
+    "HandReach": _without_split("Shadow hand alone", "There is no object"),
+    "HandManipulatePen": _PEN,
+    "HandManipulate": _HAND,
+    "PointMaze": _without_split("point in a maze", "The maze never moves"),
+    "AntMaze": _without_split("ant in a maze", "The maze never moves"),
+    "PandaPush": _PANDA_PUSH,
+    "PandaPickAndPlace": _PANDA_PICK,
+    "PandaSlide": _PANDA_SLIDE,
+    "PandaReach": _without_split("Panda, no object", "There is no object"),
+    "music_tf/PointPush": _POINT_PUSH,
+    "music_tf/PointReach": _without_split("point alone", "There is no object"),
+}
+"""What is known, by how ids begin; the first that fits counts."""
 _UNKNOWN = _without_split("unknown", "This environment is not in the registry")
 
 
 def lookup(env_id: str) -> EnvironmentInfo:
     """What is known of an environment; one without a split or an object where nothing is."""
-    name = env_id.rsplit(":", maxsplit=1)[-1]
-    for pattern, info in _FAMILIES:
-        if pattern.fullmatch(name):
+    name = without_module(env_id)
+    for beginning, info in _FAMILIES.items():
+        if name.startswith(beginning) and is_one_of(name, WITH_GOALS):
             bounds = (-math.inf if "Dense" in name else -1.0), 0.0
             if "Maze" in name:
                 bounds = 0.0, 1.0
-            return dataclasses.replace(info, reward_bounds=bounds)
+            arm = None if "Joints" in name else info.arm  # actions turn the joints themselves
+            return dataclasses.replace(info, reward_bounds=bounds, arm=arm)
     return _UNKNOWN
-
-
-def is_known(env_id: str) -> bool:
-    """Whether the registry has an entry for this environment."""
-    return lookup(env_id) is not _UNKNOWN
 
 
 def described(env_id: str, world: World) -> EnvironmentInfo:
@@ -163,7 +188,8 @@ def described(env_id: str, world: World) -> EnvironmentInfo:
             rest_height=height,
             tolerance=tolerance[0] if tolerance else Support.tolerance,
         )
-    said |= {name: getattr(world, name) for name in ("object", "gripper") if getattr(world, name)}
+    places = ("object", "gripper", "arm")
+    said |= {name: getattr(world, name) for name in places if getattr(world, name)}
     words = (word.partition("=") for word in world.extras)
     extras = {**info.extras, **{name: function or INFO for name, _, function in words}}
     if world.descriptor:

@@ -21,9 +21,8 @@ _ARRIVED = 0.03
 class StraightShove:
     """Lowers the gripper behind the object and drives straight through where it first was.
 
-    One serves a batch of episodes: the plan is made from their first observations; what the object
-    does afterwards is never looked at. Actions move the gripper by x, y and z, as on Fetch; further
-    ones close it.
+    One serves a batch of episodes. The plan is made from their first observations; what the object
+    does afterwards is never looked at. It fits arms that a full action moves by a few centimetres.
     """
 
     def __init__(
@@ -31,12 +30,15 @@ class StraightShove:
         gripper: Sequence[int] = (0, 1, 2),
         place: Sequence[int] = (3, 4, 5),
         angles: Array | None = None,
+        arm: Sequence[int] = (0, 1, 2),
     ) -> None:
-        """Takes the components of gripper and object, and where to shove.
+        """Takes the components of gripper and object, where to shove, and what moves the gripper.
 
-        That is away from the gripper by default, else at angles [E] from the x axis.
+        It shoves away from the gripper by default, else at angles [E] from the x axis. `arm` are
+        the numbers of an action that move the gripper by x, y and z; the others are -1, which
+        closes it.
         """
-        self._gripper, self._place = list(gripper), list(place)
+        self._gripper, self._place, self._arm = list(gripper), list(place), list(arm)
         self._direction: Array | None = None
         if angles is not None:
             self._direction = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -59,7 +61,7 @@ class StraightShove:
         move = _GAIN * (self._target(start, direction) - gripper)
         move = move / np.maximum(np.abs(move).max(axis=-1, keepdims=True), 1.0)
         action = np.full_like(noise, -1.0)
-        action[:, :3] = move
+        action[:, self._arm] = move
         return action
 
     def _target(self, start: Array, direction: Array) -> Array:

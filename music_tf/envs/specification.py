@@ -50,25 +50,26 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
             raise UsageError(f"env_id: {env_id!r}: expected observations of one axis, got {shapes}")
         observation_dim, goal_dim = shapes["observation"][0], shapes["desired_goal"][0]
     split, descriptor = info.split, info.descriptor
+    action_dim = int(environment.action_space.shape[0])
     columns = {
-        "agent": split.agent if split else (),
-        "surrounding": split.surrounding if split else (),
-        "object": info.object or (),
-        "gripper": info.gripper or (),
-        "descriptor": () if isinstance(descriptor, str) else descriptor,
+        "agent": (split.agent if split else (), observation_dim),
+        "surrounding": (split.surrounding if split else (), observation_dim),
+        "object": (info.object or (), observation_dim),
+        "gripper": (info.gripper or (), observation_dim),
+        "descriptor": (() if isinstance(descriptor, str) else descriptor, observation_dim),
+        "arm": (info.arm or (), action_dim),
     }
-    for name, indices in columns.items():
-        if indices and not 0 <= min(indices) <= max(indices) < observation_dim:
-            raise UsageError(
-                f"world.{name}: expected components in 0..{observation_dim - 1}, got {indices}"
-            )
+    for name, (indices, size) in columns.items():
+        if indices and not 0 <= min(indices) <= max(indices) < size:
+            what = "numbers of an action" if name == "arm" else "components"
+            raise UsageError(f"world.{name}: expected {what} in 0..{size - 1}, got {indices}")
     if info.support is not None and info.object is None:
         raise UsageError("world.support: carries an object, so it needs world.object beside it")
     return EnvSpec(
         env_id=env_id,
         observation_dim=observation_dim,
         goal_dim=goal_dim,
-        action_dim=int(environment.action_space.shape[0]),
+        action_dim=action_dim,
         max_episode_steps=steps,
         split=split,
     )

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.names import without_module
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
@@ -86,7 +87,7 @@ def _aim(env_id: str, unwrapped: Any) -> None:
 
     Others are followed by the camera `track` of their model, if it has one.
     """
-    name = env_id.rsplit(":", maxsplit=1)[-1]
+    name = without_module(env_id)
     for prefix, (place, angles) in _CAMERAS.items():
         if name.startswith(prefix) and hasattr(unwrapped, "mujoco_renderer"):
             unwrapped.mujoco_renderer.default_cam_config = {"lookat": np.array(place), **angles}

@@ -1,8 +1,8 @@
 """Learning a task from its own reward, with hindsight and without."""
 
 import dataclasses
-import re
 
+from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import (
     AgentConfig,
     CollectConfig,
@@ -16,8 +16,7 @@ from music_tf.config.settings import (
 from music_tf.recipes import Preset
 
 _PUSH, _REACH, _SLIDE = "FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"
-_GOAL_TASKS = re.compile(r"(Fetch|Hand(Reach|Manipulate)|PointMaze|AntMaze|Panda|music_tf/Point)")
-_SHORT_TASKS = re.compile(r"(Pendulum|MountainCarContinuous)-v")
+_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0")
 
 
 def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:
@@ -30,7 +29,7 @@ def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:
     step. Deviations of `paper` there: Gaussian noise in place of Ornstein-Uhlenbeck's, running
     normalisation in place of batch normalisation, no weight decay, actions enter the first layer.
     """
-    if not _GOAL_TASKS.match(env_id.rpartition(":")[2]):
+    if not is_one_of(env_id, WITH_GOALS):
         published = preset == "paper"
         agent = DdpgConfig(
             hidden_sizes=(400, 300) if published else (256, 256),
@@ -50,8 +49,8 @@ def ddpg_her(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
 
     Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
-    relabelled with the future of their episode (k = 4), and TD targets are clipped to what the
-    task can pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release;
+    relabelled with the future of their episode (k = 4). TD targets are clipped to what the task can
+    pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release;
     `laptop` has small batches, a shorter horizon (gamma 0.95), targets that move with every
     update, and a smaller action penalty.
     """
@@ -74,8 +73,8 @@ def sac(preset: Preset, env_id: str = _PUSH) -> Config:
     learned temperature, one update for each step. Deviation of `paper` there: observations are
     normalised by their running moments.
     """
-    if not _GOAL_TASKS.match(env_id.rpartition(":")[2]):
-        rate = 1e-3 if preset == "laptop" and _SHORT_TASKS.match(env_id) else 3e-4
+    if not is_one_of(env_id, WITH_GOALS):
+        rate = 1e-3 if preset == "laptop" and is_one_of(env_id, _SHORT_TASKS) else 3e-4
         agent = dataclasses.replace(
             _SOFT,
             hidden_sizes=(256, 256),
@@ -128,7 +127,7 @@ def _without_goals(
     preset: str, env_id: str, agent: AgentConfig, exploration: ExplorationConfig, batch: int
 ) -> Config:
     """Returns the sizes of a task whose reward is the environment's own; an epoch is short."""
-    short = bool(_SHORT_TASKS.match(env_id))
+    short = is_one_of(env_id, _SHORT_TASKS)
     cycle = 1 if preset == "paper" else 50
     steps = 1_000 if short else 5_000
     return Config(

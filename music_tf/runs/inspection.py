@@ -21,7 +21,7 @@ from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
 from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
-from music_tf.storage.files import read_at_most, replace_file
+from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.policy import SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
@@ -269,9 +269,8 @@ def describe(loaded: LoadedRun) -> str:
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what `--full` has found of the same checkpoint before, as far as it can be read."""
     try:
-        earlier = json.loads(read_at_most(path, _LARGEST_EVALUATION))
-        json.dumps(earlier, allow_nan=False)  # numbers such as 1e999 can be read, but not written
-    except (OSError, ValueError, RecursionError):
+        earlier = read_json(path, _LARGEST_EVALUATION)
+    except (OSError, ValueError):
         return {}
     if not isinstance(earlier, dict) or earlier.get("checkpoint") != checkpoint:
         return {}

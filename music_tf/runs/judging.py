@@ -40,8 +40,6 @@ REPEATS = 8
 STARTS = 25
 """Episodes that are repeated under noise, and that every skill plays."""
 SHOVE, RANDOM_SHOVE = "scripted shove", "shove in random directions"
-_ARMS = ("Fetch",)
-"""How ids of environments begin whose actions move a gripper by x, y and z."""
 _SEED = 20210309
 _STILL = 1e-12
 """Square metres; less than this is rounding."""
@@ -73,7 +71,7 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
     """Evaluates three policies on the same episodes; every rank must call it together.
 
     Returns:
-        Metrics by policy: `ours`, `random`, and `scripted shove` on Fetch tasks with an object.
+        Metrics by policy: `ours`, `random`, and `scripted shove` where an arm can (`world.arm`).
     """
     played = _beside_simple_ones(evaluation, policy, episodes, (SHOVE,))
     return {name: evaluation.behaviour(one) for name, one in played}
@@ -104,8 +102,8 @@ def measure_skills(
     """Measures each skill by itself on the same episodes; every rank must call it together.
 
     Returns:
-        Its number, its metrics and what `heldout` adds to them, and `shift_m`, the mean way
-        [x, y, z] from the object's first to its last position (None without an object). Nothing
+        Its number, its metrics and what `heldout` adds to them, and `shift_m`. That is the mean way
+        [x, y, z] from the object's first to its last position, None without an object. Nothing
         where fewer than two skills act.
     """
     acting = evaluation.config.acting_skills
@@ -200,14 +198,14 @@ def _beside_simple_ones(
     spec, info = evaluation.envs.spec, evaluation.envs.info
     yield "ours", evaluation.play(policy, episodes)
     yield "random", evaluation.play(still, episodes, added=random_actions(spec))
-    gripper, place = info.gripper, info.object
-    if gripper is None or place is None or not spec.env_id.startswith(_ARMS):
+    gripper, place, arm = info.gripper, info.object, info.arm
+    if gripper is None or place is None or arm is None:
         return
 
     def planned(indices: IntArray, at_random: bool) -> Policy:
         drawn = [stream(_SEED, "judging/shove", 0, int(index)) for index in indices]
         angles = np.array([generator.uniform(-np.pi, np.pi) for generator in drawn])
-        return StraightShove(gripper, place, angles if at_random else None)
+        return StraightShove(gripper, place, angles if at_random else None, arm)
 
     for name in shoves:
         plan = functools.partial(planned, at_random=name == RANDOM_SHOVE)

@@ -18,7 +18,8 @@ from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.errors import NumbersFault, Stopped, UsageError
+from music_tf.envs.repeating import repeats_itself
+from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import (
     available_cores,
     limit_threads,
@@ -95,7 +96,7 @@ def run(
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, comm, directory, heritage, draw_paths, listeners)
-            except (UsageError, Stopped) as fault:
+            except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
                     directory.discard()
@@ -150,6 +151,9 @@ class Session:
         )
         warn_of_processors(comm)
         self._trainer = build_trainer(config, comm)
+        if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
+            one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
+            self._progress.banner([f"{one}; music-tf check-env knows more"])
         self._goals = self._trainer.envs.spec.goal_dim > 0
         if not self._goals:
             self._progress.leading = "eval/return"

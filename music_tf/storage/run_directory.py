@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_tf.config.names import suggestion
+from music_tf.config.names import suggestion, without_module
 from music_tf.config.stored import (
     CONFIG_NAME,
     LATEST,
@@ -67,7 +67,7 @@ _LOGGER = logging.getLogger(__name__)
 
 def folder_name(env_id: str) -> str:
     """Returns an environment's id as the name of a folder."""
-    return env_id.rpartition(":")[2].replace("/", "_")
+    return without_module(env_id).replace("/", "_")
 
 
 def new_directory(command: "TrainCommand") -> Path:

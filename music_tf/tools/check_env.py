@@ -4,8 +4,7 @@ Gymnasium's own `check_env` stops at the first fault, names no cure, lets whole 
 observations, and knows nothing of goals.
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from music_tf.envs.extras import asked_by_reward
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.registry import described, lookup
+from music_tf.envs.repeating import first_difference
 from music_tf.envs.specification import action_bounds
 from music_tf.errors import MusicError
 from music_tf.tools.doctor import Finding
@@ -218,13 +218,9 @@ def _differs(env_id: str, settings: EnvConfig) -> int | None:
     """Returns the first step at which two episodes of one seed differ; None where none does."""
     envs = LockstepEnvs(env_id, 1, settings)
     try:
-        first, _, again = (list(_states(envs, seed)) for seed in (1, 2, 1))
+        return first_difference(envs)
     finally:
         envs.close()
-    for step, pair in enumerate(itertools.zip_longest(first, again)):
-        if not np.array_equal(*pair):
-            return step
-    return None
 
 
 def settable_goal(played: Played) -> Verdict:
@@ -316,20 +312,6 @@ def _wander(envs: LockstepEnvs, seed: int, random: np.random.Generator | None) -
         if taken.terminated[0] or taken.truncated[0]:
             break
     return np.stack(rows)
-
-
-def _states(envs: LockstepEnvs, seed: int) -> Iterator[Array]:
-    """Plays an episode of random actions."""
-    random = np.random.default_rng(seed)
-    yield np.concatenate([part[0] for part in envs.reset([0], [seed])[:3]])
-    for _ in range(min(_STEPS, envs.spec.max_episode_steps)):
-        action = random.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
-        steps = envs.step(action, [0])
-        if steps.faults[0] is not None:
-            raise RuntimeError(steps.faults[0])
-        yield np.concatenate([part[0] for part in steps[:3]])
-        if steps.terminated[0] or steps.truncated[0]:
-            return
 
 
 def _listed(columns: Sequence[int]) -> str:

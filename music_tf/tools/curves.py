@@ -34,7 +34,7 @@ AXES = {
     "steps": ("time/env_steps", 1e-3, "environment steps (thousands)"),
     "minutes": ("time/elapsed_s", 1.0 / 60.0, "minutes of training"),
 }
-LEADING = ("eval/success_rate", "eval/object_comotion_m", "train/mean_q")
+LEADING = ("eval/success_rate", "eval/object_comotion_m", "eval/return", "train/mean_q")
 """What is drawn where no metric is asked for: the first that a run has."""
 REPEATED = "another run of the same seed is drawn"
 """Why a run has no line that `without_repeats` left out."""
@@ -115,8 +115,8 @@ def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
 def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run:
     """Describes a run directory for plots.
 
-    Runs share a line that agree in all settings but the seed and what may change on resume, and
-    in what they took over from another run.
+    Runs share a line that agree in what they took over from another run, and in all settings. The
+    seed and what may change on resume do not count.
     """
     config, start = stored.config, stored.init_from
     group = f"{stored.recipe}, {config.env_id.rpartition('/')[2]}"

@@ -1,7 +1,7 @@
 """Films what a run has learned, as mp4 or gif, or as a strip of pictures.
 
-TensorFlow and Mesa, which draws where there is no graphics card, each bring an LLVM of their own,
-and a process that has loaded both crashes. So this module acts with numpy and never loads
+Mesa draws where there is no graphics card. It and TensorFlow each bring an LLVM of their own, and a
+process that has loaded both crashes. So this module acts with numpy and never loads
 TensorFlow: what the networks of rewards say comes from another process.
 """
 
@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from music_tf import rollout
+from music_tf.config.names import ROBOTICS, is_one_of, without_module
 from music_tf.config.settings import Config
 from music_tf.config.stored import read_run
-from music_tf.envs.registry import is_known
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process import prepare_tensorflow, run_command
 from music_tf.runs.inspection import LoadedRun, describe, load_run
@@ -169,12 +169,12 @@ def drawing_variables(env_id: str) -> dict[str, str]:
         EnvironmentFault: The environment is one of MuJoCo's, no OpenGL library loads without a
             screen, and there is none.
     """
-    name = env_id.rpartition(":")[2]
+    name = without_module(env_id)
     if name.startswith("music_tf/"):  # the toys draw themselves
         return {}
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)
-    if backend is None and is_known(name):
+    if backend is None and is_one_of(name, ROBOTICS):
         packages = [f"  apt-get install {names}   ({gl})" for gl, names in DEBIAN_PACKAGES.items()]
         raise EnvironmentFault(
             f"{name}: nothing can be drawn here: there is no screen, and neither EGL nor OSMesa "
@@ -227,9 +227,9 @@ def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterato
 def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
     """Plays episodes side by side, under the goals of training, and shows each of their states.
 
-    They are played first, since an environment may spoil an episode and rewards are drawn over
-    the whole of it, and then once more from the same seeds and actions to be drawn. Episodes that
-    are over stand still, and when all of them are, the film ends.
+    They are played first, since an environment may spoil an episode, and rewards are drawn over the
+    whole of it. To be drawn they are played once more, from the same seeds and actions. Episodes
+    that are over stand still, and when all of them are, the film ends.
 
     Raises:
         EnvironmentFault: An environment breaks, cannot be drawn, or does not repeat itself.

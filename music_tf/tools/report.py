@@ -5,7 +5,6 @@ Here stands what is on the page; `report.html.j2` says where, in which words, an
 
 import base64
 import datetime
-import json
 import math
 import os
 import re
@@ -23,7 +22,7 @@ from music_tf.config.stored import CONFIG_NAME, StoredRun, read_run, stored_env_
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.measures.behaviour import direction
 from music_tf.storage.checkpoint import labels
-from music_tf.storage.files import read_at_most, replace_file
+from music_tf.storage.files import read_at_most, read_json, replace_file
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CONTROL, COVERAGE, CSV_NAME, METRICS
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
@@ -334,8 +333,8 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
 def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
     """Returns a table of labelled metrics by column, the documented ones first.
 
-    Of each its name, its meaning, and for each row the number as text and the length of a bar that
-    compares it to the largest, in per cent.
+    Of each its name, its meaning, and for each row the number as text and the length of a bar. The
+    bar compares it to the largest, in per cent.
     """
     present = {name for row in rows.values() for name in row}
     found = []
@@ -372,12 +371,12 @@ def _written(values: Sequence[Any]) -> list[str]:
 def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:
     """Returns a JSON object, or an empty one and a note where the file is damaged."""
     try:
-        content = json.loads(read_at_most(path, _LARGEST_JSON))
+        content = read_json(path, _LARGEST_JSON)
         if not isinstance(content, dict):
             raise ValueError("expected a JSON object")
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         notes.append(f"{path.name} cannot be read: {str(error)[:120]}")
         return {}
     return content

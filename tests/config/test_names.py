@@ -8,9 +8,11 @@ from music_tf.config.names import (
     FETCH,
     HAND,
     KNOWN,
+    PANDA,
     POINT_MAZE,
     check_env_id,
     few,
+    is_one_of,
     nearest,
     suggestion,
 )
@@ -63,6 +65,14 @@ def test_robot_tasks_are_those_that_are_registered_and_none_of_the_newest_is_for
     assert {f"{name}-v{version}" for name, version in newest.items()} - set(KNOWN) == set()
 
 
+def test_an_id_is_known_in_any_version_and_from_any_module():
+    assert is_one_of("FetchPush-v1", FETCH)
+    assert is_one_of("mine.envs:FetchPushDense-v4", FETCH)
+    assert is_one_of("PandaPush-v3", PANDA)
+    assert not is_one_of("FetchPushMine-v4", FETCH)
+    assert not is_one_of("", FETCH)
+
+
 @pytest.mark.parametrize("env_id", ["FetchPush-v4", "music_tf/PointPush-v0", "mine.envs:Task-v0"])
 def test_known_ids_and_those_with_a_module_pass(env_id):
     assert check_env_id(env_id) == env_id
@@ -84,6 +94,7 @@ def test_other_ids_are_refused_and_told_how_one_s_own_goes_in(env_id):
         ("FetchPsuh-v4", "FetchPush-v4"),
         ("PointPush-v0", "music_tf/PointPush-v0"),
         ("HandReach-v0", "HandReach-v3"),
+        ("PandaPush-v3", "panda_gym:PandaPush-v3"),
     ],
 )
 def test_a_refusal_names_what_was_meant(typed, meant):

@@ -1,4 +1,5 @@
 import sys
+from pathlib import Path
 
 import gymnasium
 import pytest
@@ -48,19 +49,21 @@ def test_users_own_environments_are_among_the_suggestions(odd):
 def test_a_module_in_the_current_folder_is_imported_first(tmp_path, monkeypatch):
     (tmp_path / "users_module.py").write_text(USERS_MODULE)
     monkeypatch.chdir(tmp_path)
-    path = list(sys.path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     try:
         environment = make_environment("users_module:UsersReach-v0")
         assert environment.spec.max_episode_steps == 5
-        assert sys.path == path
     finally:
         gymnasium.registry.pop("UsersReach-v0", None)
         sys.modules.pop("users_module", None)
 
 
 def test_a_module_that_cannot_be_imported_is_named():
-    with pytest.raises(UsageError, match="cannot import the module 'no_such_module'"):
-        make_environment("no_such_module:Mine-v0")
+    with pytest.raises(
+        UsageError,
+        match=r"(?s)^env_id: the module 'no_such_module\.part' cannot be .*installed or stand in",
+    ):
+        make_environment("no_such_module.part:Mine-v0")
 
 
 def test_a_module_with_a_fault_of_its_own_is_named_with_the_fault(tmp_path, monkeypatch):
@@ -68,7 +71,7 @@ def test_a_module_with_a_fault_of_its_own_is_named_with_the_fault(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         UsageError,
-        match=r"'faulty_module' cannot be imported \(SyntaxError: .*faulty_module\.py, line 1",
+        match=r"'faulty_module' cannot be imported: SyntaxError: .*faulty_module\.py, line 1",
     ):
         make_environment("faulty_module:Mine-v0")
 
@@ -131,6 +134,31 @@ def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
     monkeypatch.delitem(sys.modules, "gymnasium_robotics")
     with pytest.raises(EnvironmentFault, match="cure: pip install gymnasium-robotics"):
         find_spec("FetchPush-v4")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "missing", "extra"),
+    [
+        ("BipedalWalker-v3", "Box2D", "box2d"),
+        ("LunarLanderContinuous-v3", "Box2D", "box2d"),
+        ("panda_gym:PandaPush-v3", "panda_gym", "panda"),
+        ("my_bullet:Mine-v0", "pybullet", "panda"),
+    ],
+)
+def test_a_missing_simulator_is_named_with_our_extra(env_id, missing, extra, tmp_path, monkeypatch):
+    (tmp_path / "my_bullet.py").write_text("import pybullet\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)  # so that importing it fails
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(EnvironmentFault) as caught:
+        make_environment(env_id)
+    first, cure = str(caught.value).splitlines()
+    assert first.startswith(f"{env_id}: its simulator is not installed (")
+    assert missing in first
+    assert cure == f"cure: pip install 'music_tf[{extra}]'"
+    setup = Path(making.__file__).resolve().parents[2] / "setup.py"
+    assert f'"{extra}": [' in setup.read_text()
 
 
 def test_importing_gymnasium_robotics_prints_nothing():

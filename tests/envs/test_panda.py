@@ -1,4 +1,4 @@
-"""panda-gym's tasks are stepped really, and train with columns that are typed: no registry."""
+"""panda-gym's tasks are stepped really, and train with what is known of them or typed."""
 
 import math
 
@@ -8,12 +8,21 @@ import pytest
 from music_tf.config.command import parse_train
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import make_environment
+from music_tf.envs.registry import lookup
+from music_tf.envs.repeating import repeats_itself
+from music_tf.runs import judging
+from music_tf.runs.judging import compare, cover
 from music_tf.training.build import build_trainer
+from music_tf.training.evaluation import Evaluation, still
 
 pytest.importorskip("panda_gym", reason="the extra 'panda' is not installed")
 
 OBJECT = {"Push": (6, 7, 8), "Slide": (6, 7, 8), "PickAndPlace": (7, 8, 9)}
 GRIPPER = (0, 1, 2)
+TYPED = """
+--world.agent 0 1 2 --world.surrounding 6 7 8 --world.object 6 7 8 --world.gripper 0 1 2
+"""
 SMALL = """
 --workers 1 --rollouts 2 --cycles 2 --updates 2 --replay.batch-size 16 --evaluation.episodes 2
 --agent.hidden-sizes 16 16
@@ -39,20 +48,79 @@ def test_the_columns_of_the_page_are_gripper_and_object(task):
     assert np.abs(moved[:, OBJECT[task][:2]]).max() < 1e-3  # it may fall on the table
 
 
+@pytest.mark.parametrize("task", OBJECT)
+def test_what_is_known_is_what_the_simulator_has(task):
+    info = lookup(env_id(task))
+    assert (info.gripper, info.object, info.arm) == (GRIPPER, OBJECT[task], (0, 1, 2))
+    assert (info.split.agent, info.split.surrounding) == (GRIPPER, OBJECT[task])
+    assert info.reward_bounds == (-1.0, 0.0)
+    assert lookup(env_id(f"{task}Joints")).arm is None
+    assert lookup(env_id(f"{task}Dense")).reward_bounds == (-math.inf, 0.0)
+    environment = make_environment(env_id(task))
+    observation, _ = environment.reset(seed=0)
+    for _ in range(20):
+        rest = np.zeros(environment.action_space.shape, np.float32)
+        observation = environment.step(rest)[0]["observation"]
+    sim = environment.unwrapped.sim
+    low, high = sim.physics_client.getAABB(sim._bodies_idx["table"])
+    environment.close()
+    np.testing.assert_allclose(
+        [*info.support.low, *info.support.high], [*low[:2], *high[:2]], atol=2e-3
+    )
+    assert observation[OBJECT[task][2]] == pytest.approx(info.support.rest_height, abs=1e-3)
+
+
+@pytest.mark.parametrize("task", OBJECT)
+def test_an_action_moves_the_gripper_by_x_y_and_z(task):
+    envs = LockstepEnvs(env_id(task), 3)
+    before = envs.reset([0, 1, 2], [0, 0, 0]).observation[:, GRIPPER]
+    actions = np.eye(3, envs.spec.action_dim, dtype=np.float32)
+    for _ in range(3):
+        moved = envs.step(actions, [0, 1, 2]).observation[:, GRIPPER] - before
+    envs.close()
+    assert (moved.argmax(axis=1) == np.arange(3)).all()
+    assert (np.diagonal(moved) > 0.03).all()
+
+
+def test_a_described_world_has_blind_shoves_beside_the_policy(monkeypatch):
+    monkeypatch.setattr(judging, "COVERED", 6)
+    words = ["ddpg_music", "--env-id", env_id("Push"), *SMALL.split(), *TYPED.split()]
+    config = parse_train(words).config
+    envs = LockstepEnvs(config.env_id, 2, config.env, None, config.world)
+    evaluation = Evaluation(envs, config, Communicator())
+    rows = cover(evaluation, still)
+    final = compare(evaluation, still, 4)
+    envs.close()
+    assert list(rows) == ["ours", "random", "scripted shove", "shove in random directions"]
+    assert list(final) == ["ours", "random", "scripted shove"]
+    assert final["scripted shove"]["eval/object_moved_rate"] == 1.0
+    assert rows["scripted shove"]["coverage/object_cells"] > rows["ours"]["coverage/object_cells"]
+
+
 @pytest.mark.parametrize(
-    ("recipe", "task"),
-    [("ddpg_music", "Push"), ("ddpg_her", "Slide"), ("sac_music_skills", "PickAndPlace")],
+    ("recipe", "task", "typed"),
+    [
+        ("ddpg_music", "Push", True),
+        ("ddpg_music", "Push", False),
+        ("ddpg_her", "Slide", False),
+        ("sac_music_skills", "PickAndPlace", False),
+    ],
 )
-def test_a_recipe_trains_on_it(recipe, task):
-    words = [recipe, "--env-id", env_id(task), *SMALL.split()]
-    if recipe == "ddpg_her":
-        words += ["--task.clip", "-1", "0"]  # what a step of a sparse task pays
-    else:
-        words += ["--music.trajectories", "2", "--world.agent", *map(str, GRIPPER)]
-        words += ["--world.surrounding", *map(str, OBJECT[task])]
+def test_a_recipe_trains_on_it(recipe, task, typed):
+    words = [recipe, "--env-id", env_id(task), *SMALL.split(), *(TYPED.split() if typed else ())]
+    if recipe != "ddpg_her":
+        words += ["--music.trajectories", "2"]
     trainer = build_trainer(parse_train(words).config, Communicator())
     metrics = trainer.run_epoch(lambda _: False)
     assert metrics["time/env_steps"] > 0
     assert math.isfinite(metrics["train/critic_loss"])
     learned = "music/bound" if "music" in recipe else "eval/success_rate"
     assert math.isfinite(metrics[learned])
+
+
+@pytest.mark.parametrize("task", OBJECT)
+def test_pushing_and_picking_do_not_repeat_themselves(task):
+    envs = LockstepEnvs(env_id(task), 1)
+    found = repeats_itself(envs)
+    envs.close()
+    assert found == (task == "Slide")

@@ -23,6 +23,9 @@ def test_shove_goes_above_behind_the_object_first():
     moved = np.roll(start, 7, axis=1)
     action = act(StraightShove((7, 8, 9), (10, 11, 12)), moved, actions=3)
     np.testing.assert_allclose(action, [[1.0, 0.0, 0.6]], atol=1e-5)
+    # by other numbers of the action: z, x, the fingers, y
+    action = act(StraightShove(arm=(1, 3, 0)), start)
+    np.testing.assert_allclose(action, [[0.6, 1.0, -1.0, 0.0]], atol=1e-5)
 
 
 def test_shove_lowers_and_then_drives_through_without_looking_at_the_object():

@@ -504,6 +504,15 @@ def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
     ]
 
 
+def test_a_task_without_goals_shows_its_return(pool):
+    run = next(run for run in pool.runs if pool.states[run.name] == RUNNING)
+    header = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q,eval/return\n"
+    (run.directory / "metrics.csv").write_text(f"{header}3,300,150,,-9.5,-180.25\n")
+    out = io.StringIO()
+    Console(file=out, width=200).print(study.table(pool))
+    assert "epoch 3/8, 2.5 min, return -180.25" in out.getvalue()
+
+
 def test_on_a_terminal_the_last_state_stays_on_the_screen(pool):
     out = io.StringIO()
     with study.board(pool, Console(file=out, force_terminal=True, width=150)) as show:

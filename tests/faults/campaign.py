@@ -104,7 +104,7 @@ def slow_rank(setting: Setting) -> Iterator[Trial]:
     path = setting.folder / "run"
     fault = {"phase": "update", "how": "slow", "rank": 1}
     ended = run(train(path, "--epochs", 20, "--hang-after", 3), path, fault=fault)
-    wait = max(float(row["mpi/wait_ms_max"]) for row in rows_of(path, with_times=True))
+    wait = max(float(row["mpi/wait_ms_max"]) for row in rows_of(path, without=()))
     survived = ended.code == 0 and wait >= 150.0
     yield Trial(0.0, ended.code, ended.seconds, 0, survived, f"mpi/wait_ms_max {wait:.0f}")
 

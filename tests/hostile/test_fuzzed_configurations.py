@@ -189,7 +189,10 @@ MISTYPED = {
     "recipe": one_of(recipes.names(), lambda word: ["train", word]),
     "preset": one_of(recipes.PRESETS, lambda word: ["train", "ddpg", "--preset", word]),
     "verb": one_of(tuple(VERBS), lambda word: [word]),
-    "environment": one_of(KNOWN, lambda word: ["train", "ddpg", f"--env-id={word}"]),
+    "environment": one_of(
+        [env_id for env_id in KNOWN if ":" not in env_id],
+        lambda word: ["train", "ddpg", f"--env-id={word}"],
+    ),
 }
 """Of each kind: a valid name, the names beside it, and the command line for one in its place."""
 

@@ -4,7 +4,6 @@ Those that are not `real` have a numpy learner and no TensorFlow: `tests/faults/
 """
 
 import contextlib
-import csv
 import dataclasses
 import hashlib
 import json
@@ -19,7 +18,7 @@ import numpy as np
 import pytest
 
 from music_tf.cli.mpirun import own_sessions
-from tests.kit.saved_run import load_weights
+from tests.kit.saved_run import load_weights, rows_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAND_IN = REPOSITORY / "tests/faults/stand_in"
@@ -38,7 +37,6 @@ train ddpg_her --env-id music_tf/PointPush-v0 --workers 4 --rollouts 1 --cycles 
 EPOCHS = 8
 """Of the run that others are compared with."""
 ENDLESS = ("--epochs", "1000000")
-TIMES = ("time/fps", "time/elapsed_s", "time/updates_per_second", "mpi/")
 
 
 def train(path, *more):
@@ -202,19 +200,6 @@ def run(words, path, limit=None, **how):
 def resume(path, *more, **how):
     """Continues a run to its end."""
     return run(["train", "--run-dir", str(path), "--resume", *map(str, more)], path, **how)
-
-
-def rows_of(path, with_times=False):
-    """The rows of `metrics.csv`, without times; none where there is no such file."""
-    try:
-        with (Path(path) / "metrics.csv").open() as file:
-            rows = list(csv.DictReader(file))
-    except FileNotFoundError:
-        return []
-    return [
-        {n: value for n, value in row.items() if with_times or not n.startswith(TIMES)}
-        for row in rows
-    ]
 
 
 def state_of(path):

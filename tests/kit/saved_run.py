@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+from pathlib import Path
 
 from music_tf import recipes
 from music_tf.config.stored import StoredRun, run_to_json
@@ -12,6 +13,8 @@ from music_tf.training.build import build_trainer
 from tests.kit.small import TIMES
 
 ENV_ID = "music_tf/PointPush-v0"
+CLOCKS = (*sorted(TIMES), "mpi/")
+"""How columns begin that no two runs have alike."""
 
 
 def small_config(recipe="ddpg", env_id=ENV_ID, **changes):
@@ -50,11 +53,14 @@ def load_weights(path):
     return found.arrays, found.meta
 
 
-def rows_of(run):
-    """The rows of its table of metrics, without those that no two runs have alike."""
-    with (run / "metrics.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return [{name: cell for name, cell in row.items() if name not in TIMES} for row in rows]
+def rows_of(run, without=CLOCKS):
+    """The rows of its table of metrics, without columns that begin so; none without a table."""
+    try:
+        with (Path(run) / "metrics.csv").open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        return []
+    return [{n: cell for n, cell in row.items() if not n.startswith(without)} for row in rows]
 
 
 def save_run(path, recipe="ddpg", **changes):

@@ -101,6 +101,14 @@ DIAYN = {
 }
 
 
+@pytest.mark.parametrize("env_id", ["Pendulum-v1", "FetchPush-v4", "Hopper-v5", "PandaFlip-v3"])
+@pytest.mark.parametrize("name", ["ddpg", "sac"])
+def test_a_module_before_an_id_changes_no_setting(name, env_id):
+    plain, named = (recipes.resolve(name, "laptop", one) for one in (env_id, f"mine.envs:{env_id}"))
+    assert dataclasses.replace(named, env_id=env_id) == plain
+    assert (plain.collect.steps is None) == (env_id in ("FetchPush-v4", "PandaFlip-v3"))
+
+
 @pytest.mark.parametrize(
     ("name", "published"),
     [

@@ -7,11 +7,13 @@ import shutil
 import signal
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from music_tf import process
+from music_tf.config.settings import EnvConfig, ReplayConfig
 from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
@@ -22,6 +24,7 @@ from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import PATHS_TAG
 from music_tf.training.trainer import Trainer
+from tests.kit.counting import FORGETFUL
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC
@@ -29,6 +32,9 @@ from tests.kit.small import EVERYTHING, HER, MUSIC
 HER_RUN = replace(HER, workers=1, epochs=3, updates=2)
 """Epochs of 2 cycles of 60 steps."""
 ONE = replace(HER_RUN, epochs=1)
+FORGETS = replace(
+    HER_RUN, env_id=FORGETFUL, env=EnvConfig(remake=True), replay=ReplayConfig(batch_size=8)
+)
 SHORT = replace(HER_RUN, max_minutes=1e-9)
 
 
@@ -232,6 +238,21 @@ def test_the_last_epoch_is_saved_whatever_the_interval(tmp_path):
     train(tmp_path / "run", replace(HER_RUN, checkpoint_every=2))
     assert meta_of(tmp_path / "run")["counters"]["epoch"] == 3
     assert not (tmp_path / "run/checkpoints/epoch_000001").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (HER_RUN, 0),
+        (replace(FORGETS, env=EnvConfig()), 1),
+        (FORGETS, 0),
+    ],
+)
+def test_a_run_that_cannot_be_exact_says_so_once_at_its_start(config, said, tmp_path, capsys):
+    train(tmp_path / "run", replace(config, epochs=1))
+    lines = capsys.readouterr().out.splitlines()
+    text = f"{config.env_id} does not repeat itself under one seed, so neither does this run; "
+    assert [line.startswith(text) for line in lines].count(True) == said
 
 
 def test_time_is_up_after_the_epoch_that_uses_it_and_resuming_says_so(tmp_path, capsys):
@@ -538,10 +559,14 @@ def test_paths_are_drawn_at_evaluations_and_where_there_is_an_object(tmp_path):
     assert shown_of(tmp_path / "reach")[1] == {}
 
 
-def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path):
+def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
     config = replace(MUSIC, env_id="music_tf/PointReach-v0")
     with pytest.raises(UsageError, match="PointReach"):
         run_session(command_of(config, tmp_path / "runs" / "run"))
+    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+    monkeypatch.setattr(gymnasium, "make", lambda *given, **options: 1 / 0)
+    with pytest.raises(EnvironmentFault, match="cannot be created"):
+        run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
     assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
 
 

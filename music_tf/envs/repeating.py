@@ -1,0 +1,69 @@
+"""Does an environment repeat itself under one seed? Only then is a run on it exact."""
+
+import itertools
+import math
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault
+from music_tf.types import Array
+
+_STEPS = 30
+_SECONDS = 0.3
+"""What the first of three episodes may take where a run waits for the answer."""
+
+
+def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | None:
+    """Plays an episode of random actions, another one, and the first again.
+
+    All in the first of the environments. If it repeats itself, no later episode notices.
+
+    Args:
+        envs: Where it is played.
+        seconds: After which the first episode is cut, and the others with it.
+
+    Returns:
+        The first step at which two episodes of one seed differ; None where none does.
+
+    Raises:
+        EnvironmentFault: It does not reset, or breaks in a step.
+    """
+    start = time.monotonic()
+    first: list[Array] = []
+    for state in _states(envs, 1, _STEPS):
+        first.append(state)
+        if time.monotonic() - start > seconds:
+            break
+    _, again = (list(_states(envs, seed, len(first) - 1)) for seed in (2, 1))
+    for step, pair in enumerate(itertools.zip_longest(first, again)):
+        if not np.array_equal(*pair):
+            return step
+    return None
+
+
+def repeats_itself(envs: LockstepEnvs) -> bool:
+    """Whether nothing speaks against it: how it is registered, and a second of play at most.
+
+    What breaks meanwhile is left to training, which will meet it.
+    """
+    try:
+        return not envs.nondeterministic and first_difference(envs, _SECONDS) is None
+    except EnvironmentFault:
+        return True
+
+
+def _states(envs: LockstepEnvs, seed: int, steps: int) -> Iterator[Array]:
+    """Plays an episode of random actions; yields all that is observed of each state, [O + 2G]."""
+    random = np.random.default_rng(seed)
+    yield np.concatenate([part[0] for part in envs.reset([0], [seed])[:3]])
+    for _ in range(min(steps, envs.spec.max_episode_steps)):
+        action = random.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
+        taken = envs.step(action, [0])
+        if taken.faults[0] is not None:
+            raise EnvironmentFault(taken.faults[0])
+        yield np.concatenate([part[0] for part in taken[:3]])
+        if taken.terminated[0] or taken.truncated[0]:
+            return

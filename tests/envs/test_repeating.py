@@ -1,0 +1,49 @@
+import time
+
+import gymnasium
+import pytest
+
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.repeating import first_difference, repeats_itself
+from tests.kit.odd import ODD
+
+
+def test_an_environment_repeats_itself_unless_an_episode_leaves_something_behind(odd):
+    envs = LockstepEnvs(ODD, 1)
+    assert first_difference(envs) is None
+    odd.fault = "leftover"
+    assert first_difference(envs) == 0
+    assert not repeats_itself(envs)
+
+
+def test_one_that_is_registered_as_nondeterministic_is_believed(odd, monkeypatch):
+    monkeypatch.setattr(gymnasium.registry[ODD], "nondeterministic", True)
+    assert not repeats_itself(LockstepEnvs(ODD, 1))
+
+
+@pytest.mark.parametrize("fault", ["exception", "nan", "reset"])
+def test_what_breaks_is_left_to_training(odd, fault):
+    envs = LockstepEnvs(ODD, 1)
+    odd.fault = fault
+    assert repeats_itself(envs)
+
+
+def test_a_slow_environment_is_not_played_to_the_end(odd, monkeypatch):
+    steps, step = [], odd.step
+
+    def slow(self, action):
+        steps.append(action)
+        time.sleep(0.15)
+        return step(self, action)
+
+    monkeypatch.setattr(odd, "step", slow)
+    assert repeats_itself(LockstepEnvs(ODD, 1))
+    assert len(steps) == 6  # two of each episode use the first's 0.3 s
+    assert first_difference(LockstepEnvs(ODD, 1)) is None
+    assert len(steps) == 6 + 3 * 8
+
+
+def test_later_episodes_do_not_notice_that_it_was_tried():
+    envs, fresh = (LockstepEnvs("music_tf/PointPush-v0", 1) for _ in range(2))
+    assert repeats_itself(envs)
+    assert (envs.reset([0], [3]).observation == fresh.reset([0], [3]).observation).all()
