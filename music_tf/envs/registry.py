@@ -76,6 +76,12 @@ _FETCH = EnvironmentInfo(
     support=_FETCH_TABLE,
     music_gain=5000.0,  # as released
 )
+_CONVEYOR = dataclasses.replace(
+    _FETCH,
+    family="Fetch with a block beside a conveyor",
+    split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 25, 26, 27)),
+    music_gain=None,
+)
 _SLIDE = dataclasses.replace(_FETCH, family="Fetch with a sliding puck", support=_SLIDE_TABLE)
 
 # Observations of the hand: 24 joint angles, 24 joint velocities, 6 velocities of the object, then
@@ -101,6 +107,12 @@ _POINT_PUSH = EnvironmentInfo(
     # |dx| |dy| of a pushing step is about 0.007, 17 times that of Fetch at contact.
     music_gain=300.0,
 )
+_POINT_CROWD = dataclasses.replace(
+    _POINT_PUSH,
+    family="point that pushes a disc among what moves by itself",
+    split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 8, 9, 10, 11)),
+    music_gain=None,
+)
 
 
 def _without_split(family: str, reason: str) -> EnvironmentInfo:
@@ -122,6 +134,8 @@ _FAMILIES: tuple[tuple[re.Pattern[str], EnvironmentInfo], ...] = tuple(
         (r"HandManipulate(Block|Egg)\w*-v\d+", _HAND),
         (r"PointMaze_\w+-v\d+", _without_split("point in a maze", "The maze never moves")),
         (r"AntMaze_\w+-v\d+", _without_split("ant in a maze", "The maze never moves")),
+        (r"music_tf/FetchPushConveyor-v\d+", _CONVEYOR),
+        (r"music_tf/PointPushCrowd-v\d+", _POINT_CROWD),
         (r"music_tf/PointPush\w*-v\d+", _POINT_PUSH),
         (r"music_tf/PointReach-v\d+", _without_split("point alone", "There is no object")),
     )

@@ -16,7 +16,9 @@ from music_tf.config.settings import (
 from music_tf.recipes import Preset
 
 _PUSH, _REACH, _SLIDE = "FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"
-_GOAL_TASKS = re.compile(r"(Fetch|Hand(Reach|Manipulate)|PointMaze|AntMaze|Panda|music_tf/Point)")
+_GOAL_TASKS = re.compile(
+    r"(Fetch|Hand(Reach|Manipulate)|PointMaze|AntMaze|Panda|music_tf/(Point|Fetch))"
+)
 _SHORT_TASKS = re.compile(r"(Pendulum|MountainCarContinuous)-v")
 
 

@@ -39,7 +39,7 @@ REPEATS = 8
 STARTS = 25
 """Episodes that are repeated under noise, and that every skill plays."""
 SHOVE, RANDOM_SHOVE = "scripted shove", "shove in random directions"
-_ARMS = ("Fetch",)
+_ARMS = ("Fetch", "music_tf/Fetch")
 """How ids of environments begin whose actions move a gripper by x, y and z."""
 _SEED = 20210309
 _STILL = 1e-12
