@@ -123,7 +123,7 @@ def written(directory, config):
 
 
 def test_the_settings_of_another_agent_do_not_fit():
-    with pytest.raises(UsageError, match=r"agent\.entropy_mode"):
+    with pytest.raises(UsageError, match=r"unknown setting 'agent\."):
         config_from_json(stored("sac"), "ddpg")
 
 
