@@ -38,7 +38,7 @@ train ddpg_her --env-id music_tf/PointPush-v0 --workers 4 --rollouts 1 --cycles 
 EPOCHS = 8
 """Of the run that others are compared with."""
 ENDLESS = ("--epochs", "1000000")
-TIMES = ("time/fps", "time/elapsed_s", "time/updates_per_second", "mpi/")
+TIMES = ("time/fps", "time/elapsed_s", "time/wall_s", "time/updates_per_second", "mpi/")
 
 
 def train(path, *more):
@@ -220,7 +220,8 @@ def rows_of(path, with_times=False):
 def state_of(path):
     """Weights, moments, normalisers and counters of the newest checkpoint, times apart."""
     arrays, meta = load_weights(Path(path) / "checkpoints")
-    meta["counters"].pop("elapsed_s")
+    for clock in ("elapsed_s", "wall_s"):
+        meta["counters"].pop(clock)
     meta["log"].pop("seconds")
     return arrays, meta
 
