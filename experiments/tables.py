@@ -29,7 +29,14 @@ from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
 from music_tf.measures.behaviour import direction
 from music_tf.storage.metrics import METRICS
-from music_tf.storage.results import FINAL, Numbers, StoredResult, group_and_seed, read_result
+from music_tf.storage.results import (
+    BEFORE,
+    FINAL,
+    Numbers,
+    StoredResult,
+    group_and_seed,
+    read_result,
+)
 from music_tf.storage.run_directory import folder_name
 from music_tf.tools.curves import draw_curves
 from music_tf.tools.curves import load as load_curve
@@ -271,8 +278,12 @@ def seconds_of(result: StoredResult) -> Numbers:
 
     Of a result that does not know its launch, those of training and evaluation.
     """
-    known = {"time/wall_s", "time/elapsed_s"} & result.columns.keys()
-    return result.in_all(max(known))
+    trained, launched = "time/elapsed_s", "time/wall_s"
+    if launched not in result.columns:
+        return result.in_all(trained)
+    before = result.details.get(BEFORE, {})
+    earlier: float = before.get(launched, before.get(trained, 0.0))
+    return result.columns[launched] + earlier
 
 
 def after(result: StoredResult, metric: str, steps: int) -> float | None:

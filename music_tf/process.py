@@ -33,6 +33,10 @@ _received: list[int] = []
 _SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 _guest = contextvars.ContextVar("guest", default=False)
 """Whether this thread trains in a process that is somebody else's."""
+_guest_since: contextvars.ContextVar[float | None] = contextvars.ContextVar("since", default=None)
+"""When it began to, by the monotonic clock."""
+_START_TICKS = 19
+"""Place of the start, in ticks since the machine was booted, behind the name in /proc/PID/stat."""
 _LOGGER = logging.getLogger(__name__)
 _SET_PARENT_DEATH_SIGNAL = 1
 LONGER = 4.0
@@ -134,6 +138,16 @@ class _Interruption(BaseException):
     """Arrives in the thread of a guest that stands still, wherever it is."""
 
 
+def since_launch() -> float:
+    """Returns the seconds since this process was started, or since it became a guest's."""
+    if (began := _guest_since.get()) is not None:
+        return time.monotonic() - began
+    stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")
+    ticks = int(stat.rpartition(")")[2].split()[_START_TICKS])
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return max(0.0, age)
+
+
 @contextlib.contextmanager
 def as_guest() -> Iterator[None]:
     """Lets a run go on within a process that is somebody else's, such as a notebook.
@@ -150,7 +164,7 @@ def as_guest() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.getsignal(number) for number in _SIGNALS}
         install_signal_handlers()
-    token = _guest.set(True)
+    token, began = _guest.set(True), _guest_since.set(time.monotonic())
     try:
         yield
     except _Interruption as interruption:
@@ -159,6 +173,7 @@ def as_guest() -> Iterator[None]:
         ) from interruption
     finally:
         _guest.reset(token)
+        _guest_since.reset(began)
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
         forget_signals()

@@ -24,6 +24,7 @@ from music_tf.process import (
     available_cores,
     limit_threads,
     longer_timeout,
+    since_launch,
     stop_requested,
     threads_per_rank,
     watchdog,
@@ -172,6 +173,7 @@ class Session:
                     f"{origin.get('run')}\nstart it anew with --init-from, in another --run-dir"
                 )
             _LOGGER.warning("%s: no checkpoint, starting anew", directory.checkpoints)
+        self._launched_before = self._trainer.counters.wall_s
         if heritage is not None and not command.resume:
             found, wanted = heritage.record, command.start
             if wanted and comm.is_root:
@@ -253,6 +255,7 @@ class Session:
         """Compares ranks, writes the row, keeps the best weights, and saves where that is due."""
         trainer, config = self._trainer, self._config
         epoch = trainer.counters.epoch
+        row["time/wall_s"] = self._count_seconds()
         self._row = row
         trainer.check_equal()
         if self._writer is not None:
@@ -282,8 +285,14 @@ class Session:
             goals=self._goals,
         )
 
+    def _count_seconds(self) -> float:
+        """Returns the seconds since the launch, those before a resume included."""
+        self._trainer.counters.wall_s = self._launched_before + since_launch()
+        return self._trainer.counters.wall_s
+
     def _save(self) -> None:
         trainer = self._trainer
+        self._count_seconds()
         number = trainer.counters.epoch // self._config.checkpoint_every
         compact = (number > 0 and number % COMPACT_EVERY == 0) or self._checkpoints.crowded
         rows = trainer.of_workers(everything=compact)

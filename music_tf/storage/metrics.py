@@ -42,6 +42,7 @@ _FIRST = {
     "time/fps": "environment steps per second of this epoch, over all ranks",
     "time/updates_per_second": "updates per second of training, rollouts included",
     "time/elapsed_s": "seconds of training so far, over resumes",
+    "time/wall_s": "seconds since the launch, over resumes",
     "eval/success_rate": "share of evaluation episodes that succeed at their last step",
     "eval/object_displacement_m": "metres between the object's first and last position",
     "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm",

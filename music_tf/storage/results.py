@@ -28,7 +28,11 @@ Numbers = npt.NDArray[np.float64]
 
 FINAL = "final_100_episodes"
 BEFORE = "before"
-COUNTED = {"time/env_steps": "env_steps", "time/elapsed_s": "elapsed_s"}
+COUNTED = {
+    "time/env_steps": "env_steps",
+    "time/elapsed_s": "elapsed_s",
+    "time/wall_s": "wall_s",
+}
 """Columns to which a run adds what the run took that it starts from, and a checkpoint's names."""
 _LARGEST_FILE = 20_000_000
 _MOST_ROWS = 1_000_000

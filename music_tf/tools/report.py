@@ -46,7 +46,7 @@ MEANINGS = {**METRICS, **WAYS}
 _LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """How a PNG begins, and its bytes that say how many pixels it has across."""
-_TIMES = {"time/epoch", "time/env_steps", "time/updates", "time/elapsed_s"}
+_TIMES = {"time/epoch", "time/env_steps", "time/updates", "time/elapsed_s", "time/wall_s"}
 _SMALL, _LARGE, _HUGE, _LARGEST = 1e-3, 1e4, 1e15, 1e300
 
 Rows = dict[str, dict[str, float]]

@@ -35,7 +35,8 @@ _TURN = 2**40
 class Counters:
     """How far a run has come, over all ranks; with the seed, all that random streams need.
 
-    Ranks agree on all but `elapsed_s`, which each measures by its own clock.
+    Ranks agree on all but seconds, which each measures by its own clock: `elapsed_s` of playing and
+    learning, `wall_s` since the launch, of what was saved before a resume included.
     """
 
     epoch: int = 0
@@ -44,6 +45,7 @@ class Counters:
     episodes: int = 0
     updates: int = 0
     elapsed_s: float = 0.0
+    wall_s: float = 0.0
 
 
 @dataclasses.dataclass

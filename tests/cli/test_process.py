@@ -3,16 +3,19 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
 from music_tf.cli import train
 from music_tf.config.command import parse_train
 from music_tf.process import (
+    as_guest,
     launched_rank,
     launched_world_size,
     load_tensorflow,
     prepare_tensorflow,
+    since_launch,
     threads_per_rank,
 )
 from tests.kit.started import python
@@ -126,3 +129,16 @@ def test_a_rank_does_not_load_what_keras_would_draw_galleries_with():
         "import matplotlib\n"
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_own():
+    before = time.time()
+    code = "import time; time.sleep(0.3); from music_tf.process import since_launch as since\n"
+    said = python(f"{code}print(since(), time.time())")
+    age, then = map(float, said.stdout.split())
+    assert 0.3 <= age <= then - before + 0.05  # the clock of processes has ticks of 10 ms
+    outside = since_launch()
+    with as_guest():
+        inside = since_launch()
+        assert 0.0 <= inside < outside
+    assert since_launch() >= outside

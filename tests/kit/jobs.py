@@ -205,7 +205,8 @@ def resume(path, *more, **how):
 def state_of(path):
     """Weights, moments, normalisers and counters of the newest checkpoint, times apart."""
     arrays, meta = load_weights(Path(path) / "checkpoints")
-    meta["counters"].pop("elapsed_s")
+    for clock in ("elapsed_s", "wall_s"):
+        meta["counters"].pop(clock)
     meta["log"].pop("seconds")
     return arrays, meta
 

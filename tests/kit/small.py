@@ -75,7 +75,7 @@ OPTIONS = {
     "evaluation": {"episodes": 4},
 }
 """What `music_tf.train` takes for an epoch of 240 steps."""
-TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s"}
+TIMES = {"time/fps", "time/updates_per_second", "time/elapsed_s", "time/wall_s"}
 """Metrics that differ between two runs of the same numbers."""
 
 

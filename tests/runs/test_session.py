@@ -18,11 +18,13 @@ from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
+from music_tf.process import since_launch
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import PATHS_TAG
+from music_tf.storage.results import read_result
 from music_tf.training.trainer import Trainer
 from tests.kit.counting import FORGETFUL
 from tests.kit.saved_run import load_weights, rows_of
@@ -131,7 +133,7 @@ def state_of(path):
     replay |= {name: last for name, last in rows[-1].items() if not last.ndim}
     counters = restored.meta.pop("counters")
     restored.meta["log"].pop("seconds")
-    del counters["elapsed_s"]
+    del counters["elapsed_s"], counters["wall_s"]
     return restored.arrays, replay, restored.meta, counters
 
 
@@ -516,8 +518,22 @@ def test_all_checkpoints_of_an_heir_count_what_was_taken_before(whole, tmp_path,
         assert meta_of(path, label)["before"] == before
     again, own = try_heritage(HER_RUN, path / "checkpoints", ("actor",)), meta_of(path)["counters"]
     assert again.record["before"] == {
-        f"time/{name}": before[f"time/{name}"] + own[name] for name in ("env_steps", "elapsed_s")
+        f"time/{name}": before[f"time/{name}"] + own[name]
+        for name in ("env_steps", "elapsed_s", "wall_s")
     }
+
+
+def test_seconds_since_the_launch_hold_more_than_training_and_go_on_after_a_resume(tmp_path):
+    path = tmp_path / "run"
+    train(path, ONE)
+    first = read_result(path / "metrics.csv").columns
+    assert first["time/wall_s"][0] > first["time/elapsed_s"][0]
+    saved = meta_of(path)["counters"]["wall_s"]
+    assert saved >= first["time/wall_s"][0]  # saving comes after
+    train(path, replace(HER_RUN, epochs=2), resume=True)
+    later = read_result(path / "metrics.csv").columns["time/wall_s"]
+    assert later[0] == first["time/wall_s"][0]
+    assert later[1] > saved + since_launch() - 60.0  # this process has run both
 
 
 def test_an_heir_of_an_older_version_is_resumed(tmp_path, heritage, capsys):

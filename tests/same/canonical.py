@@ -24,7 +24,7 @@ DROPPED = [
 ]
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(
-    r"metrics/(time/(fps|updates_per_second|elapsed_s)|mpi/.*)|meta/(.*/)?(elapsed_s|seconds)"
+    r"metrics/(time/(fps|updates_per_second|elapsed_s|wall_s)|mpi/.*)|meta/(.*/)?(elapsed_s|wall_s|seconds)"
     r"|meta/before(/.*)?"
 )
 _LABEL = re.compile(r"epoch_(\d+)(?:_(\d+))?")

@@ -340,6 +340,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     assert taken == {
         "time/env_steps": before.counters.env_steps,
         "time/elapsed_s": before.counters.elapsed_s,
+        "time/wall_s": before.counters.wall_s,
     }
     assert taken["time/env_steps"] > 0
     heir = save_run(tmp_path / "run", "ddpg")
@@ -351,6 +352,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     assert found["before"] == {
         "time/env_steps": taken["time/env_steps"] + heir.counters.env_steps,
         "time/elapsed_s": taken["time/elapsed_s"] + heir.counters.elapsed_s,
+        "time/wall_s": taken["time/wall_s"] + heir.counters.wall_s,
     }
 
 
