@@ -48,7 +48,7 @@ ORIGINS = IMAGES / "made_from.json"
 """What each picture was drawn from, and its own content, as digests."""
 
 SUCCESS, MOVED = "eval/success_rate", "eval/object_moved_rate"
-ACCURACY = "skill/accuracy_heldout"
+ACCURACY, RETURN = "skill/accuracy_heldout", "eval/return"
 TITLES = {
     SUCCESS: "success",
     MOVED: "moved",
@@ -477,6 +477,56 @@ def difference_table(
     return markdown(["", *columns.values()], rows)
 
 
+def library_table(ours: str, theirs: str, results: Path) -> str:
+    """Returns our return and speed beside another library's, on each environment.
+
+    Our return is that of the last 100 episodes, theirs that of the last evaluation. The interval of
+    the ratio of the means is the percentile bootstrap's over seeds (95 %). Steps a minute leave
+    evaluations out.
+    """
+    rows = []
+    others = {group.partition("_")[2]: runs for group, runs in runs_of(theirs, results).items()}
+    for group, runs in runs_of(ours, results).items():
+        task = group.partition("_")[2]
+        returns = [final_of(run)[RETURN] for run in runs]
+        their_returns = [float(evaluated(run, RETURN)[-1]) for run in others[task]]
+        found = stats.bootstrap(
+            (returns, their_returns),
+            lambda one, other, axis: one.mean(axis=axis) / other.mean(axis=axis),
+            method="percentile",
+            vectorized=True,
+            rng=np.random.default_rng(0),
+        )
+        low, high = found.confidence_interval
+        speeds = [
+            [run.columns["time/env_steps"][-1] / training_seconds(run) * 60.0 for run in side]
+            for side in (runs, others[task])
+        ]
+        quick, slow = map(statistics.fmean, speeds)
+        rows.append(
+            [
+                task,
+                each_seed(returns, "{:.0f}".format),
+                each_seed(their_returns, "{:.0f}".format),
+                f"{statistics.fmean(returns) / statistics.fmean(their_returns):.2f} "
+                f"({low:.2f} to {high:.2f})",
+                f"{quick:.0f}",
+                f"{slow:.0f}",
+                f"{quick / slow:.1f}",
+            ]
+        )
+    header = ["", "our return", "their return", "ratio", "our steps a minute", "theirs", "ratio"]
+    return markdown(header, rows)
+
+
+def training_seconds(run: StoredResult) -> float:
+    """Returns the seconds of a run without its evaluations."""
+    if "time/fps" not in run.columns:  # the clock of `compare_baselines.py` leaves them out
+        return float(run.columns["time/elapsed_s"][-1])
+    steps = np.diff(run.columns["time/env_steps"], prepend=0.0)
+    return float(np.sum(steps / run.columns["time/fps"]))
+
+
 def skills_table(source: Source, results: Path) -> str:
     """Returns what each skill of each run does, and how often it is recognised."""
     rows = []
@@ -568,8 +618,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         progress_table, "unseen_seeds", _MUSIC_STEPS, metric="eval/object_comotion_m"
     ),
     "pendulum_steps": partial(
-        progress_table, "pendulum", (2_000, 4_000, 6_000, 8_000, 10_000), metric="eval/return"
+        progress_table, "pendulum", (2_000, 4_000, 6_000, 8_000, 10_000), metric=RETURN
     ),
+    "sac_locomotion_beside_sb3": partial(library_table, "sac_locomotion", "sb3_sac_locomotion"),
     "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
     "frozen_gain_differences": partial(difference_table, _FROZEN_GAIN, "music"),
     "frozen_gain_control": partial(measures_table, _FROZEN_GAIN, CONTROL),

@@ -9,6 +9,7 @@ from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does ddpg_music turn or move the block of a hand, and keep it?",
+    role="reported",
     tasks=(Task(env_id="HandManipulateBlock-v1", seeds=range(220, 223), epochs=6),),
     conditions=(
         Condition(name="music", recipe="ddpg_music"),

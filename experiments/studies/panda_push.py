@@ -8,6 +8,7 @@ from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does ddpg_music move the object of PandaPush within ten minutes?",
+    role="reported",
     tasks=(Task(env_id="panda_gym:PandaPush-v3", seeds=range(220, 225), epochs=7),),
     conditions=(
         Condition(

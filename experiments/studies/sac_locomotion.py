@@ -10,6 +10,7 @@ from music_tf.tools.study import Condition, Study, Task
 SEEDS = range(220, 226)
 STUDY = Study(
     question="What is the return of sac after 40 thousand steps?",
+    role="reported",
     tasks=(
         Task(env_id="HalfCheetah-v5", seeds=SEEDS, epochs=8),
         Task(env_id="Hopper-v5", seeds=SEEDS, epochs=8),

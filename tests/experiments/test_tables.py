@@ -134,6 +134,22 @@ def test_progress_is_shown_by_condition_with_every_seed(store, tmp_path):
     ]
 
 
+def test_returns_and_speed_stand_beside_those_of_another_library(tmp_path):
+    # ours 3000 steps in 10 + 20 s of training, theirs 3000 in 60 s; returns 500 and 250
+    ours = "time/env_steps,time/elapsed_s,time/fps,eval/return\n1000,70,100,1\n3000,90,100,2\n"
+    theirs = "time/env_steps,time/elapsed_s,eval/return\n1000,20,1\n3000,60,{}\n"
+    for folder in ("mine", "other"):
+        (tmp_path / folder).mkdir()
+    for seed, (mine, other) in enumerate([(400.0, 200.0), (600.0, 300.0)]):
+        details = {"final_100_episodes": {"ours": {"eval/return": mine}}}
+        name = f"Hopper-v5_seed{seed}.csv"
+        (tmp_path / "mine" / f"sac_{name}").write_text(header(COMMAND, "commit 1", details) + ours)
+        (tmp_path / "other" / f"sb3_{name}").write_text(header(COMMAND, "1") + theirs.format(other))
+    assert tables.library_table("mine", "other", tmp_path).splitlines()[2:] == [
+        "| Hopper-v5 | 500 (400, 600) | 250 (200, 300) | 2.00 (1.33 to 3.00) | 6000 | 3000 | 2.0 |"
+    ]
+
+
 def test_a_task_table_shows_when_a_level_was_reached(store, tmp_path):
     sparse = {"rows": SPARSE, "names": "mine/seed{1}.csv"}  # epochs without an evaluation
     store("", {3: 0.75}, names="mine/seed{1}.csv")
