@@ -83,6 +83,12 @@ TOLD_APART = {
 }
 _BEHAVIOUR = tuple(name for name in TITLES if name.startswith("eval/object_"))
 _OF_A_SKILL = _BEHAVIOUR[:4]
+_OF_A_HAND = {
+    "control/rotation_rad": "turned (rad)",
+    "eval/object_displacement_m": "displacement (m)",
+    MOVED: "moved",
+    "eval/object_on_support_rate": "on the palm",
+}
 _MOVES = {MOVED: 0.8}
 _HAS_CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 _LEVELS = (0.5, 0.9)
@@ -620,6 +626,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "pendulum_steps": partial(
         progress_table, "pendulum", (2_000, 4_000, 6_000, 8_000, 10_000), metric=RETURN
     ),
+    "hand_block_turned": partial(measures_table, "hand_block", _OF_A_HAND),
     "sac_locomotion_beside_sb3": partial(library_table, "sac_locomotion", "sb3_sac_locomotion"),
     "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
     "frozen_gain_differences": partial(difference_table, _FROZEN_GAIN, "music"),
