@@ -626,6 +626,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "pendulum_steps": partial(
         progress_table, "pendulum", (2_000, 4_000, 6_000, 8_000, 10_000), metric=RETURN
     ),
+    "panda_push_steps": partial(
+        progress_table, "panda_push", (8_000, 16_000, 32_000, 56_000), metric=MOVED
+    ),
     "hand_block_turned": partial(measures_table, "hand_block", _OF_A_HAND),
     "sac_locomotion_beside_sb3": partial(library_table, "sac_locomotion", "sb3_sac_locomotion"),
     "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
