@@ -235,8 +235,7 @@ class PaidConfig(TermConfig):
 
     @property
     def measured(self) -> Sequence[str]:
-        """The last three of its metrics: with the gain auto, the mean positive raw reward, the mean
-        of its square, and the gain."""
+        """Its last three metrics: mean positive raw reward, mean of its square, gain (auto)."""
         return tuple(self.metrics)[-3:]
 
 
