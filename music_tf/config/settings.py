@@ -85,8 +85,8 @@ class AgentConfig(Settings):
     """Adam step size of the actor."""
     critic_learning_rate: Rate = 1e-3
     """Adam step size of the critics."""
-    gradient_reduce: Literal["sum", "mean"] = "sum"
-    """Gradients of the workers are summed (as released) or averaged; Adam nearly hides it."""
+    gradient_reduce: Literal["sum", "mean"] = "mean"
+    """Gradients of the workers are averaged, or summed (as released); Adam nearly hides it."""
     critics: Annotated[int, In(1, 10)] = 1
     """Members of the critic ensemble; targets use the lowest of them."""
     polyak: Annotated[float, In(0, 1)] = 0.95

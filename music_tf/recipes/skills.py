@@ -38,7 +38,7 @@ def sac_diayn(preset: Literal["laptop", "paper", "music"], env_id: str = _PICK) 
         env_id=env_id,
         goals="zero",
         skills=_SKILLS,
-        agent=SacConfig(entropy_scale=entropy_scale),
+        agent=SacConfig(entropy_scale=entropy_scale, gradient_reduce="sum"),
         rewards={"skill": SkillConfig()},
         replay=ReplayConfig(relabel_k=4.0),
         evaluation=EvaluationConfig(episodes=320),

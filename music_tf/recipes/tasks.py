@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from music_tf.config.fields import with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import (
     AgentConfig,
@@ -156,7 +157,7 @@ def _task(preset: str, env_id: str, agent: AgentConfig, relabel_k: float = 0.0) 
         evaluation=EvaluationConfig(episodes=320),
     )
     if preset == "paper":
-        return paper
+        return with_fields(paper, {"agent.gradient_reduce": "sum"})
     return dataclasses.replace(
         paper,
         workers=4,

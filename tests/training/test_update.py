@@ -103,7 +103,7 @@ def by_hand(trainer, given):
         losses = trainer.update.learner.losses(
             weights, targets, batch, now.noise, schedules.entropy
         )
-        total = tf.reduce_sum(losses.total) + learned
+        total = (tf.reduce_sum(losses.total) + learned) / trainer.config.workers
     gradient = tape.gradient(total, flat)
     moved, rate = tf.Variable(flat), tf.constant(update.layout.learning_rates())
     adam_step(
@@ -117,7 +117,7 @@ def by_hand(trainer, given):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_update_is_one_adam_step_along_the_sum_of_all_gradients(name):
+def test_an_update_is_one_adam_step_along_the_mean_of_all_gradients(name):
     trainer, given = prepared(ALL[name], updates=1)
     expected, gradient = by_hand(trainer, given)
     metrics = run(trainer, given)
