@@ -7,21 +7,19 @@ setting takes about half an hour of a core.
 
 from music_tf.tools.study import Condition, Study, Task
 
-AUTO = "--agent.return-clip auto --{term}.gain auto --{term}.pay log"
+AUTO = "--agent.return-clip auto --{term}.gain auto --{term}.pay log --{term}.clip 0 4"
 SETTINGS = {
-    "paid3": "--{term}.mean-over paid --{term}.mean 3 --{term}.clip 0 4 --agent.discount 0.98",
-    "paid3_short": "--{term}.mean-over paid --{term}.mean 3 --{term}.clip 0 4"
-    " --agent.discount 0.95",
-    "paid10_short": "--{term}.mean-over paid --{term}.mean 10 --{term}.clip 0 6"
-    " --agent.discount 0.95",
-    "all1_short": "--{term}.mean-over all --{term}.mean 1 --{term}.clip 0 4 --agent.discount 0.95",
+    "mean10": "--{term}.mean 10 --agent.discount 0.98",
+    "mean30": "--{term}.mean 30 --agent.discount 0.98",
+    "mean10_short": "--{term}.mean 10 --agent.discount 0.95",
+    "mean30_short": "--{term}.mean 30 --agent.discount 0.95",
 }
 STUDY = Study(
     question="Which pay serves FetchPush and FetchPickAndPlace alike?",
     role="tuning",
     tasks=(
-        Task(env_id="FetchPush-v4", seeds=(100, 101), epochs=20),
         Task(env_id="FetchPickAndPlace-v4", seeds=(100, 101), epochs=20),
+        Task(env_id="FetchPush-v4", seeds=(100, 101), epochs=20),
     ),
     conditions=tuple(
         Condition(
