@@ -7,19 +7,22 @@ setting takes about half an hour of a core.
 
 from music_tf.tools.study import Condition, Study, Task
 
-AUTO = "--agent.return-clip auto --{term}.gain auto --{term}.pay log --{term}.clip 0 4"
+AUTO = (
+    "--agent.discount 0.98 --agent.return-clip auto"
+    " --{term}.gain auto --{term}.pay log --{term}.clip 0 4"
+)
 SETTINGS = {
-    "mean10": "--{term}.mean 10 --agent.discount 0.98",
-    "mean30": "--{term}.mean 30 --agent.discount 0.98",
-    "mean10_short": "--{term}.mean 10 --agent.discount 0.95",
-    "mean30_short": "--{term}.mean 30 --agent.discount 0.95",
+    "mean10": "--{term}.mean 10",
+    "mean3": "--{term}.mean 3",
+    "mean30": "--{term}.mean 30",
+    "mean10_two": "--{term}.mean 10 --agent.critics 2",
 }
 STUDY = Study(
     question="Which pay serves FetchPush and FetchPickAndPlace alike?",
     role="tuning",
     tasks=(
-        Task(env_id="FetchPickAndPlace-v4", seeds=(100, 101), epochs=20),
         Task(env_id="FetchPush-v4", seeds=(100, 101), epochs=20),
+        Task(env_id="FetchPickAndPlace-v4", seeds=(100, 101), epochs=20),
     ),
     conditions=tuple(
         Condition(
