@@ -7,15 +7,11 @@ setting takes about half an hour of a core.
 
 from music_tf.tools.study import Condition, Study, Task
 
-AUTO = (
-    "--agent.discount 0.98 --agent.return-clip auto"
-    " --{term}.gain auto --{term}.pay log --{term}.clip 0 4"
-)
+COMMON = "--agent.discount 0.98 --agent.return-clip auto --{term}.pay log"
 SETTINGS = {
-    "mean10": "--{term}.mean 10",
-    "mean3": "--{term}.mean 3",
-    "mean30": "--{term}.mean 30",
-    "mean10_two": "--{term}.mean 10 --agent.critics 2",
+    "gain3000_to4": "--{term}.gain 3000 --{term}.clip 0 4",
+    "gain3000_to8": "--{term}.gain 3000 --{term}.clip 0 8",
+    "gain1000_to8": "--{term}.gain 1000 --{term}.clip 0 8",
 }
 STUDY = Study(
     question="Which pay serves FetchPush and FetchPickAndPlace alike?",
@@ -28,7 +24,7 @@ STUDY = Study(
         Condition(
             name=f"music_{name}",
             recipe="ddpg_music",
-            arguments=f"{AUTO} {setting}".format(term="music"),
+            arguments=f"{COMMON} {setting}".format(term="music"),
         )
         for name, setting in SETTINGS.items()
     ),

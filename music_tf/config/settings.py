@@ -215,9 +215,6 @@ class PaidConfig(TermConfig):
     """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
     mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
     """With gain auto: what gain times raw reward is on average, before it is clipped or logged."""
-    mean_over: Literal["all", "paid"] = "all"
-    """With gain auto: the average over all replayed steps, or over the paid ones, each counted by
-    its raw reward: then a paid step is worth the same however rare it is."""
     pay: Literal["clip", "log"] = "clip"
     """What a scaled reward r is paid: r, or log(1 + max(0, r)), which rises ever more slowly; both
     within `clip`."""
@@ -235,8 +232,8 @@ class PaidConfig(TermConfig):
 
     @property
     def measured(self) -> Sequence[str]:
-        """Its last three metrics: mean positive raw reward, mean of its square, gain (auto)."""
-        return tuple(self.metrics)[-3:]
+        """Its last two metrics: mean positive raw reward and gain, with the gain auto."""
+        return tuple(self.metrics)[-2:]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -250,7 +247,6 @@ class MusicConfig(PaidConfig):
         "music/bound": "bound on the mutual information in nats, on training trajectories",
         "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
         "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
-        "music/pair_bound_power": "mean of its square; with gain auto and mean_over paid",
         "music/gain": "reward per nat that the gain auto has come to",
     }
 
@@ -286,7 +282,6 @@ class JointMotionConfig(PaidConfig):
     term: ClassVar[str] = "music_tf.intrinsic.joint_motion:JointMotion"
     metrics: ClassVar[Mapping[str, str]] = {
         "reward/joint_motion_raw": "share of replayed steps with joint motion; with gain auto",
-        "reward/joint_motion_power": "the same share; with gain auto and mean_over paid",
         "reward/joint_motion_gain": "reward for joint motion that the gain auto has come to",
     }
 
