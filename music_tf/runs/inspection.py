@@ -110,10 +110,11 @@ def load_run(
 def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
     """Returns weights and scales of the networks that belong to rewards: they have no targets.
 
-    The arrays are those that were read of a checkpoint, the names all that it holds.
+    The arrays are those that were read of a checkpoint, the names all that it holds. Nothing
+    without such a network: then a gain that follows the reward is all that there is.
     """
     of_learner = {name.partition("/")[2] for name in names if name.startswith("targets/")}
-    return {
+    found = {
         name: array
         for name, array in arrays.items()
         if name.startswith("scales/")
@@ -123,6 +124,7 @@ def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
             and name.partition("/")[2] not in of_learner
         )
     }
+    return found if any(name.startswith("parameters/") for name in found) else {}
 
 
 def evaluate_run(
