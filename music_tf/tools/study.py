@@ -46,7 +46,7 @@ from music_tf.errors import (
 )
 from music_tf.process import available_cores, run_command
 from music_tf.storage.checkpoint import labels
-from music_tf.storage.files import replace_file
+from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.lock import RunLock, refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import BEFORE, FINAL, header, read_result
@@ -83,6 +83,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
 _POLL_SECONDS = 0.2
 _SHOWN_LINES = 10
+_LARGEST_NOTE = 1_000_000
 
 
 class _Declared:
@@ -354,18 +355,20 @@ def _refuse_misnamed(study: Study) -> None:
 
 def _refuse_seeds(study: Study) -> None:
     """Refuses seeds that the role of a study does not go with: settings are chosen on others."""
+    tuning, looked_at = (f"{seeds[0]} to {seeds[-1]}" for seeds in (TUNING, LOOKED_AT))
     for task in study.tasks:
         seeds = set(task.seeds)
         if study.role == "tuning" and seeds - set(TUNING):
             raise UsageError(
-                f"{task.env_id}: seeds: a study that tunes has seeds of 100 to 119 alone, got "
+                f"{task.env_id}: seeds: a study that tunes has seeds of {tuning} alone, got "
                 f"{sorted(seeds - set(TUNING))}; on others settings are published"
             )
         seen = sorted(seeds & {*TUNING, *LOOKED_AT})
         if study.role == "reported" and seen:
             raise UsageError(
-                f"{task.env_id}: seeds: settings were chosen on 100 to 119 and looked at on 0 to "
-                f"4,\nso a reported study has none of them, got {seen}\n"
+                f"{task.env_id}: seeds: settings were chosen on {tuning}, and runs of "
+                f"{looked_at} looked at meanwhile,\n"
+                f"so a reported study has none of them, got {seen}\n"
                 "for example: seeds=range(200, 205)"
             )
 
@@ -464,9 +467,13 @@ def hold_budgets(runs: Sequence[Run], folder: Path) -> None:
 
     Raises:
         UsageError: The study has another one by now.
+        EnvironmentFault: The note is damaged.
     """
     notes = folder / BUDGETS
-    noted = json.loads(notes.read_bytes()) if notes.exists() else {}
+    try:
+        noted = dict(read_json(notes, _LARGEST_NOTE)) if notes.exists() else {}
+    except (OSError, TypeError, ValueError) as error:
+        raise EnvironmentFault(f"{notes}: expected budgets by condition ({error})"[:300]) from error
     for run in runs:
         name = f"{run.condition}_{folder_name(run.env_id)}"
         budget = [run.epochs, run.minutes if math.isfinite(run.minutes) else None]
