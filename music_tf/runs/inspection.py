@@ -23,14 +23,13 @@ from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills
 from music_tf.runs.progress import Progress
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
+from music_tf.storage.metrics import JUDGED
 from music_tf.storage.policy import SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
-JUDGED = ("control", "coverage")
-"""Tables that `--full` adds."""
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000

@@ -48,7 +48,7 @@ from music_tf.process import available_cores, run_command
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.lock import RunLock, refuse_if_in_use
-from music_tf.storage.metrics import CSV_NAME
+from music_tf.storage.metrics import CSV_NAME, JUDGED
 from music_tf.storage.results import BEFORE, FINAL, header, read_result
 from music_tf.storage.run_directory import (
     EVALUATION_NAME,
@@ -65,8 +65,6 @@ STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
 BUDGETS = "budgets.json"
 """Of a reported study: epochs and minutes of its conditions, as it was begun with them."""
 TRAINER = (sys.executable, "-m", "music_tf")
-JUDGED = ("control", "coverage", "skills")
-"""What `evaluate --full` adds to the evaluation that ends a run."""
 TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and those that were looked at while it was done."""
 _FOLLOWER = """
@@ -432,7 +430,7 @@ def store(run: Run, results: Path) -> None:
         metrics = (directory / CSV_NAME).read_text(encoding="utf-8")
         versions = json.loads((directory / CONFIG_NAME).read_bytes())["versions"]
         judged = json.loads((directory / EVALUATION_NAME).read_bytes())
-        judgement = {name: judged[name] for name in JUDGED}
+        judgement = {name: judged[name] for name in (*JUDGED, "skills")}
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:
