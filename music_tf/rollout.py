@@ -49,7 +49,7 @@ class ConditionSampler:
     def begin_cycle(self, cycle: int) -> None:
         """Deals stratified skills to the episodes of a cycle, where each environment plays one."""
         config = self._config
-        if config.collect.steps is None:
+        if config.condition.sampler == "stratified" and config.collect.steps is None:
             shuffled = stream(config.seed, "rollout/strata", 0, cycle)
             deck = shuffled.permutation(config.condition_size)
             dealt = np.resize(deck, [config.workers, config.rollouts])

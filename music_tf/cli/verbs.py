@@ -29,7 +29,7 @@ from music_tf.config.stored import (
 )
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
-from music_tf.storage.run_directory import agents, comes_with_package, find_agent, find_run
+from music_tf.storage.run_directory import agents, film_path, find_agent, find_run
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
@@ -200,8 +200,7 @@ class Play(OfOneRun):
             raise UsageError("--episode and --frames: they need --strip; films have --episodes")
         if self.strip is not None and self.out is not None:
             raise UsageError("--strip: it takes the place of a film, leave out --out")
-        own = f"{run.name}.mp4" if comes_with_package(run) else run / "videos" / "policy.mp4"
-        out = _file("--out", self.out or Path(own), (".mp4", ".gif"))
+        out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
         picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
         skill = int(self.skill) if number else None
         prepare_tensorflow()

@@ -1,7 +1,7 @@
 """Suggests the nearest valid name for a mistyped one, and knows those of environments.
 
 The names are a list kept by hand, so that a mistyped one is refused before anything heavy is
-loaded. They are those of our toys, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
+loaded. They are those of our own, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 """
 
 import difflib
@@ -29,7 +29,6 @@ _MAZES = (
 )
 
 TOYS = (
-    "music_tf/FetchPushConveyor-v0",
     "music_tf/PointPush-v0",
     "music_tf/PointPushCrowd-v0",
     "music_tf/PointPushTerminating-v0",
@@ -75,7 +74,8 @@ WITHOUT_GOALS = (
         )
     ),
 )
-ROBOTICS = (*FETCH, *HAND, *POINT_MAZE, *ANT_MAZE)
+CONVEYOR = "music_tf/FetchPushConveyor-v0"
+ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 

@@ -1,4 +1,4 @@
-"""Finds and creates Gymnasium goal environments, and explains what is wrong when it cannot."""
+"""Finds and creates Gymnasium environments, and explains what is wrong when it cannot."""
 
 import contextlib
 import difflib

@@ -16,7 +16,7 @@ _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
     "Fetch": ((1.26, 0.75, 0.57), {"distance": 1.5, "azimuth": 140.0, "elevation": -28.0}),
 }
-"""Where the camera looks and from where, by the beginning of an id; others keep their own."""
+"""Where the camera looks and from where, by how a name begins; others keep their own."""
 
 
 class Viewer:
@@ -87,7 +87,7 @@ def _aim(env_id: str, unwrapped: Any) -> None:
 
     Others are followed by the camera `track` of their model, if it has one.
     """
-    name = without_module(env_id)
+    name = without_module(env_id).rpartition("/")[2]
     for prefix, (place, angles) in _CAMERAS.items():
         if name.startswith(prefix) and hasattr(unwrapped, "mujoco_renderer"):
             unwrapped.mujoco_renderer.default_cam_config = {"lookat": np.array(place), **angles}

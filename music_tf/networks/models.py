@@ -44,8 +44,8 @@ def gaussian_actor(
 ) -> keras.Model:
     """Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
 
-    As in the MUSIC release, a linear layer as wide as the last hidden one stands before the
-    heads, unless it is declined, and log-deviations lie in [-5, 2].
+    As in the MUSIC release, log-deviations lie in [-5, 2], and a linear layer as wide as the last
+    hidden one stands before the heads. `linear_features` leaves that layer out if it is False.
     """
     inputs = keras.Input([input_dim])
     hidden = _hidden(inputs, hidden_sizes, seed)

@@ -23,14 +23,13 @@ from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills
 from music_tf.runs.progress import Progress
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
+from music_tf.storage.metrics import JUDGED
 from music_tf.storage.policy import SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
-JUDGED = ("control", "coverage")
-"""Tables that `--full` adds."""
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
@@ -110,10 +109,11 @@ def load_run(
 def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
     """Returns weights and scales of the networks that belong to rewards: they have no targets.
 
-    The arrays are those that were read of a checkpoint, the names all that it holds.
+    The arrays are those that were read of a checkpoint, the names all that it holds. Nothing
+    without such a network: then a gain that follows the reward is all that there is.
     """
     of_learner = {name.partition("/")[2] for name in names if name.startswith("targets/")}
-    return {
+    found = {
         name: array
         for name, array in arrays.items()
         if name.startswith("scales/")
@@ -123,6 +123,7 @@ def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
             and name.partition("/")[2] not in of_learner
         )
     }
+    return found if any(name.startswith("parameters/") for name in found) else {}
 
 
 def evaluate_run(

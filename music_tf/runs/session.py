@@ -199,9 +199,8 @@ class Session:
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             return stop_requested() or self._listeners.fault is not None
 
-        counters = trainer.counters
-        start, before, cycle = time.monotonic(), counters.elapsed_s, counters.cycle
-        progress.start(config.epochs, counters.epoch)
+        cycle = trainer.counters.cycle
+        progress.start(config.epochs, trainer.counters.epoch)
         try:
             while trainer.counters.epoch < config.epochs:
                 late = trainer.counters.elapsed_s >= 60.0 * config.max_minutes
@@ -228,7 +227,7 @@ class Session:
         self._make_sure_it_is_saved()
         if self._comm.any(self._listeners.fault is not None):
             self._stop()
-        self._summarize(before + time.monotonic() - start)
+        self._summarize()
 
     def close(self) -> None:
         """Closes the environments, for a process that goes on; what that breaks is ignored."""
@@ -387,7 +386,7 @@ class Session:
             raise fault
         raise Stopped(text)
 
-    def _summarize(self, wall_s: float) -> None:
+    def _summarize(self) -> None:
         """Compares the agent with simple policies, sums the run up, and says what comes next."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         progress.banner(["comparing with simple policies on the same episodes ..."])
@@ -398,7 +397,7 @@ class Session:
             {
                 "metrics": {name: row[name] for name in self._metrics if name in row},
                 "evaluation": policies,
-                "wall_s": wall_s,
+                "wall_s": self._count_seconds(),
                 "training_s": counters.elapsed_s,
                 "env_steps": counters.env_steps,
                 "updates": counters.updates,

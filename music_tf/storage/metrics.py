@@ -122,6 +122,9 @@ COVERAGE = {
 }
 """What it measures on more episodes, so that a shove cannot win, in the order of its table."""
 
+JUDGED = {"control": CONTROL, "coverage": COVERAGE}
+"""Both by their names in `evaluation.json`, where each stands beside `NAME_episodes`."""
+
 
 class MetricsWriter:
     """Writes metrics on the root; a disk that fails costs a warning, never the run."""

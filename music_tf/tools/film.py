@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from music_tf import rollout
-from music_tf.config.names import ROBOTICS, is_one_of, without_module
+from music_tf.config.names import ROBOTICS, TOYS, is_one_of, without_module
 from music_tf.config.settings import Config
 from music_tf.config.stored import read_run
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
@@ -170,7 +170,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
             screen, and there is none.
     """
     name = without_module(env_id)
-    if name.startswith("music_tf/"):  # the toys draw themselves
+    if name in TOYS:  # they draw themselves
         return {}
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)

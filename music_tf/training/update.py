@@ -354,7 +354,7 @@ class Update:
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
         r"""Returns the flat gradient of a phase, its metrics [W], and what all rewards pay, [W, B].
 
-        A term pays w * (clip(c * r, lo, hi) + shift). After a lost object each pays its lowest
+        A term pays w * (pay(c * r) + shift). After a lost object each pays its lowest
         reward for ever; one of negative weight is lowest where it is paid most.
 
         .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)

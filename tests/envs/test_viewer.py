@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from music_tf.config.names import CONVEYOR
 from music_tf.config.settings import EnvConfig
 from music_tf.envs import viewer
 from music_tf.envs.lockstep import LockstepEnvs
@@ -17,16 +18,18 @@ def test_a_toy_draws_its_present_state():
     assert not np.array_equal(before, envs.render(0))
 
 
-def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatch):
-    twin = make_environment("FetchPush-v4")
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", CONVEYOR])
+def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatch, env_id):
+    twin = make_environment(env_id)
     monkeypatch.setattr(viewer, "make_environment", lambda *_args, **_options: twin)
     monkeypatch.setattr(twin.unwrapped, "render", lambda: np.zeros((4, 4, 3), np.uint8))
-    source = make_environment("FetchPush-v4").unwrapped
+    source = make_environment(env_id).unwrapped
     source.reset(seed=3)
     for _ in range(5):
         source.step(np.full(4, 0.5, np.float32))
     before = [array.copy() for array in (source.data.qpos, source.data.qacc_warmstart)]
-    assert viewer.Viewer("FetchPush-v4", EnvConfig()).render(source).shape == (4, 4, 3)
+    assert viewer.Viewer(env_id, EnvConfig()).render(source).shape == (4, 4, 3)
+    assert twin.unwrapped.mujoco_renderer.default_cam_config["distance"] == 1.5  # near the block
     np.testing.assert_array_equal(twin.unwrapped.data.qpos, before[0])
     np.testing.assert_array_equal(twin.unwrapped.goal, source.goal)
     np.testing.assert_array_equal(source.data.qpos, before[0])

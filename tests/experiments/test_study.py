@@ -443,6 +443,13 @@ def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder, role):
         code, output = run_study(folder, minutes=0)
         assert code == (2 if role == "reported" else 75)
         assert ("keeps the budget" in output) == (role == "reported")
+    if role == "reported":
+        noted = notes.read_bytes()
+        for damaged in (b"", b"{", b"3", b'{"music": NaN}'):
+            notes.write_bytes(damaged)
+            code, output = run_study(folder, minutes=0)
+            assert (code, f"{notes}: expected budgets by condition" in output) == (3, True)
+        notes.write_bytes(noted)
     planned(('"music", recipe', '"other", recipe'))  # a condition that is new has none yet
     planned(("start_from=", 'arguments="", start_from='))
     assert run_study(folder, minutes=0)[0] == 75

@@ -3,8 +3,9 @@ import pytest
 import tensorflow as tf
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import MusicConfig
+from music_tf.config.settings import MusicConfig, TaskConfig
 from music_tf.errors import UsageError
+from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import learned_arrays
 from music_tf.runs.learned import Learned
@@ -56,8 +57,9 @@ def test_every_learned_reward_has_a_trace_at_full_weight_and_who_rests_is_paid_t
     np.testing.assert_array_equal(learned(weighted).traces(played)[1].values, traces[1].values)
 
 
-def test_a_run_on_the_task_alone_has_no_networks_to_ask():
-    arrays = trainer_of(BASE).shared()
+@pytest.mark.parametrize("reward", [TaskConfig(), RandomRewardConfig(gain="auto")])
+def test_a_run_whose_rewards_learn_nothing_has_no_networks_to_ask(reward):
+    arrays = trainer_of(paying(BASE, reward)).shared()
     assert learned_arrays(arrays, arrays) == {}
 
 

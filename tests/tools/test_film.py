@@ -10,6 +10,7 @@ from PIL import Image
 
 from music_tf import rollout
 from music_tf.config.fields import with_fields
+from music_tf.config.names import CONVEYOR
 from music_tf.config.settings import ConditionConfig, MusicConfig, SkillConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
@@ -390,11 +391,12 @@ def no_opengl(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_opengl")
-def test_without_opengl_and_screen_the_packages_are_named():
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", CONVEYOR])
+def test_without_opengl_and_screen_the_packages_are_named(env_id):
     with pytest.raises(EnvironmentFault) as fault:
-        drawing_variables("FetchPush-v4")
+        drawing_variables(env_id)
     text = str(fault.value)
-    assert text.startswith("FetchPush-v4: nothing can be drawn here")
+    assert text.startswith(f"{env_id}: nothing can be drawn here")
     assert "apt-get install libegl1 libgl1   (egl)" in text
     assert "apt-get install libosmesa6   (osmesa)" in text
     assert len(text.splitlines()) <= 10
