@@ -174,7 +174,7 @@ def return_bounds(
         if not all(map(math.isfinite, ends)):
             raise UsageError(
                 f"agent.return_clip: 'auto' needs bounded rewards, but {name} is not finite; "
-                f"for example --{name.replace('_', '-')} -1 0, or --agent.return-clip off"
+                f"give --{name.replace('_', '-')} two numbers, or choose --agent.return-clip off"
             )
     low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
     return low / (1.0 - gamma), high / (1.0 - gamma)
