@@ -7,11 +7,11 @@ import dataclasses
 import functools
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_tf.config.settings import Config
+from music_tf.config.settings import Config, TermConfig
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -31,6 +31,7 @@ from music_tf.types import Episodes, Metrics
 
 JUDGED = ("control", "coverage")
 """Tables that `--full` adds."""
+_OF_LEARNER = ("parameters/actor/", "parameters/critic_")
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
@@ -104,15 +105,17 @@ def load_run(
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
     evaluation = Evaluation(envs, config, Communicator(alone=True))
-    return LoadedRun(run, stored, saved, learned_arrays(found.arrays, found.names), evaluation)
+    return LoadedRun(run, stored, saved, learned_arrays(found.arrays, config.rewards), evaluation)
 
 
-def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
-    """Returns weights and scales of the networks that belong to rewards: they have no targets.
+def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
+    """Returns weights and scales of the networks of rewards, among the arrays of a checkpoint.
 
-    The arrays are those that were read of a checkpoint, the names all that it holds.
+    None where one of these networks was left behind, as in a folder of exported weights.
     """
-    of_learner = {name.partition("/")[2] for name in names if name.startswith("targets/")}
+    networks = [network for term in rewards.values() for network in term.networks]
+    if not all(any(n.startswith(f"parameters/{one}/") for n in arrays) for one in networks):
+        return {}
     return {
         name: array
         for name, array in arrays.items()
@@ -120,7 +123,7 @@ def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
         or (
             name.startswith("parameters/")
             and name.count("/") > 1
-            and name.partition("/")[2] not in of_learner
+            and not name.startswith(_OF_LEARNER)
         )
     }
 

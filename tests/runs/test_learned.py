@@ -13,7 +13,9 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 def learned(trainer):
     """The rewards of a trainer by themselves, at its weights."""
-    return Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()))
+    return Learned(
+        trainer.evaluation, learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
+    )
 
 
 def carries(observation, goal, skill, noise):
@@ -57,8 +59,14 @@ def test_every_learned_reward_has_a_trace_at_full_weight_and_who_rests_is_paid_t
 
 
 def test_a_run_on_the_task_alone_has_no_networks_to_ask():
-    arrays = trainer_of(BASE).shared()
-    assert learned_arrays(arrays, arrays) == {}
+    assert learned_arrays(trainer_of(BASE).shared(), BASE.rewards) == {}
+
+
+@pytest.mark.parametrize("config", [BASE, MUSIC], ids=["task", "music"])
+def test_an_actor_that_was_exported_alone_is_no_reward_s_network(config):
+    exported = {n: a for n, a in trainer_of(config).shared().items() if "/actor/" in n}
+    assert any(name.startswith("parameters/actor/") for name in exported)
+    assert learned_arrays(exported, config.rewards) == {}
 
 
 @pytest.mark.parametrize("lost_object", ["continue", "absorb"])
@@ -92,4 +100,7 @@ def test_only_terms_that_still_count_are_measured():
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()) | change)
+        Learned(
+            trainer.evaluation,
+            learned_arrays(trainer.shared(), trainer.evaluation.config.rewards) | change,
+        )
