@@ -231,8 +231,8 @@ class Plot(OfRuns):
     metric: tuple[str, ...] = ()
     """Columns of metrics.csv, a panel each; default eval/success_rate, where the runs have it, else
     eval/object_comotion_m. Runs go before it."""
-    axis: Literal["steps", "minutes"] = "steps"
-    """What curves are drawn over."""
+    axis: Literal["steps", "minutes", "episodes"] = "steps"
+    """What curves are drawn over; episodes: of tasks without goals."""
     out: Path = Path("curves.png")
     """A .png, .svg or .pdf file."""
     each: Flag = False

@@ -169,7 +169,8 @@ def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple
         while rest and not _is_option(rest[0]) and (wanted is None or len(values) < wanted):
             values.append(rest.pop(0))
         if wanted is not None and len(values) != wanted:
-            expected = {0: "takes no value", 1: "expected a value"}
+            one = "True or False" if options[name].hint is bool else "a value"
+            expected = {0: "takes no value", 1: f"expected {one}"}
             raise UsageError(
                 f"{show_option(name)}: {expected.get(wanted, f'expected {wanted} values')}, "
                 f"got {len(values) or 'none'}"

@@ -75,6 +75,11 @@ WITHOUT_GOALS = (
     ),
 )
 CONVEYOR = "music_tf/FetchPushConveyor-v0"
+DISCRETE = (
+    *("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "LunarLander-v3"),
+    *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
+)
+"""Tasks of gymnasium whose actions are choices: refused with the reason."""
 ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
@@ -128,6 +133,13 @@ def check_env_id(env_id: str) -> str:
     """
     if env_id in KNOWN or _OWN.fullmatch(env_id):
         return env_id
+    if is_one_of(env_id, DISCRETE):
+        like = f"{env_id.rpartition('-v')[0]}Continuous"
+        near = next((known for known in WITHOUT_GOALS if known.startswith(like)), "Pendulum-v1")
+        raise UsageError(
+            f"--env-id: expected a task with continuous actions, a bounded Box; those of {env_id} "
+            f"are choices (Discrete)\nnearest: {near}"
+        )
     short = {without_module(known).rpartition("/")[2]: known for known in KNOWN}  # as remembered
     found = nearest(env_id, (*short, *KNOWN))
     hint = f"\ndid you mean {short.get(found, found)}?" if found else ""

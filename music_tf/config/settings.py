@@ -28,11 +28,12 @@ def _is_word_or_rising(value: str | tuple[float, float]) -> bool:
     return isinstance(value, str) or value[0] < value[1]
 
 
-def _is_json_object(text: str) -> bool:
+def _is_constructor(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
+        given = json.loads(text)
     except (ValueError, RecursionError):
         return False
+    return isinstance(given, dict) and "render_mode" not in given
 
 
 def _is_schedule(value: tuple[tuple[float, float], ...]) -> bool:
@@ -347,8 +348,10 @@ class EnvConfig(Settings):
 
     max_episode_steps: Annotated[int | None, In(1, 10**6)] = None
     """Steps after which an episode is cut off; unset: as registered."""
-    kwargs: Annotated[str, Where('a JSON object such as {"frame_skip": 4}', _is_json_object)] = "{}"
-    """Arguments of the environment's constructor."""
+    kwargs: Annotated[
+        str, Where('a JSON object such as {"frame_skip": 4}, no render_mode', _is_constructor)
+    ] = "{}"
+    """Arguments of the environment's constructor; how it draws is left to `play`."""
     remake: bool = False
     """Makes the environment anew for each episode: slow, but a cure for one that does not repeat
     itself under the same seed."""

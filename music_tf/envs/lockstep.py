@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from music_tf.config.world import World
 from music_tf.envs import simulator
 from music_tf.envs.extras import find_extras
 from music_tf.envs.making import GOAL_KEYS, make_environment
-from music_tf.envs.member import Floats, Outcome, PlainMember, Row
+from music_tf.envs.member import Floats, Outcome, PlainMember, Row, told
 from music_tf.envs.registry import described
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.envs.viewer import Viewer
@@ -25,6 +26,7 @@ from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped
 from music_tf.process import heartbeat, stop_requested
 from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
 
+_LOGGER = logging.getLogger(__name__)
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
@@ -96,6 +98,7 @@ class LockstepEnvs:
             self._members.append(self._make_member())
             heartbeat()
         self._faults: list[str | None] = [None] * count
+        self._broke = False
         self._elapsed = np.zeros(count, np.int64)
         self._used = np.zeros(count, np.bool_)
         self._used[0] = self._extras.played
@@ -264,7 +267,7 @@ class LockstepEnvs:
             except MusicError:
                 raise
             except Exception as error:  # whatever the environment throws
-                text = f"{type(error).__name__}: {error}"
+                text = told(error)
             if not text:
                 self._elapsed[index] = 0
                 return
@@ -279,7 +282,7 @@ class LockstepEnvs:
         try:
             outcome = member.step(action, self._rows[index])
         except Exception as error:  # whatever the environment throws
-            self._report(index, f"{type(error).__name__}: {error}")
+            self._report(index, told(error))
             return _BROKEN
         warnings = simulator.take_warnings()
         if warnings:
@@ -290,7 +293,12 @@ class LockstepEnvs:
 
     def _report(self, index: int, text: str) -> None:
         step = int(self._elapsed[index])
-        self._faults[index] = f"{self._env_id}, environment {index}, step {step}: {text}"
+        fault = self._faults[index] = f"{self._env_id}, environment {index}, step {step}: {text}"
+        if self._broke:
+            _LOGGER.info("%s", fault)
+        else:
+            _LOGGER.warning("%s; its episode ends there, others are told of in the log", fault)
+        self._broke = True
 
     def _bad_numbers(self, index: int) -> str:
         row = self._rows[index]

@@ -1,14 +1,17 @@
 """Finds and creates Gymnasium environments, and explains what is wrong when it cannot."""
 
 import contextlib
+import ctypes
 import difflib
 import functools
 import importlib
 import importlib.metadata
 import io
 import json
+import os
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -46,7 +49,8 @@ def make_environment(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
-            environment = gymnasium.make(spec, disable_env_checker=True, **options)
+            with _without_notes(spec):
+                environment = gymnasium.make(spec, disable_env_checker=True, **options)
         except MusicError:
             raise
         except Exception as error:
@@ -75,6 +79,26 @@ def make_environment(
         environment.close()
         raise
     return environment
+
+
+@contextlib.contextmanager
+def _without_notes(spec: gymnasium.envs.registration.EnvSpec) -> Iterator[None]:
+    """Keeps off the terminal what PyBullet prints for each simulator, from C: its arguments."""
+    if not str(spec.entry_point).startswith("panda_gym"):
+        yield
+        return
+    libc = ctypes.CDLL(None)
+    sys.stdout.flush()
+    libc.fflush(None)
+    terminal = os.dup(1)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        libc.fflush(None)
+        os.dup2(terminal, 1)
+        os.close(terminal)
 
 
 def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:

@@ -37,12 +37,17 @@ class Viewer:
         Raises:
             EnvironmentFault: It cannot be drawn here.
         """
+        source: Any = environment.unwrapped
+        cure = "without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
+        if not _is_mujoco(source):
+            cure = 'let render() run with render_mode="rgb_array"'
         try:
-            image = self._draw(environment.unwrapped)
+            image = self._draw(source)
         except Exception as error:
-            raise self._fault(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+            raise self._fault(f"{type(error).__name__}: {error}".splitlines()[0], cure) from error
         if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
-            raise self._fault(f"render() gave {type(image).__name__}, expected [height, width, 3]")
+            came = f"render() gave {type(image).__name__}, expected an array [height, width, 3]"
+            raise self._fault(came, 'return one under render_mode="rgb_array"')
         return image.astype(np.uint8, copy=False)
 
     def close(self) -> None:
@@ -52,7 +57,7 @@ class Viewer:
             self._twin = None
 
     def _draw(self, source: Any) -> Any:
-        if type(getattr(source, "data", None)).__name__ != "MjData":
+        if not _is_mujoco(source):
             source.render_mode = "rgb_array"
             return source.render()
         import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
@@ -75,11 +80,12 @@ class Viewer:
             window.make_context_current()
         return twin.render()
 
-    def _fault(self, reason: str) -> EnvironmentFault:
-        return EnvironmentFault(
-            f"{self._env_id}: cannot draw images ({reason})\n"
-            "cure: without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
-        )
+    def _fault(self, reason: str, cure: str) -> EnvironmentFault:
+        return EnvironmentFault(f"{self._env_id}: cannot draw images ({reason})\ncure: {cure}")
+
+
+def _is_mujoco(unwrapped: Any) -> bool:
+    return type(getattr(unwrapped, "data", None)).__name__ == "MjData"
 
 
 def _aim(env_id: str, unwrapped: Any) -> None:

@@ -7,11 +7,11 @@ import dataclasses
 import functools
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_tf.config.settings import Config
+from music_tf.config.settings import Config, TermConfig
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -103,27 +103,20 @@ def load_run(
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
     evaluation = Evaluation(envs, config, Communicator(alone=True))
-    return LoadedRun(run, stored, saved, learned_arrays(found.arrays, found.names), evaluation)
+    return LoadedRun(run, stored, saved, learned_arrays(found.arrays, config.rewards), evaluation)
 
 
-def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
-    """Returns weights and scales of the networks that belong to rewards: they have no targets.
+def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
+    """Returns weights and scales of the networks of rewards, among the arrays of a checkpoint.
 
-    The arrays are those that were read of a checkpoint, the names all that it holds. Nothing
-    without such a network: then a gain that follows the reward is all that there is.
+    Nothing where one of these networks was left behind, as in a folder of exported weights, and
+    nothing without any: then a gain that follows the reward is all that there is.
     """
-    of_learner = {name.partition("/")[2] for name in names if name.startswith("targets/")}
-    found = {
-        name: array
-        for name, array in arrays.items()
-        if name.startswith("scales/")
-        or (
-            name.startswith("parameters/")
-            and name.count("/") > 1
-            and name.partition("/")[2] not in of_learner
-        )
-    }
-    return found if any(name.startswith("parameters/") for name in found) else {}
+    networks = [f"parameters/{one}/" for term in rewards.values() for one in term.networks]
+    if not networks or not all(any(n.startswith(one) for n in arrays) for one in networks):
+        return {}
+    wanted = ("scales/", *networks)
+    return {name: array for name, array in arrays.items() if name.startswith(wanted)}
 
 
 def evaluate_run(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.command import TrainCommand
+from music_tf.config.names import names_a_module
 from music_tf.config.start import other_source
 from music_tf.config.stored import StoredRun, run_to_json, stored_start
 from music_tf.distributed import Communicator
@@ -128,6 +129,7 @@ class Session:
         self._comm, self._directory, self._draw_paths = comm, directory, draw_paths
         self._listeners = listeners
         self._resuming = _resuming(command, directory.path)
+        self._allowing = _allowing(command)
         begun_from = heritage.record if heritage else None
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
@@ -410,7 +412,7 @@ class Session:
             [
                 f"run directory: {path}",
                 f"watch:  tensorboard --logdir {path} --host localhost",
-                f"play:   music-tf play {path}",
+                f"play:   music-tf play {path}{self._allowing}",
             ]
         )
 
@@ -420,4 +422,11 @@ def _worker_name(worker: int) -> str:
 
 
 def _resuming(command: TrainCommand, path: Path) -> str:
-    return f"music-tf train {command.recipe} --run-dir {path} --resume"
+    return f"music-tf train {command.recipe} --run-dir {path} --resume{_allowing(command)}"
+
+
+def _allowing(command: TrainCommand) -> str:
+    """What opens a run again that names modules of the user's, which no file may import."""
+    config = command.config
+    named = any(map(names_a_module, (command.recipe, config.env_id)))
+    return " --allow-import" if named or config.world.functions() else ""

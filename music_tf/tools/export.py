@@ -86,9 +86,9 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
 def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any]) -> None:
     """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
 
-    Observations are the environment's dictionaries; under the zero goals of training without a
-    task their `desired_goal` is zero. Actions are scaled to the environment's own bounds. `about`
-    holds `recipe` and `env_id`, and what else the description shall say.
+    Observations are those of the environment, vectors or dictionaries; under the zero goals of
+    training without a task their `desired_goal` is zero. Actions are scaled to the environment's
+    own bounds. `about` holds `recipe` and `env_id`, and what else the description shall say.
 
     Raises:
         EnvironmentFault: It cannot be written, or Minari is not installed.
@@ -98,6 +98,8 @@ def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any])
     low, high = action_bounds(about["env_id"], environment)
     scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
     episodes = episodes._replace(action=np.clip(scaled, low, high).astype(np.float32))
+    space: Any = environment.observation_space
+    has_goals = episodes.desired_goal.shape[1] > 0
     buffers = []
     for index, steps in enumerate(episodes.length.tolist()):
         over = np.arange(1, steps + 1) == steps
@@ -107,11 +109,13 @@ def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any])
             "achieved_goal": episodes.achieved_goal[index, : steps + 1],
             "desired_goal": np.tile(episodes.desired_goal[index], (steps + 1, 1)),
         }
+        states = {name: rows.astype(np.float64) for name, rows in states.items()}
+        vectors = states["observation"].astype(space.dtype or np.float64)
         buffers.append(
             minari.data_collector.EpisodeBuffer(
                 id=index,
                 seed=int(episodes.seed[index]),
-                observations={name: rows.astype(np.float64) for name, rows in states.items()},
+                observations=states if has_goals else vectors,
                 actions=episodes.action[index, :steps],
                 rewards=[float(reward) for reward in episodes.reward[index, :steps]],
                 terminations=terminated.tolist(),

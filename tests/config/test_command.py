@@ -185,6 +185,7 @@ BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symme
         ("--agent.return-clip -20 off", f"--agent.return-clip: {BOUNDS} '-20 off'"),
         ("--agent.return-clip of", f"--agent.return-clip: {BOUNDS} 'of'\ndid you mean off?"),
         ("--agent.return-clip", "--agent.return-clip: expected a value, got none"),
+        ("--env.remake --seed 1", "--env.remake: expected True or False, got none"),
         ("--rewards music --music.gain fast", "expected a number in [0, 1000000000] or auto or"),
         ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
         ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),

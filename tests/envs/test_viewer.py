@@ -47,8 +47,18 @@ def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):
         envs.render(0)
 
 
-def test_an_environment_that_draws_nothing_is_a_fault(monkeypatch):
+@pytest.mark.parametrize(
+    ("render", "said"),
+    [
+        (lambda: None, r"render.. gave NoneType.*\ncure: return one under render_mode"),
+        (lambda: 1 / 0, r"ZeroDivisionError.*\ncure: let render.. run with render_mode"),
+    ],
+    ids=["nothing", "exception"],
+)
+def test_an_environment_that_draws_itself_wrongly_is_a_fault_and_not_the_screen_s(
+    monkeypatch, render, said
+):
     envs = LockstepEnvs("music_tf/PointReach-v0", 1)
-    monkeypatch.setattr(envs._members[0].environment.unwrapped, "render", lambda: None)
-    with pytest.raises(EnvironmentFault, match=r"render.. gave NoneType"):
+    monkeypatch.setattr(envs._members[0].environment.unwrapped, "render", render)
+    with pytest.raises(EnvironmentFault, match=said):
         envs.render(0)

@@ -14,7 +14,9 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 def learned(trainer):
     """The rewards of a trainer by themselves, at its weights."""
-    return Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()))
+    return Learned(
+        trainer.evaluation, learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
+    )
 
 
 def carries(observation, goal, skill, noise):
@@ -59,8 +61,15 @@ def test_every_learned_reward_has_a_trace_at_full_weight_and_who_rests_is_paid_t
 
 @pytest.mark.parametrize("reward", [TaskConfig(), RandomRewardConfig(gain="auto")])
 def test_a_run_whose_rewards_learn_nothing_has_no_networks_to_ask(reward):
-    arrays = trainer_of(paying(BASE, reward)).shared()
-    assert learned_arrays(arrays, arrays) == {}
+    config = paying(BASE, reward)
+    assert learned_arrays(trainer_of(config).shared(), config.rewards) == {}
+
+
+@pytest.mark.parametrize("config", [BASE, MUSIC], ids=["task", "music"])
+def test_an_actor_that_was_exported_alone_is_no_reward_s_network(config):
+    exported = {n: a for n, a in trainer_of(config).shared().items() if "/actor/" in n}
+    assert any(name.startswith("parameters/actor/") for name in exported)
+    assert learned_arrays(exported, config.rewards) == {}
 
 
 @pytest.mark.parametrize("lost_object", ["continue", "absorb"])
@@ -94,4 +103,7 @@ def test_only_terms_that_still_count_are_measured():
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()) | change)
+        Learned(
+            trainer.evaluation,
+            learned_arrays(trainer.shared(), trainer.evaluation.config.rewards) | change,
+        )

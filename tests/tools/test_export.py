@@ -168,6 +168,19 @@ def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_a_minari_dataset_of_a_task_without_goals_holds_vectors(tmp_path, minari):
+    save_run(tmp_path / "run", "sac", env_id="Pendulum-v1", rollouts=1)
+    loaded = load_run(tmp_path / "run")
+    evaluate_run(tmp_path / "run", 2, export=exporter(None, "push/pendulum-v0"))
+    played = loaded.evaluation.play(loaded.policy, 2)
+    dataset = minari.load_dataset("push/pendulum-v0")
+    assert dataset.spec.observation_space.shape == (3,)
+    for index, episode in enumerate(dataset.iterate_episodes()):
+        assert episode.observations.dtype == np.float32
+        np.testing.assert_array_equal(episode.observations, played.observation[index])
+        np.testing.assert_allclose(episode.actions, 2.0 * played.action[index], rtol=1e-6)
+
+
 def test_a_minari_dataset_is_not_overwritten(run, minari):
     evaluate_run(run, 1, export=exporter(None, "push/music-v0"))
     with pytest.raises(UsageError, match="push/music-v0 exists already"):
