@@ -7,18 +7,21 @@ setting takes about half an hour of a core.
 
 from music_tf.tools.study import Condition, Study, Task
 
-COMMON = "--agent.discount 0.98 --agent.return-clip auto --{term}.pay log"
+COMMON = (
+    "--agent.critics 2 --agent.discount 0.98 --agent.return-clip auto"
+    " --{term}.gain auto --{term}.pay log --{term}.clip 0 4"
+)
 SETTINGS = {
-    "gain3000_to4": "--{term}.gain 3000 --{term}.clip 0 4",
-    "gain3000_to8": "--{term}.gain 3000 --{term}.clip 0 8",
-    "gain1000_to8": "--{term}.gain 1000 --{term}.clip 0 8",
+    "mean30": "--{term}.mean 30",
+    "mean10": "--{term}.mean 10",
+    "mean100": "--{term}.mean 100",
 }
 STUDY = Study(
     question="Which pay serves FetchPush and FetchPickAndPlace alike?",
     role="tuning",
     tasks=(
-        Task(env_id="FetchPush-v4", seeds=(100, 101), epochs=20),
-        Task(env_id="FetchPickAndPlace-v4", seeds=(100, 101), epochs=20),
+        Task(env_id="FetchPush-v4", seeds=(100, 101, 102), epochs=16),
+        Task(env_id="FetchPickAndPlace-v4", seeds=(100, 101, 102), epochs=20),
     ),
     conditions=tuple(
         Condition(
