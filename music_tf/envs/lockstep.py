@@ -18,11 +18,11 @@ from music_tf.config.world import World
 from music_tf.envs import simulator
 from music_tf.envs.extras import find_extras
 from music_tf.envs.making import GOAL_KEYS, make_environment
-from music_tf.envs.member import Floats, Outcome, PlainMember, Row, told
+from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
 from music_tf.envs.registry import described
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.envs.viewer import Viewer
-from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped
+from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
 from music_tf.process import heartbeat, stop_requested
 from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
 
@@ -98,7 +98,7 @@ class LockstepEnvs:
             self._members.append(self._make_member())
             heartbeat()
         self._faults: list[str | None] = [None] * count
-        self._broke = False
+        self._broke = self._has_reset = False
         self._elapsed = np.zeros(count, np.int64)
         self._used = np.zeros(count, np.bool_)
         self._used[0] = self._extras.played
@@ -124,6 +124,7 @@ class LockstepEnvs:
         `goals` [E, G] replace the environments' own.
 
         Raises:
+            UsageError: The first reset of all gives something else than it declared.
             EnvironmentFault: An environment does not reset, not even a fresh one.
         """
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
@@ -249,6 +250,7 @@ class LockstepEnvs:
 
     def _reset_one(self, index: int, seed: int, goal: Floats | None) -> None:
         text = ""
+        kind: type[MusicError] = EnvironmentFault
         for _ in range(_RESET_ATTEMPTS):
             member = self._members[index]
             remake = self._settings.remake and self._used[index]
@@ -268,11 +270,14 @@ class LockstepEnvs:
                 raise
             except Exception as error:  # whatever the environment throws
                 text = told(error)
+                if answers_wrongly(error) and not self._has_reset:
+                    kind = UsageError
             if not text:
                 self._elapsed[index] = 0
+                self._has_reset = True
                 return
             self._faults[index] = text
-        raise EnvironmentFault(f"{self._env_id}: reset with seed {seed} fails twice: {text}")
+        raise kind(f"{self._env_id}: reset with seed {seed} fails twice: {text}")
 
     def _step_one(self, index: int, action: npt.NDArray[np.float32]) -> Outcome:
         member = self._members[index]

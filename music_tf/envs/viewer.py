@@ -10,7 +10,7 @@ from music_tf.config.names import without_module
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
@@ -35,6 +35,7 @@ class Viewer:
         """Image [height, width, 3] of the environment's present state.
 
         Raises:
+            UsageError: What it draws is no image.
             EnvironmentFault: It cannot be drawn here.
         """
         source: Any = environment.unwrapped
@@ -46,8 +47,10 @@ class Viewer:
         except Exception as error:
             raise self._fault(f"{type(error).__name__}: {error}".splitlines()[0], cure) from error
         if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
-            came = f"render() gave {type(image).__name__}, expected an array [height, width, 3]"
-            raise self._fault(came, 'return one under render_mode="rgb_array"')
+            raise UsageError(
+                f"{self._env_id}: render() gave {type(image).__name__}, expected an array "
+                '[height, width, 3]\ncure: return one under render_mode="rgb_array"'
+            )
         return image.astype(np.uint8, copy=False)
 
     def close(self) -> None:

@@ -154,6 +154,7 @@ class Session:
         )
         warn_of_processors(comm)
         self._trainer = build_trainer(config, comm)
+        self._trainer.envs.reset([0], [0])  # what never starts is refused before anything is kept
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])

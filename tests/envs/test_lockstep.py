@@ -240,6 +240,18 @@ def test_an_environment_that_never_resets_ends_the_run(odd):
     assert odd.built == 2
 
 
+def test_a_first_reset_that_gives_something_else_is_refused_and_a_later_one_is_a_fault(odd):
+    said = r"reset with seed 7 fails twice: .*reset must give \(observation, info\)"
+    for played, kind in ((False, UsageError), (True, EnvironmentFault)):
+        odd.fault = ""
+        envs = LockstepEnvs(ODD, 1)
+        if played:
+            envs.reset([0], [6])
+        odd.fault = "reset alone"
+        with pytest.raises(kind, match=said):
+            envs.reset([0], [7])
+
+
 def test_a_warning_of_the_simulator_is_a_fault_and_writes_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     envs = LockstepEnvs("FetchPush-v4", 2)

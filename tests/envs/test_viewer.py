@@ -6,7 +6,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.envs import viewer
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 
 
 def test_a_toy_draws_its_present_state():
@@ -48,17 +48,21 @@ def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("render", "said"),
+    ("render", "kind", "said"),
     [
-        (lambda: None, r"render.. gave NoneType.*\ncure: return one under render_mode"),
-        (lambda: 1 / 0, r"ZeroDivisionError.*\ncure: let render.. run with render_mode"),
+        (lambda: None, UsageError, r"render.. gave NoneType.*\ncure: return one under render_mode"),
+        (
+            lambda: 1 / 0,
+            EnvironmentFault,
+            r"ZeroDivisionError.*\ncure: let render.. run with render",
+        ),
     ],
     ids=["nothing", "exception"],
 )
-def test_an_environment_that_draws_itself_wrongly_is_a_fault_and_not_the_screen_s(
-    monkeypatch, render, said
+def test_an_environment_that_draws_itself_wrongly_is_told_so_and_not_the_screen(
+    monkeypatch, render, kind, said
 ):
     envs = LockstepEnvs("music_tf/PointReach-v0", 1)
     monkeypatch.setattr(envs._members[0].environment.unwrapped, "render", render)
-    with pytest.raises(EnvironmentFault, match=said):
+    with pytest.raises(kind, match=said):
         envs.render(0)
