@@ -13,15 +13,15 @@ COMMON = (
 )
 SETTINGS = {
     "mean30": "--{term}.mean 30",
-    "mean10": "--{term}.mean 10",
     "mean100": "--{term}.mean 100",
+    "mean100_normalized": "--{term}.mean 100 --{term}.normalize-inputs true",
 }
 STUDY = Study(
     question="Which pay serves FetchPush and FetchPickAndPlace alike?",
     role="tuning",
     tasks=(
-        Task(env_id="FetchPush-v4", seeds=(100, 101, 102), epochs=16),
-        Task(env_id="FetchPickAndPlace-v4", seeds=(100, 101, 102), epochs=20),
+        Task(env_id="FetchPush-v4", seeds=(101, 102, 100), epochs=16),
+        Task(env_id="FetchPickAndPlace-v4", seeds=(101, 102, 100), epochs=20),
     ),
     conditions=tuple(
         Condition(
