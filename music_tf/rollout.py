@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from music_tf.config.settings import ConditionConfig, Config, ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
@@ -41,6 +42,8 @@ class ConditionSampler:
         self._config = config
         self._goal_dim = goal_dim
         self._decks: dict[int, list[int]] = {}
+        self.prior: npt.NDArray[np.float64] | None = None
+        """Chances [K] with which `random` one-hot conditions are drawn; None: all alike."""
 
     def begin_epoch(self) -> None:
         """Forgets which stratified skills are still to come, so that a resumed run is exact."""
@@ -72,7 +75,10 @@ class ConditionSampler:
         elif config.condition.sampler == "stratified":
             chosen = np.array([self._dealt(env // config.rollouts, generator) for env in envs])
         else:
-            chosen = generator.integers(size, size=len(envs))
+            if self.prior is None:
+                chosen = generator.integers(size, size=len(envs))
+            else:
+                chosen = generator.choice(size, size=len(envs), p=self.prior)
             if config.pinned_skill is not None:
                 chosen = np.full(len(envs), config.pinned_skill)
         return Conditions(seeds, goals, np.eye(size, dtype=np.float32)[chosen])

@@ -67,7 +67,7 @@ class Episodes(NamedTuple):
     success: BoolArray  # [E], at the last step
     skill: Array  # [E, K], the condition that acted: one-hot or continuous
     earlier_return: Array  # [E], of the steps before these, where an episode comes in parts
-    seed: IntArray  # [E], of the reset that began it; replay does not keep it
+    seed: IntArray  # [E], of the reset that began it; a ring of steps joins its parts by it
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
 
     def named(self) -> dict[str, np.ndarray]:

@@ -256,6 +256,9 @@ class TrainCommand(Options):
     latest is the newest there."""
     resume: Flag = False
     """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change."""
+    without_replay: Flag = False
+    """With --resume: leave the stored experience behind; `skill.resume_rows` says how long the
+    discriminator then rests."""
     allow_import: Flag = False
     """With --resume: import the modules of your own recipe, environment and functions that the run
     names; without it a file makes nothing be imported."""
@@ -372,6 +375,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
     trust(typed.get("world.descriptor", ()))
     trust(word.partition("=")[2] for word in typed.get("world.extras", ()))
+    if asked.without_replay and not asked.resume:
+        raise UsageError("--without-replay: a new run has none; expected --resume beside it")
     stored = _stored_run(asked, env_id) if asked.resume else None
     recipe = _recipe(positional, stored, every)
     preset = stored.preset if stored and "preset" not in typed else asked.preset
@@ -401,7 +406,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
 
 def _own_recipe(arguments: Sequence[str]) -> str:
     """Returns the recipe of the user's on a command line, whose module is imported from now on."""
-    flags = ("--resume", "--allow-import", "--allow_import", "--help", "-h")
+    imports = ("--allow-import", "--allow_import", "--without-replay", "--without_replay")
+    flags = ("--resume", *imports, "--help", "-h")
     for before, word in zip(("-h", *arguments), arguments, strict=False):
         named = ":" in word and "=" not in word and not word.startswith("-")
         if named and (before[:1] != "-" or before in flags):
@@ -481,12 +487,14 @@ def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
             raise UsageError("--parts: needs --init-from RUN, the run that they come from")
         if source is None:
             return None
-        preset = "" if command.preset == recipes.DEFAULT_PRESET else f" --preset {command.preset}"
+        default = ("", recipes.DEFAULT_PRESET)
+        preset = "" if command.preset in default else f" --preset {command.preset}"
+        before = f" --preset {source.preset}" if source.preset else preset
         epochs = "" if source.epochs is None else f" --epochs {source.epochs}"
         trained_on = source.env_id or env_id
         raise UsageError(
             f"{command.recipe} starts from a run of {source.recipe}: --init-from RUN is missing\n"
-            f"first: music-tf train {source.recipe} --env-id {trained_on}{preset}{epochs}\n"
+            f"first: music-tf train {source.recipe} --env-id {trained_on}{before}{epochs}\n"
             f"then:  music-tf train {command.recipe} --env-id {env_id}{preset} --init-from latest\n"
             f"it takes over --parts {','.join(source.parts)}, unless you type others"
         )

@@ -67,6 +67,8 @@ class Source(NamedTuple):
     """Where it is trained; empty: in the environment of the run itself."""
     epochs: int | None = None
     """How many the published source has, where they are not those of its recipe."""
+    preset: str = ""
+    """Preset of the source; empty: that of the run itself."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -306,8 +308,47 @@ class JointMotionConfig(PaidConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SkillConfig(TermConfig):
-    """Log-likelihood of the active skill given the surrounding state (arXiv:1802.06070)."""
+class DiversityConfig(TermConfig):
+    """What rewards for skills that differ have in common: a rhythm, and a gate by the return."""
+
+    target: float | None = None
+    """Pays only on episodes that the environment itself has paid at least `target - margin` so far
+    (arXiv:2010.14484); unset, or -inf: on all."""
+    margin: Annotated[float | None, In(0, 1e12)] = None
+    """How far below the target an episode's return may be."""
+    every: Annotated[int, In(1, 10**6)] = 1
+    """Its network learns at every n-th update."""
+    times: Annotated[int, In(1, 1000)] = 1
+    """Steps of its network at such an update, each on states of its own."""
+    train: bool = True
+    """False leaves the network as it starts."""
+    learning_rate: Rate = 1e-3
+    """Adam step size of the network."""
+
+    def check(self, run: "Config") -> None:
+        """Refuses half a gate, and a run in which no two skills could be told apart."""
+        if (self.target is None) != (self.margin is None):
+            given, other = ("target", "margin") if self.margin is None else ("margin", "target")
+            raise UsageError(
+                f"{self.shown(given)}: the gate opens at target - margin and needs both, got no "
+                f"{other}\nfor example: --{self.name}.target 1000 --{self.name}.margin 100"
+            )
+        if self.target is not None and (math.isnan(self.target) or self.target == math.inf):
+            raise UsageError(
+                f"{self.shown('target')}: expected a return or -inf, got {self.target}\n"
+                f"for example: --{self.name}.target 1000"
+            )
+        discrete = run.condition.kind == "one_hot"
+        if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
+            raise UsageError(
+                f"skills: the {self.name} reward needs at least 2 that act, got skills "
+                f"{run.condition_size} and pinned_skill {run.pinned_skill}"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SkillConfig(DiversityConfig):
+    """Log-likelihood of the active skill given what it led to (arXiv:1802.06070)."""
 
     name: ClassVar[str] = "skill"
     term: ClassVar[str] = "music_tf.intrinsic.skill:Skill"
@@ -317,6 +358,8 @@ class SkillConfig(TermConfig):
         "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
         "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
         "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+        "skill/loss": "loss of the discriminator: minus the log-likelihood",
+        "skill/effective": "exp of the entropy of a learned prior: how many skills act in effect",
     }
 
     scale: Annotated[float, In(0, 1e9)] = 0.5
@@ -324,28 +367,60 @@ class SkillConfig(TermConfig):
     clip: Bounds = (-1.0, 0.0)
     """Bounds of the scaled reward."""
     state: Literal["current", "next"] = "current"
-    """Whether the discriminator looks at the state before the action (as released) or after."""
+    """Whether the reward looks at the state before the action (as released) or after."""
+    trained_on: Literal["current", "next"] | None = None
+    """Which of the two the discriminator learns from; unset: the same."""
+    include_actions: bool = False
+    """Shows the discriminator the action as well."""
+    missing_descriptor: Literal["observation", "zeros"] = "observation"
+    """What skills are told apart by where nothing says it: the whole observation, or two zeros as
+    in QDax, by which nothing can be told."""
     subtract_prior: bool = False
-    """Adds log K, so that guessing is worth zero, as in the DIAYN paper."""
+    """Subtracts log p(z), so that guessing is worth zero, as in the DIAYN paper."""
+    prior: Literal["uniform", "learned"] = "uniform"
+    """How often each of the one-hot skills acts: alike, or as exp(E[log q(z | s)]) over its own
+    states says, averaged over some 1000 updates."""
+    prior_offset: Annotated[float, In(0, 1)] = 0.0
+    """Added to p(z) before its logarithm is taken; 1e-6 in a public PyTorch DIAYN."""
+    resume_rows: Annotated[int, In(0, 10**9)] = 500
+    """After `--resume --without-replay`: fresh steps of each skill until the discriminator learns
+    on; 0: at once."""
+    posterior: Literal["gaussian", "von_mises_fisher"] | None = None
+    """Density q(z | s) of continuous conditions; unset: von_mises_fisher on the sphere, a Gaussian
+    with its own deviations elsewhere."""
     normalize_inputs: bool = False
     """Feeds the discriminator normalised instead of raw components."""
-    train: bool = True
-    """False leaves the discriminator as it starts."""
     hidden_sizes: Layers = (128, 128, 128)
     """Units of each hidden layer of the discriminator."""
-    learning_rate: Rate = 1e-3
-    """Adam step size of the discriminator."""
 
     def check(self, run: "Config") -> None:
-        """Refuses a run in which no two skills could be told apart."""
-        if not run.acting_skills:
-            raise UsageError(
-                "condition.kind: the skill reward tells discrete skills apart and needs one_hot, "
-                f"got {run.condition.kind}; for example --condition.kind one_hot --skills 5"
-            )
-        if len(run.acting_skills) < 2:  # noqa: PLR2004
-            given = f"skills {run.condition_size} and pinned_skill {run.pinned_skill}"
-            raise UsageError(f"skills: the skill reward needs at least 2 that act, got {given}")
+        """Refuses densities and priors of the wrong kind of condition."""
+        super().check(run)
+        kind, sampler = run.condition.kind, run.condition.sampler
+        for wrong, text in (
+            (
+                self.prior == "learned" and (kind != "one_hot" or sampler != "random"),
+                f"prior: learned says how often each of the one_hot skills is drawn, got "
+                f"condition.kind {kind}, condition.sampler {sampler}\n"
+                "for example: --condition.kind one_hot --condition.sampler random --skills 5",
+            ),
+            (
+                self.prior == "learned" and run.pinned_skill is not None,
+                "prior: learned draws among skills, got a pinned_skill; leave one of the two out",
+            ),
+            (
+                self.posterior is not None and kind == "one_hot",
+                f"posterior: {self.posterior} is for continuous conditions, got one_hot; leave it "
+                "out, or for example --condition.kind sphere --condition.size 3 --skills 1",
+            ),
+            (
+                self.posterior == "von_mises_fisher" and kind != "sphere",
+                f"posterior: von_mises_fisher is a density on the sphere, got condition.kind {kind}"
+                "\nnearest: gaussian, or --condition.kind sphere",
+            ),
+        ):
+            if wrong:
+                raise UsageError(f"{self.name}.{text}")
 
 
 ENTROPY = "entropy"

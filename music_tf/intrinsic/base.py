@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.config.settings import Schedule, TermConfig
@@ -34,6 +35,10 @@ class TermContext(NamedTuple):
     measure: Callable[["Seen"], tuple[Array, Array]]
     """Plays random actions for the centre and unit of what is seen of states; each [D]. They are
     the same in every run of a seed."""
+    condition: str = "one_hot"
+    """Kind of what the policy is conditioned on, as `condition.kind` says it."""
+    total: Callable[[np.ndarray], np.ndarray] = np.asarray
+    """Adds up an array over the ranks; every rank must call it together."""
 
     def split(self) -> SplitSpec:
         """Returns which components are the robot's and which its surroundings'.
@@ -162,6 +167,8 @@ class RewardTerm(abc.ABC):
     """Its networks learn at every n-th update."""
     times: int = 1
     """Steps that its networks take at such an update, each on a feed of its own."""
+    notice: str = ""
+    """What to tell the user of it before the run begins, if anything."""
     columns: Sequence[int] = ()
     """Components of the observation that replay keeps by themselves, for whole trajectories."""
     inputs: Mapping[str, Any] = MappingProxyType({})
@@ -226,9 +233,16 @@ class RewardTerm(abc.ABC):
         """
         raise NotImplementedError(f"{self.name} knows no priorities")
 
+    def prior(self) -> npt.NDArray[np.float64] | None:
+        """Returns how often each one-hot condition shall act from now on, [K]; None: alike."""
+        return None
+
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
         """Sees the fresh episodes of each worker of this rank, to keep what it needs of them."""
         del episodes, cycle
+
+    def forget(self) -> None:  # noqa: B027 - what nobody has to hear
+        """Hears that replay is empty although the run goes on, before anything fresh is seen."""
 
     def adapt(self, learned: Metrics, updates: int) -> Metrics:
         """Sees the means of what some updates logged, equal on all ranks; returns more to log."""

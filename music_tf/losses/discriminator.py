@@ -1,6 +1,12 @@
 """Skill discrimination (Eysenbach et al., 2019, arXiv:1802.06070)."""
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
+
+from music_tf.distributions import gaussian_log_density, von_mises_fisher_log_density
+
+_LOG_DEVIATIONS = (-5.0, 2.0)
 
 
 def skill_log_likelihood(logits: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
@@ -29,3 +35,68 @@ def skill_hits(logits: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
     logits.shape.assert_is_compatible_with(skill.shape)
     hits = tf.equal(tf.argmax(logits, axis=-1), tf.argmax(skill, axis=-1))
     return tf.cast(hits, tf.float32)
+
+
+def gaussian_log_likelihood(outputs: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
+    r"""Log-density of a continuous skill under a Gaussian with deviations of its own.
+
+    .. math:: \log q(z | s) = \log N(z; \mu(s), \sigma(s))
+
+    Args:
+        outputs: mu and what log sigma in [-5, 2] is squashed from, shape [..., 2 K].
+        skill: z, shape [..., K].
+
+    Returns:
+        Nats, shape [...].
+    """
+    mean, raw = tf.split(outputs, 2, axis=-1)
+    low, high = _LOG_DEVIATIONS
+    log_deviation = low + 0.5 * (high - low) * (tf.tanh(raw) + 1.0)
+    return gaussian_log_density(skill, mean, log_deviation)
+
+
+def von_mises_fisher_log_likelihood(outputs: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
+    r"""Log-density of a skill on the unit sphere around a mean direction.
+
+    .. math:: \log q(z | s) = \log C_K(\kappa(s)) + \kappa(s) \mu(s)^T z
+
+    Args:
+        outputs: What mu and kappa are made from, shape [..., K + 1].
+        skill: z, of norm 1, shape [..., K].
+
+    Returns:
+        Nats, shape [...].
+    """
+    direction = tf.math.l2_normalize(outputs[..., :-1], axis=-1)
+    return von_mises_fisher_log_density(skill, direction, tf.nn.softplus(outputs[..., -1]))
+
+
+CONTINUOUS = {
+    "gaussian": gaussian_log_likelihood,
+    "von_mises_fisher": von_mises_fisher_log_likelihood,
+}
+"""Log-densities of continuous skills by the name of the posterior."""
+
+
+def learned_prior(log_likelihood: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    r"""Prior over skills that favours those which are recognised.
+
+    .. math:: p(z) \propto \exp(E_{s \sim \pi_z}[\log q(z | s)])
+
+    The ablation of DIAYN (arXiv:1802.06070) after variational intrinsic control.
+
+    Args:
+        log_likelihood: The expectation for each skill in nats, [K].
+
+    Returns:
+        Chances that add up to 1, [K].
+    """
+    likely = np.exp(log_likelihood - log_likelihood.max())
+    prior: npt.NDArray[np.float64] = likely / likely.sum()
+    return prior
+
+
+def effective_skills(prior: npt.NDArray[np.float64]) -> float:
+    """Returns exp of the entropy of chances [K]: K where they are alike, 1 where one has all."""
+    some = prior[prior > 0.0]
+    return float(np.exp(-np.sum(some * np.log(some))))

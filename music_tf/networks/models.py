@@ -92,3 +92,12 @@ def skill_discriminator(
     inputs = keras.Input([state_dim])
     hidden = _hidden(inputs, hidden_sizes, seed)
     return keras.Model(inputs, _dense(skills, None, "logits", seed)(hidden))
+
+
+def skill_dynamics(
+    inputs_dim: int, outputs: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+) -> keras.Model:
+    """Maps states beside skills, [B, inputs_dim], to the parameters of a mixture, [B, outputs]."""
+    inputs = keras.Input([inputs_dim])
+    hidden = _hidden(inputs, hidden_sizes, seed)
+    return keras.Model(inputs, _dense(outputs, None, "mixture", seed)(hidden))

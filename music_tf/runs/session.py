@@ -155,6 +155,7 @@ class Session:
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])
+        self._progress.banner([term.notice for term in self._trainer.terms if term.notice])
         self._goals = self._trainer.envs.spec.goal_dim > 0
         if not self._goals:
             self._progress.leading = "eval/return"
@@ -166,6 +167,7 @@ class Session:
         self._saved_cycle = -1
         if command.notice and command.resume and comm.is_root:
             _LOGGER.warning("%s", command.notice)
+        self._forgets = command.without_replay
         if command.resume and not self._restore():
             if origin is not None:
                 raise UsageError(
@@ -294,7 +296,8 @@ class Session:
         trainer = self._trainer
         self._count_seconds()
         number = trainer.counters.epoch // self._config.checkpoint_every
-        compact = (number > 0 and number % COMPACT_EVERY == 0) or self._checkpoints.crowded
+        due = number > 0 and number % COMPACT_EVERY == 0
+        compact = due or self._forgets or self._checkpoints.crowded
         rows = trainer.of_workers(everything=compact)
         with longer_timeout():
             saved = self._checkpoints.save(
@@ -306,6 +309,7 @@ class Session:
             )
         if saved:
             trainer.replay.mark_saved()
+            self._forgets = False  # what was stored is let go
             self._saved_cycle = trainer.counters.cycle
             self._listeners.tell("on_save", self._checkpoints.newest)  # heard on the root alone
 
@@ -335,16 +339,19 @@ class Session:
             return False
         try:
             trainer.load(restored.arrays, restored.meta)
-            trainer.load_workers(
-                {worker: restored.shards[name] for worker, name in workers.items()}
-            )
+            if self._forgets:
+                trainer.forget()
+            else:
+                trainer.load_workers(
+                    {worker: restored.shards[name] for worker, name in workers.items()}
+                )
             self._best = success_rate(restored.meta.get("best_success_rate"))
         except ValueError as error:
             raise UsageError(
                 f"{self._directory.path}: the checkpoint of epoch {restored.epoch} does not fit "
                 f"config.json\n{error}"
             ) from error
-        self._saved_cycle = trainer.counters.cycle
+        self._saved_cycle = -1 if self._forgets else trainer.counters.cycle
         self._row = {}
         return True
 

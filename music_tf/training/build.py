@@ -53,7 +53,7 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
         raise UsageError(
             "collect.steps: lost_object 'absorb' needs whole episodes; leave one of the two out"
         )
-    terms = build_terms(config, envs)
+    terms = build_terms(config, envs, comm)
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))
     shards = {worker: empty_store(config, spec, columns) for worker in workers}
@@ -88,8 +88,12 @@ def discount(config: Config, spec: EnvSpec) -> float:
     return 1.0 - 1.0 / spec.max_episode_steps
 
 
-def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
+def build_terms(
+    config: Config, envs: LockstepEnvs, comm: Communicator | None = None
+) -> list[RewardTerm]:
     """Returns the reward terms that the configuration names, in its order.
+
+    Without ranks they are those of a run that is only looked at.
 
     Raises:
         UsageError: MUSIC where nothing says what the robot's surroundings are, or a lost object
@@ -122,6 +126,8 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
         seed=config.seed,
         skills=config.condition_size,
         measure=measure,
+        condition=config.condition.kind,
+        total=np.asarray if comm is None else comm.sum_in_place,
     )
     terms: list[RewardTerm] = []
     for settings in config.rewards.values():

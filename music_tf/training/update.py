@@ -381,6 +381,8 @@ class Update:
             metrics: dict[str, tf.Tensor] = {}
             if phase.learner is not None:
                 lowest = [term.mixing.lowest(factors[name]) for name, term in fed.items()]
+                if any(each.shape.rank for each in lowest):  # where something has a gate
+                    lowest = [each + tf.zeros_like(now.transitions.reward) for each in lowest]
                 for_ever = self._horizon * tf.add_n(lowest)
                 aftermath = tf.where(now.transitions.lost, for_ever, 0.0)
                 batch = Batch(

@@ -118,7 +118,8 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
         rewards={term.name: term for term in every},
         skills=3,
     )
-    apart = {"rewards", "pinned_skill"}  # where skills are paid, none is pinned, all are one-hot
+    # where skills are paid, none is pinned, all are one-hot
+    apart = {"rewards", "pinned_skill", "skill.posterior"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     fields = [field for field in of_default if not field.name.startswith("condition.")]
     values = {field.name: changed(field) for field in fields}
@@ -267,6 +268,8 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --run-dir=", ["--run-dir", "''"]),
         ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
         ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
+        ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
+        ("sac_smerl --skill.target 3 --skill.margin None", ["skill.target", "no margin"]),
     ],
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):

@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner, Losses, Phase
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import DdpgConfig, SacConfig, TaskConfig
+from music_tf.config.settings import DdpgConfig, SacConfig, SkillConfig, TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.networks.parameters import Scalar
+from music_tf.recipes.skills import DadsConfig
 from music_tf.training import update as update_module
 from music_tf.training.update import (
     AdamState,
@@ -419,6 +420,30 @@ def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone()
     assert metrics["reward/twice_mean"] == pytest.approx(counted.mean(), abs=1e-6)
     assert metrics["twice/goal"] == pytest.approx(2.0 / 2)  # (1 + 3) / 2 workers / 2 updates
     assert update.counts()["phase_steps"] == [2, 4]
+
+
+@pytest.mark.parametrize("reward", [SkillConfig, DadsConfig])
+@pytest.mark.parametrize(
+    ("gate", "paid"),
+    [
+        ({}, [1.0, 1.0, 1.0]),
+        ({"target": -math.inf, "margin": 1.0}, [1.0, 1.0, 1.0]),  # the plain sum
+        ({"target": 10.0, "margin": 2.0}, [0.0, 1.0, 1.0]),  # at the bar it is open
+        ({"target": 10.0, "margin": 2.0, "weight": ((0.0, 0.0), (9.0, 1.0))}, [0.0, 0.0, 0.0]),
+    ],
+)
+@pytest.mark.usefixtures("eagerly")
+def test_diversity_is_added_to_the_task_where_the_episode_returned_enough(reward, gate, paid):
+    own = reward(hidden_sizes=(8,), clip=(-9.0, 9.0), shift=20.0, **gate)
+    config = paying(BASE, TaskConfig(), own, skills=3)
+    trainer, given = prepared(config, updates=1)
+    returns = np.resize(np.float32([7.99, 8.0, 9.0]), given.feed.transitions.reward.shape)
+    spy = Spy(trainer.update.learner)
+    update_of(trainer, spy).run(*given.change(episode_return=returns))
+    diversity = spy.batches[0].reward.numpy() - given.feed.transitions.reward[0]
+    expected = np.resize(np.float32(paid), returns.shape)[0]
+    np.testing.assert_array_equal(diversity > 5.0, expected > 0.0)
+    np.testing.assert_array_equal(diversity[expected == 0.0], 0.0)
 
 
 @pytest.fixture
