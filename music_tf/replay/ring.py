@@ -44,7 +44,7 @@ class StepRing:
         kinds: list[Any] = [
             *((name, np.int64) for name in ("start", "first", "length")),
             *packed("episode_return", **part),
-            ("terminated", np.bool_),
+            *((name, np.bool_) for name in ("terminated", "truncated")),
         ]
         self._parts = np.empty([_FEWEST_PARTS], kinds)
         self._of_cells = self._cells.dtype.names or ()
@@ -101,6 +101,7 @@ class StepRing:
             skill=part["skill"],
             episode_return=part["episode_return"],
             terminated=part["terminated"] & last,
+            truncated=part["truncated"] & last,
             lost=np.zeros(shape, np.bool_),
         )
 
