@@ -223,6 +223,7 @@ class OpenEpisodes:
             part.action[rows, at], part.reward[rows, at] = action, taken.reward
             _note_state(part, rows, at + 1, taken)
             part.terminated[:], part.success[:] = taken.terminated, taken.success
+            part.truncated[:] = taken.truncated & ~taken.terminated
             part.length[:] += 1
             self._age += 1
             for env in np.flatnonzero(taken.terminated | taken.truncated).tolist():
@@ -256,6 +257,7 @@ class OpenEpisodes:
     def _spoil(self, env: int, fault: str) -> None:
         """Takes the last step back, which the environment spoiled."""
         self._part.length[env] -= 1
+        self._part.truncated[env] = False
         self._spoiled[env] += 1
         if self._spoiled[env] >= MAX_ATTEMPTS:
             raise EnvironmentFault(
@@ -312,6 +314,7 @@ def _blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
         reward=zeros(steps),
         length=np.zeros([count], np.int64),
         terminated=np.zeros([count], np.bool_),
+        truncated=np.zeros([count], np.bool_),
         lost=np.zeros([count], np.bool_),
         success=np.zeros([count], np.bool_),
         skill=skill,
@@ -350,6 +353,7 @@ def _attempt(
         played.reward[active, step] = taken.reward
         played.length[active] = step + 1
         played.terminated[active] = taken.terminated
+        played.truncated[active] = taken.truncated & ~taken.terminated
         played.success[active] = taken.success
         faults |= {
             index: fault

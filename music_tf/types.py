@@ -63,6 +63,7 @@ class Episodes(NamedTuple):
     reward: Array  # [E, T], the environment's own
     length: IntArray  # [E], in 1..T
     terminated: BoolArray  # [E], the last step ended the task, so nothing is bootstrapped there
+    truncated: BoolArray  # [E], the last step took the rest of the time, so its value goes on
     lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
     success: BoolArray  # [E], at the last step
     skill: Array  # [E, K], the condition that acted: one-hot or continuous
@@ -102,6 +103,7 @@ class Transition(NamedTuple):
     action: Any  # [..., A], each component in [-1, 1]
     reward: Any  # [...], the task reward under `desired_goal`
     discount: Any  # [...], in [0, 1)
+    truncated: Any  # [...], true where the time was over, and the episode with it
     lost: Any  # [...], true where the object is lost for good and nothing follows
     next_observation: Any  # [..., O]
     skill: Any  # [..., K]

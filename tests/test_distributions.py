@@ -128,3 +128,18 @@ def test_conditions_have_the_density_that_they_are_drawn_with():
     np.testing.assert_allclose(
         log_prior("gaussian", some), -0.5 * 0.25 - math.log(2.0 * math.pi), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize(("epsilon", "expected"), [(False, -1.472369), (True, -1.472373)])
+def test_both_corrections_for_squashing_have_their_value(epsilon, expected):
+    mean, deviation, raw = np.float32([[0.3, -0.5]]), np.float32([[0.5, 1.0]]), [[0.1, 1.2]]
+    noise = (np.float32(raw) - mean) / deviation
+    drawn = sample_tanh_gaussian(*map(tf.constant, (mean, np.log(deviation), noise)), epsilon)
+    np.testing.assert_allclose(drawn.action, [[0.099668, 0.833655]], rtol=1e-5)
+    np.testing.assert_allclose(drawn.log_density, [expected], rtol=0.0, atol=1.5e-6)
+
+
+def test_the_added_epsilon_bounds_the_density_near_saturation():
+    drawn = sample_tanh_gaussian(*map(tf.constant, ([[30.0]], [[0.0]], [[0.0]])), epsilon=True)
+    # -log(2 pi) / 2 - log(1e-6) = 12.8966
+    np.testing.assert_allclose(drawn.log_density, [12.8966], rtol=1e-5)

@@ -323,6 +323,13 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+def _kinds(kind: type[AgentConfig]) -> Iterator[type[AgentConfig]]:
+    """Yields all classes of settings that an agent may have."""
+    for own in kind.__subclasses__():
+        yield own
+        yield from _kinds(own)
+
+
 def train_help(arguments: Sequence[str]) -> None:
     """Explains `train`, with the defaults of a recipe where one is named, and ends the process."""
     own = _own_recipe(arguments)
@@ -362,7 +369,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         UsageError: Something on it is unknown, has a wrong type or is out of range.
     """
     own = recipes.terms(_own_recipe(argv))
-    agents = [Config(agent=agent()) for agent in AgentConfig.__subclasses__()]
+    agents = [Config(agent=agent()) for agent in _kinds(AgentConfig)]
     every = {name: field for each in agents for name, field in _options(each, own).items()}
     positional, typed = split(argv, every)
     given: dict[str, Any] = {n: _value(every[n], typed[n]) for n in _OWN if n in typed}

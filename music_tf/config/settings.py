@@ -20,10 +20,6 @@ from music_tf.errors import UsageError
 _MOST_LAYERS = 16
 
 
-def _few(sizes: tuple[int, ...]) -> bool:
-    return len(sizes) <= _MOST_LAYERS
-
-
 def _is_word_or_rising(value: str | tuple[float, float]) -> bool:
     return isinstance(value, str) or value[0] < value[1]
 
@@ -53,6 +49,11 @@ Layers: TypeAlias = Annotated[
     Where("1 to 16 of them, each", lambda sizes: 1 <= len(sizes) <= _MOST_LAYERS),
     In(1, 8192),
 ]
+OwnLayers: TypeAlias = Annotated[
+    tuple[int, ...],
+    Where("at most 16 of them, each", lambda sizes: len(sizes) <= _MOST_LAYERS),
+    In(1, 8192),
+]
 Rate: TypeAlias = Annotated[float, In(0, 1)]
 
 
@@ -73,16 +74,24 @@ class Source(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AgentConfig(Settings):
-    """DDPG, and what SAC shares with it."""
+    """What all learners share: an actor, critics, and how fast they learn.
+
+    A subclass names the learner that is built from it, so that nobody has to list either.
+    """
 
     name: ClassVar[str] = "agent"
+    learner: ClassVar[str]
+    """The `Learner` that is built from it, as `module:Class`."""
 
     hidden_sizes: Layers = (256, 256, 256)
-    """Units of each hidden layer of the actor, and of the critics unless they have their own."""
-    critic_hidden_sizes: Annotated[
-        tuple[int, ...], Where("at most 16 of them, each", _few), In(1, 8192)
-    ] = ()
-    """Units of each hidden layer of the critics; empty: as many as the actor's."""
+    """Units of each hidden layer of actor and critics, unless they have sizes of their own."""
+    actor_sizes: OwnLayers = ()
+    """Units of each hidden layer of the actor; empty: `agent.hidden_sizes`."""
+    critic_sizes: OwnLayers = ()
+    """Units of each hidden layer of the critics; empty: `agent.hidden_sizes`."""
+    initializer: Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"] = "glorot"
+    """How kernels start; biases are 0. Glorot-uniform, uniform within sqrt(3 / fan-in), hidden
+    layers normal with deviation sqrt(2 / fan-in) and Glorot-uniform heads, or orthogonal."""
     actor_learning_rate: Rate = 1e-3
     """Adam step size of the actor."""
     critic_learning_rate: Rate = 1e-3
@@ -91,10 +100,18 @@ class AgentConfig(Settings):
     """Gradients of the workers are summed (as released) or averaged; Adam nearly hides it."""
     critics: Annotated[int, In(1, 10)] = 1
     """Members of the critic ensemble; targets use the lowest of them."""
+    critic_loss: Literal["sum", "half_mean"] = "sum"
+    """Squared TD errors, averaged over the batch: summed over critics, or half their mean."""
+    truncated: Literal["bootstrap", "masked"] = "bootstrap"
+    """What critics make of a step at which the time was over: its value goes on, or it is left out
+    of their loss."""
+    update_order: Literal["simultaneous", "sequential"] = "simultaneous"
+    """Whether all networks step from the same weights, or each sees those before it already moved:
+    critics, then value, actor and temperature."""
     polyak: Annotated[float, In(0, 1)] = 0.95
     """Share of the old target weights that a target update keeps."""
-    polyak_every: Literal["cycle", "update"] = "cycle"
-    """When target networks move."""
+    polyak_every: Annotated[int | Literal["cycle", "update"], In(1, 10**6)] = "cycle"
+    """When target networks move: after each cycle, each update, or every n-th update."""
     action_l2: Annotated[float, In(0, 1e6)] = 1.0
     """Weight of the mean squared action in the actor's loss."""
     discount: Annotated[float | None, In(0, 1, "[)")] = None
@@ -110,22 +127,69 @@ class AgentConfig(Settings):
         """How its policy acts: one of `networks.acting.ACTORS`."""
         return "deterministic"
 
+    @property
+    def actor_layers(self) -> tuple[int, ...]:
+        """Units of each hidden layer of the actor."""
+        return self.actor_sizes or self.hidden_sizes
+
+    @property
+    def critic_layers(self) -> tuple[int, ...]:
+        """Units of each hidden layer of the critics."""
+        return self.critic_sizes or self.hidden_sizes
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DdpgConfig(AgentConfig):
     """Deep deterministic policy gradient (arXiv:1509.02971)."""
 
+    learner: ClassVar[str] = "music_tf.agents.ddpg:Ddpg"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SacConfig(AgentConfig):
+class SoftConfig(AgentConfig):
+    """What both cores of soft actor-critic share: a squashed Gaussian policy, a temperature."""
+
+    linear_features: bool = True
+    """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
+    deviation: Literal["tanh", "softplus", "clip"] = "tanh"
+    """What the actor's output w says of its deviation: a tanh scales log sigma to [-5, 2], sigma is
+    softplus(w) + 0.001, or log sigma is w, clipped to [-20, 2]."""
+    squash_correction: Literal["exact", "epsilon"] = "exact"
+    """Log-slope of the tanh that squashes actions a: as it is, or log(1 - a^2 + 1e-6)."""
+    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
+    """Alpha at the start."""
+    learn_temperature: bool = False
+    """Tunes alpha towards `target_entropy_per_action` nats per action component."""
+    target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
+    """Wanted entropy in nats for each component of the action."""
+    temperature_learning_rate: Rate = 1e-3
+    """Adam step size of log alpha."""
+
+    def refuse_auto_clip(self) -> None:
+        """Refuses bounds from the rewards where the value counts entropy, which has none."""
+        if self.return_clip == "auto":
+            raise UsageError(
+                "agent.return_clip: 'auto' needs bounded rewards, and the entropy in soft values "
+                "is unbounded; choose 'off', 'symmetric' or two numbers"
+            )
+
+    @property
+    def actor(self) -> str:
+        """Gaussian, with the linear layer before its heads or without, and its deviation."""
+        plain = "" if self.linear_features else "_plain"
+        return f"gaussian{plain}" + ("" if self.deviation == "tanh" else f"_{self.deviation}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SacConfig(SoftConfig):
     """Soft actor-critic (arXiv:1801.01290); the defaults are the released MUSIC variant.
 
     That variant is a stochastic DDPG: a clipped entropy reward at o_t, averaged over the batch
     before it enters the target, and none in the actor's loss.
     """
 
-    linear_features: bool = True
-    """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
+    learner: ClassVar[str] = "music_tf.agents.sac:Sac"
+
     entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
     """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
     that cannot steer the policy; `per_sample` what was meant; `next_state` the soft Bellman
@@ -138,30 +202,33 @@ class SacConfig(AgentConfig):
     """Weight of the entropy reward, by epoch."""
     actor_entropy: bool = False
     """Adds alpha log pi to the actor's loss, as in the SAC paper."""
-    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
-    """Alpha at the start."""
-    learn_temperature: bool = False
-    """Tunes alpha towards `target_entropy_per_action` nats per action component."""
-    target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
-    """Wanted entropy in nats for each component of the action."""
-    temperature_learning_rate: Rate = 1e-3
-    """Adam step size of log alpha."""
     next_action: Literal["target", "main"] = "target"
     """Which actor proposes the next action of the TD target."""
 
     def __post_init__(self) -> None:
         """Rejects values outside their range, and settings that contradict each other."""
         super().__post_init__()
-        if self.entropy_mode == "next_state" and self.return_clip == "auto":
-            raise UsageError(
-                "agent.return_clip: 'auto' needs bounded rewards, and agent.entropy_mode "
-                "'next_state' is unbounded; choose 'off', 'symmetric' or two numbers"
-            )
+        if self.entropy_mode == "next_state":
+            self.refuse_auto_clip()
 
-    @property
-    def actor(self) -> str:
-        """Gaussian, with the linear layer before its heads or without."""
-        return "gaussian" if self.linear_features else "gaussian_plain"
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SacValueConfig(SoftConfig):
+    """Soft actor-critic as first published (arXiv:1801.01290): critics learn from a state value.
+
+    The core of DIAYN (arXiv:1802.06070). Entropy is in the state value and in the actor's loss,
+    and only the state value has a target network.
+    """
+
+    learner: ClassVar[str] = "music_tf.agents.sac_value:SacValue"
+
+    value_learning_rate: Rate = 1e-3
+    """Adam step size of the state value."""
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range, and settings that contradict each other."""
+        super().__post_init__()
+        self.refuse_auto_clip()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -614,7 +681,7 @@ class Config(Settings):
             raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
         if not self.rewards:
             raise UsageError("rewards: expected at least one term, got none")
-        if self.exploration.sample and not isinstance(self.agent, SacConfig):
+        if self.exploration.sample and not isinstance(self.agent, SoftConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
         self._check_condition()
         for name, term in self.rewards.items():

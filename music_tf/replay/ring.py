@@ -45,7 +45,7 @@ class StepRing:
             *((name, np.int64) for name in ("start", "first", "length")),
             ("episode", np.int64),
             *packed("episode_return", **part),
-            ("terminated", np.bool_),
+            *((name, np.bool_) for name in ("terminated", "truncated")),
             ("seed", np.int64),
         ]
         self._parts = np.empty([_FEWEST_PARTS], kinds)
@@ -110,6 +110,7 @@ class StepRing:
             skill=part["skill"],
             episode_return=self._returns[part["episode"]],
             terminated=part["terminated"] & last,
+            truncated=part["truncated"] & last,
             lost=np.zeros(shape, np.bool_),
         )
 

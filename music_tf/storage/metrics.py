@@ -52,12 +52,14 @@ _FIRST = {
     "eval/object_coverage": "cells of 5 cm that the object visits on its support",
     "rollout/object_coverage": "cells of 5 cm that the object visits in this epoch's rollouts",
     "rollout/success_rate": "share of training episodes that succeed at their last step",
-    "train/critic_loss": "squared TD error, summed over critics",
+    "train/critic_loss": "squared TD error, summed over critics, or half their mean",
+    "train/value_loss": "squared error of the state value, for SAC that has one",
     "train/actor_loss": "loss of the actor",
     "train/mean_q": "mean value of replayed actions in minibatches",
     "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
     "train/entropy": "mean of -log pi in nats, for stochastic policies",
     "train/temperature": "weight of the entropy, for SAC",
+    "train/temperature_loss": "loss of the temperature, where it is learned",
 }
 WITHOUT_GOALS = {
     "eval/return": "mean sum of the environment's own rewards over an evaluation episode",

@@ -195,7 +195,7 @@ def _actor_shapes(
     config: Config, observation_dim: int, goal_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
     agent, input_dim = config.agent, observation_dim + config.condition_size + goal_dim
-    return actor_shapes(agent.actor, input_dim, agent.hidden_sizes, action_dim)
+    return actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
 
 
 def _expected(config: Config, found: Expected) -> Expected:

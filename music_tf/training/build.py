@@ -5,14 +5,12 @@ import dataclasses
 import functools
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from music_tf.agents.base import Learner
-from music_tf.agents.ddpg import Ddpg
-from music_tf.agents.sac import Sac
-from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
+from music_tf.config.settings import AgentConfig, Config, SacConfig
 from music_tf.config.world import registered_world
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
@@ -148,11 +146,9 @@ def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) ->
     input_dim = spec.observation_dim + config.condition_size + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent")
-    if isinstance(config.agent, SacConfig):
-        return Sac(config.agent, input_dim, spec.action_dim, bounds, seed)
-    if isinstance(config.agent, DdpgConfig):
-        return Ddpg(config.agent, input_dim, spec.action_dim, bounds, seed)
-    raise TypeError(f"no learner for {type(config.agent).__name__}")
+    module, _, name = config.agent.learner.partition(":")
+    kind: Callable[..., Learner] = getattr(importlib.import_module(module), name)
+    return kind(config.agent, input_dim, spec.action_dim, bounds, seed)
 
 
 def return_bounds(

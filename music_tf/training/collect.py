@@ -127,4 +127,5 @@ def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
     first = support_lost_at(episodes.observation, episodes.length, info)
     lost = (first >= 1) & (first <= episodes.length)
     length = np.where(lost, first, episodes.length)
-    return padded(episodes._replace(length=length, lost=lost))
+    truncated = episodes.truncated & ~lost
+    return padded(episodes._replace(length=length, lost=lost, truncated=truncated))

@@ -189,6 +189,11 @@ BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symme
         ("--rewards music --music.gain fast", "expected a number in [0, 1000000000] or auto or"),
         ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
         ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),
+        ("--agent.polyak-every 0", "expected a whole number in [1, 1000000] or one of cycle, upd"),
+        (
+            "--agent.polyak-every updat",
+            "cycle, update, got 'updat'\ndid you mean update?",
+        ),
     ],
 )
 def test_what_is_neither_word_nor_number_is_refused(words, text):

@@ -42,6 +42,7 @@ def carried_episodes(count, share, generator, length=STEPS):
         reward=np.zeros([count, STEPS], np.float32),
         length=np.full(count, length),
         terminated=flags,
+        truncated=~flags,
         lost=flags,
         success=flags,
         skill=np.ones([count, 1], np.float32),

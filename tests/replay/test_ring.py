@@ -15,7 +15,7 @@ SPEC = EnvSpec(
 GAMMA = 0.9
 
 
-def parts(*lengths, first=0, terminated=(), earlier=0.0):
+def parts(*lengths, first=0, terminated=(), truncated=(), earlier=0.0):
     """Parts whose states are numbered on from `first`; a step has its state's number as action."""
     count = len(lengths)
     length = np.array(lengths)
@@ -30,6 +30,7 @@ def parts(*lengths, first=0, terminated=(), earlier=0.0):
         reward=(states[:, :-1] * steps).astype(np.float32),
         length=length,
         terminated=np.isin(np.arange(count), terminated),
+        truncated=np.isin(np.arange(count), truncated),
         lost=np.zeros(count, bool),
         success=np.zeros(count, bool),
         skill=np.ones([count, 1], np.float32),
@@ -73,6 +74,14 @@ def test_only_a_termination_ends_the_future():
     batch = draw(store)
     expected = np.where(batch.observation[:, 0] == 1, 0.0, np.float32(GAMMA))
     np.testing.assert_array_equal(batch.discount, expected.astype(np.float32))
+
+
+def test_the_step_at_which_the_time_was_over_is_told_apart():
+    store = ring()
+    add(store, parts(2, 2, 3, terminated=[0], truncated=[2]))  # 0 1 2 | 3 4 5 | 6 7 8 9
+    batch = draw(store)
+    np.testing.assert_array_equal(batch.truncated, batch.observation[:, 0] == 8)
+    assert (batch.discount[batch.truncated] == np.float32(GAMMA)).all()
 
 
 @pytest.mark.parametrize("capacity", [7, 10, 11, 23])

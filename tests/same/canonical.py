@@ -22,6 +22,7 @@ DROPPED = [
     r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
     r"metrics/reward/joint_motion_(raw|power|gain)",
     r"metrics/skill/(loss|effective)",
+    r"metrics/train/(value_loss|temperature_loss)",
 ]
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(

@@ -102,11 +102,14 @@ def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
     assert column(rows, "time/updates") == [3 * 4]
 
 
-def test_critics_have_sizes_of_their_own():
-    agent = replace(AGENT, critic_hidden_sizes=(5,))
+def test_actor_and_critics_may_have_sizes_of_their_own():
+    agent = replace(AGENT, actor_sizes=(6, 7), critic_sizes=(5,))
     names = build_trainer(replace(CONFIG, agent=agent), Communicator()).update.shared()
     assert names["parameters/critic_0/hidden_0/kernel"].shape[1] == 5
-    assert names["parameters/actor/hidden_1/kernel"].shape == (8, 8)
+    assert names["parameters/actor/hidden_1/kernel"].shape == (6, 7)
+    assert build_trainer(CONFIG, Communicator()).update.shared()[
+        "parameters/critic_0/hidden_1/kernel"
+    ].shape == (8, 8)
 
 
 def test_a_policy_without_goals_acts_on_observations_alone(straight):
