@@ -51,8 +51,13 @@ TITLES = {
     "eval/object_displacement_m": "displacement (m)",
     "eval/object_coverage": "cells",
     "reward/music_mean": "mean reward",
+    "coverage/kept_rate": "kept",
+    "coverage/moved_and_kept_rate": "moved and kept",
+    "coverage/displacement_cells": "displacement cells",
+    "coverage/direction_entropy": "directions",
+    "coverage/object_cells": "cells of 10 cm",
 }
-"""Of columns of `metrics.csv`."""
+"""Of columns of `metrics.csv`, and of what `evaluate --full` finds on 200 episodes."""
 CONTROL = {
     "control/coverage": "coverage",
     "control/rollout_coverage": "in training",
@@ -75,6 +80,7 @@ _MOVES = {MOVED: 0.8}
 _HAS_CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 _LEVELS = (0.5, 0.9)
 _POLICIES = {"random": "random policy"}
+COVERAGE = "coverage"
 _STEADY = 5
 _TINY = 0.01
 _ENVIRONMENT = re.compile(r"_(?:music_tf_|(?=Fetch))(\w+)-v\d+$")
@@ -148,7 +154,7 @@ def runs_of(source: Source, results: Path) -> dict[str, list[StoredResult]]:
         if not files:
             raise UsageError(f"{results / pattern}: holds no stored result")
         for group, _, path in sorted(files, key=lambda file: (file[0], file[1] or 0)):
-            groups.setdefault(group, []).append(read_result(path))
+            groups.setdefault(group, []).append(read(path))
     return groups
 
 
@@ -170,9 +176,48 @@ def place_of(result: StoredResult) -> str:
 
 
 def final_of(result: StoredResult, policy: str = "ours") -> Mapping[str, float]:
-    """Returns the last 100 episodes of a policy; empty where there were none."""
-    found: Mapping[str, float] = result.details.get(FINAL, {}).get(policy, {})
-    return found
+    """Returns the last 100 episodes of a policy, and its coverage; empty where there were none."""
+    return {
+        metric: value
+        for group in (FINAL, COVERAGE)
+        for metric, value in result.details.get(group, {}).get(policy, {}).items()
+    }
+
+
+def policies_beside(result: StoredResult) -> list[str]:
+    """Returns the simple policies that were measured beside a run."""
+    names = (name for group in (FINAL, COVERAGE) for name in result.details.get(group, {}))
+    return [name for name in dict.fromkeys(names) if name != "ours"]
+
+
+def at_budget(result: StoredResult) -> StoredResult:
+    """Returns what a run had come to at the budget of its first command.
+
+    Of one that was prolonged by hand, later rows do not count, nor does what was measured at its
+    end.
+    """
+    if not result.resumed:
+        return result
+    epochs, allowed = (float(option_of(result, name, "inf")) for name in ("epochs", "max-minutes"))
+    spent = (result.columns["time/elapsed_s"] >= 60.0 * allowed) | (
+        result.columns["epoch"] >= epochs
+    )
+    rows = int(np.argmax(spent)) + 1 if spent.any() else len(spent)
+    if rows == len(spent):
+        return result
+    details = {
+        name: {policy: found for policy, found in value.items() if policy != "ours"}
+        if name in (FINAL, COVERAGE, "control")
+        else value
+        for name, value in result.details.items()
+    }
+    columns = {name: values[:rows] for name, values in result.columns.items()}
+    return result._replace(columns=columns, details=details)
+
+
+def read(path: Path) -> StoredResult:
+    """Returns a stored result as tables count it."""
+    return at_budget(read_result(path))
 
 
 def evaluated(result: StoredResult, metric: str) -> Numbers:
@@ -217,8 +262,17 @@ def reached(result: StoredResult, level: float) -> str:
     row, _ = first_time(result.columns, {SUCCESS: level})
     if row is None:
         return "never"
-    taken = result.in_all("time/elapsed_s")[row] / 60.0
+    taken = seconds_of(result)[row] / 60.0
     return f"{minutes(taken)} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
+
+
+def seconds_of(result: StoredResult) -> Numbers:
+    """Returns the seconds until each row: since the launch, what it started from included.
+
+    Of a result that does not know its launch, those of training and evaluation.
+    """
+    known = {"time/wall_s", "time/elapsed_s"} & result.columns.keys()
+    return result.in_all(max(known))
 
 
 def after(result: StoredResult, metric: str, steps: int) -> float | None:
@@ -241,9 +295,19 @@ def control_table(sources: Mapping[str, str], results: Path) -> str:
         for run in group
     ]
     first = runs[0][1]
+    shown = [
+        name
+        for name in TITLES
+        if name in _BEHAVIOUR
+        or (name.startswith(COVERAGE) and any(name in final_of(run) for _, run in runs))
+    ]
+
+    def cells(run: StoredResult, policy: str) -> list[str]:
+        return [number(final_of(run, policy).get(name)) for name in shown]
+
     rows = []
     for label, run in runs:
-        taken = run.columns["time/elapsed_s"] / 60.0
+        taken = seconds_of(run) / 60.0
         moves, _ = first_time(run.columns, _MOVES)
         control, held = first_time(run.columns, _HAS_CONTROL)
         cores = f", {place_of(run)}" if place_of(run) != place_of(first) else ""
@@ -253,18 +317,13 @@ def control_table(sources: Mapping[str, str], results: Path) -> str:
                 *("never" if row is None else f"{taken[row]:.1f} min" for row in (moves, control)),
                 "" if held is None else f"{held:.0%}",
                 minutes(taken[-1]),
-                *_behaviour(run, "ours"),
+                *cells(run, "ours"),
             ]
         )
-    for policy in first.details.get(FINAL, {}):
-        if policy != "ours":
-            rows.append([_POLICIES.get(policy, policy), *[""] * 4, *_behaviour(first, policy)])
+    for policy in policies_beside(first):
+        rows.append([_POLICIES.get(policy, policy), *[""] * 4, *cells(first, policy)])
     header = ["", "moves it (80 %)", "control", "held", "minutes in all"]
-    return markdown([*header, *(TITLES[name] for name in _BEHAVIOUR)], rows)
-
-
-def _behaviour(run: StoredResult, policy: str) -> list[str]:
-    return [number(final_of(run, policy).get(name)) for name in _BEHAVIOUR]
+    return markdown([*header, *(TITLES[name] for name in shown)], rows)
 
 
 def task_table(levels: Mapping[str, float], results: Path) -> str:
@@ -285,7 +344,7 @@ def task_table(levels: Mapping[str, float], results: Path) -> str:
                     number(success.max()) if success.size else "",
                     number(success[-_STEADY:].mean()) if success.size else "",
                     number(final_of(run).get(SUCCESS)),
-                    minutes(run.in_all("time/elapsed_s")[-1] / 60.0),
+                    minutes(seconds_of(run)[-1] / 60.0),
                 ]
             )
     return markdown(header, rows)
@@ -298,7 +357,7 @@ def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -
     """
     rows = []
     for name, label in files.items():
-        result = read_result(results / f"{name}.csv")
+        result = read(results / f"{name}.csv")
         found = [after(result, SUCCESS, count) for count in steps]
         rows.append([label, option_of(result, "seed", "0"), *map(number, found)])
     return markdown(["run", "seed", *_titles_after(steps, TITLES[SUCCESS])], rows)
@@ -340,7 +399,7 @@ def study_table(source: Source, results: Path) -> str:
     others: dict[str, Mapping[str, float]] = {}
     for group, runs in groups.items():
         steps = [run.in_all("time/env_steps")[-1] / 1e3 for run in runs]
-        taken = [run.in_all("time/elapsed_s")[-1] / 60.0 for run in runs]
+        taken = [seconds_of(run)[-1] / 60.0 for run in runs]
         row = [label_of(group), str(len(runs)), f"{statistics.fmean(steps):.0f}"]
         row.append(each_seed(taken, minutes))
         for level in levels:
@@ -349,9 +408,9 @@ def study_table(source: Source, results: Path) -> str:
         row += [each_seed([final_of(run).get(metric) for run in runs]) for metric in shown]
         rows.append(row)
         task = option_of(runs[0], "env-id").removesuffix("-v4")
-        for policy, final in runs[0].details.get(FINAL, {}).items():
-            if policy != "ours":
-                others.setdefault(f"{_POLICIES.get(policy, policy)} on {task}", final)
+        for policy in policies_beside(runs[0]):
+            label = f"{_POLICIES.get(policy, policy)} on {task}"
+            others.setdefault(label, final_of(runs[0], policy))
     for label, final in others.items():
         blank = [""] * (len(header) - 1)
         rows.append([label, *blank, *(number(final.get(metric)) for metric in shown)])
@@ -450,6 +509,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
             "her_fast_pick": 0.9,
             "her_fast_slide": 0.6,
         },
+    ),
+    "her_fast_push_steps": partial(
+        progress_table, "her_fast_push", (80_000, 96_000, 104_000, 112_000)
     ),
     "her_search": partial(
         steps_table,

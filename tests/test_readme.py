@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from experiments import tables
 from music_tf import recipes
 from music_tf.cli import VERBS
 from music_tf.config.command import parse_train
@@ -45,11 +46,14 @@ RESULTS = {
     ),
     ("FetchPickAndPlace", "`ddpg_music`"): ("music_pick", MOTION, range(5)),
     ("FetchReach", "`ddpg_her_fast`"): ("her_fast_reach", SUCCESS, range(5)),
-    ("FetchPush", "`ddpg_her_fast`"): ("her_fast_push", SUCCESS, range(5)),
+    ("FetchPush", "`ddpg_her_fast`"): ("her_fast_push", SUCCESS, range(5), 112_000),
     ("FetchPickAndPlace", "`ddpg_her_fast`"): ("her_fast_pick", SUCCESS, range(2)),
     ("FetchSlide", "`ddpg_her_fast`"): ("her_fast_slide", SUCCESS, range(1)),
 }
-"""The folder, or the beginning of the names, behind each row of the README's table."""
+"""The folder, or the beginning of the names, behind each row of the README's table.
+
+A row of the last 100 episodes, or of the evaluation after a number of steps.
+"""
 
 
 @pytest.mark.parametrize("words", LINES, ids=" ".join)
@@ -77,14 +81,14 @@ def test_every_recipe_is_in_the_page_that_the_readme_names():
 
 @pytest.mark.parametrize("row", RESULTS, ids=" ".join)
 def test_a_row_of_results_shows_the_stored_ones(row):
-    name, metric, seeds = RESULTS[row]
+    name, metric, seeds, *steps = RESULTS[row]
     folder = ROOT / "experiments" / "results"
     beginning = f"{name}seed" if "/" in name else f"{name}/seed"
-    finals = [
-        read_result(folder / f"{beginning}{seed}.csv").details["final_100_episodes"]
-        for seed in seeds
-    ]
+    results = [read_result(folder / f"{beginning}{seed}.csv") for seed in seeds]
+    finals = [result.details["final_100_episodes"] for result in results]
     found = [final["ours"][metric] for final in finals]
+    if steps:
+        found = [tables.after(tables.at_budget(result), metric, *steps) for result in results]
     shown, listed = (
         " and ".join(map(str, each)) for each in ([f"{value:.2f}" for value in found], seeds)
     )

@@ -18,6 +18,7 @@ def _from_music(name: str, recipe: str, arguments: str) -> Condition:
 
 STUDY = Study(
     question="Do the released ways to use MUSIC for a task beat plain DDPG without hindsight?",
+    role="looked at",
     tasks=(Task(env_id=PUSH, seeds=range(5), epochs=ALL - MUSIC),),
     conditions=(
         Condition(name="ddpg", recipe="ddpg", arguments=SIZES, epochs={PUSH: ALL}),

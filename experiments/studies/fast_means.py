@@ -12,6 +12,7 @@ FAST = "ddpg_her_fast"
 
 STUDY = Study(
     question="Which means make ddpg_her_fast fast?",
+    role="looked at",
     tasks=(Task(env_id="FetchPush-v4", seeds=range(3), epochs=14),),
     conditions=(
         Condition(name="all", recipe=FAST),

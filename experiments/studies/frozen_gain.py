@@ -9,6 +9,7 @@ from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does a frozen network at a gain that fits it move the block as well?",
+    role="looked at",
     tasks=(Task(env_id="FetchPush-v4", seeds=range(5), epochs=20),),
     conditions=(
         Condition(name="frozen_20000", recipe="ddpg_music_frozen", arguments="--music.gain 20000"),

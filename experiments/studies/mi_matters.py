@@ -9,6 +9,7 @@ from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does the learned mutual information matter?",
+    role="looked at",
     tasks=(
         Task(env_id="FetchPush-v4", seeds=range(5), epochs=20),
         Task(env_id="FetchPickAndPlace-v4", seeds=range(3), epochs=20),

@@ -17,6 +17,7 @@ def _pairs(negatives: str, gain: float, more: str = "") -> str:
 
 STUDY = Study(
     question="Which negatives, and raw or normalised inputs?",
+    role="looked at",
     tasks=(Task(env_id="FetchPush-v4", seeds=range(5), epochs=14),),
     conditions=(
         Condition(name="swap", recipe="ddpg_music", arguments=_pairs("swap", GAIN)),

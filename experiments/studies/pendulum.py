@@ -8,6 +8,7 @@ from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does sac learn Pendulum within ten thousand steps?",
+    role="reported",
     tasks=(Task(env_id="Pendulum-v1", seeds=range(220, 225), epochs=10),),
     conditions=(Condition(name="sac", recipe="sac"),),
 )

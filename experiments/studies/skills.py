@@ -11,6 +11,7 @@ ALL = 40
 
 STUDY = Study(
     question="What do skills learn with MUSIC, with DIAYN, and with both?",
+    role="looked at",
     tasks=(Task(env_id=ENV_ID, seeds=range(3), epochs=ALL // 2),),
     conditions=(
         Condition(name="music", recipe="sac_music_skills"),

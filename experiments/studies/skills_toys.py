@@ -12,6 +12,7 @@ LONG, SHORT = 30, 14
 
 STUDY = Study(
     question="Where are skills found?",
+    role="looked at",
     tasks=tuple(Task(env_id=env_id, seeds=range(5), epochs=LONG) for env_id in (REACH, PUSH)),
     conditions=(
         Condition(name="diayn", recipe="sac_diayn", arguments=SMALL),

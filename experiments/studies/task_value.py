@@ -15,6 +15,7 @@ AFTER = {env_id: ALL[env_id] - MUSIC[env_id] for env_id in ALL}
 
 STUDY = Study(
     question="What is MUSIC worth for tasks?",
+    role="looked at",
     tasks=(Task(env_id=PUSH, seeds=range(5)), Task(env_id=PICK, seeds=range(3))),
     conditions=(
         Condition(name="her", recipe="ddpg_her", epochs=ALL),

@@ -12,6 +12,7 @@ MUSIC = {PUSH: 5, PICK: 15}
 
 STUDY = Study(
     question="Does mutual information learned on another task serve as well?",
+    role="looked at",
     tasks=(
         Task(env_id=PUSH, seeds=range(5), epochs=13),
         Task(env_id=PICK, seeds=range(5)),

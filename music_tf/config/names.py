@@ -29,7 +29,9 @@ _MAZES = (
 )
 
 TOYS = (
+    "music_tf/FetchPushConveyor-v0",
     "music_tf/PointPush-v0",
+    "music_tf/PointPushCrowd-v0",
     "music_tf/PointPushTerminating-v0",
     "music_tf/PointReach-v0",
 )

@@ -208,7 +208,35 @@ class TaskConfig(TermConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MusicConfig(TermConfig):
+class PaidConfig(TermConfig):
+    """A reward without a unit: w * (pay(gain * r) + shift)."""
+
+    measured: ClassVar[tuple[str, str, str]]
+    """With the gain auto: columns of the mean positive raw reward, of its square, of the gain."""
+
+    gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = 1.0
+    """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
+    mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
+    """With gain auto: what gain times raw reward is on average, before it is clipped or logged."""
+    mean_over: Literal["all", "paid"] = "all"
+    """With gain auto: the average over all replayed steps, or over the paid ones, each counted by
+    its raw reward: then a paid step is worth the same however rare it is."""
+    pay: Literal["clip", "log"] = "clip"
+    """What a scaled reward r is paid: r, or log(1 + max(0, r)), which rises ever more slowly; both
+    within `clip`."""
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range, and bounds that a logarithm cannot reach."""
+        super().__post_init__()
+        if self.pay == "log" and self.clip[0] < 0:
+            raise UsageError(
+                f"{self.shown('clip')}: pay log is never below 0, expected bounds of at least 0, "
+                f"got {self.clip[0]:g} {self.clip[1]:g}\nfor example: --{self.name}.clip 0 4"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MusicConfig(PaidConfig):
     """Mutual information between agent and surrounding state (arXiv:2103.08107)."""
 
     name: ClassVar[str] = "music"
@@ -218,16 +246,20 @@ class MusicConfig(TermConfig):
         "music/bound": "bound on the mutual information in nats, on training trajectories",
         "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
         "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
+        "music/pair_bound_power": "mean of its square; with gain auto and mean_over paid",
         "music/gain": "reward per nat that the gain auto has come to",
     }
+    measured: ClassVar[tuple[str, str, str]] = (
+        "music/pair_bound",
+        "music/pair_bound_power",
+        "music/gain",
+    )
 
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = None
-    """Reward per nat of the pair bound, before clipping; auto: `mean` over a running mean of the
-    bound, so that no unit matters; unset: the environment's own, and auto where it has none."""
-    mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
-    """With gain auto: what replayed transitions are paid on average, before clipping."""
+    """Reward per nat of the pair bound; auto: `mean` over a running mean of the bound, so that no
+    unit matters; unset: the environment's own, and auto where it has none."""
     clip: Bounds = (0.0, 1.0)
-    """Bounds of the scaled bound."""
+    """Bounds of what the scaled bound is paid."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
     """Added after clipping; -1 makes every reward a cost, 0 leaves an idle step worth nothing."""
     weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
@@ -250,11 +282,21 @@ class MusicConfig(TermConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class JointMotionConfig(TermConfig):
+class JointMotionConfig(PaidConfig):
     """One where robot and surroundings both move in a step, else zero: nothing is learned."""
 
     name: ClassVar[str] = "joint_motion"
     term: ClassVar[str] = "music_tf.intrinsic.joint_motion:JointMotion"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "reward/joint_motion_raw": "share of replayed steps with joint motion; with gain auto",
+        "reward/joint_motion_power": "the same share; with gain auto and mean_over paid",
+        "reward/joint_motion_gain": "reward for joint motion that the gain auto has come to",
+    }
+    measured: ClassVar[tuple[str, str, str]] = (
+        "reward/joint_motion_raw",
+        "reward/joint_motion_power",
+        "reward/joint_motion_gain",
+    )
 
     threshold: Annotated[float, In(0, 1e6)] = 0.001
     """How far both must move, in the unit of the observation (metres for Fetch)."""

@@ -82,6 +82,12 @@ _FETCH = EnvironmentInfo(
     support=_FETCH_TABLE,
     music_gain=5000.0,  # as released
 )
+_CONVEYOR = dataclasses.replace(
+    _FETCH,
+    family="Fetch with a block beside a conveyor",
+    split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 25, 26, 27)),
+    music_gain=None,
+)
 _SLIDE = dataclasses.replace(_FETCH, family="Fetch with a sliding puck", support=_SLIDE_TABLE)
 
 # Observations of the hand: 24 joint angles, 24 joint velocities, 6 velocities of the object, then
@@ -130,6 +136,12 @@ _POINT_PUSH = EnvironmentInfo(
     # |dx| |dy| of a pushing step is about 0.007, 17 times that of Fetch at contact.
     music_gain=300.0,
 )
+_POINT_CROWD = dataclasses.replace(
+    _POINT_PUSH,
+    family="point that pushes a disc among what moves by itself",
+    split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 8, 9, 10, 11)),
+    music_gain=None,
+)
 
 
 def _without_split(family: str, reason: str) -> EnvironmentInfo:
@@ -154,6 +166,8 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "PandaPickAndPlace": _PANDA_PICK,
     "PandaSlide": _PANDA_SLIDE,
     "PandaReach": _without_split("Panda, no object", "There is no object"),
+    "music_tf/FetchPushConveyor": _CONVEYOR,
+    "music_tf/PointPushCrowd": _POINT_CROWD,
     "music_tf/PointPush": _POINT_PUSH,
     "music_tf/PointReach": _without_split("point alone", "There is no object"),
 }

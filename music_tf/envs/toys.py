@@ -61,6 +61,7 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
         places = self.np_random.uniform(-0.6, 0.6, 6).tolist()
         self._point, self._object = places[0:2], places[2:4]
         self.goal = np.array([*places[4:6], 0.0])
+        self._place_others()
         return self._observe(), {}
 
     def step(
@@ -92,6 +93,9 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
             row = int(np.clip((1.5 - place[1]) / 3.0, 0.0, 0.95) * _IMAGE_SIZE)
             image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = colour
         return image
+
+    def _place_others(self) -> None:
+        """Places what else there is."""
 
     def _move(self, action: list[float]) -> None:
         self._point = [
@@ -150,12 +154,52 @@ class PointPush(PointReach):
         }
 
 
+class PointPushCrowd(PointPush):
+    """`PointPush` in surroundings that move by themselves, whatever the point does.
+
+    Observation: that of `PointPush`; x and y of a second disc that goes round in a circle of its
+    own and touches nothing, times `unit`; two columns of uniform noise in [-1, 1]. Where circle and
+    disc begin, and which way round, follows from the seed.
+    """
+
+    observation_size = 12
+    turn_steps = 10
+    """Steps that the second disc takes for a round."""
+    radius = 0.3
+
+    def __init__(self, *, unit: float = 1.0, **options: Any) -> None:
+        super().__init__(**options)
+        self.unit = unit
+        self._centre, self._angle, self._way = [0.0, 0.0], 0.0, 1.0
+
+    def _place_others(self) -> None:
+        x, y, turn, way = self.np_random.uniform(-1.0, 1.0, 4).tolist()
+        self._centre, self._angle = [0.6 * x, 0.6 * y], math.pi * turn
+        self._way = math.copysign(2.0 * math.pi / self.turn_steps, way)
+
+    def _move(self, action: list[float]) -> None:
+        super()._move(action)
+        self._angle += self._way
+
+    def _observe(self) -> Observation:
+        observed = super()._observe()
+        second = [
+            self.unit * (place + self.radius * part)
+            for place, part in zip(
+                self._centre, (math.cos(self._angle), math.sin(self._angle)), strict=True
+            )
+        ]
+        noise = self.np_random.uniform(-1.0, 1.0, 2)
+        return observed | {"observation": np.array([*observed["observation"], *second, *noise])}
+
+
 def register_toys() -> None:
     """Makes the toys known to Gymnasium as `music_tf/...-v0`."""
     toys: tuple[tuple[str, str, bool], ...] = (
         ("PointReach", "PointReach", False),
         ("PointPush", "PointPush", False),
         ("PointPushTerminating", "PointPush", True),
+        ("PointPushCrowd", "PointPushCrowd", False),
     )
     for name, class_name, terminating in toys:
         env_id = f"music_tf/{name}-v0"

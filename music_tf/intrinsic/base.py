@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +17,7 @@ from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array, EnvSpec, Episodes, Metrics, SplitSpec, Transition
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
+Pay: TypeAlias = Literal["clip", "log"]
 Feed: TypeAlias = Mapping[str, tf.Tensor]
 """What a term asked for, one update of it: samples and random draws, each [W, ...]."""
 
@@ -78,19 +79,20 @@ class Seen(NamedTuple):
 
 
 class Mixing(NamedTuple):
-    """How a term enters the sum of rewards: w * (clip(c * r, lo, hi) + shift); 0 for c = 0."""
+    """How a term enters the sum of rewards: w * (pay(c * r) + shift); 0 for c = 0."""
 
     scale: float
     clip: tuple[float, float]
     shift: float
     weight: Schedule
+    pay: Pay = "clip"
 
     def __call__(self, reward: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
         """Returns the mixed term for raw rewards and the schedule's present weight."""
         if self.scale == 0.0:
             return tf.zeros_like(reward)
-        scaled = tf.clip_by_value(self.scale * reward, self.clip[0], self.clip[1])
-        return weight * (scaled + self.shift)
+        paid = paid_for(self.scale * reward, self.pay, self.clip)
+        return weight * (paid + self.shift)
 
     def retired(self, epoch: float) -> bool:
         """Whether the term pays nothing from this epoch on: it need not be computed."""
@@ -124,6 +126,22 @@ class Mixing(NamedTuple):
             for clip in self.clip
         ]
         return min(ends), max(ends)
+
+
+def paid_for(scaled: tf.Tensor, pay: Pay, clip: tuple[float, float]) -> tf.Tensor:
+    r"""Returns what a scaled reward r = c m is paid; both never fall where it rises.
+
+    .. math:: \operatorname{clip}(r, lo, hi) \quad \text{or} \quad
+        \operatorname{clip}(\log(1 + \max(0, r)), lo, hi)
+
+    Args:
+        scaled: Raw rewards times their gain, of any shape.
+        pay: `clip` for the first, `log` for the second.
+        clip: Lowest and highest pay.
+    """
+    if pay == "log":
+        scaled = tf.math.log1p(tf.nn.relu(scaled))
+    return tf.clip_by_value(scaled, clip[0], clip[1])
 
 
 class RewardTerm(abc.ABC):

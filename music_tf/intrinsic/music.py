@@ -6,15 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.settings import MusicConfig
-from music_tf.intrinsic.base import (
-    Feed,
-    Mixing,
-    RewardTerm,
-    Seen,
-    TermContext,
-    Weights,
-    scale_variables,
-)
+from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.paid import PaidTerm
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
@@ -23,14 +16,8 @@ from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
-_HORIZON = 1000
-"""Updates that the running mean of the bound looks back."""
-_FINEST = 1e-6
-"""Nats; single precision cannot tell a smaller bound from none."""
-_RUNNING = "scales/music"
 
-
-class Music(RewardTerm):
+class Music(PaidTerm):
     r"""Rewards transitions in which the robot's state tells about its surroundings' state.
 
     A statistics network T is fitted to a lower bound on the mutual information between agent
@@ -39,10 +26,6 @@ class Music(RewardTerm):
 
     .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
 
-    With the gain `auto`, c is what `mean` asks for over a running mean of the positive part of m
-    in minibatches, so that it does not matter in which unit positions come. Until there is one,
-    c is 1.
-
     Deviations from the release, all options: negatives of the pair (`pair_negatives`), one
     permutation a trajectory (`trajectory_negatives`), normalised inputs, another shift. States
     beyond the end of a shorter episode are left out of both averages.
@@ -50,12 +33,8 @@ class Music(RewardTerm):
 
     def __init__(self, config: MusicConfig, context: TermContext) -> None:
         """Builds the statistics network, and measures its inputs if it sees them normalised."""
-        super().__init__(config, context)
+        super().__init__(config, context, context.info.music_gain)
         split = context.split()
-        gain = context.info.music_gain if config.gain is None else config.gain
-        fixed = gain if isinstance(gain, int | float) else None
-        self._running = np.zeros(2) if fixed is None else None
-        """Weighted sum of bounds, and the sum of the weights."""
         self._config = config
         self._seed = context.seed
         self._agent_dim = len(split.agent)
@@ -65,8 +44,6 @@ class Music(RewardTerm):
         self.inputs = {
             "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}
         }
-        scaling = 1.0 if fixed is None else fixed
-        self.mixing = Mixing(scaling, config.clip, config.shift, config.weight)
         model = statistics_network(
             self._agent_dim,
             len(split.surrounding),
@@ -85,9 +62,7 @@ class Music(RewardTerm):
         swapped = np.stack(coins, axis=1)
         if self._config.pair_negatives == "swap":
             swapped = np.ones_like(swapped)
-        feed: dict[str, np.ndarray] = {"swapped": swapped}
-        if self._running is not None:
-            feed["gain"] = np.full(swapped.shape, self.gain, np.float32)
+        feed = {"swapped": swapped, **self.gain_feed(*swapped.shape)}
         if self._config.train:
             columns, lengths = replay.sample_trajectories(
                 updates, self._config.trajectories, cycle, self.columns
@@ -106,47 +81,10 @@ class Music(RewardTerm):
             feed["valid"] = (states <= lengths[..., None]).astype(np.float32)
         return feed
 
-    @property
-    def gain(self) -> float:
-        """Reward per nat of the pair bound at present."""
-        if self._running is None:
-            return self.mixing.scale
-        total, weight = self._running
-        return float(self._config.mean / max(total / weight, _FINEST)) if weight else 1.0
-
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns the pair bound m in nats, shape [W, B]; times the gain where that is `auto`."""
         bound = self._on_pairs(weights, batch.observation, batch.next_observation, feed["swapped"])
-        if self._running is not None:
-            bound *= feed["gain"][:, None]
-        return tf.stop_gradient(bound)
-
-    def measures(self, reward: tf.Tensor, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns the mean of the positive part of m in nats, [W], where the gain follows it."""
-        if self._running is None:
-            return {}
-        return {"music/pair_bound": tf.reduce_mean(tf.nn.relu(reward), axis=-1) / feed["gain"]}
-
-    def adapt(self, learned: Metrics, updates: int) -> Metrics:
-        """Lets the gain follow what some updates measured, and returns it."""
-        if self._running is None or "music/pair_bound" not in learned:
-            return {}
-        keep = (1.0 - 1.0 / _HORIZON) ** updates
-        self._running *= keep
-        self._running += (1.0 - keep) * np.array([learned["music/pair_bound"], 1.0])
-        return {"music/gain": self.gain}
-
-    def shared(self) -> dict[str, np.ndarray]:
-        """Returns the scale of inputs, and the running mean that the gain follows."""
-        return super().shared() | (
-            {} if self._running is None else {_RUNNING: self._running.copy()}
-        )
-
-    def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned."""
-        super().load(shared)
-        if self._running is not None and _RUNNING in shared:
-            self._running[:] = shared[_RUNNING]
+        return tf.stop_gradient(self.scaled_by(bound, feed))
 
     def priorities(self, weights: Weights, episodes: Episodes, worker: int, cycle: int) -> Array:
         r"""Returns the mutual information that the steps of fresh episodes show, shape [E].
@@ -191,10 +129,7 @@ class Music(RewardTerm):
 
     def steady_feed(self, workers: int) -> Feed:
         """Always swaps: the other side of the coin pays nothing, whatever is done."""
-        steady: dict[str, tf.Tensor] = {"swapped": tf.fill([workers], True)}
-        if self._running is not None:
-            steady["gain"] = tf.fill([workers], tf.constant(self.gain, tf.float32))
-        return steady
+        return {"swapped": tf.fill([workers], True), **super().steady_feed(workers)}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns the mean bound over whole trajectories, in nats."""

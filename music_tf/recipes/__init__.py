@@ -77,7 +77,9 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
     own = [importlib.import_module(recipe.partition(":")[0])] if ":" in recipe else []
     for module in (settings, *_modules(), *own):
         for kind in vars(module).values():
-            if not (isinstance(kind, type) and issubclass(kind, TermConfig)) or kind is TermConfig:
+            if not (isinstance(kind, type) and issubclass(kind, TermConfig)):
+                continue
+            if not hasattr(kind, "term"):  # what several have in common
                 continue
             if kind.name == settings.ENTROPY or found.setdefault(kind.name, kind) is not kind:
                 raise UsageError(f"{module.__name__}: there is a reward {kind.name!r} already")

@@ -1,13 +1,36 @@
 """Controls of ours, which MUSIC has to beat to have learned anything."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import Config, JointMotionConfig
+from music_tf.config.settings import Bounds, Config, JointMotionConfig, PaidConfig
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
 
 _PUSH = "FetchPush-v4"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RandomRewardConfig(PaidConfig):
+    """A number drawn anew from [0, 1] each time that a step is replayed, whatever was done."""
+
+    name: ClassVar[str] = "random_reward"
+    term: ClassVar[str] = "music_tf.intrinsic.random_reward:RandomReward"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "reward/random_reward_raw": "mean number drawn; with gain auto",
+        "reward/random_reward_power": "mean of its square; with gain auto and mean_over paid",
+        "reward/random_reward_gain": "reward for a number of 1 that the gain auto has come to",
+    }
+    measured: ClassVar[tuple[str, str, str]] = (
+        "reward/random_reward_raw",
+        "reward/random_reward_power",
+        "reward/random_reward_gain",
+    )
+
+    clip: Bounds = (0.0, 1.0)
+    """Bounds of the reward."""
 
 
 def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
@@ -16,7 +39,7 @@ def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
     A control of ours: a random network already pays for some joint motion. Only what `ddpg_music`
     does better than this has been learned. Compare at a gain that fits it: on FetchPush the learned
     network's 1000 pays it next to nothing; `--music.gain 20000` pays it enough to move the block
-    as well, if later.
+    as well, if later. `--music.gain auto` pays both alike.
     """
     return with_fields(ddpg_music(preset, env_id), {"music.train": False})
 
@@ -29,3 +52,13 @@ def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
     """
     by_hand = JointMotionConfig(shift=-1.0 if preset == "paper" else 0.0)
     return dataclasses.replace(ddpg_music(preset, env_id), rewards={"joint_motion": by_hand})
+
+
+def ddpg_random_reward(preset: Preset, env_id: str = _PUSH) -> Config:
+    """`ddpg_music` with a reward drawn at random, whatever is done: what no reward is worth.
+
+    A control of ours: its mean pay is that of `--music.gain auto`, over all replayed steps. All
+    else is as in `ddpg_music`, so that a lost object costs what it costs there.
+    """
+    drawn = RandomRewardConfig(gain="auto", shift=-1.0 if preset == "paper" else 0.0)
+    return dataclasses.replace(ddpg_music(preset, env_id), rewards={"random_reward": drawn})

@@ -230,6 +230,7 @@ class ReplayBuffer:
         zeros. `discount`, gamma per environment step, enters here and nowhere else.
         """
         self.shards = shards
+        self.batch_size = config.batch_size
         self._config = config
         self._goal_reward = goal_reward
         self._discount = discount

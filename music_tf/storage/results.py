@@ -54,6 +54,8 @@ class StoredResult(NamedTuple):
     `evaluate --full`."""
     columns: Mapping[str, Numbers]
     """Metrics by name, a value an epoch; nan where there is none."""
+    resumed: tuple[str, ...] = ()
+    """How it was resumed by hand, if it was: what stands behind `then`."""
 
     def in_all(self, name: str) -> Numbers:
         """Returns a column with what the runs took that this one started from."""
@@ -123,6 +125,9 @@ def read_result(path: Path) -> StoredResult:
         made_with=texts[1] if len(texts) > 1 else "",
         details=details[0] if details else {},
         columns=dict(zip(titles, np.array(values).reshape(-1, len(titles)).T, strict=True)),
+        resumed=tuple(
+            comment.removeprefix(_RESUMED) for comment in comments if comment.startswith(_RESUMED)
+        ),
     )
 
 

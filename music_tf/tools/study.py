@@ -62,9 +62,13 @@ from music_tf.tools.curves import LEADING
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
+BUDGETS = "budgets.json"
+"""Of a reported study: epochs and minutes of its conditions, as it was begun with them."""
 TRAINER = (sys.executable, "-m", "music_tf")
 JUDGED = ("control", "coverage", "skills")
 """What `evaluate --full` adds to the evaluation that ends a run."""
+TUNING, LOOKED_AT = range(100, 120), range(5)
+"""Seeds on which settings are chosen; and those that were looked at while it was done."""
 _FOLLOWER = """
 import os, signal, sys
 from music_tf.process import die_with_parent
@@ -129,16 +133,24 @@ class Condition(_Declared):
     """What is taken over from it, as in `actor,normalizer`; empty: what the recipe says."""
 
 
+Role: typing.TypeAlias = typing.Literal["tuning", "reported", "looked at"]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study(_Declared):
     """A question, and the runs that answer it."""
 
     question: str
+    role: Role
+    """`tuning` chooses settings, on seeds 100 to 119 alone. `reported` is published: on none of
+    them, nor on 0 to 4, and with the budget that it was begun with. `looked at` is neither:
+    settings were chosen while its runs were looked at."""
     tasks: Sequence[Task]
     conditions: Sequence[Condition]
 
 
 _EXPECTED: Mapping[Any, str] = {
+    Role: "'tuning', 'reported' or 'looked at'",
     str: "a text",
     int | None: "a whole number or None",
     float | None: "a number or None",
@@ -153,6 +165,8 @@ _EXPECTED: Mapping[Any, str] = {
 def _fits(value: Any, kind: Any) -> bool:
     """Whether a value is of a kind; True is no number."""
     holder, inner = typing.get_origin(kind), typing.get_args(kind)
+    if holder is typing.Literal:
+        return isinstance(value, str) and value in inner
     if holder is types.UnionType:
         return any(_fits(value, one) for one in inner)
     if holder is Mapping:
@@ -181,6 +195,8 @@ class Run:
     """What it takes over from there, where the recipe does not say it."""
     epochs: int = 0
     """Where it ends, if its minutes last so long."""
+    minutes: float = math.inf
+    """Of training, after which it ends before."""
 
     @property
     def name(self) -> str:
@@ -272,6 +288,7 @@ def runs_of(name: str, study: Study) -> list[Run]:
         UsageError: Something in the study is unknown, missing, or does not fit.
     """
     _refuse_misnamed(study)
+    _refuse_seeds(study)
     tasks = {task.env_id: task for task in study.tasks}
     conditions = {condition.name: condition for condition in study.conditions}
     runs: dict[tuple[str, str, int], Run] = {}
@@ -335,6 +352,24 @@ def _refuse_misnamed(study: Study) -> None:
         raise UsageError(f"start_from leads back to where it began: {circle}") from error
 
 
+def _refuse_seeds(study: Study) -> None:
+    """Refuses seeds that the role of a study does not go with: settings are chosen on others."""
+    for task in study.tasks:
+        seeds = set(task.seeds)
+        if study.role == "tuning" and seeds - set(TUNING):
+            raise UsageError(
+                f"{task.env_id}: seeds: a study that tunes has seeds of 100 to 119 alone, got "
+                f"{sorted(seeds - set(TUNING))}; on others settings are published"
+            )
+        seen = sorted(seeds & {*TUNING, *LOOKED_AT})
+        if study.role == "reported" and seen:
+            raise UsageError(
+                f"{task.env_id}: seeds: settings were chosen on 100 to 119 and looked at on 0 to "
+                f"4,\nso a reported study has none of them, got {seen}\n"
+                "for example: seeds=range(200, 205)"
+            )
+
+
 def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | None) -> Run:
     """Returns a run, after reading its command line as `train` would."""
     epochs = condition.epochs.get(task.env_id, task.epochs)
@@ -363,7 +398,12 @@ def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | 
         ) from error
     except MusicError as fault:
         raise UsageError(f"{condition.name} on {task.env_id}: {fault}") from fault
-    return dataclasses.replace(run, epochs=config.epochs)
+    if config.seed != seed:
+        raise UsageError(
+            f"Condition {condition.name}: arguments: seeds are those of the task, got --seed "
+            f"{config.seed}"
+        )
+    return dataclasses.replace(run, epochs=config.epochs, minutes=config.max_minutes)
 
 
 def code_version() -> str:
@@ -416,6 +456,26 @@ def store(run: Run, results: Path) -> None:
         replace_file(path, (comments + metrics).encode())
     except OSError as error:
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def hold_budgets(runs: Sequence[Run], folder: Path) -> None:
+    """Notes the budget of each condition of a reported study when it begins, and holds it to that.
+
+    Raises:
+        UsageError: The study has another one by now.
+    """
+    notes = folder / BUDGETS
+    noted = json.loads(notes.read_bytes()) if notes.exists() else {}
+    for run in runs:
+        name = f"{run.condition}_{folder_name(run.env_id)}"
+        budget = [run.epochs, run.minutes if math.isfinite(run.minutes) else None]
+        if noted.setdefault(name, budget) != budget:
+            raise UsageError(
+                f"{name}: a reported study keeps the budget that it was begun with\n"
+                f"begun with [epochs, minutes] {noted[name]}, the study has {budget}\n"
+                f"remove {folder} and its results to begin it anew"
+            )
+    replace_file(notes, json.dumps(noted).encode())
 
 
 class Pool:
@@ -663,6 +723,8 @@ def train_missing(
         used, _, _ = str(fault).partition("\n")
         raise UsageError(f"{used}: another runner is at work on this study") from fault
     with lock:
+        if study.role == "reported":
+            hold_budgets(runs, folder)
         pool = Pool(runs, out, jobs, trainer)  # what another runner did counts
         console.out(f"{study.question} {pool.summary()}", highlight=False)
         with board(pool, console) as show:

@@ -81,6 +81,7 @@ OTHERS = {
     "env.max_episode_steps": 9,
     "collect.steps": 9,
     "evaluation.every_episodes": 9,
+    **{f"{term}.clip": (0.25, 0.75) for term in ("music", "joint_motion", "random_reward")},
     "world.surrounding": (5, 6),
     "world.object": (5, 6, 7),
     "world.gripper": (0, 1, 2),
@@ -95,7 +96,8 @@ def changed(field):
     if field.name in OTHERS:
         return OTHERS[field.name]
     if choices_of(field.hint):
-        others = [one for one in choices_of(field.hint) if one not in (field.value or "")]
+        own = field.value if isinstance(field.value, str | tuple) else ()
+        others = [one for one in choices_of(field.hint) if one not in own]
         return tuple(others[:1]) if isinstance(field.value, tuple) else others[0]
     if kinds_of(field.hint) == (bool,):
         return not field.value
@@ -357,7 +359,7 @@ def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(expl
         value = field.value if isinstance(field.value, tuple) else (field.value,)
         leaves = [leaf for item in value for leaf in (item if isinstance(item, tuple) else (item,))]
         assert f"{meaning} (default: {shlex.join(map(str, leaves))})" in entry
-    unpaid = ("music", "joint_motion", "skill")
+    unpaid = ("music", "joint_motion", "random_reward", "skill")
     assert [term for term in unpaid if f" {show_option(term)}.weight " not in text] == []
     assert "needs --init-from" not in text
     needs = "needs --init-from, a run of ddpg_music; takes over statistics usage"

@@ -41,6 +41,7 @@ from music_tf.tools.study import Condition, Study, Task
 
 STUDY = Study(
     question="Does it run?",
+    role="looked at",
     tasks=(Task(env_id="music_tf/PointPush-v0", seeds={seeds}, epochs=2),),
     conditions=(
         Condition(name="her", recipe="ddpg_her", start_from="music", parts="actor"),
@@ -381,6 +382,14 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
             ("epochs=2),)", "epochs=2))"),
             "expected a tuple or list, as in (Task(...),) with its comma, got Task",
         ),
+        (
+            ("looked at", "tuning"),
+            f"{ENV}: seeds: a study that tunes has seeds of 100 to 119 alone, got [4]; on others",
+        ),
+        (("looked at", "reported"), "so a reported study has none of them, got [4]"),
+        (("looked at", "seen"), "role: expected 'tuning', 'reported' or 'looked at', got 'seen'"),
+        (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
+        (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
         (('"Does it run?"', "3"), "Study: question: expected a text, got 3"),
         (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
         (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
@@ -403,6 +412,40 @@ def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change,
     assert expected in message
     assert len(message.splitlines()) <= 10
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
+
+
+@pytest.mark.parametrize(
+    ("role", "seeds"), [("tuning", "(100, 119)"), ("reported", "(5, 99, 120, 200)")]
+)
+def test_each_role_has_seeds_of_its_own(folder, role, seeds):
+    path = write(folder, seeds=seeds, change=("looked at", role))
+    planned = load_study(path)
+    assert {run.seed for run in runs_of("tiny", planned)} == set(planned.tasks[0].seeds)
+    others = ("(99,)", "(120,)") if role == "tuning" else ("(0,)", "(4,)", "(100,)", "(119,)")
+    for wrong in others:
+        path = write(folder, seeds=wrong, change=("looked at", role))
+        with pytest.raises(UsageError, match="100 to 119"):
+            runs_of("tiny", load_study(path))
+
+
+@pytest.mark.parametrize("role", ["reported", "looked at"])
+def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder, role):
+    def planned(change):
+        path = write(folder, seeds="(200,)", change=change)
+        path.write_text(path.read_text().replace('role="looked at"', f'role="{role}"'))
+
+    planned(("", ""))
+    assert run_study(folder, minutes=0)[0] == 75  # begun, and nothing trained yet
+    notes = folder / "runs/studies/tiny" / study.BUDGETS
+    assert notes.exists() == (role == "reported")
+    for longer in (("epochs=2", "epochs=3"), ("epochs=2", "epochs=2, minutes=5")):
+        planned(longer)
+        code, output = run_study(folder, minutes=0)
+        assert code == (2 if role == "reported" else 75)
+        assert ("keeps the budget" in output) == (role == "reported")
+    planned(('"music", recipe', '"other", recipe'))  # a condition that is new has none yet
+    planned(("start_from=", 'arguments="", start_from='))
+    assert run_study(folder, minutes=0)[0] == 75
 
 
 def test_a_study_that_does_not_exist_gets_the_nearest(folder):
@@ -465,6 +508,7 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
 REACH = "music_tf/PointReach-v0"
 SHOWN = Study(
     question="Which?",
+    role="looked at",
     tasks=(Task(env_id=ENV, seeds=(4, 7, 9), epochs=8), Task(env_id=REACH, seeds=(4,), epochs=8)),
     conditions=(
         Condition(name="music", recipe="ddpg_music", tasks=(ENV,)),

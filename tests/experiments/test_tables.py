@@ -5,7 +5,7 @@ import pytest
 
 from experiments import tables
 from music_tf.errors import UsageError
-from music_tf.storage.results import header, read_result
+from music_tf.storage.results import FINAL, header, read_result
 
 MARKER = re.compile(r"<!-- results: (\w+) -->")
 COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"
@@ -275,6 +275,72 @@ def folder(tmp_path):
 def test_epochs_without_an_evaluation_count_neither_way(folder, conditions, expected):
     columns = read_result(folder / "seed2.csv").columns
     assert tables.first_time(columns, conditions) == expected
+
+
+POLICIES = {"ours": {MOTION: 0.9}, "random": {MOTION: 0.1}}
+THEN = "# then music-tf train --run-dir ... --resume --max-minutes 7\n"
+
+
+@pytest.mark.parametrize(
+    ("budget", "then", "rows"),
+    [
+        ("--max-minutes 7", "", 7),
+        ("--max-minutes 4", "", 7),  # nobody prolonged it, so minutes were counted otherwise
+        ("--max-minutes 4", THEN, 4),
+        ("--max-minutes 3.5", THEN, 4),  # the epoch in which they pass is the last
+        ("--epochs 3 --max-minutes 9", THEN, 3),
+        ("--max-minutes 9", THEN, 7),  # cut off, and taken to its end
+        ("", THEN, 7),
+    ],
+)
+def test_a_prolonged_run_counts_at_the_budget_of_its_first_command(tmp_path, budget, then, rows):
+    path = tmp_path / "seed2.csv"
+    comments = header(f"music-tf train ddpg_music {budget}", "1", {FINAL: POLICIES})
+    path.write_text(then + comments + SEED.partition("\n")[2])
+    result = tables.read(path)
+    assert result.resumed == ((THEN[7:-1],) if then else ())
+    assert {len(values) for values in result.columns.values()} == {rows}
+    assert tables.final_of(result) == ({MOTION: 0.9} if rows == 7 else {})
+    assert tables.final_of(result, "random") == {MOTION: 0.1}
+
+
+def test_coverage_is_shown_where_it_was_measured_with_every_shove(store, tmp_path):
+    ours = {"coverage/kept_rate": 0.9, "coverage/displacement_cells": 83.0}
+    coverage = {
+        "ours": ours,
+        "random": {"coverage/kept_rate": 1.0},
+        "shove in random directions": {"coverage/kept_rate": 0.25},
+    }
+    store("music", {0: 0.5}, coverage=coverage)
+    store("old", {0: 0.5}, coverage={})
+    header, _, music, old, *beside = tables.study_table("mine", tmp_path).splitlines()
+    assert header.endswith(" | success | kept | displacement cells |")
+    assert music.endswith(" | 0.50 | 0.90 | 83 |")
+    assert old.endswith(" | 0.50 |  |  |")
+    assert beside == [
+        "| random policy on FetchPush |  |  |  |  |  | 0.07 | 1.00 |  |",
+        "| shove in random directions on FetchPush |  |  |  |  |  |  | 0.25 |  |",
+    ]
+    shown = tables.difference_table("mine", "old", tmp_path).splitlines()
+    assert shown[0] == "|  | success | kept | displacement cells |"
+    header, _, music, _, *beside = tables.control_table({"mine": "{seed}"}, tmp_path).splitlines()
+    assert header.endswith(" | cells | kept | displacement cells |")
+    assert music.endswith(" |  | 0.90 | 83 |")
+    assert beside[-1].startswith("| shove in random directions |")
+    assert beside[-1].endswith(" | 0.25 |  |")
+    store("other", {0: 0.5}, names="other/{}_FetchPush-v4_seed{}.csv")
+    assert "kept" not in tables.study_table("other", tmp_path)
+
+
+def test_minutes_are_those_since_the_launch_where_they_are_known(store, tmp_path):
+    launched = ROWS.replace("time/elapsed_s", "time/elapsed_s,time/wall_s")
+    for minute in (1, 2, 3):
+        launched = launched.replace(f",{60 * minute},", f",{60 * minute},{60 * minute + 30},")
+    store("her", {0: 0.9}, rows=launched)
+    store("old", {0: 0.9})
+    her, old = tables.study_table("mine", tmp_path).splitlines()[2:4]
+    assert "| 3.5 | 2.5 min, 2 k steps |" in her
+    assert "| 3.0 | 2.0 min, 2 k steps |" in old
 
 
 def test_control_that_nothing_follows_has_no_share_that_held(tmp_path):

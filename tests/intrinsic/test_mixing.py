@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.config.settings import TaskConfig
-from music_tf.intrinsic.base import Mixing, schedule_value
+from music_tf.config.settings import MusicConfig, TaskConfig
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import Mixing, paid_for, schedule_value
 from music_tf.intrinsic.task import TaskReward
 from tests.kit.terms import context, made_transition
 
@@ -20,6 +21,31 @@ def mixed(mixing, rewards, weight=1.0):
 def test_a_term_is_scaled_clipped_shifted_and_weighted_in_this_order():
     # 0.5 * (clip(5000 * (-0.1, 1e-4, 0.3), 0, 1) - 1) = 0.5 * ((0, 0.5, 1) - 1)
     np.testing.assert_allclose(mixed(MUSIC, [-0.1, 1e-4, 0.3], 0.5), [-0.5, -0.25, 0.0], atol=1e-6)
+
+
+def test_a_logarithm_goes_on_rising_where_a_clip_pays_no_more():
+    rising = Mixing(3000.0, (0.0, 4.0), 0.0, ((0.0, 1.0),), "log")
+    # log(1 + 3000 m): 0 below 0, log 4 at a millinat, log 16 at five, log 61 = 4.1 -> 4 at twenty
+    raw = [-0.5, 0.0, 0.001, 0.005, 0.02]
+    expected = [0.0, 0.0, math.log(4.0), math.log(16.0), 4.0]
+    np.testing.assert_allclose(mixed(rising, raw), expected, rtol=1e-5, atol=1e-7)
+    # 2 * (clip(log 4, 0, 1) - 1) = 0
+    low = rising._replace(clip=(0.0, 1.0), shift=-1.0)
+    np.testing.assert_allclose(mixed(low, [0.001, 0.0], 2.0), [0.0, -2.0], atol=1e-6)
+    assert (rising.bounds, low.bounds) == ((0.0, 4.0), (-1.0, 0.0))
+
+
+def test_a_logarithm_keeps_the_order_of_steps():
+    raw = np.sort(np.random.default_rng(0).normal(size=200)).astype(np.float32)
+    paid = paid_for(tf.constant(raw), "log", (0.0, math.inf)).numpy()
+    assert (np.diff(paid[raw > 0]) > 0).all()
+    assert (paid[raw <= 0] == 0).all()
+
+
+def test_a_logarithm_reaches_no_bound_below_zero():
+    with pytest.raises(UsageError, match=r"music.clip.*never below 0.*got -1 1\n.*clip 0 4"):
+        MusicConfig(pay="log", clip=(-1.0, 1.0))
+    assert MusicConfig(pay="log", clip=(0.0, math.inf)).pay == "log"
 
 
 def test_the_skill_term_of_the_release_pays_between_minus_one_and_zero():

@@ -87,16 +87,23 @@ FAULTS = {
         ),
     ],
     ("music_tf/intrinsic/music.py", "tests/intrinsic/test_music.py"): [
-        ("music-stop-gradient", "return tf.stop_gradient(bound)", "return bound"),
+        (
+            "music-stop-gradient",
+            "return tf.stop_gradient(self.scaled_by(bound, feed))",
+            "return self.scaled_by(bound, feed)",
+        ),
         ("priority-mask", "np.where(taken, shown, 0.0).sum(axis=0)", "shown.sum(axis=0)"),
         ("permutation-of-the-last-state", "beyond = order > lengths", "beyond = order >= lengths"),
     ],
     ("music_tf/intrinsic/base.py", "tests/intrinsic/test_mixing.py"): [
         (
             "shift-without-weight",
-            "return weight * (scaled + self.shift)",
-            "return weight * scaled + self.shift",
+            "return weight * (paid + self.shift)",
+            "return weight * paid + self.shift",
         ),
+    ],
+    ("music_tf/intrinsic/paid.py", "tests/intrinsic/test_paid.py"): [
+        ("gain-before-its-measure", "/ max(above / below, _FINEST)", "/ max(below, _FINEST)"),
     ],
     ("music_tf/intrinsic/joint_motion.py", "tests/intrinsic/test_joint_motion.py"): [
         ("either-moves", "agent & surrounding, tf.float32", "agent | surrounding, tf.float32"),

@@ -24,7 +24,8 @@ VARIANTS = tuple(
 RELEASED_SAC = tuple(
     name for name in recipes.names() if name.startswith("sac") and not name.endswith("_her")
 )
-NAMES = (*BASES, *VARIANTS, "ddpg_music_transfer", "ddpg_music_frozen", "ddpg_joint_motion")
+CONTROLS = ("ddpg_music_frozen", "ddpg_joint_motion", "ddpg_random_reward")
+NAMES = (*BASES, *VARIANTS, "ddpg_music_transfer", *CONTROLS)
 POLICY = ("actor", "critic", "targets")
 PRESETS = pytest.mark.parametrize("preset", recipes.PRESETS)
 

@@ -19,7 +19,8 @@ DROPPED = [
     r"replay/\w+/task",
     r"meta/counters/episodes",
     r"meta/log/updates",
-    r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound)",
+    r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
+    r"metrics/reward/joint_motion_(raw|power|gain)",
 ]
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(

@@ -24,7 +24,12 @@ OF_TERMS = {
     "skill": ("--skill.hidden-sizes", "8"),
 }
 STARTED = [name for name in recipes.names() if recipes.source(name)]
-CONTROLS = ["ddpg_music_frozen", "ddpg_joint_motion"]
+CONTROLS = {
+    "ddpg_music_frozen": "music",
+    "ddpg_joint_motion": "joint_motion",
+    "ddpg_random_reward": "random_reward",
+}
+"""Recipes, and what each is paid."""
 
 
 def small(recipe):
@@ -85,8 +90,7 @@ def test_a_control_learns_without_a_task_and_without_a_network(recipe, tmp_path)
     metrics = json.loads((tmp_path / "run/summary.json").read_text())["metrics"]
     assert "eval/success_rate" not in metrics
     assert "music/bound" not in metrics
-    reward = "joint_motion" if recipe == "ddpg_joint_motion" else "music"
-    assert 0.0 <= metrics[f"reward/{reward}_mean"] <= 1.0
+    assert 0.0 <= metrics[f"reward/{CONTROLS[recipe]}_mean"] <= 1.0
     assert all(np.isfinite(array).all() for array in after.values())
 
 

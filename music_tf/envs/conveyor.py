@@ -1,0 +1,81 @@
+"""FetchPush beside a conveyor: surroundings that move by themselves, on MuJoCo."""
+
+import math
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from music_tf.envs.making import import_robotics
+
+import_robotics()
+from gymnasium_robotics.envs.fetch.push import MujocoFetchPushEnv  # noqa: E402  (without notices)
+
+_PLACE = (1.533, 0.75, 0.427)
+"""Metres; the middle of the conveyor, 2 mm over the far edge of the table."""
+_HALF_SIZES = (0.015, 0.025, 0.025)
+_REACH = 0.15
+"""Metres that the middle of its way may lie from the middle of the table."""
+_SWING = 0.1
+"""Metres that the second block goes to either side of that."""
+_TURN_STEPS = 15
+"""Steps from one side to the other and back."""
+
+
+class FetchPushConveyor(MujocoFetchPushEnv):
+    """FetchPush with a second block that a conveyor carries to and fro along the far edge.
+
+    Observation: the 25 columns of FetchPush; x, y and z of the second block; metres that it moves
+    along y in a step. Where it begins follows from the seed. It is a body of the simulator, driven
+    by its speed, so what it meets it pushes; blocks and goals lie out of its way.
+    """
+
+    initial_qpos: Any
+    _middle = 0.0
+    _angle = 0.0
+
+    def _initialize_simulation(self) -> None:
+        """Adds the second block to the model of FetchPush, then does what that does."""
+        spec = mujoco.MjSpec.from_file(self.fullpath)
+        block = spec.worldbody.add_body(name="object1", pos=_PLACE)
+        block.add_joint(name="object1:joint", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=(0, 1, 0))
+        block.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=_HALF_SIZES, mass=2.0)
+        self.model = spec.compile()
+        self.data = mujoco.MjData(self.model)
+        self._model_names = self._utils.MujocoModelNames(self.model)
+        self.model.vis.global_.offwidth, self.model.vis.global_.offheight = self.width, self.height
+        joint = self.model.joint("object1:joint")
+        self._way, self._speed = int(joint.qposadr[0]), int(joint.dofadr[0])
+        self._env_setup(initial_qpos=self.initial_qpos)
+        self.initial_time = self.data.time
+        self.initial_qpos, self.initial_qvel = self.data.qpos.copy(), self.data.qvel.copy()
+
+    def _reset_sim(self) -> bool:
+        """Places the block as FetchPush does, then the second one somewhere on its way."""
+        placed: bool = super()._reset_sim()
+        middle, turn = self.np_random.uniform(-1.0, 1.0, 2).tolist()
+        self._middle, self._angle = _REACH * middle, math.pi * turn
+        self.data.qpos[self._way] = self._wanted()
+        self._drive()
+        mujoco.mj_forward(self.model, self.data)
+        return placed
+
+    def _mujoco_step(self, action: Any) -> None:
+        """Gives the second block the speed that takes it where its way leads next."""
+        self._angle += 2.0 * math.pi / _TURN_STEPS
+        self._drive()
+        super()._mujoco_step(action)
+
+    def _wanted(self) -> float:
+        return self._middle + _SWING * math.sin(self._angle)
+
+    def _drive(self) -> None:
+        missing = self._wanted() - self.data.qpos[self._way]
+        self.data.qvel[self._speed] = missing / self.dt
+
+    def _get_obs(self) -> dict[str, Any]:
+        """Returns the observation of FetchPush with the columns of the second block."""
+        observed: dict[str, Any] = super()._get_obs()
+        second = self.data.body("object1").xpos
+        moved = self.data.qvel[self._speed] * self.dt
+        return observed | {"observation": np.array([*observed["observation"], *second, moved])}

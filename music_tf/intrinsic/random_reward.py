@@ -1,0 +1,37 @@
+"""Pays at random: the control for all that comes of no reward at all."""
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.intrinsic.base import Feed, TermContext, Weights
+from music_tf.intrinsic.paid import PaidTerm
+from music_tf.randomness import stream
+from music_tf.recipes.controls import RandomRewardConfig
+from music_tf.replay.buffer import ReplayBuffer
+from music_tf.types import Transition
+
+
+class RandomReward(PaidTerm):
+    r"""Rewards a replayed step with a number drawn anew each time, m ~ U(0, 1).
+
+    Its mean is the same whatever is done. What an agent under it does better than random actions
+    comes from its learner, its exploration, and what a lost object costs.
+    """
+
+    def __init__(self, config: RandomRewardConfig, context: TermContext) -> None:
+        """Takes the settings, and the seed of all draws."""
+        super().__init__(config, context)
+        self._seed = context.seed
+
+    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
+        """Draws a number for each step of each minibatch, [U, W, B]."""
+        size = (updates, replay.batch_size)
+        drawn = [
+            stream(self._seed, "random reward", worker, cycle).random(size, np.float32)
+            for worker in replay.shards
+        ]
+        return {"drawn": np.stack(drawn, axis=1), **self.gain_feed(updates, len(drawn))}
+
+    def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
+        """Returns what was drawn, [W, B]; times the gain where that is `auto`."""
+        return self.scaled_by(feed["drawn"], feed)

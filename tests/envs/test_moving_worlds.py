@@ -1,0 +1,115 @@
+"""Surroundings that move by themselves, as a toy and on MuJoCo."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+
+from music_tf.config.settings import EnvConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import make_environment
+from music_tf.envs.registry import lookup
+from tests.training.test_variants import train
+
+CROWD, CONVEYOR = "music_tf/PointPushCrowd-v0", "music_tf/FetchPushConveyor-v0"
+WORLDS = pytest.mark.parametrize("env_id", [CROWD, CONVEYOR])
+COLUMNS = {CROWD: 12, CONVEYOR: 29}
+SECOND = {CROWD: [8, 9], CONVEYOR: [26]}
+"""Columns of what moves by itself."""
+
+
+def played(environment, seed, actions):
+    """Observations [T + 1, O] of an episode."""
+    first = environment.reset(seed=seed)[0]["observation"]
+    return np.array([first, *(environment.step(one)[0]["observation"] for one in actions)])
+
+
+def resting(environment, steps=20):
+    return np.zeros([steps, *environment.action_space.shape], np.float32)
+
+
+@WORLDS
+def test_the_second_object_moves_while_nothing_is_done_and_the_first_does_not(env_id):
+    environment = make_environment(env_id)
+    seen = played(environment, 3, resting(environment))
+    assert seen.shape == (21, COLUMNS[env_id])
+    moved = np.linalg.norm(np.diff(seen[:, SECOND[env_id]], axis=0), axis=1)
+    assert (moved.max() > 0.02, moved.max() < 0.25) == (True, True)
+    assert (moved > 1e-3).mean() > 0.8  # it turns round now and then
+    first = list(lookup(env_id).object)
+    assert np.abs(seen[:, first] - seen[0, first]).max() < 1e-3
+    # it comes back: nothing is lost, and a trend of the episode shows none of its ways
+    assert np.abs(seen[:, SECOND[env_id]] - seen[0, SECOND[env_id]]).max() < 0.7
+
+
+@WORLDS
+def test_an_episode_follows_from_its_seed_whatever_was_played_before(env_id):
+    one, other = make_environment(env_id), make_environment(env_id)
+    actions = np.random.default_rng(0).uniform(-1, 1, [20, *one.action_space.shape])
+    actions = actions.astype(np.float32)
+    played(other, 8, actions[:7])
+    seen = played(one, 5, actions)
+    np.testing.assert_array_equal(seen, played(other, 5, actions))
+    np.testing.assert_array_equal(seen, played(one, 5, actions))
+    assert (played(one, 6, actions)[0, SECOND[env_id]] != seen[0, SECOND[env_id]]).all()
+
+
+@WORLDS
+def test_its_world_is_known(env_id):
+    info = lookup(env_id)
+    assert set(SECOND[env_id]) < set(info.split.surrounding)
+    assert info.split.agent == info.gripper == (0, 1, 2)
+    assert (info.object, info.music_gain) == ((3, 4, 5), None)  # so that the gain is auto
+    assert max(info.split.surrounding) < COLUMNS[env_id]
+    envs = LockstepEnvs(env_id, 2)
+    assert envs.spec.split == info.split
+    assert envs.spec.observation_dim == COLUMNS[env_id]
+
+
+def test_the_first_disc_is_that_of_the_toy_without_a_crowd():
+    crowd, plain = (
+        gymnasium.make(f"music_tf/{name}-v0") for name in ("PointPushCrowd", "PointPush")
+    )
+    actions = np.random.default_rng(1).uniform(-1, 1, [20, 3]).astype(np.float32)
+    np.testing.assert_array_equal(played(crowd, 4, actions)[:, :8], played(plain, 4, actions))
+
+
+def test_the_second_disc_goes_round_in_ten_steps_and_comes_in_any_unit():
+    environment = make_environment(CROWD)
+    seen = played(environment, 3, resting(environment, 10))
+    np.testing.assert_allclose(seen[10, 8:10], seen[0, 8:10], atol=1e-9)
+    middle = seen[:10, 8:10].mean(axis=0)
+    np.testing.assert_allclose(np.linalg.norm(seen[:, 8:10] - middle, axis=1), 0.3)
+    raw = make_environment(CROWD, EnvConfig(kwargs=json.dumps({"unit": 1000})))
+    np.testing.assert_allclose(
+        played(raw, 3, resting(raw, 10))[:, 8:10], 1000 * seen[:, 8:10], rtol=1e-12
+    )
+
+
+def test_the_conveyor_follows_its_way_and_pushes_what_it_meets():
+    environment = make_environment(CONVEYOR)
+    seen = played(environment, 3, resting(environment, 30))
+    np.testing.assert_allclose(seen[15, 25:28], seen[0, 25:28], atol=2e-3)  # a way of 15 steps
+    np.testing.assert_allclose(np.ptp(seen[:, 26]), 0.2, atol=5e-3)
+    np.testing.assert_allclose(seen[:, [25, 27]], [[1.533, 0.427]] * 31, atol=1e-6)
+    # put in its way, a block is taken along
+    unwrapped = environment.unwrapped
+    environment.reset(seed=3)
+    spot = unwrapped.data.joint("object0:joint").qpos
+    middle = unwrapped._middle + 0.75
+    spot[:2] = 1.52, middle
+    before = spot[1]
+    for action in resting(environment, 15):
+        environment.step(action)
+    assert abs(spot[1] - before) > 0.02
+
+
+@WORLDS
+@pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_music_frozen"])
+def test_music_trains_there(env_id, recipe, tmp_path):
+    train(tmp_path / "run", recipe, "--env-id", env_id, "--cycles", "1", "--rollouts", "1")
+    metrics = json.loads((tmp_path / "run/summary.json").read_text())["metrics"]
+    assert metrics["music/gain"] > 0.0
+    assert ("music/bound" in metrics) == (recipe == "ddpg_music")
+    assert 0.0 <= metrics["eval/object_on_support_rate"] <= 1.0
