@@ -317,6 +317,7 @@ class SkillConfig(TermConfig):
         "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
         "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
         "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+        "skill/diversity_return": "sum of log q - log p over an evaluation episode, unclipped",
     }
 
     scale: Annotated[float, In(0, 1e9)] = 0.5

@@ -21,7 +21,7 @@ from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
-from music_tf.types import Episodes, Metrics, Transition
+from music_tf.types import Array, Episodes, Metrics, Transition
 
 
 class Skill(RewardTerm):
@@ -89,7 +89,21 @@ class Skill(RewardTerm):
             "skill/log_likelihood_heldout": skill_log_likelihood(logits, steps.skill),
             "skill/accuracy_heldout": skill_hits(logits, steps.skill),
         }
-        return {name: float(value.numpy()[counted].mean()) for name, value in values.items()}
+        found = {name: float(value.numpy()[counted].mean()) for name, value in values.items()}
+        paid = values["skill/log_likelihood_heldout"].numpy() + math.log(logits.shape[-1])
+        total = np.where(counted, paid, 0.0).sum(axis=1)
+        return found | {"skill/diversity_return": float(total.mean())}
+
+    def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
+        """Returns how well each step tells its skill, and what the skills earn in the task."""
+        steps, skill = all_transitions(episodes), episodes.skill.argmax(axis=-1)
+        likelihood = skill_log_likelihood(self._logits(weights, self._state(steps)), steps.skill)
+        counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
+        earned = episodes.reward.sum(axis=1)
+        return {
+            "skill/log_likelihood_heldout/steps": likelihood.numpy()[counted],
+            **{f"eval/return/skill_{z}": earned[skill == z] for z in np.unique(skill).tolist()},
+        }
 
     def _state(self, batch: Transition) -> Any:
         """Returns what the discriminator looks at, [..., D]."""
