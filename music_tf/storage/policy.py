@@ -47,15 +47,17 @@ class SavedPolicy:
         stored: StoredRun,
         snapshot: Snapshot,
         counters: Mapping[str, Any],
-        discriminator: Discriminator | None = None,
+        discriminator: Discriminator | str | None = None,
     ) -> None:
         """Takes what a run says of itself, what acts, how far it had come, and what names skills.
 
-        The last is None where nothing does, or where that was not saved.
+        The last is None where nothing does, or where that was not saved, and a text that says why
+        where what was saved does not fit.
         """
         config = stored.config
         self.snapshot = snapshot
-        self.discriminator = discriminator
+        self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
+        self._why_not = discriminator if isinstance(discriminator, str) else ""
         self.recipe = stored.recipe
         self.env_id = config.env_id
         self.epoch: int = counters["epoch"]
@@ -165,6 +167,8 @@ class SavedPolicy:
             ValueError: A wrong shape or number, or nothing in this run names skills.
         """
         names = self.discriminator
+        if self._why_not:
+            raise ValueError(f"states: the checkpoint does not fit config.json: {self._why_not}")
         if names is None:
             raise ValueError(
                 f"states: {self.recipe} on {self.env_id} has nothing that names skills; expected "
@@ -250,14 +254,15 @@ def saved_policy(
     snapshot = Snapshot(config.agent.actor, weights, inputs)
     inputs_of = found.meta.get("inputs")
     seen = inputs_of.get("discriminator") if isinstance(inputs_of, dict) else None
-    paid = [term for term in config.rewards.values() if "discriminator" in term.networks]
-    names = None
+    terms = config.rewards.values() if config.acting_skills else ()
+    paid = [term for term in terms if "discriminator" in term.networks]
+    names: Discriminator | str | None = None
     try:
         for term in paid:
             hidden = getattr(term, "hidden_sizes", ())
             names = discriminator_of(found.arrays, seen, hidden, config.condition_size)
-    except ValueError as error:
-        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
+    except ValueError as error:  # which does not keep the policy from acting
+        names = str(error)
     return SavedPolicy(stored, snapshot, counters, names), found
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -13,7 +14,7 @@ from music_tf.runs.learned import Learned
 from music_tf.runs.skills import follow_each, summarize_skills
 from music_tf.storage.policy import load_policy
 from music_tf.tools.export import exporter
-from tests.kit.saved_run import save_run
+from tests.kit.saved_run import save_run, write_config
 
 SKILL = {"skill": SkillConfig(hidden_sizes=(8,), state="next")}
 
@@ -146,3 +147,13 @@ def test_a_pinned_or_continuous_run_is_refused(tmp_path):
     with pytest.raises(UsageError, match="pinned_skill 1"):
         next(follow_each(loaded, 1))
     loaded.envs.close()
+
+
+def test_a_discriminator_of_other_sizes_keeps_no_policy_from_acting(tmp_path):
+    trainer = save_run(tmp_path, "sac_diayn", skills=3, rewards=SKILL)
+    larger = {"skill": SkillConfig(hidden_sizes=(16,), state="next")}
+    write_config(tmp_path, dataclasses.replace(trainer.config, rewards=larger), "sac_diayn")
+    policy = load_policy(tmp_path)
+    assert policy.act(np.zeros(8), skill=1).shape == (3,)
+    with pytest.raises(ValueError, match=r"hidden_0/kernel: expected \(3, 16\), found \(3, 8\)"):
+        policy.nearest_skill(np.zeros([4, 8]))
