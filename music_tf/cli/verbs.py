@@ -237,7 +237,6 @@ class Skills(OfOneRun):
     def act(self) -> int:
         """Measures the skills."""
         run, env_id = self.found()
-        prepare_tensorflow()
         from music_tf.runs.inspection import describe, load_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.skills import show_skills  # noqa: PLC0415 - the same
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
@@ -269,8 +268,8 @@ class Plot(OfRuns):
     metric: tuple[str, ...] = ()
     """Columns of metrics.csv, a panel each; default eval/success_rate, where the runs have it, else
     eval/object_comotion_m. Runs go before it."""
-    axis: Literal["steps", "minutes"] = "steps"
-    """What curves are drawn over."""
+    axis: Literal["steps", "minutes", "episodes"] = "steps"
+    """What curves are drawn over; tasks without goals count episodes."""
     out: Path = Path("curves.png")
     """A .png, .svg or .pdf file."""
     each: Flag = False

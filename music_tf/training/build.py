@@ -11,8 +11,15 @@ import numpy as np
 
 from music_tf.agents.base import Learner
 from music_tf.agents.ddpg import Ddpg
+from music_tf.agents.discrete_sac import DiscreteSac
 from music_tf.agents.sac import Sac
-from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
+from music_tf.config.settings import (
+    AgentConfig,
+    Config,
+    DdpgConfig,
+    DiscreteSacConfig,
+    SacConfig,
+)
 from music_tf.config.world import registered_world
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
@@ -144,6 +151,8 @@ def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) ->
     seed = stream(config.seed, "initial weights/agent")
     if isinstance(config.agent, SacConfig):
         return Sac(config.agent, input_dim, spec.action_dim, bounds, seed)
+    if isinstance(config.agent, DiscreteSacConfig):
+        return DiscreteSac(config.agent, input_dim, spec.action_dim, bounds, seed)
     if isinstance(config.agent, DdpgConfig):
         return Ddpg(config.agent, input_dim, spec.action_dim, bounds, seed)
     raise TypeError(f"no learner for {type(config.agent).__name__}")

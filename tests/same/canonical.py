@@ -21,6 +21,7 @@ DROPPED = [
     r"meta/log/updates",
     r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
     r"metrics/reward/joint_motion_(raw|power|gain)",
+    r"metrics/skill/diversity_return",
 ]
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(
