@@ -218,6 +218,42 @@ class Play(OfOneRun):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Skills(OfOneRun):
+    """Plays each skill of a run on the same episodes, and says what the skills are.
+
+    How many there really are (exp of the entropy of the prior that prefers recognised skills), who
+    is taken for whom, how far they end apart and how much of that is a matter of the skill, and
+    which skill suits the task's own reward best. A table, RUN/skills.json and
+    RUN/videos/skills.png, which music-tf report shows. music-tf play films the same skills.
+    """
+
+    example: ClassVar[str] = "skills latest --episodes 10"
+
+    episodes: Annotated[int, In(1, 10**5)] = 10
+    """How many, of each skill."""
+    only: tuple[int, ...] = ()
+    """Some skills, counted from 0; by default all of them."""
+
+    def act(self) -> int:
+        """Measures the skills."""
+        run, env_id = self.found()
+        from music_tf.runs.inspection import describe, load_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.skills import show_skills  # noqa: PLC0415 - the same
+        from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
+
+        loaded = load_run(run, env_id)
+        try:
+            followed, path = show_skills(loaded, describe(loaded), self.episodes, self.only)
+        finally:
+            loaded.envs.close()
+        inside = path.parent.resolve() == run.resolve()
+        out = run / "videos" / "skills.png" if inside else path.with_suffix(".png")
+        draw_skills(run, followed, out)
+        sys.stdout.write(f"{out}\n")
+        return EXIT_DONE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Plot(OfRuns):
     """Draws learning curves.
 
@@ -232,8 +268,8 @@ class Plot(OfRuns):
     metric: tuple[str, ...] = ()
     """Columns of metrics.csv, a panel each; default eval/success_rate, where the runs have it, else
     eval/object_comotion_m. Runs go before it."""
-    axis: Literal["steps", "minutes"] = "steps"
-    """What curves are drawn over."""
+    axis: Literal["steps", "minutes", "episodes"] = "steps"
+    """What curves are drawn over; tasks without goals count episodes."""
     out: Path = Path("curves.png")
     """A .png, .svg or .pdf file."""
     each: Flag = False
@@ -392,6 +428,7 @@ class Study(Verb):
 VERBS: dict[str, type[Verb]] = {
     "evaluate": Evaluate,
     "play": Play,
+    "skills": Skills,
     "plot": Plot,
     "report": Report,
     "study": Study,

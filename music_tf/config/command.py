@@ -26,6 +26,7 @@ from tyro.constructors import (
 from music_tf import recipes
 from music_tf.config.fields import (
     Field,
+    In,
     Settings,
     choices_of,
     describe_range,
@@ -39,7 +40,7 @@ from music_tf.config.fields import (
     with_fields,
 )
 from music_tf.config.names import check_env_id, nearest, suggestion
-from music_tf.config.settings import AgentConfig, Config, TermConfig
+from music_tf.config.settings import AgentConfig, Config, DiscreteSacConfig, TermConfig
 from music_tf.config.start import Start, parse_parts, parts_of
 from music_tf.config.stored import (
     LATEST,
@@ -266,6 +267,9 @@ class TrainCommand(Options):
     """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours."""
     parts: str | None = None
     """What to take over from it, as in actor,critic; some recipes know theirs."""
+    best_of: Annotated[int | None, In(1, 10**5)] = None
+    """With --init-from: pin the skill of that run with the highest return in the task, over so many
+    episodes of each; some recipes know theirs."""
     track: Literal["wandb", "mlflow"] | None = None
     """Show configuration, metrics and films there too; needs the package, see docs/python.md."""
     config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (
@@ -277,6 +281,11 @@ class TrainCommand(Options):
     """The earlier run that a new one starts from, if any."""
     notice: str = dataclasses.field(default="", compare=False)
     """What to tell the user about the run that is continued."""
+
+    def __post_init__(self) -> None:
+        """Refuses to leave behind the replay of a new run."""
+        if self.without_replay and not self.resume:
+            raise UsageError("--without-replay: a new run has none; expected --resume beside it")
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
@@ -382,8 +391,6 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
     trust(typed.get("world.descriptor", ()))
     trust(word.partition("=")[2] for word in typed.get("world.extras", ()))
-    if asked.without_replay and not asked.resume:
-        raise UsageError("--without-replay: a new run has none; expected --resume beside it")
     stored = _stored_run(asked, env_id) if asked.resume else None
     recipe = _recipe(positional, stored, every)
     preset = stored.preset if stored and "preset" not in typed else asked.preset
@@ -395,7 +402,17 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         if name not in fields:
             raise UsageError(f"{show_option(name)}: the recipe {recipe} has no such setting")
         changes[name] = _value(fields[name], typed[name])
+    skills = changes.get("env.skills")
+    if skills:  # latest will be another run soon
+        found = named_run(skills)
+        changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
+    if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
+        raise UsageError(
+            f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
+            "first: music-tf train sac_diayn --skills 5\n"
+            f"then:  music-tf train {recipe} --env-id {config.env_id} --env.skills latest"
+        )
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
         return dataclasses.replace(command, start=_start(command, parts_of(terms.values())))
@@ -492,6 +509,8 @@ def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
     if command.init_from is None:
         if command.parts is not None:
             raise UsageError("--parts: needs --init-from RUN, the run that they come from")
+        if command.best_of is not None:
+            raise UsageError("--best-of: needs --init-from RUN, the run whose skills are tried")
         if source is None:
             return None
         default = ("", recipes.DEFAULT_PRESET)
@@ -510,7 +529,12 @@ def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
             f"--init-from: say which parts to take over, any of {','.join(known)}\n"
             "for example: --parts actor,normalizer"
         )
+    pinned, best_of = command.config.pinned_skill, command.best_of
+    if best_of is not None and pinned is not None:
+        raise UsageError(f"--best-of: pinned_skill is {pinned}; leave one of the two out")
     if source is None:
-        return Start(command.init_from, parse_parts(command.parts or "", known))
+        parts = parse_parts(command.parts or "", known)
+        return Start(command.init_from, parts, best_of=best_of)
     parts = source.parts if command.parts is None else parse_parts(command.parts, known)
-    return Start(command.init_from, parts, source.epochs, source.env_id or env_id)
+    tried = (best_of or source.best_of) if pinned is None else None
+    return Start(command.init_from, parts, source.epochs, source.env_id or env_id, tried)

@@ -63,6 +63,7 @@ PANDA = tuple(
 )
 WITHOUT_GOALS = (
     "music_tf/UnitBox-v0",
+    *("music_tf/Ant-v0", "music_tf/AntGoals-v0", "music_tf/HalfCheetah-v0"),
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
     *(

@@ -70,6 +70,8 @@ class Source(NamedTuple):
     """How many the published source has, where they are not those of its recipe."""
     preset: str = ""
     """Preset of the source; empty: that of the run itself."""
+    best_of: int | None = None
+    """Episodes of each of its skills, after which the best in the task is pinned."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -229,6 +231,27 @@ class SacValueConfig(SoftConfig):
         """Rejects values outside their range, and settings that contradict each other."""
         super().__post_init__()
         self.refuse_auto_clip()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiscreteSacConfig(AgentConfig):
+    """Soft actor-critic over K choices (arXiv:1910.07207); an action's largest number counts."""
+
+    learner: ClassVar[str] = "music_tf.agents.discrete_sac:DiscreteSac"
+
+    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
+    """Alpha at the start."""
+    learn_temperature: bool = True
+    """Tunes alpha towards `target_entropy`."""
+    target_entropy: Annotated[float, In(0, 1)] = 0.98
+    """Wanted entropy as a share of log K, the most that there can be."""
+    temperature_learning_rate: Rate = 1e-3
+    """Adam step size of log alpha."""
+
+    @property
+    def actor(self) -> str:
+        """Categorical."""
+        return "categorical"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -427,6 +450,7 @@ class SkillConfig(DiversityConfig):
         "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
         "skill/loss": "loss of the discriminator: minus the log-likelihood",
         "skill/effective": "exp of the entropy of a learned prior: how many skills act in effect",
+        "skill/diversity_return": "sum of log q - log p over an evaluation episode, unclipped",
     }
 
     scale: Annotated[float, In(0, 1e9)] = 0.5
@@ -509,6 +533,15 @@ class EnvConfig(Settings):
     remake: bool = False
     """Makes the environment anew for each episode: slow, but a cure for one that does not repeat
     itself under the same seed."""
+    skills: str = ""
+    """A run with skills, of which an action then chooses one for `skill_steps` steps; goals become
+    the last columns of the observation. Empty: actions are the environment's own."""
+    skill_steps: Annotated[int, In(1, 10**6)] = 10
+    """Steps for which a chosen skill acts."""
+    skill_discount: Annotated[float, In(0, 1, "[)")] = 0.99
+    """Gamma for each of these steps; the agent's own discount is to be the same."""
+    skill_sample: bool = False
+    """Draws the actions of skills from their policies instead of taking the likeliest."""
     success_ends: bool | None = None
     """Whether an episode ends where the environment ends it because of its own success; unset:
     unless other goals are shown and its own cannot be set, so that nobody knows of that success."""
@@ -681,8 +714,14 @@ class Config(Settings):
             raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
         if not self.rewards:
             raise UsageError("rewards: expected at least one term, got none")
-        if self.exploration.sample and not isinstance(self.agent, SoftConfig):
+        if self.exploration.sample and not isinstance(self.agent, SoftConfig | DiscreteSacConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
+        if self.env.skills and self.agent.discount != self.env.skill_discount:
+            raise UsageError(
+                f"agent.discount: expected that of env.skill_discount {self.env.skill_discount:g}, "
+                f"got {self.agent.discount}\nfor example: --agent.discount "
+                f"{self.env.skill_discount:g}"
+            )
         self._check_condition()
         for name, term in self.rewards.items():
             if name != term.name:

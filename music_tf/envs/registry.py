@@ -195,6 +195,17 @@ def lookup(env_id: str) -> EnvironmentInfo:
     return _UNKNOWN
 
 
+def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[int, ...], str]:
+    """Returns what skills are told apart by: columns of the observation, or the name of an extra.
+
+    As the world says, else the surroundings, else the whole observation.
+    """
+    said, everything = info.descriptor, tuple(range(observation_dim))
+    if isinstance(said, str):
+        return (everything, "") if said == ALL else ((), said)
+    return said or (info.split.surrounding if info.split else everything), ""
+
+
 def described(env_id: str, world: World) -> EnvironmentInfo:
     """What is known of an environment: what the run says, then what was registered for its id."""
     info, world = lookup(env_id), world.over(registered_world(env_id))

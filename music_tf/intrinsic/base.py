@@ -1,6 +1,7 @@
 """What a reward term is, and how terms are mixed."""
 
 import abc
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -10,8 +11,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.config.settings import Schedule, TermConfig
-from music_tf.config.world import ALL
-from music_tf.envs.registry import EnvironmentInfo
+from music_tf.envs.registry import EnvironmentInfo, told_apart_by
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
@@ -59,11 +59,8 @@ class TermContext(NamedTuple):
 
     def descriptor(self) -> "Seen":
         """Returns what skills are told apart by: as the world says, else the surroundings."""
-        said, split = self.info.descriptor, self.spec.split
-        everything = tuple(range(self.spec.observation_dim))
-        if isinstance(said, str):
-            return Seen(everything) if said == ALL else Seen((), said)
-        return Seen(said or (split.surrounding if split else everything))
+        info = dataclasses.replace(self.info, split=self.spec.split)
+        return Seen(*told_apart_by(info, self.spec.observation_dim))
 
 
 class Seen(NamedTuple):

@@ -187,10 +187,27 @@ class Skill(GatedTerm):
         steps = all_transitions(episodes)
         outputs = self._outputs(weights, self._state(steps, self._config.state))
         counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
-        values = {"skill/log_likelihood_heldout": self._likelihood(outputs, steps.skill)}
+        likelihood = self._likelihood(outputs, steps.skill).numpy()
+        found = {"skill/log_likelihood_heldout": float(likelihood[counted].mean())}
         if not self._density:
-            values["skill/accuracy_heldout"] = skill_hits(outputs, steps.skill)
-        return {name: float(value.numpy()[counted].mean()) for name, value in values.items()}
+            hits = skill_hits(outputs, steps.skill).numpy()
+            found["skill/accuracy_heldout"] = float(hits[counted].mean())
+        paid = likelihood - self._log_prior(steps.skill).numpy()
+        total = np.where(counted, paid, 0.0).sum(axis=1)
+        return found | {"skill/diversity_return": float(total.mean())}
+
+    def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
+        """Returns how well each step tells its skill, and what the skills earn in the task."""
+        steps = all_transitions(episodes)
+        outputs = self._outputs(weights, self._state(steps, self._config.state))
+        counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
+        likelihood = self._likelihood(outputs, steps.skill).numpy()
+        found = {"skill/log_likelihood_heldout/steps": likelihood[counted]}
+        if self._density:
+            return found
+        skill, earned = episodes.skill.argmax(axis=-1), episodes.reward.sum(axis=1)
+        each = {f"eval/return/skill_{z}": earned[skill == z] for z in np.unique(skill).tolist()}
+        return found | each
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns the scales of inputs, and the means behind a learned prior."""
@@ -202,6 +219,14 @@ class Skill(GatedTerm):
         super().load(shared)
         if self._prior is not None:
             self._prior.load(shared, f"scales/{self.name}")
+
+    def _log_prior(self, skill: tf.Tensor) -> tf.Tensor:
+        """Returns log p(z) of conditions, whether the reward subtracts it or not."""
+        if self._prior is not None:
+            return tf.reduce_sum(skill * np.log(self._prior.chances).astype(np.float32), axis=-1)
+        if self._density:
+            return log_prior(self._kind, skill)
+        return tf.fill(skill.shape[:-1], -math.log(self._skills))
 
     def _prior_feed(self, *shape: int) -> dict[str, np.ndarray]:
         """Returns log p [..., K] as a feed has it, where it is learned and counts."""

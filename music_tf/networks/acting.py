@@ -5,6 +5,7 @@ a saved run. A learner with an action distribution of its own adds its actor to 
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -173,7 +174,26 @@ GAUSSIANS = {
     "gaussian_plain_clip": Gaussian(features=False, deviation="clip"),
 }
 """Squashed Gaussian actors by name."""
+
+
+def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
+    """Returns the likeliest choice as a one-hot vector, or a sample where noise is given, [E, K].
+
+    Normal noise becomes Gumbel's: the largest of logit + Gumbel noise is a sample.
+    """
+    depth = len(weights) // 2 - 1
+    logits = _dense(weights, _hidden(weights, inputs, depth), depth)
+    if noise is not None:
+        uniform = np.clip(0.5 * _erfc(-noise / math.sqrt(2.0)), 1e-12, 1.0 - 1e-7)
+        logits = logits - np.log(-np.log(uniform))
+    one_hot: Array = np.eye(logits.shape[-1], dtype=np.float32)[logits.argmax(axis=-1)]
+    return one_hot
+
+
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
 ACTORS: dict[str, Actor] = {
+    "categorical": Actor(lambda width, choices: {"choice": (width, choices)}, categorical_action),
     "deterministic": Actor(
         lambda width, actions: {"action": (width, actions)}, deterministic_action
     ),

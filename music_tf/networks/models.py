@@ -114,6 +114,15 @@ def critic(
     return keras.Model(inputs, _dense(1, None, "value", seed, initializer)(hidden))
 
 
+def choices(
+    input_dim: int, count: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+) -> keras.Model:
+    """Maps inputs [B, input_dim] to a number for each choice, [B, K]: its logit, or its value."""
+    inputs = keras.Input([input_dim])
+    hidden = _hidden(inputs, hidden_sizes, seed)
+    return keras.Model(inputs, _dense(count, None, "choice", seed)(hidden))
+
+
 def statistics_network(
     agent_dim: int, surrounding_dim: int, hidden_size: int, seed: np.random.Generator
 ) -> keras.Model:

@@ -294,6 +294,19 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
     return dataclasses.replace(task, lost_object="continue", start=start)
 
 
+def sac_finetune_skill(preset: Preset, env_id: str = _PICK) -> Config:
+    """The task reward for an agent of `sac_diayn`, held to the skill that is best at the task.
+
+    As the authors of DIAYN use skills (arXiv:1802.06070): each is tried in ten episodes, the one
+    with the highest return is the input throughout, and actor, critic and targets go on from there.
+    `--best-of` says how many episodes, `--pinned-skill` another skill. All else is as in
+    `sac_diayn_finetune`.
+    """
+    task = sac_diayn_finetune(preset, env_id)
+    start = Source("sac_diayn", _PARTS) if task.start is None else task.start
+    return dataclasses.replace(task, pinned_skill=None, start=start._replace(best_of=10))
+
+
 def sac_music_diayn(preset: Preset, env_id: str = _PICK) -> Config:
     """MUSIC first, then the reward of `sac_diayn`: control of the object, then skills in using it.
 

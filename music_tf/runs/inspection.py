@@ -21,6 +21,7 @@ from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
 from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
+from music_tf.runs.skills import skill_arrays
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.policy import SavedPolicy, saved_policy
@@ -131,7 +132,7 @@ def evaluate_run(
     typed_env_id: str | None = None,
     *,
     full: bool = False,
-    export: Callable[[Episodes, Mapping[str, Any]], list[str]] | None = None,
+    export: Callable[[Episodes, Mapping[str, Any], Mapping[str, Any]], list[str]] | None = None,
     shown: bool = True,
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
@@ -147,8 +148,8 @@ def evaluate_run(
         typed_env_id: As for `load_run`.
         full: Whether to judge control beyond the metrics of every epoch, under `control` and
             `coverage`; what was found of the same checkpoint before is kept otherwise.
-        export: Called with the episodes of our policy, and what is known of them; returns lines
-            that say where it wrote them.
+        export: Called with the episodes of our policy, what is known of them, and `skill_arrays`;
+            returns lines that say where it wrote them.
         shown: Whether to show the table.
 
     Returns:
@@ -197,7 +198,7 @@ def evaluate_run(
             names = ("recipe", "preset", "env_id", "seed")
             about = {name: result[name] for name in names} | result["checkpoint"]
             about["goals"] = loaded.config.goals
-            progress.banner(export(played, about))
+            progress.banner(export(played, about, skill_arrays(loaded, played)))
     finally:
         loaded.envs.close()
     return result

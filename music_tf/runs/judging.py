@@ -45,6 +45,8 @@ _STILL = 1e-12
 """Square metres; less than this is rounding."""
 _COLUMNS = {
     "skill/accuracy_heldout": "accuracy",
+    "skill/diversity_return": "diversity",
+    "eval/return": "return",
     "eval/success_rate": "success",
     "eval/object_moved_rate": "moved",
     "eval/object_displacement_m": "distance m",

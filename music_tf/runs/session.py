@@ -51,8 +51,8 @@ COMPACT_EVERY = 20
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
-DrawPaths: TypeAlias = Callable[[Episodes, EnvironmentInfo], npt.NDArray[np.uint8]]
-"""A picture [height, width, 3] of where the object went in some episodes."""
+DrawPaths: TypeAlias = Callable[[Episodes, EnvironmentInfo], npt.NDArray[np.uint8] | None]
+"""A picture [height, width, 3] of where the object went in some episodes, if there is any."""
 
 
 def run(
@@ -244,8 +244,9 @@ class Session:
         if writer is None:
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
-        if self._draw_paths is not None and info.object is not None:
-            writer.write_image(PATHS_TAG, self._draw_paths(episodes, info), steps, "paths")
+        drawn = None if self._draw_paths is None else self._draw_paths(episodes, info)
+        if drawn is not None:
+            writer.write_image(PATHS_TAG, drawn, steps, "paths")
         for term in trainer.active_terms():
             weights = trainer.update.weights()
             for tag, values in term.histograms(weights, episodes).items():

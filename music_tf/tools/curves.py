@@ -33,6 +33,7 @@ FORMATS = (".png", ".svg", ".pdf")
 AXES = {
     "steps": ("time/env_steps", 1e-3, "environment steps (thousands)"),
     "minutes": ("time/elapsed_s", 1.0 / 60.0, "minutes of training"),
+    "episodes": ("time/episodes", 1.0, "training episodes"),
 }
 LEADING = ("eval/success_rate", "eval/object_comotion_m", "eval/return", "train/mean_q")
 """What is drawn where no metric is asked for: the first that a run has."""

@@ -35,7 +35,8 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     again = parse_train(then[1:])
     assert (again.recipe, again.preset) == (recipe, preset)
     assert again.config.env_id == "FetchSlide-v4"
-    assert again.start == Start("latest", needed.parts, needed.epochs, before.config.env_id)
+    parts, env_id = needed.parts, before.config.env_id
+    assert again.start == Start("latest", parts, needed.epochs, env_id, needed.best_of)
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,11 @@ def test_held_out_steps_are_counted_as_far_as_episodes_go(state):
     assert seen["skill/accuracy_heldout"] == 2 / 8
     expected = (2 * -0.169846 + 5 * -2.169846 + 1 * -3.169846) / 8
     assert seen["skill/log_likelihood_heldout"] == pytest.approx(expected, abs=1e-5)
+    earned = (2 * 0.928766 + 5 * -1.071234 + 1 * -2.071234) / 3  # log 3 more, by episode
+    assert seen["skill/diversity_return"] == pytest.approx(earned, abs=1e-5)
+    shown = term.histograms(constant_logits(2.0, 0.0, -1.0), episodes)
+    assert shown["skill/log_likelihood_heldout/steps"].shape == (8,)
+    assert shown["eval/return/skill_1"].tolist() == [episodes.reward[1].sum()]
 
 
 def test_held_out_steps_look_at_the_state_of_the_reward():

@@ -7,7 +7,13 @@ import pytest
 from music_tf import recipes
 from music_tf.config.fields import fields_of, with_fields
 from music_tf.config.names import KNOWN
-from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig, TaskConfig
+from music_tf.config.settings import (
+    DdpgConfig,
+    DiscreteSacConfig,
+    MusicConfig,
+    SacConfig,
+    TaskConfig,
+)
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 
@@ -58,7 +64,8 @@ def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     assert text.endswith(".")
     assert len(text) <= 100
     config = recipes.resolve(name)
-    assert type(config.agent) is (SacConfig if name.startswith("sac") else DdpgConfig)
+    agents = {"sac": SacConfig, "ddpg": DdpgConfig, "skills": DiscreteSacConfig}
+    assert type(config.agent) is agents[name.partition("_")[0]]
     assert config.env_id in KNOWN
     assert recipes.resolve(name, env_id="music_tf/PointPush-v0").env_id == "music_tf/PointPush-v0"
 
@@ -102,6 +109,7 @@ SOFT = {
     **{"agent.entropy_mode": "next_state", "agent.actor_entropy": True, "agent.critics": 2},
     **{"agent.learn_temperature": True, "agent.next_action": "main", "exploration.sample": True},
 }
+FINE_TUNED = ("sac_diayn_finetune", "sac_finetune_skill")
 SKILLS = {"env_id": PICK, "skills": 5, "pinned_skill": None}
 DIAYN = {
     **{"goals": "zero", "rewards": ("skill",), "replay.relabel_k": 4.0},
@@ -132,6 +140,7 @@ def test_a_module_before_an_id_changes_no_setting(name, env_id):
         ("sac_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
         ("sac_music_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
         ("sac_diayn_finetune", {**TASK, **SKILLS, "pinned_skill": 0}),
+        ("sac_finetune_skill", {**TASK, **SKILLS}),
     ],
 )
 def test_the_paper_preset_has_the_published_settings(name, published):
@@ -140,18 +149,18 @@ def test_the_paper_preset_has_the_published_settings(name, published):
     assert {setting: found[setting] for setting in published} == published
     if name.startswith("sac"):
         entropy = schedule_value(config.agent.entropy_weight, 10)
-        assert entropy == (0.5 if name == "sac_diayn_finetune" else 0.2)
+        assert entropy == (0.5 if name in FINE_TUNED else 0.2)
 
 
 @PRESETS
-@pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])
+@pytest.mark.parametrize("name", [*FINE_TUNED, "sac_music_diayn"])
 def test_recipes_that_follow_on_others_have_their_networks(name, preset):
     source = recipes.source(name, preset)
     assert source.parts[:3] == POLICY
     assert ("normalizer" in source.parts) == (preset == "laptop")
     before = recipes.resolve(source.recipe, source.preset or preset)
     after = recipes.resolve(name, preset)
-    assert source.recipe == {"sac_diayn_finetune": "sac_diayn"}.get(name, "sac_music_skills")
+    assert source.recipe == ("sac_diayn" if name in FINE_TUNED else "sac_music_skills")
     assert after.agent.hidden_sizes == before.agent.hidden_sizes
     assert after.agent.critics == before.agent.critics
     assert (after.skills, after.env_id) == (before.skills, before.env_id)

@@ -49,6 +49,8 @@ def test_an_archive_holds_what_was_played(found, played):
         "skill": ("<i8", (6,)),
         "seed": ("<i8", (6,)),
         "about": (found["about"].dtype.str, ()),
+        "skill/return": ("<f4", (6,)),
+        "skill/descriptor": ("<f4", (steps, 6, 3)),
     }
     for name in ("observation", "achieved_goal", "desired_goal", "action", "reward", "length"):
         np.testing.assert_array_equal(found[name], getattr(played, name))
