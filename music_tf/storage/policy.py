@@ -260,9 +260,8 @@ def saved_policy(
     try:
         for term in paid:
             hidden = getattr(term, "hidden_sizes", ())
-            judged = (
-                {**seen, "state": getattr(term, "state", None)} if seen else seen
-            )  # not learned
+            state = getattr(term, "state", None)  # that is judged, not the one that is learned
+            judged = {**seen, "state": state} if seen else seen
             names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
     except ValueError as error:  # which does not keep the policy from acting
         names = str(error)
