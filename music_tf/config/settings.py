@@ -303,9 +303,6 @@ class TaskConfig(TermConfig):
 class PaidConfig(TermConfig):
     """A reward without a unit: w * (pay(gain * r) + shift)."""
 
-    measured: ClassVar[tuple[str, str, str]]
-    """With the gain auto: columns of the mean positive raw reward, of its square, of the gain."""
-
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = 1.0
     """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
     mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
@@ -316,6 +313,8 @@ class PaidConfig(TermConfig):
     pay: Literal["clip", "log"] = "clip"
     """What a scaled reward r is paid: r, or log(1 + max(0, r)), which rises ever more slowly; both
     within `clip`."""
+    clip: Bounds = (0.0, 1.0)
+    """Bounds of what the scaled reward is paid."""
 
     def __post_init__(self) -> None:
         """Rejects values outside their range, and bounds that a logarithm cannot reach."""
@@ -325,6 +324,11 @@ class PaidConfig(TermConfig):
                 f"{self.shown('clip')}: pay log is never below 0, expected bounds of at least 0, "
                 f"got {self.clip[0]:g} {self.clip[1]:g}\nfor example: --{self.name}.clip 0 4"
             )
+
+    @property
+    def measured(self) -> Sequence[str]:
+        """Its last three metrics: mean positive raw reward, mean of its square, gain (auto)."""
+        return tuple(self.metrics)[-3:]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -341,17 +345,10 @@ class MusicConfig(PaidConfig):
         "music/pair_bound_power": "mean of its square; with gain auto and mean_over paid",
         "music/gain": "reward per nat that the gain auto has come to",
     }
-    measured: ClassVar[tuple[str, str, str]] = (
-        "music/pair_bound",
-        "music/pair_bound_power",
-        "music/gain",
-    )
 
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = None
     """Reward per nat of the pair bound; auto: `mean` over a running mean of the bound, so that no
     unit matters; unset: the environment's own, and auto where it has none."""
-    clip: Bounds = (0.0, 1.0)
-    """Bounds of what the scaled bound is paid."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
     """Added after clipping; -1 makes every reward a cost, 0 leaves an idle step worth nothing."""
     weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
@@ -384,16 +381,9 @@ class JointMotionConfig(PaidConfig):
         "reward/joint_motion_power": "the same share; with gain auto and mean_over paid",
         "reward/joint_motion_gain": "reward for joint motion that the gain auto has come to",
     }
-    measured: ClassVar[tuple[str, str, str]] = (
-        "reward/joint_motion_raw",
-        "reward/joint_motion_power",
-        "reward/joint_motion_gain",
-    )
 
     threshold: Annotated[float, In(0, 1e6)] = 0.001
     """How far both must move, in the unit of the observation (metres for Fetch)."""
-    clip: Bounds = (0.0, 1.0)
-    """Bounds of the reward."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
 
 

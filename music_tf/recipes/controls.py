@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import Bounds, Config, JointMotionConfig, PaidConfig
+from music_tf.config.settings import Config, JointMotionConfig, PaidConfig
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
 
@@ -23,14 +23,6 @@ class RandomRewardConfig(PaidConfig):
         "reward/random_reward_power": "mean of its square; with gain auto and mean_over paid",
         "reward/random_reward_gain": "reward for a number of 1 that the gain auto has come to",
     }
-    measured: ClassVar[tuple[str, str, str]] = (
-        "reward/random_reward_raw",
-        "reward/random_reward_power",
-        "reward/random_reward_gain",
-    )
-
-    clip: Bounds = (0.0, 1.0)
-    """Bounds of the reward."""
 
 
 def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:

@@ -1,4 +1,4 @@
-"""Breaks the code in thirty places, one at a time, and sees whether a test notices.
+"""Breaks the code in some thirty places, one at a time, and sees whether a test notices.
 
     python tests/mutants/mutants.py [--only NAME ...] [--first] [--list]
 

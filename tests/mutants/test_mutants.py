@@ -4,8 +4,8 @@ from tests.mutants import mutants
 from tests.mutants.mutants import MUTANTS, ROOT, Mutant
 
 
-def test_there_are_thirty_mutants_each_with_its_name():
-    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) == 30
+def test_there_are_at_least_thirty_mutants_each_with_its_name():
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 30
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
