@@ -340,11 +340,19 @@ def _kinds(kind: type[AgentConfig]) -> Iterator[type[AgentConfig]]:
 
 
 def train_help(arguments: Sequence[str]) -> None:
-    """Explains `train`, with the defaults of a recipe where one is named, and ends the process."""
+    """Explains `train`, with the defaults of a recipe where one is named, and ends the process.
+
+    They are those of the preset and the environment that are typed beside it.
+
+    Raises:
+        UsageError: There is no such preset or environment.
+    """
     own = _own_recipe(arguments)
     chosen = next((word for word in arguments if word in (*recipes.names(), own)), "")
-    config = recipes.resolve(chosen) if chosen else Config()
+    config, preset = Config(), recipes.DEFAULT_PRESET
     if chosen:
+        preset, env_id = _word_of("preset", arguments) or preset, _word_of("env_id", arguments)
+        config = recipes.resolve(chosen, preset, check_env_id(env_id) if env_id else "")
         head = [f"{chosen}: {recipes.describe(chosen)}"]
         if config.start is not None:
             parts = ", ".join(config.start.parts)
@@ -356,8 +364,18 @@ def train_help(arguments: Sequence[str]) -> None:
             *(f"  {name:{width}}  {recipes.describe(name)}" for name in recipes.names()),
         ]
     sys.stdout.write("\n".join([*head, "", ""]))
-    command = TrainCommand(recipe=chosen, config=config)
+    command = TrainCommand(recipe=chosen, preset=preset, config=config)
     explain(command, f"train {chosen or 'RECIPE'}", recipes.terms(own))
+
+
+def _word_of(option: str, arguments: Sequence[str]) -> str:
+    """Returns the last value of an option on a command line that may be wrong elsewhere."""
+    found = ""
+    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+        written, equals, value = word.partition("=")
+        if written.replace("_", "-") == show_option(option):
+            found = value if equals else following
+    return found
 
 
 _HEAD = (
@@ -400,7 +418,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     changes = {}
     for name in (name for name in typed if name not in _OWN):
         if name not in fields:
-            raise UsageError(f"{show_option(name)}: the recipe {recipe} has no such setting")
+            shown = recipe if preset == recipes.DEFAULT_PRESET else f"{recipe} as {preset}"
+            raise UsageError(f"{show_option(name)}: the recipe {shown} has no such setting")
         changes[name] = _value(fields[name], typed[name])
     skills = changes.get("env.skills")
     if skills:  # latest will be another run soon

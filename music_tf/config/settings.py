@@ -55,6 +55,7 @@ OwnLayers: TypeAlias = Annotated[
     In(1, 8192),
 ]
 Rate: TypeAlias = Annotated[float, In(0, 1)]
+Initializer: TypeAlias = Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"]
 
 
 class Source(NamedTuple):
@@ -91,7 +92,7 @@ class AgentConfig(Settings):
     """Units of each hidden layer of the actor; empty: `agent.hidden_sizes`."""
     critic_sizes: OwnLayers = ()
     """Units of each hidden layer of the critics; empty: `agent.hidden_sizes`."""
-    initializer: Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"] = "glorot"
+    initializer: Initializer = "glorot"
     """How kernels start; biases are 0. Glorot-uniform, uniform within sqrt(3 / fan-in), hidden
     layers normal with deviation sqrt(2 / fan-in) and Glorot-uniform heads, or orthogonal."""
     actor_learning_rate: Rate = 1e-3
@@ -402,6 +403,8 @@ class DiversityConfig(TermConfig):
     """Steps of its network at such an update, each on states of its own."""
     train: bool = True
     """False leaves the network as it starts."""
+    initializer: Initializer = "glorot"
+    """How kernels of the network start, as `agent.initializer` has it."""
     learning_rate: Rate = 1e-3
     """Adam step size of the network."""
 
@@ -708,9 +711,9 @@ class Config(Settings):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
         if self.env.skills and self.agent.discount != self.env.skill_discount:
             raise UsageError(
-                f"agent.discount: expected that of env.skill_discount {self.env.skill_discount:g}, "
-                f"got {self.agent.discount}\nfor example: --agent.discount "
-                f"{self.env.skill_discount:g}"
+                f"agent.discount: choices among env.skills are paid under env.skill_discount "
+                f"{self.env.skill_discount:g}, expected the same, got {self.agent.discount}\n"
+                f"for example: --agent.discount {self.env.skill_discount:g}"
             )
         self._check_condition()
         for name, term in self.rewards.items():

@@ -89,6 +89,7 @@ class Dads(GatedTerm):
             config.components * (1 + width * (2 if config.learn_deviations else 1)),
             config.hidden_sizes,
             stream(context.seed, "initial weights/dynamics"),
+            config.initializer,
         )
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("dynamics", model, rate)]

@@ -101,6 +101,7 @@ class Skill(GatedTerm):
             outputs,
             config.hidden_sizes,
             stream(context.seed, "initial weights/discriminator"),
+            config.initializer,
         )
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("discriminator", model, rate)]

@@ -143,18 +143,26 @@ def statistics_network(
 
 
 def skill_discriminator(
-    state_dim: int, skills: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+    state_dim: int,
+    skills: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
 ) -> keras.Model:
     """Maps states [B, state_dim] to skill logits [B, K]."""
     inputs = keras.Input([state_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed)
-    return keras.Model(inputs, _dense(skills, None, "logits", seed)(hidden))
+    hidden = _hidden(inputs, hidden_sizes, seed, initializer)
+    return keras.Model(inputs, _dense(skills, None, "logits", seed, initializer)(hidden))
 
 
 def skill_dynamics(
-    inputs_dim: int, outputs: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+    inputs_dim: int,
+    outputs: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
 ) -> keras.Model:
     """Maps states beside skills, [B, inputs_dim], to the parameters of a mixture, [B, outputs]."""
     inputs = keras.Input([inputs_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed)
-    return keras.Model(inputs, _dense(outputs, None, "mixture", seed)(hidden))
+    hidden = _hidden(inputs, hidden_sizes, seed, initializer)
+    return keras.Model(inputs, _dense(outputs, None, "mixture", seed, initializer)(hidden))

@@ -3,13 +3,12 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.fields import In, with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import (
-    CollectConfig,
-    ConditionConfig,
     Config,
     DiversityConfig,
     EvaluationConfig,
@@ -18,7 +17,9 @@ from music_tf.config.settings import (
     Rate,
     ReplayConfig,
     SacConfig,
+    SacValueConfig,
     SkillConfig,
+    SoftConfig,
     Source,
     TaskConfig,
     TermConfig,
@@ -33,7 +34,50 @@ _BOX, _WITHOUT_GOALS = "music_tf/UnitBox-v0", "Hopper-v5"
 _SKILLS = 5
 _PARTS = ("actor", "critic", "targets")
 
-
+_WITH_VALUE = ("paper", "diayn_torch")
+"""Presets of codes whose critics learn from a state value."""
+_PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
+    "paper": {
+        "skills": 50,
+        "agent.hidden_sizes": (300, 300),
+        "agent.polyak": 0.99,
+        "replay.batch_size": 128,
+        "skill.state": "current",
+        "skill.hidden_sizes": (300, 300),
+    },
+    "diayn_torch": {
+        "skills": 50,
+        "agent.hidden_sizes": (300, 300),
+        "agent.deviation": "clip",
+        "agent.squash_correction": "epsilon",
+        "agent.initializer": "he_normal",
+        "skill.trained_on": "current",
+        "skill.prior_offset": 1e-6,
+        "skill.initializer": "he_normal",
+        "skill.hidden_sizes": (300, 300),
+        "collect.random_steps": 0,
+    },
+    "qdax": {
+        "skills": 5,
+        "agent.temperature": 1.0,
+        "agent.learn_temperature": True,
+        "agent.target_entropy_per_action": -0.5,
+        "agent.discount": 0.97,
+        "agent.deviation": "softplus",
+        "agent.critic_loss": "half_mean",
+        "agent.truncated": "masked",
+        "agent.initializer": "lecun_uniform",
+        "skill.trained_on": "current",
+        "skill.missing_descriptor": "zeros",
+        "skill.initializer": "lecun_uniform",
+        "rollouts": 10,  # 250 there; skills are tiled over them
+        "condition.sampler": "tiled",
+        "collect.steps": 20,
+        "collect.random_steps": 0,
+        "collect.updates_per_step": 0.25,
+    },
+}
+"""What the authors' code, the PyTorch DIAYN and QDax do differently from `laptop` on any task."""
 _PUBLIC_RATE = 3e-4
 _GATES = {
     "music_tf/UnitBox-v0": (4.0, 0.5, 1.0),
@@ -98,9 +142,10 @@ def sac_diayn(
     `laptop`: 20 skills, discriminator on the next state. Where there are goals, five skills that
     are told apart by the object, clipped at 0, by a discriminator too small to know episodes by
     heart.
-    `paper`: sizes and rates of the DIAYN authors; the discriminator sees the present state.
+    `paper`: sizes, rates and state value of the DIAYN authors; the discriminator sees the present
+    state.
     `qdax` and `diayn_torch`: two public codes, whose discriminators learn on the present state and
-    pay for the next one.
+    pay for the next one. The first has slow critics, the second a state value.
     `music`: as the MUSIC release (arXiv:2103.08107) has it. The discriminator sees the object
     alone, the reward is half its log-likelihood in [-1, 0] without the prior, goals are zero but
     hindsight relabels four of five of them.
@@ -140,56 +185,47 @@ def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BO
 def _on_states(preset: str, env_id: str) -> Config:
     """Returns DIAYN as published, on any task by steps, as `sac` is where there are no goals."""
     boxed, goals = is_one_of(env_id, (_BOX,)), is_one_of(env_id, WITH_GOALS)
-    original, small = preset in ("paper", "diayn_torch"), preset == "laptop" and boxed
-    steps = sac("paper" if original else "laptop", _WITHOUT_GOALS if goals else env_id)
-    sizes = (300, 300) if original else (64, 64) if small else (256, 256)
-    rate = 1e-3 if small else _PUBLIC_RATE
-    agent = {
-        "hidden_sizes": sizes,
-        "actor_learning_rate": rate,
-        "critic_learning_rate": rate,
-        "temperature_learning_rate": rate,
-        "temperature": 1.0 if preset == "qdax" else 0.1,
-        "learn_temperature": preset == "qdax",
-        "target_entropy_per_action": -0.5,
-        "discount": 0.97 if preset == "qdax" else 0.99,
-        "polyak": 0.99 if preset == "paper" else 0.995,
-    }
-    batch = 128 if preset == "paper" or small else 256
-    skills = {"laptop": 20, "qdax": 5}.get(preset, 50)
+    with_value, small = preset in _WITH_VALUE, preset == "laptop" and boxed
+    steps = sac("paper" if with_value else "laptop", _WITHOUT_GOALS if goals else env_id)
+    sizes, rate = ((64, 64), 1e-3) if small else ((256, 256), _PUBLIC_RATE)
+    agent = with_fields(
+        steps.agent,
+        {
+            "hidden_sizes": sizes,
+            "actor_learning_rate": rate,
+            "critic_learning_rate": rate,
+            "temperature_learning_rate": rate,
+            "temperature": 0.1,
+            "learn_temperature": False,
+        },
+    )
+    if with_value:
+        shared = {field.name: getattr(agent, field.name) for field in fields(SoftConfig)}
+        agent = SacValueConfig(**shared, value_learning_rate=rate)
     skill = SkillConfig(
         scale=1.0,
         clip=(-math.inf, math.inf),
-        state="current" if preset == "paper" else "next",
-        trained_on="current" if preset in ("qdax", "diayn_torch") else None,
+        state="next",
         subtract_prior=True,
-        prior_offset=1e-6 if preset == "diayn_torch" else 0.0,
-        missing_descriptor="zeros" if preset == "qdax" else "observation",
         normalize_inputs=preset == "laptop",
         hidden_sizes=sizes,
         learning_rate=rate,
     )
-    config = dataclasses.replace(
+    ours = dataclasses.replace(
         steps,
         env_id=env_id,
-        agent=with_fields(steps.agent, agent),
+        agent=agent,
         goals="zero" if goals else "environment",
-        skills=skills,
+        skills=20,
         rewards={"skill": skill},
-        replay=ReplayConfig(batch_size=batch, draw="steps"),
-        evaluation=EvaluationConfig(episodes=skills, every=1 if boxed else 4),
+        replay=ReplayConfig(batch_size=128 if small else 256, draw="steps"),
     )
-    if preset == "diayn_torch":  # nothing is done at random before
-        return with_fields(config, {"collect.random_steps": 0})
-    if preset == "qdax":  # 250 environments there; skills are tiled over these
-        return dataclasses.replace(
-            config,
-            rollouts=10,
-            cycles=config.cycles // 4,
-            condition=ConditionConfig(sampler="tiled"),
-            collect=CollectConfig(steps=20, updates_per_step=0.25),
-        )
-    return config
+    config = with_fields(ours, _PUBLIC_CODES.get(preset, {}))
+    return dataclasses.replace(
+        config,
+        cycles=steps.cycles // 4 if preset == "qdax" else steps.cycles,  # 200 steps each, not 50
+        evaluation=EvaluationConfig(episodes=config.skills, every=1 if boxed else 4),
+    )
 
 
 def _compared(preset: str, env_id: str) -> Config:
@@ -210,7 +246,7 @@ def _dads(preset: str) -> DadsConfig:
     """Returns the reward of DADS; on a laptop it sees all of the state, normalised."""
     if preset == "laptop":
         return DadsConfig(omit=0, normalize_inputs=True)
-    return DadsConfig()
+    return DadsConfig(initializer="lecun_uniform")
 
 
 def _gated(config: Config, preset: str, reward: TermConfig) -> Config:

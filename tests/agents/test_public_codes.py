@@ -1,52 +1,25 @@
-"""SAC as two public codes of DIAYN have it, each written down anew and compared row by row."""
+"""The presets of two public codes of DIAYN: losses written down anew, settings row by row."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf import recipes
 from music_tf.agents.sac import Sac
 from music_tf.agents.sac_value import SacValue
-from music_tf.config.settings import SacConfig, SacValueConfig
+from music_tf.config.settings import SacConfig
+from music_tf.intrinsic.skill import Skill
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+from tests.kit.terms import context
 
 FREE = (-math.inf, math.inf)
-RATES = {"actor_learning_rate": 3e-4, "critic_learning_rate": 3e-4}
-SHARED = {
-    **RATES,
-    "critics": 2,
-    "action_l2": 0.0,
-    "linear_features": False,
-    "polyak": 0.995,
-    "polyak_every": "update",
-}
-QDAX = SacConfig(
-    **SHARED,
-    hidden_sizes=(256, 256),
-    discount=0.97,
-    entropy_mode="next_state",
-    actor_entropy=True,
-    next_action="main",
-    temperature=1.0,
-    learn_temperature=True,
-    temperature_learning_rate=3e-4,
-    target_entropy_per_action=-0.5,
-    deviation="softplus",
-    critic_loss="half_mean",
-    truncated="masked",
-    initializer="lecun_uniform",
+QDAX_RUN, DIAYN_PYTORCH_RUN = (
+    recipes.resolve("sac_diayn", preset, "Hopper-v5") for preset in ("qdax", "diayn_torch")
 )
-DIAYN_PYTORCH = SacValueConfig(
-    **SHARED,
-    hidden_sizes=(300, 300),
-    discount=0.99,
-    temperature=0.1,
-    value_learning_rate=3e-4,
-    deviation="clip",
-    squash_correction="epsilon",
-    initializer="he_normal",
-)
+QDAX, DIAYN_PYTORCH = QDAX_RUN.agent, DIAYN_PYTORCH_RUN.agent
 
 
 def learner_of(config):
@@ -148,46 +121,90 @@ def test_each_network_learns_by_the_gradient_of_the_original(config, network, lo
 @pytest.mark.parametrize(
     ("row", "qdax", "diayn_pytorch"),
     [
+        ("core", Sac, SacValue),
+        ("critic loss", "half_mean", "sum"),
+        ("truncated steps", "masked", "bootstrap"),
+        ("deviation and slope", ("softplus", "exact"), ("clip", "epsilon")),
         ("temperature at the start", 1.0, 0.1),
         ("temperature is learned", True, False),
+        ("wanted entropy of 3 actions", -1.5, None),
         ("gamma", 0.97, 0.99),
         ("slow copies that are used", {"critic_0", "critic_1"}, {"value"}),
         ("share of the old slow copy", 0.995, 0.995),
         ("slow copies move", "update", "update"),
         ("one step from the same weights", 1, 1),
-        ("widths", {256}, {300}),
+        ("hidden layers", ((256, 256),) * 3, ((300, 300),) * 3),
         ("steps of Adam", {3e-4}, {3e-4, 0.0}),  # that of a fixed temperature is 0
-        # of hidden layers and of heads, here with 6 inputs and 3 actions
-        ("deviation of kernels", (256**-0.5, 256**-0.5), ((2 / 300) ** 0.5, (2 / 303) ** 0.5)),
+        ("batch", 256, 256),
+        ("reward scale", 1.0, 1.0),
+        ("capacity", 1_000_000, 1_000_000),
+        ("discriminator learns, pays", ("current", "next"), ("current", "next")),
+        ("updates for a step", 0.25, 1.0),
+        ("skills", 5, 50),
+        ("steps at random", 0, 0),
     ],
 )
 def test_settings_are_those_of_the_original(row, qdax, diayn_pytorch):
-    for config, expected in ((QDAX, qdax), (DIAYN_PYTORCH, diayn_pytorch)):
-        learner = learner_of(config)
-        kernels = dict(
-            zip(
-                learner.networks[0].weight_names,
-                learner.networks[0].model.get_weights(),
-                strict=True,
-            )
-        )
-        deviations = tuple(kernels[f"actor/{name}/kernel"].std() for name in ("hidden_1", "mean"))
+    for run, expected in ((QDAX_RUN, qdax), (DIAYN_PYTORCH_RUN, diayn_pytorch)):
+        config, reward, learner = run.agent, run.rewards["skill"], learner_of(run.agent)
+        slow = {network.name for network in learner.target_networks}
+        rates = {network.learning_rate for network in learner.networks}
         found = {
+            "core": type(learner),
+            "critic loss": config.critic_loss,
+            "truncated steps": config.truncated,
+            "deviation and slope": (config.deviation, config.squash_correction),
             "temperature at the start": config.temperature,
             "temperature is learned": config.learn_temperature,
+            "wanted entropy of 3 actions": learner.wanted_entropy
+            if config.learn_temperature
+            else None,
             "gamma": config.discount,
-            "slow copies that are used": {network.name for network in learner.target_networks}
-            - {"actor"},
+            "slow copies that are used": slow - {"actor"},
             "share of the old slow copy": config.polyak,
             "slow copies move": config.polyak_every,
             "one step from the same weights": len(learner.phases),
-            "widths": {*config.actor_layers, *config.critic_layers},
-            "steps of Adam": {network.learning_rate for network in learner.networks},
+            "hidden layers": (config.actor_layers, config.critic_layers, reward.hidden_sizes),
+            "steps of Adam": rates | {reward.learning_rate},
+            "batch": run.replay.batch_size,
+            "reward scale": reward.scale,
+            "capacity": run.replay.capacity,
+            "discriminator learns, pays": (reward.trained_on, reward.state),
+            "updates for a step": run.collect.updates_per_step,
+            "skills": run.skills,
+            "steps at random": run.collect.random_steps,
         }
-        if row == "deviation of kernels":
-            np.testing.assert_allclose(deviations, expected, rtol=0.06)
-        else:
-            assert found[row] == expected
+        assert found[row] == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "hidden", "heads"),
+    [
+        (QDAX_RUN, lambda before, _: before**-0.5, lambda before, _: before**-0.5),
+        (
+            DIAYN_PYTORCH_RUN,
+            lambda before, _: (2 / before) ** 0.5,
+            lambda before, after: (2 / (before + after)) ** 0.5,
+        ),
+    ],
+    ids=["qdax", "diayn_pytorch"],
+)
+def test_kernels_start_as_those_of_the_original(run, hidden, heads):
+    settings = dataclasses.replace(run.rewards["skill"], normalize_inputs=False)
+    term = Skill(settings, context(columns=tuple(range(8)), skills=run.skills))
+    checked = 0
+    for network in (*learner_of(run.agent).networks, *term.networks):
+        if network.name == "log_temperature":
+            continue
+        names, weights = network.weight_names, network.model.get_weights()
+        for name, kernel in zip(names, weights, strict=True):
+            if name.endswith("bias"):
+                assert not kernel.any()
+            elif kernel.size > 500:
+                wanted = hidden if "hidden" in name else heads
+                assert kernel.std() == pytest.approx(wanted(*kernel.shape), rel=0.1)
+                checked += 1
+    assert checked >= 8
 
 
 @pytest.mark.parametrize("config", [QDAX, DIAYN_PYTORCH], ids=["qdax", "diayn_pytorch"])

@@ -374,6 +374,21 @@ def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(expl
     assert needs in explained("ddpg_music_reward")
 
 
+def test_help_of_a_recipe_shows_the_preset_and_the_environment_that_are_typed(explained):
+    plain = explained("sac_diayn")
+    assert "--agent.entropy-mode" in plain
+    assert "--agent.value-learning-rate" not in plain
+    for words in (["--preset", "paper"], ["--preset=qdax", "--preset=paper"]):
+        text = explained("sac_diayn", *words)
+        assert "--agent.entropy-mode" not in text
+        assert "Adam step size of the state value. A number in [0, 1]. (default: 0.0003)" in text
+        assert "(default: paper)" in text
+    on_hopper = explained("sac", "--env-id", "Hopper-v5")
+    assert "(default: Hopper-v5)" in on_hopper
+    with pytest.raises(UsageError, match="expected one of laptop, paper, music, qdax, diayn_torch"):
+        train_help(["sac_diayn", "--preset", "torch", "--help"])
+
+
 def test_reading_a_command_line_loads_nothing_heavy():
     code = (
         "import contextlib, io, sys\n"

@@ -302,6 +302,7 @@ AUTHORS = {
     **{"agent.temperature": 0.1, "agent.learn_temperature": False},
     **{"skill.hidden_sizes": (300, 300), "skill.learning_rate": 3e-4, "skill.state": "current"},
     **{"collect.steps": 1, "collect.updates_per_step": 1.0},
+    **{"agent.value_learning_rate": 3e-4, "agent.critics": 2, "agent.linear_features": False},
 }
 
 
@@ -316,7 +317,8 @@ AUTHORS = {
                 **AUTHORS,
                 **{"replay.batch_size": 256, "agent.polyak": 0.995, "collect.random_steps": 0},
                 **{"skill.state": "next", "skill.trained_on": "current"},
-                "skill.prior_offset": 1e-6,
+                **{"skill.prior_offset": 1e-6, "agent.initializer": "he_normal"},
+                **{"agent.deviation": "clip", "agent.squash_correction": "epsilon"},
             },
         ),
         (
@@ -328,6 +330,8 @@ AUTHORS = {
                 **{"skill.state": "next", "skill.trained_on": "current"},
                 **{"skill.hidden_sizes": (256, 256), "skill.missing_descriptor": "zeros"},
                 **{"condition.sampler": "tiled", "replay.batch_size": 256},
+                **{"agent.deviation": "softplus", "agent.critic_loss": "half_mean"},
+                **{"agent.truncated": "masked", "agent.initializer": "lecun_uniform"},
                 "collect.updates_per_step": 0.25,
             },
         ),
