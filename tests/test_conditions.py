@@ -169,10 +169,6 @@ def test_stratified_steps_deal_each_worker_whole_decks_until_the_epoch_ends():
             ["2 that act", "pinned_skill 1"],
         ),
         (
-            {"kind": "box", "size": 3, "rewards": {"dads": DadsConfig()}},
-            ["condition.kind", "dads reward", "one_hot", "got box"],
-        ),
-        (
             {"skills": 3, "rewards": {"skill": SkillConfig(posterior="gaussian")}},
             ["skill.posterior", "continuous", "sphere"],
         ),
@@ -308,3 +304,11 @@ def test_continuous_skills_are_told_apart_by_a_density(kind):
     assert np.isfinite(metrics["skill/log_likelihood_heldout"])
     assert np.isfinite(metrics["reward/skill_mean"])
     assert "skill/accuracy" not in metrics
+
+
+def test_continuous_skills_may_be_told_apart_by_their_consequences():
+    dads = DadsConfig(hidden_sizes=(8,), omit=1, samples=4, clip=(-50.0, 50.0))
+    trainer = trainer_of(paying(BASE, dads, condition=ConditionConfig(kind="sphere", size=3)))
+    metrics = trainer.run_epoch(go_on)
+    assert np.isfinite(metrics["dads/log_density"])
+    assert -50.0 <= metrics["dads/reward_heldout"] <= np.log(5)

@@ -34,11 +34,10 @@ class ActorCritic(Learner):
         self._bounds = return_bounds
         actor = self.make_actor(input_dim, action_dim, seed)
         self._actor = Network("actor", actor, config.actor_learning_rate)
-        sizes, initializer = config.critic_layers, config.initializer
         self._critics = [
             Network(
                 f"critic_{index}",
-                critic(input_dim, action_dim, sizes, seed, initializer),
+                self.make_critic(input_dim, action_dim, seed),
                 config.critic_learning_rate,
             )
             for index in range(config.critics)
@@ -47,6 +46,13 @@ class ActorCritic(Learner):
     @abc.abstractmethod
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
         """Makes the network of which `networks.acting` knows how it acts."""
+
+    def make_critic(
+        self, input_dim: int, action_dim: int, seed: np.random.Generator
+    ) -> keras.Model:
+        """Makes a network that values an action."""
+        config = self._config
+        return critic(input_dim, action_dim, config.critic_layers, seed, config.initializer)
 
     @property
     def phases(self) -> Sequence[Phase]:

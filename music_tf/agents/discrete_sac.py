@@ -3,26 +3,30 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Learner, Losses, Weights
+from music_tf.agents.actor_critic import ActorCritic
+from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.config.settings import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.losses.policy import temperature_loss
-from music_tf.losses.temporal_difference import critic_loss, td_target
+from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import choices
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
 
-class DiscreteSac(Learner):
+class DiscreteSac(ActorCritic):
     """A categorical actor and critics that value all choices at once.
 
     An action [K] stands for the choice of its largest number: so a categorical policy, whose
     actions are one-hot, and uniform exploration fit everything that is made for vectors.
     Expectations over choices are exact. Next choices are those of the main actor.
     """
+
+    _config: DiscreteSacConfig
 
     def __init__(
         self,
@@ -32,36 +36,37 @@ class DiscreteSac(Learner):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks, with initial weights from `seed`, for `action_dim` choices."""
-        self._config = config
-        self._bounds = return_bounds
+        """Builds the networks for `action_dim` choices, and the logarithm of the temperature."""
+        super().__init__(config, input_dim, action_dim, return_bounds, seed)
         self._choices = action_dim
-        actor = choices(input_dim, action_dim, config.actor_layers, seed)
-        self._actor = Network("actor", actor, config.actor_learning_rate)
-        sizes = config.critic_layers
-        self._critics = [
-            Network(
-                f"critic_{index}",
-                choices(input_dim, action_dim, sizes, seed),
-                config.critic_learning_rate,
-            )
-            for index in range(config.critics)
-        ]
         self._log_temperature = Scalar(
             "log_temperature",
             math.log(config.temperature),
             config.temperature_learning_rate if config.learn_temperature else 0.0,
         )
 
+    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
+        """The logit of each choice."""
+        config = self._config
+        return choices(input_dim, action_dim, config.actor_layers, seed, config.initializer)
+
+    def make_critic(
+        self, input_dim: int, action_dim: int, seed: np.random.Generator
+    ) -> keras.Model:
+        """The value of each choice."""
+        config = self._config
+        return choices(input_dim, action_dim, config.critic_layers, seed, config.initializer)
+
     @property
     def networks(self) -> Sequence[Network | Scalar]:
         """Actor, critics and the logarithm of the temperature."""
-        return [*self.target_networks, self._log_temperature]
+        return [*super().networks, self._log_temperature]
 
     @property
-    def target_networks(self) -> Sequence[Network]:
-        """Actor and critics."""
-        return [self._actor, *self._critics]
+    def sequence(self) -> Sequence[tuple[str, ...]]:
+        """Critics, then the actor, then the temperature if it is learned."""
+        learned = [("log_temperature",)] if self._config.learn_temperature else []
+        return [*super().sequence, *learned]
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
@@ -82,23 +87,25 @@ class DiscreteSac(Learner):
         config = self._config
         log_temperature = weights["log_temperature"][0]
         temperature = tf.stop_gradient(tf.exp(log_temperature))
-        next_policy = self._log_policy(weights, batch.next_inputs)
-        next_value = soft_value(self._values(targets, batch.next_inputs), next_policy, temperature)
+        next_q = self._all_values(targets, batch.next_inputs)
+        next_value = soft_value(next_q, self._log_policy(weights, batch.next_inputs), temperature)
         target = td_target(batch.reward, batch.discount, next_value[None], self._bounds)
-        q = self._values(weights, batch.inputs)
+        q = self._all_values(weights, batch.inputs)
         chosen = tf.one_hot(tf.argmax(batch.action, axis=-1), self._choices)
-        value_loss = critic_loss(tf.reduce_sum(q * chosen, axis=-1), target)
+        taken = tf.reduce_sum(q * chosen, axis=-1)
+        value_loss = self.critic_loss(taken, target, batch.truncated)
         log_policy = self._log_policy(weights, batch.inputs)
         policy_loss = choice_loss(q, log_policy, temperature)
         entropy = choice_entropy(log_policy)
         total = value_loss + policy_loss
         if config.learn_temperature:
             wanted = config.target_entropy * math.log(self._choices)
-            total += temperature_loss(log_temperature, -entropy, wanted)
+            tuning = temperature_loss(log_temperature, -entropy, wanted)
+            total += tuning
         metrics = {
             "train/critic_loss": value_loss,
             "train/actor_loss": policy_loss,
-            "train/mean_q": tf.reduce_mean(tf.reduce_sum(q * chosen, axis=-1), axis=[0, 2]),
+            "train/mean_q": tf.reduce_mean(taken, axis=[0, 2]),
             "train/entropy": tf.reduce_mean(entropy, axis=-1),
             "train/temperature": temperature * tf.ones_like(value_loss),
         }
@@ -108,7 +115,7 @@ class DiscreteSac(Learner):
         """Returns log pi of all choices, [W, B, K]."""
         return tf.nn.log_softmax(self._applied(self._actor, weights, inputs))
 
-    def _values(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
+    def _all_values(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the values of all choices, [C, W, B, K]."""
         return tf.stack([self._applied(critic, weights, inputs) for critic in self._critics])
 

@@ -112,7 +112,9 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
             f"{expected}, got {' '.join(words)[:80]!r}\nfor example: music-tf {kind.example}"
         )
     typed |= dict.fromkeys(places, words)
-    return kind(**{name: _value(fields[name], given) for name, given in typed.items()})
+    return with_fields(
+        default, {name: _value(fields[name], given) for name, given in typed.items()}
+    )
 
 
 def explain(default: Options, verb: str, terms: Terms | None = None) -> None:

@@ -54,6 +54,9 @@ OwnLayers: TypeAlias = Annotated[
     Where("at most 16 of them, each", lambda sizes: len(sizes) <= _MOST_LAYERS),
     In(1, 8192),
 ]
+JsonObject: TypeAlias = Annotated[
+    str, Where('a JSON object such as {"frame_skip": 4}', _is_json_object)
+]
 Rate: TypeAlias = Annotated[float, In(0, 1)]
 Initializer: TypeAlias = Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"]
 
@@ -240,6 +243,9 @@ class DiscreteSacConfig(AgentConfig):
 
     learner: ClassVar[str] = "music_tf.agents.discrete_sac:DiscreteSac"
 
+    action_l2: Annotated[float, In(0, 0)] = 0.0
+    """0: a choice has no size that could cost something."""
+
     temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
     """Alpha at the start."""
     learn_temperature: bool = True
@@ -392,6 +398,8 @@ class JointMotionConfig(PaidConfig):
 class DiversityConfig(TermConfig):
     """What rewards for skills that differ have in common: a rhythm, and a gate by the return."""
 
+    scale: Annotated[float, In(0, 1e9)] = 1.0
+    """Factor on the reward before clipping."""
     target: float | None = None
     """Pays only on episodes that the environment itself has paid at least `target - margin` so far
     (arXiv:2010.14484); unset, or -inf: on all."""
@@ -441,9 +449,11 @@ class SkillConfig(DiversityConfig):
         "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
         "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
         "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+        "skill/log_likelihood_running": "running average of log_likelihood over episodes",
         "skill/loss": "loss of the discriminator: minus the log-likelihood",
         "skill/effective": "exp of the entropy of a learned prior: how many skills act in effect",
         "skill/diversity_return": "sum of log q - log p over an evaluation episode, unclipped",
+        "skill/gate_open": "share of replayed steps on which a target lets the reward be paid",
     }
 
     scale: Annotated[float, In(0, 1e9)] = 0.5
@@ -521,7 +531,7 @@ class EnvConfig(Settings):
 
     max_episode_steps: Annotated[int | None, In(1, 10**6)] = None
     """Steps after which an episode is cut off; unset: as registered."""
-    kwargs: Annotated[str, Where('a JSON object such as {"frame_skip": 4}', _is_json_object)] = "{}"
+    kwargs: JsonObject = "{}"
     """Arguments of the environment's constructor."""
     remake: bool = False
     """Makes the environment anew for each episode: slow, but a cure for one that does not repeat

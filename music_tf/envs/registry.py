@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from music_tf.config.names import KNOWN, WITH_GOALS, is_one_of, without_module
-from music_tf.config.world import ALL, DESCRIPTOR, World, registered_world
+from music_tf.config.world import ALL, DESCRIPTOR, READ, World, registered_world
 from music_tf.types import SplitSpec
 
 INFO = "info"
@@ -229,5 +229,5 @@ def described(env_id: str, world: World) -> EnvironmentInfo:
         said["descriptor"] = world.descriptor
         if isinstance(named, str):
             said["descriptor"] = named if named == ALL else DESCRIPTOR
-            extras |= {} if named == ALL else {DESCRIPTOR: named}
+            extras |= {} if named == ALL else {DESCRIPTOR: READ.get(named, named)}
     return dataclasses.replace(info, **said, extras=extras)

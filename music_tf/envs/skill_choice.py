@@ -21,9 +21,9 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     r"""Plays a chosen skill for k steps as one step.
 
     The action is a vector of K numbers, of which the largest names the skill. The reward of a step
-    is the discounted sum over those that were taken, and `info["discount"]` multiplies the discount
-    of one step, so that what follows n of them is bootstrapped with gamma^n (options: Sutton,
-    Precup, Singh, 1999):
+    is the discounted sum over those that were taken. `info["discount"]` multiplies the discount of
+    one step: what follows n of them is bootstrapped with gamma^n (options: Sutton, Precup, Singh,
+    1999):
 
     .. math:: r = \sum_{i < n} \gamma^i r_i, \quad \mathrm{discount} = \gamma^{n - 1}
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.config.settings import Schedule, TermConfig
+from music_tf.config.settings import ConditionConfig, Schedule, TermConfig
 from music_tf.envs.registry import EnvironmentInfo, told_apart_by
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
@@ -35,8 +35,8 @@ class TermContext(NamedTuple):
     measure: Callable[["Seen"], tuple[Array, Array]]
     """Plays random actions for the centre and unit of what is seen of states; each [D]. They are
     the same in every run of a seed."""
-    condition: str = "one_hot"
-    """Kind of what the policy is conditioned on, as `condition.kind` says it."""
+    condition: ConditionConfig = ConditionConfig()
+    """What the policy is conditioned on."""
     total: Callable[[np.ndarray], np.ndarray] = np.asarray
     """Adds up an array over the ranks; every rank must call it together."""
 
@@ -198,8 +198,8 @@ class RewardTerm(abc.ABC):
         """Samples and draws what all updates of a cycle need, each [U * times, W, ...]."""
         return {}
 
-    def measures(self, reward: tf.Tensor, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns what to log of the raw rewards [W, B] of a minibatch, each [W]."""
+    def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
+        """Returns what to log of a minibatch and its raw rewards [W, B], each [W]."""
         return {}
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
@@ -241,9 +241,15 @@ class RewardTerm(abc.ABC):
     def forget(self) -> None:  # noqa: B027 - what nobody has to hear
         """Hears that replay is empty although the run goes on, before anything fresh is seen."""
 
-    def adapt(self, learned: Metrics, updates: int) -> Metrics:
-        """Sees the means of what some updates logged, equal on all ranks; returns more to log."""
-        del learned, updates
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
+        """Sees the means of what some updates logged, equal on all ranks; returns more to log.
+
+        Args:
+            learned: The means by name; what is not to be logged may be taken out.
+            updates: How many these were.
+            episodes: How many training episodes have ended with them.
+        """
+        del learned, updates, episodes
         return {}
 
     def shared(self) -> dict[str, np.ndarray]:

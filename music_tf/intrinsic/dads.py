@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from music_tf.distributions import mixture_log_density
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, Mixing, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import Feed, TermContext, Weights, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
 from music_tf.networks.models import skill_dynamics
@@ -18,7 +18,8 @@ from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
-from music_tf.types import Episodes, Metrics, Transition
+from music_tf.rollout import continuous_conditions
+from music_tf.types import Array, Episodes, Metrics, Transition
 
 _VARIANCES = 1e-6, 1e6
 _NORMALIZED = 5.0
@@ -51,10 +52,11 @@ class Dads(GatedTerm):
     .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
         l_k = \log q_\phi(f(s') - f(s) | f(s), e_k)
 
-    The skill dynamics q are a mixture of Gaussians, learned by maximum likelihood. Changes are
-    normalised by running moments of all fresh steps. Two deviations from the public JAX code: the
-    last step of an episode counts with the state that it truly led to, and the deviations of a
-    mixture, where they are learned, stay positive.
+    Where conditions are continuous, z and L random ones take the place of the K skills, as in the
+    paper. The skill dynamics q are a mixture of Gaussians, learned by maximum likelihood. Changes
+    are normalised by running moments of all fresh steps. Two deviations from the public JAX code:
+    the last step of an episode counts with the state that it truly led to. And the deviations of a
+    mixture stay positive where they are learned.
     """
 
     def __init__(self, config: DadsConfig, context: TermContext) -> None:
@@ -65,6 +67,8 @@ class Dads(GatedTerm):
         """
         super().__init__(config, context)
         self._config, self._skills, self._total = config, context.skills, context.total
+        self._seed, self._condition = context.seed, context.condition
+        self._continuous = context.condition.kind != "one_hot"
         seen = self._seen = context.descriptor()
         self._width = width = context.spec.extras.get(seen.extra, len(seen.columns))
         if config.omit > width:
@@ -79,10 +83,8 @@ class Dads(GatedTerm):
         source = context.info.extras.get(seen.extra, "")
         components = [source] if seen.extra else list(seen.columns)
         self.inputs = {"dynamics": {"components": components, "omit": config.omit}}
-        certain = config.scale * math.log(context.skills)  # no change is worth more
-        lowest, highest = config.clip
-        clip = lowest, max(lowest, min(highest, certain))
-        self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
+        compared = config.samples + 1 if self._continuous else context.skills
+        self.mixing = self.mixed_up_to(math.log(compared))
         self._moments = RunningMoments(np.zeros(width), np.ones(width), np.zeros([]))
         model = skill_dynamics(
             width - config.omit + context.skills,
@@ -97,6 +99,12 @@ class Dads(GatedTerm):
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
         """Samples changes with the skill that made them, and says how they are normalised."""
         known = self._moments_feed(updates, len(replay.shards))
+        if self._continuous:
+            drawn = [
+                self._others(stream(self._seed, "dads/others", worker, cycle), updates)
+                for worker in replay.shards
+            ]
+            known["others"] = np.stack(drawn, axis=1)
         if not self._config.train:
             return known
         batch = replay.sample_transitions(updates, cycle, "dads/transitions")
@@ -114,11 +122,18 @@ class Dads(GatedTerm):
         """Returns how much better the active skill foretells each change than all do, [W, B]."""
         before, after = (self._seen.of(batch, after=last) for last in (False, True))
         change = self._normalized(after - before, feed)[..., None, :]
-        shape = [*before.shape[:2], self._skills]
-        every = tf.broadcast_to(tf.eye(self._skills), [*shape, self._skills])
+        if self._continuous:  # the active one, then those that were drawn for this minibatch
+            shape = [*before.shape[:2], self._config.samples + 1]
+            others = feed["others"][:, None]
+            others = tf.broadcast_to(others, [*shape[:2], *others.shape[2:]])
+            every = tf.concat([batch.skill[..., None, :], others], axis=2)
+            active = tf.broadcast_to(tf.one_hot(0, shape[-1]), shape)
+        else:
+            shape, active = [*before.shape[:2], self._skills], batch.skill
+            every = tf.broadcast_to(tf.eye(self._skills), [*shape, self._skills])
         alike = tf.broadcast_to(before[..., None, :], [*shape, self._width])
         densities = self._log_density(weights, alike, every, change)
-        return tf.stop_gradient(skill_dynamics_reward(densities, batch.skill))
+        return tf.stop_gradient(skill_dynamics_reward(densities, active))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns minus the mean log-density of changes that did not end the task, [W]."""
@@ -129,9 +144,9 @@ class Dads(GatedTerm):
         likelihood = tf.reduce_mean(density * feed["counted"], axis=-1)
         return -likelihood, {"dads/log_density": likelihood}
 
-    def adapt(self, learned: Metrics, updates: int) -> Metrics:
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         """Returns the loss, and how changes are normalised, as means over their components."""
-        del updates
+        del updates, episodes
         moments = {
             "dads/target_mean": float(self._moments.mean.mean()),
             "dads/target_std": float(self._moments.deviation.mean()),
@@ -151,8 +166,12 @@ class Dads(GatedTerm):
         self._count(np.concatenate(rows).astype(np.float64))
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns how changes are normalised."""
-        return {name: tf.constant(v[0]) for name, v in self._moments_feed(1, workers).items()}
+        """Returns how changes are normalised, and the same random conditions each time."""
+        known = {name: tf.constant(v[0]) for name, v in self._moments_feed(1, workers).items()}
+        if self._continuous:
+            fixed = self._others(stream(0, "dads/others"), 1)
+            known["others"] = tf.constant(np.repeat(fixed, workers, axis=0))
+        return known
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns the mean raw reward of whole episodes."""
@@ -174,6 +193,12 @@ class Dads(GatedTerm):
                 np.array(shared[f"scales/{self.name}"]), [self._width, 2 * self._width]
             )
             self._moments = RunningMoments(mean, squares, steps[0])
+
+    def _others(self, generator: np.random.Generator, updates: int) -> Array:
+        """Draws random conditions to compare with, [U, L, K]."""
+        count, size = self._config.samples, self._skills
+        drawn = continuous_conditions(self._condition, generator, updates * count)
+        return drawn.reshape(updates, count, size)
 
     def _count(self, rows: Numbers) -> None:
         """Takes rows [N, D] of this rank into the moments, together with those of the others."""

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.losses.discriminator import learned_prior
+from music_tf.losses.prior import learned_prior
 from music_tf.types import Metrics
 
 _HORIZON = 1000

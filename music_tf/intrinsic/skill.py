@@ -12,7 +12,6 @@ from music_tf.config.settings import SkillConfig
 from music_tf.distributions import log_prior
 from music_tf.intrinsic.base import (
     Feed,
-    Mixing,
     Seen,
     TermContext,
     Weights,
@@ -20,12 +19,13 @@ from music_tf.intrinsic.base import (
 )
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.intrinsic.prior import LearnedPrior
+from music_tf.intrinsic.running import RunningAverage
 from music_tf.losses.discriminator import (
     CONTINUOUS,
-    effective_skills,
     skill_hits,
     skill_log_likelihood,
 )
+from music_tf.losses.prior import effective_skills
 from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
@@ -65,6 +65,8 @@ class Skill(GatedTerm):
         components = [source] if seen.extra else list(seen.columns)
         looked_at = config.trained_on or config.state
         inputs: dict[str, Any] = {"components": components, "state": looked_at}
+        if self._blind:
+            inputs = {"components": [], "state": looked_at, "blind": True}
         if config.include_actions:
             width += context.spec.action_dim
             inputs["actions"] = context.spec.action_dim
@@ -72,13 +74,8 @@ class Skill(GatedTerm):
                 scale = _with_actions(scale, context.spec.action_dim)
         self.inputs = {"discriminator": inputs}
         self.scales = scale_variables("discriminator", scale)
-        kind, outputs = context.condition, size
-        self._density = ""
-        if kind != "one_hot":
-            by_kind = "von_mises_fisher" if kind == "sphere" else "gaussian"
-            self._density = config.posterior or by_kind
-            outputs = 2 * size if self._density == "gaussian" else size + 1
-        self._kind = kind
+        self._kind = context.condition.kind
+        self._density, outputs = _posterior(config, context)
         self._baseline = 0.0
         certain = math.inf
         if not self._density:
@@ -87,15 +84,13 @@ class Skill(GatedTerm):
                 offset = math.log1p(size * config.prior_offset)
                 certain = self._baseline = math.log(size) - offset
         self._prior = LearnedPrior(size) if config.prior == "learned" else None
+        self._running = RunningAverage()
         if self._prior is not None and config.subtract_prior:
             certain = math.inf  # a rare skill pays more than log K
         self._total = context.total
         self._rows: npt.NDArray[np.int64] | None = None
         """Fresh rows of each skill since replay was left behind; None where it was not."""
-        lowest, highest = config.clip
-        certain *= config.scale or 1.0
-        clip = lowest, max(lowest, min(highest, certain))
-        self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
+        self.mixing = self.mixed_up_to(certain)
         model = skill_discriminator(
             width,
             outputs,
@@ -165,11 +160,14 @@ class Skill(GatedTerm):
         if self._config.resume_rows and not self._density:
             self._rows = np.zeros(self._skills, np.int64)
 
-    def adapt(self, learned: Metrics, updates: int) -> Metrics:
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         """Lets a learned prior follow what each skill's own states said of it."""
         if "skill/log_likelihood" not in learned:
             return {}
         more = {"skill/loss": -learned["skill/log_likelihood"]}
+        running = self._running.follow(learned["skill/log_likelihood"], episodes)
+        if running is not None:
+            more["skill/log_likelihood_running"] = running
         if self._prior is not None:
             self._prior.follow(learned, updates)
             more["skill/effective"] = effective_skills(self._prior.chances)
@@ -211,15 +209,17 @@ class Skill(GatedTerm):
         return found | each
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the scales of inputs, and the means behind a learned prior."""
+        """Returns the scales of inputs, the running average, and means behind a learned prior."""
         kept = {} if self._prior is None else {f"scales/{self.name}": self._prior.means}
-        return super().shared() | kept
+        return super().shared() | kept | {f"scales/{self.name}_running": self._running.state}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
         """Takes over what `shared` of an earlier run returned."""
         super().load(shared)
         if self._prior is not None:
             self._prior.load(shared, f"scales/{self.name}")
+        if f"scales/{self.name}_running" in shared:
+            self._running.state = np.array(shared[f"scales/{self.name}_running"])
 
     def _log_prior(self, skill: tf.Tensor) -> tf.Tensor:
         """Returns log p(z) of conditions, whether the reward subtracts it or not."""
@@ -257,6 +257,15 @@ class Skill(GatedTerm):
         state = self.scaled("discriminator", state)
         rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
         return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])
+
+
+def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:
+    """Returns the density q(z | s) of continuous conditions, if any, and how many outputs say q."""
+    size, kind = context.skills, context.condition.kind
+    if kind == "one_hot":
+        return "", size
+    density = config.posterior or ("von_mises_fisher" if kind == "sphere" else "gaussian")
+    return density, 2 * size if density == "gaussian" else size + 1
 
 
 def _with_actions(scale: tuple[Array, Array], size: int) -> tuple[Array, Array]:

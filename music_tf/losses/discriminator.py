@@ -1,7 +1,5 @@
 """Skill discrimination (Eysenbach et al., 2019, arXiv:1802.06070)."""
 
-import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.distributions import gaussian_log_density, von_mises_fisher_log_density
@@ -76,27 +74,3 @@ CONTINUOUS = {
     "von_mises_fisher": von_mises_fisher_log_likelihood,
 }
 """Log-densities of continuous skills by the name of the posterior."""
-
-
-def learned_prior(log_likelihood: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    r"""Prior over skills that favours those which are recognised.
-
-    .. math:: p(z) \propto \exp(E_{s \sim \pi_z}[\log q(z | s)])
-
-    The ablation of DIAYN (arXiv:1802.06070) after variational intrinsic control.
-
-    Args:
-        log_likelihood: The expectation for each skill in nats, [K].
-
-    Returns:
-        Chances that add up to 1, [K].
-    """
-    likely = np.exp(log_likelihood - log_likelihood.max())
-    prior: npt.NDArray[np.float64] = likely / likely.sum()
-    return prior
-
-
-def effective_skills(prior: npt.NDArray[np.float64]) -> float:
-    """Returns exp of the entropy of chances [K]: K where they are alike, 1 where one has all."""
-    some = prior[prior > 0.0]
-    return float(np.exp(-np.sum(some * np.log(some))))

@@ -45,49 +45,8 @@ def named_shares(log_likelihood: Array, length: IntArray) -> Numbers:
     return shares
 
 
-def effective_number(probabilities: npt.ArrayLike) -> float:
-    r"""Returns how many equally likely skills have the same entropy, exp(H), from 1 to K.
-
-    .. math:: \exp(-\sum_z p(z) \log p(z))
-    """
-    p = np.asarray(probabilities, np.float64)
-    return float(np.exp(-np.sum(p[p > 0] * np.log(p[p > 0]))))
-
-
-def learned_prior(log_likelihood: npt.ArrayLike) -> Numbers:
-    r"""Returns the prior that prefers skills which are recognised, [K].
-
-    .. math:: p(z) \propto \exp(E_{s \sim z}[\log q(z | s)])
-
-    That of variational intrinsic control (arXiv:1611.07507), which DIAYN compares itself with.
-
-    Args:
-        log_likelihood: Mean of log q(z | s) over the steps of each skill, [K].
-    """
-    mean = np.asarray(log_likelihood, np.float64)
-    weights = np.exp(mean - mean.max())
-    prior: Numbers = weights / weights.sum()
-    return prior
-
-
 def end_distances(ends: Array) -> Numbers:
     """Returns how far the mean ends of any two skills lie apart, [K, K], of ends [K, E, D]."""
     centres = ends.mean(axis=1, dtype=np.float64)
     apart: Numbers = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
     return apart
-
-
-def running_average(values: Numbers, counts: IntArray, keep: float = 0.99) -> Numbers:
-    """Returns the running average that begins with the first value, as DIAYN's codes log it.
-
-    Args:
-        values: One for each epoch, [N].
-        counts: Episodes of each epoch; each counts its value once, [N].
-        keep: Share of the old average that an episode keeps.
-    """
-    average, found = float(values[0]), []
-    for value, count in zip(values, counts, strict=True):
-        kept = keep ** float(count)
-        average = kept * average + (1.0 - kept) * float(value)
-        found.append(average)
-    return np.array(found)

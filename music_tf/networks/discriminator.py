@@ -20,15 +20,27 @@ class Discriminator(NamedTuple):
     """Of the observation; empty where it sees something beside it."""
     after: bool
     """Whether it looks at the state after an action, or at the one before."""
+    actions: int = 0
+    """Numbers A of the action that it sees as well."""
+    blind: bool = False
+    """Whether it sees zeros in place of the state."""
 
     @property
     def size(self) -> int:
         """How many numbers D it sees of a state."""
-        return len(self.layers[0][0])
+        return len(self.layers[0][0]) - self.actions
 
-    def log_likelihood(self, seen: Array) -> Array:
-        """Returns log q(z | s) in nats for each skill, [..., K], of what is seen [..., D]."""
-        rows = seen if self.scale is None else (seen - self.scale[0]) / self.scale[1]
+    def log_likelihood(self, seen: Array, action: Array | None = None) -> Array:
+        """Returns log q(z | s) in nats for each skill, [..., K].
+
+        Args:
+            seen: Of the state, [..., D]; of any size for one that is blind.
+            action: Taken there, [..., A]; counts where actions are seen.
+        """
+        rows = np.zeros((*seen.shape[:-1], self.size), np.float32) if self.blind else seen
+        if self.actions and action is not None:
+            rows = np.concatenate([rows, action], axis=-1)
+        rows = rows if self.scale is None else (rows - self.scale[0]) / self.scale[1]
         for kernel, bias in self.layers[:-1]:
             rows = np.maximum(rows @ kernel + bias, 0.0)
         kernel, bias = self.layers[-1]
@@ -45,7 +57,8 @@ def discriminator_of(
 
     Args:
         arrays: Of the checkpoint, `parameters/discriminator/...` and `scales/discriminator`.
-        inputs: What the checkpoint says that it sees: `components` and `state`.
+        inputs: What the checkpoint says that it sees: `components`, `state`, and perhaps `actions`
+            and `blind`.
         hidden: Units of its hidden layers.
         skills: How many it tells apart.
 
@@ -71,8 +84,11 @@ def discriminator_of(
     columns = tuple(listed) if isinstance(listed, list) else ()
     if not all(type(column) is int and column >= 0 for column in columns):
         columns = ()  # the name of what stands beside the observation
-    scale = arrays.get("scales/discriminator")
-    fits = (scale is None or scale.shape == (2, len(first))) and len(columns) in (0, len(first))
+    scale, actions = arrays.get("scales/discriminator"), said.get("actions", 0)
+    fits = type(actions) is int and 0 <= actions < len(first)
+    fits = fits and (scale is None or scale.shape == (2, len(first)))
+    fits = fits and len(columns) in (0, len(first) - actions)
     if not fits or said.get("state") not in ("current", "next"):
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
-    return Discriminator(layers, scale, columns, said["state"] == "next")
+    after, blind = said["state"] == "next", said.get("blind") is True
+    return Discriminator(layers, scale, columns, after, actions, blind)

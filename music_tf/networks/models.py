@@ -71,14 +71,14 @@ def gaussian_actor(
 ) -> keras.Model:
     r"""Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
 
-    `actor`, one of `acting.GAUSSIANS`, says how the network's output w becomes the deviation, and
-    whether a linear layer as wide as the last hidden one stands before the heads.
+    `actor`, one of `acting.GAUSSIANS`, says how the network's output w becomes the deviation. It
+    also says whether a linear layer as wide as the last hidden one stands before the heads.
 
     .. math:: \sigma = \exp(-5 + 3.5 (\tanh w + 1)), \quad
         \sigma = \log(1 + e^w) + 10^{-3}, \quad \sigma = \exp(\operatorname{clip}(w, -20, 2))
 
-    The first, with the linear layer, is the MUSIC release's (arXiv:2103.08107), the second that of
-    Brax and QDax, the third that of the authors of SAC (arXiv:1801.01290).
+    The first, with the linear layer, is the MUSIC release's (arXiv:2103.08107). Brax and QDax have
+    the second, the authors of SAC (arXiv:1801.01290) the third.
     """
     kind = GAUSSIANS[actor]
     inputs = keras.Input([input_dim])
@@ -109,18 +109,18 @@ def critic(
 
     With actions of size 0 it values states alone.
     """
-    inputs = keras.Input([input_dim + action_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed, initializer)
-    return keras.Model(inputs, _dense(1, None, "value", seed, initializer)(hidden))
+    return _plain(input_dim + action_dim, 1, "value", hidden_sizes, seed, initializer)
 
 
 def choices(
-    input_dim: int, count: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+    input_dim: int,
+    count: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
 ) -> keras.Model:
     """Maps inputs [B, input_dim] to a number for each choice, [B, K]: its logit, or its value."""
-    inputs = keras.Input([input_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed)
-    return keras.Model(inputs, _dense(count, None, "choice", seed)(hidden))
+    return _plain(input_dim, count, "choice", hidden_sizes, seed, initializer)
 
 
 def statistics_network(
@@ -150,9 +150,7 @@ def skill_discriminator(
     initializer: str = "glorot",
 ) -> keras.Model:
     """Maps states [B, state_dim] to skill logits [B, K]."""
-    inputs = keras.Input([state_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed, initializer)
-    return keras.Model(inputs, _dense(skills, None, "logits", seed, initializer)(hidden))
+    return _plain(state_dim, skills, "logits", hidden_sizes, seed, initializer)
 
 
 def skill_dynamics(
@@ -163,6 +161,18 @@ def skill_dynamics(
     initializer: str = "glorot",
 ) -> keras.Model:
     """Maps states beside skills, [B, inputs_dim], to the parameters of a mixture, [B, outputs]."""
-    inputs = keras.Input([inputs_dim])
+    return _plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
+
+
+def _plain(
+    size: int,
+    outputs: int,
+    name: str,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str,
+) -> keras.Model:
+    """Maps [B, size] to [B, outputs] by hidden layers and a linear one of this name."""
+    inputs = keras.Input([size])
     hidden = _hidden(inputs, hidden_sizes, seed, initializer)
-    return keras.Model(inputs, _dense(outputs, None, "mixture", seed, initializer)(hidden))
+    return keras.Model(inputs, _dense(outputs, None, name, seed, initializer)(hidden))

@@ -21,9 +21,9 @@ def skills_controller(
 ) -> Config:
     """Chooses one of the frozen skills of another run every few steps, for the task's reward.
 
-    The hierarchy of DIAYN (arXiv:1802.06070): skills stay as they are, and a controller that sees
-    the same observation, and the goal where there is one, picks which of them acts for the next k
-    steps. It learns by discrete soft actor-critic (arXiv:1910.07207). `--env.skills RUN` names the
+    The hierarchy of DIAYN (arXiv:1802.06070): skills stay as they are, and a controller picks which
+    of them acts for the next k steps. It sees the same observation, and the goal where there is
+    one. It learns by discrete soft actor-critic (arXiv:1910.07207). `--env.skills RUN` names the
     run with skills, `--env.skill-steps` is k. A step is a choice here: k of the simulator. `paper`
     has 100 steps, as DIAYN on its ant, and a target entropy of 0.98 log K.
     """

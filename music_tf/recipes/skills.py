@@ -24,7 +24,6 @@ from music_tf.config.settings import (
     TaskConfig,
     TermConfig,
 )
-from music_tf.errors import UsageError
 from music_tf.recipes import Preset
 from music_tf.recipes.music import sac_music_skills
 from music_tf.recipes.tasks import sac
@@ -102,10 +101,9 @@ class DadsConfig(DiversityConfig):
         "dads/target_mean": "running mean of changes, averaged over their components",
         "dads/target_std": "running deviation of changes, averaged over their components",
         "dads/reward_heldout": "mean raw reward in evaluation episodes, in nats, at most log K",
+        "dads/gate_open": "share of replayed steps on which a target lets the reward be paid",
     }
 
-    scale: Annotated[float, In(0, 1e9)] = 1.0
-    """Factor on the reward before clipping."""
     omit: Annotated[int, In(0, 10**6)] = 2
     """Numbers at the beginning of the descriptor that the skill dynamics do not see."""
     normalize_target: bool = True
@@ -116,19 +114,13 @@ class DadsConfig(DiversityConfig):
     """Gaussians in the mixture."""
     learn_deviations: bool = False
     """Learns the Gaussians' deviations; else they are 1."""
+    samples: Annotated[int, In(1, 10**4)] = 20
+    """Random conditions that the active one is compared with where they are continuous; one_hot
+    ones are compared with all K."""
     hidden_sizes: Layers = (256, 256)
     """Units of each hidden layer of the skill dynamics."""
     learning_rate: Rate = 3e-4
     """Adam step size of the skill dynamics."""
-
-    def check(self, run: Config) -> None:
-        """Refuses continuous conditions."""
-        super().check(run)
-        if run.condition.kind != "one_hot":
-            raise UsageError(
-                "condition.kind: the dads reward compares the K one_hot skills, got "
-                f"{run.condition.kind}; for example --condition.kind one_hot --skills 5"
-            )
 
 
 def sac_diayn(
@@ -140,8 +132,8 @@ def sac_diayn(
     paid log q(z | s) - log p(z). The presets:
 
     `laptop`: 20 skills, discriminator on the next state. Where there are goals, five skills that
-    are told apart by the object, clipped at 0, by a discriminator too small to know episodes by
-    heart.
+    are told apart by the object. The reward is then clipped at 0, and the discriminator is too
+    small to know episodes by heart.
     `paper`: sizes, rates and state value of the DIAYN authors; the discriminator sees the present
     state.
     `qdax` and `diayn_torch`: two public codes, whose discriminators learn on the present state and

@@ -7,10 +7,12 @@ import dataclasses
 import functools
 import json
 import logging
+import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
@@ -35,6 +37,7 @@ JUDGED = ("control", "coverage")
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
+_LONGEST_WORDS = 80
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -51,6 +54,8 @@ class LoadedRun:
     """Weights and scales of the networks that belong to rewards, by name; empty without any."""
     evaluation: Evaluation
     """Plays its episodes, in a few environments."""
+    elsewhere: str = ""
+    """Arguments of the environment that differ from those of training, as JSON; empty: none."""
 
     @property
     def policy(self) -> Policy:
@@ -69,7 +74,10 @@ class LoadedRun:
 
 
 def load_run(
-    run: Path, typed_env_id: str | None = None, environments: int | None = None
+    run: Path,
+    typed_env_id: str | None = None,
+    environments: int | None = None,
+    elsewhere: str = "",
 ) -> LoadedRun:
     """Builds a run's environments and networks and loads its newest intact checkpoint.
 
@@ -78,6 +86,7 @@ def load_run(
         typed_env_id: The environment that the user typed, if any: `module:Id` is taken from
             nowhere else.
         environments: How many to make; as many as the run had on one rank by default, up to 32.
+        elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
 
     Raises:
         UsageError: No run, no checkpoint yet, another environment than the one typed, or
@@ -86,6 +95,10 @@ def load_run(
     """
     stored = read_run(run, typed_env_id)
     config = stored.config
+    if elsewhere:
+        both = json.dumps(json.loads(config.env.kwargs) | json.loads(elsewhere))
+        config = with_fields(config, {"env.kwargs": both})
+        stored = stored._replace(config=config)
     if typed_env_id is not None and typed_env_id != config.env_id:
         raise UsageError(
             f"--env-id: the run was trained on {config.env_id}, got {typed_env_id[:80]!r}\n"
@@ -105,7 +118,8 @@ def load_run(
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
     evaluation = Evaluation(envs, config, Communicator(alone=True))
-    return LoadedRun(run, stored, saved, learned_arrays(found.arrays, found.names), evaluation)
+    learned = learned_arrays(found.arrays, found.names)
+    return LoadedRun(run, stored, saved, learned, evaluation, elsewhere)
 
 
 def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
@@ -127,9 +141,8 @@ def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
 
 
 def evaluate_run(
-    run: Path,
+    loaded: LoadedRun,
     episodes: int = 100,
-    typed_env_id: str | None = None,
     *,
     full: bool = False,
     export: Callable[[Episodes, Mapping[str, Any], Mapping[str, Any]], list[str]] | None = None,
@@ -143,9 +156,8 @@ def evaluate_run(
     measured by itself on the same episodes.
 
     Args:
-        run: The run directory.
+        loaded: The run; its environments are closed at the end.
         episodes: How many, for each policy and each skill.
-        typed_env_id: As for `load_run`.
         full: Whether to judge control beyond the metrics of every epoch, under `control` and
             `coverage`; what was found of the same checkpoint before is kept otherwise.
         export: Called with the episodes of our policy, what is known of them, and `skill_arrays`;
@@ -156,19 +168,16 @@ def evaluate_run(
         What it wrote.
 
     Raises:
-        UsageError: The run cannot be loaded.
-        EnvironmentFault: A checkpoint or the environment is broken, or nothing can be written.
+        UsageError: Networks of rewards do not fit the configuration.
+        EnvironmentFault: The environment is broken, or nothing can be written.
         NumbersFault: The policy gives actions that are not finite.
     """
-    loaded = load_run(run, typed_env_id)
-    progress, path = Progress(shown=shown), run / EVALUATION_NAME
-    if comes_with_package(run):
-        path = Path(f"{run.name}_{EVALUATION_NAME}")
+    progress, path = Progress(shown=shown), written_to(loaded, EVALUATION_NAME)
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
     try:
         result = measure(loaded, episodes)
         if full:
-            cells = read_metrics(run, loaded.saved.epoch).get("rollout/object_coverage")
+            cells = read_metrics(loaded.path, loaded.saved.epoch).get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
             result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
@@ -238,6 +247,7 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         "recipe": saved.recipe,
         "preset": loaded.stored.preset,
         "env_id": config.env_id,
+        "env_kwargs": json.loads(config.env.kwargs),
         "seed": config.seed,
         "checkpoint": {"epoch": saved.epoch, "env_steps": saved.env_steps},
         "episodes": episodes,
@@ -261,10 +271,24 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
 def describe(loaded: LoadedRun) -> str:
     """Returns one line that says which run this is, and how far it has come."""
     stored, saved = loaded.stored, loaded.saved
+    other = f" with {stored.config.env.kwargs}" if loaded.elsewhere else ""
     return (
-        f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}, seed {stored.config.seed}, "
-        f"epoch {saved.epoch}, {saved.env_steps:,} steps"
+        f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}{other}, seed "
+        f"{stored.config.seed}, epoch {saved.epoch}, {saved.env_steps:,} steps"
     )
+
+
+def written_to(loaded: LoadedRun, name: str) -> Path:
+    """Returns where a file of this name about a run goes.
+
+    That of an agent of the package goes into the current folder, with the agent in its name. That
+    of other arguments of the environment has their words in its name.
+    """
+    words = "_".join(re.findall(r"\w+", loaded.elsewhere))[:_LONGEST_WORDS]
+    stem, dot, ending = name.rpartition(".")
+    own = f"{stem}_{words}{dot}{ending}" if words else name
+    path = loaded.path
+    return Path(f"{path.name}_{own}") if comes_with_package(path) else path / own
 
 
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:

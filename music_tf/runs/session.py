@@ -6,9 +6,9 @@ import json
 import logging
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
-from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
+from music_tf.storage.metrics import MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
@@ -51,8 +51,20 @@ COMPACT_EVERY = 20
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
-DrawPaths: TypeAlias = Callable[[Episodes, EnvironmentInfo], npt.NDArray[np.uint8] | None]
-"""A picture [height, width, 3] of where the object went in some episodes, if there is any."""
+
+
+class Drawn(NamedTuple):
+    """A picture of an evaluation."""
+
+    tag: str
+    """Its name in TensorBoard."""
+    file: str
+    """Its name in `videos/` of the run; `{steps}` stands for the environment steps by then."""
+    pixels: npt.NDArray[np.uint8]  # [height, width, 3]
+
+
+Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Drawn]]
+"""Draws an evaluation of the run in a directory."""
 
 
 def run(
@@ -60,7 +72,7 @@ def run(
     comm: Communicator,
     path: Path,
     heritage: Heritage | None = None,
-    draw_paths: DrawPaths | None = None,
+    draw: Draw | None = None,
     callbacks: Iterable[object] = (),
 ) -> None:
     """Trains as a command says, in a directory of its own; every rank must call it together.
@@ -72,7 +84,7 @@ def run(
         comm: The ranks.
         path: The run directory.
         heritage: What a new run takes over from an earlier one, the same on every rank.
-        draw_paths: Draws where the object went in an evaluation; None draws nothing.
+        draw: Draws evaluations; None draws nothing.
         callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
 
     Raises:
@@ -96,7 +108,7 @@ def run(
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
-                session = Session(command, comm, directory, heritage, draw_paths, listeners)
+                session = Session(command, comm, directory, heritage, draw, listeners)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
@@ -120,12 +132,12 @@ class Session:
         comm: Communicator,
         directory: RunDirectory,
         heritage: Heritage | None,
-        draw_paths: DrawPaths | None,
+        draw: Draw | None,
         listeners: Listeners,
     ) -> None:
         """Builds the trainer and brings it to where the run was left, or to where it starts."""
         config = self._config = command.config
-        self._comm, self._directory, self._draw_paths = comm, directory, draw_paths
+        self._comm, self._directory, self._draw = comm, directory, draw
         self._listeners = listeners
         self._resuming = _resuming(command, directory.path)
         begun_from = heritage.record if heritage else None
@@ -238,15 +250,15 @@ class Session:
             self._trainer.envs.close()
 
     def _show(self, episodes: Episodes) -> None:
-        """Lets the root show an evaluation: where the object went, and what terms have to show."""
+        """Lets the root show an evaluation: what is drawn of it, and what terms have to show."""
         trainer, writer = self._trainer, self._writer
         self._listeners.tell("on_evaluation", episodes)
         if writer is None:
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
-        drawn = None if self._draw_paths is None else self._draw_paths(episodes, info)
-        if drawn is not None:
-            writer.write_image(PATHS_TAG, drawn, steps, "paths")
+        drawn = () if self._draw is None else self._draw(self._directory.path, episodes, info)
+        for tag, file, picture in drawn:
+            writer.write_image(tag, picture, steps, file.format(steps=steps))
         for term in trainer.active_terms():
             weights = trainer.update.weights()
             for tag, values in term.histograms(weights, episodes).items():

@@ -9,18 +9,16 @@ import numpy as np
 
 from music_tf.envs.registry import told_apart_by
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     diversity_returns,
-    effective_number,
     end_distances,
     kept_steps,
-    learned_prior,
     named_shares,
 )
 from music_tf.runs.judging import variance_explained
 from music_tf.runs.progress import Progress, Row
 from music_tf.storage.files import replace_file
-from music_tf.storage.run_directory import comes_with_package
 from music_tf.training.collect import cut_where_lost
 from music_tf.types import Array, Episodes, IntArray
 
@@ -70,7 +68,8 @@ def follow(loaded: "LoadedRun", played: Episodes) -> Followed:
 def skill_arrays(loaded: "LoadedRun", played: Episodes) -> dict[str, np.ndarray]:
     """Returns what `evaluate --out` adds for one-hot skills: `skill/...` by episode, as follows.
 
-    `return` and `diversity_return` [E], `descriptor` [T, E, D]. Nothing without several skills.
+    `return` and `diversity_return` [E], `descriptor` [T, E, D] and `kept` [T, E], the steps before
+    the first end. Nothing without several skills.
     """
     if len(loaded.config.acting_skills) < 2:  # noqa: PLR2004
         return {}
@@ -78,6 +77,7 @@ def skill_arrays(loaded: "LoadedRun", played: Episodes) -> dict[str, np.ndarray]
     arrays = {
         "skill/return": kept.reward.sum(axis=1),
         "skill/descriptor": np.swapaxes(seen[:, 1:], 0, 1),
+        "skill/kept": kept_steps(kept.length, kept.reward.shape[1]).T,
     }
     if likelihood is not None:
         acted = played.skill.argmax(axis=-1)
@@ -95,7 +95,8 @@ def _judged(loaded: "LoadedRun", played: Episodes) -> tuple[Episodes, Array, Arr
     names = loaded.saved.discriminator
     if names is None:
         return played, seen, None
-    return played, seen, names.log_likelihood(seen[:, 1:] if names.after else seen[:, :-1])
+    states = seen[:, 1:] if names.after else seen[:, :-1]
+    return played, seen, names.log_likelihood(states, played.action)
 
 
 def follow_each(loaded: "LoadedRun", episodes: int, only: Sequence[int] = ()) -> Iterator[Followed]:
@@ -137,7 +138,7 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
     returns = [float(one.returns.mean()) for one in followed]
     several = len(followed) > 1
     return {
-        "effective": effective_number(learned_prior(likelihoods)) if likelihoods else None,
+        "effective": effective_skills(learned_prior(likelihoods)) if likelihoods else None,
         "recognised": float(np.exp(np.mean(likelihoods)) * len(named[0])) if likelihoods else None,
         "matrix": [row.tolist() for row in named] or None,
         "end_distances": end_distances(ends).tolist() if several else None,
@@ -159,14 +160,12 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
 
 
 def show_skills(
-    loaded: "LoadedRun", title: str, episodes: int, only: Sequence[int] = ()
-) -> tuple[list[Followed], Path]:
-    """Plays the skills of a run, shows a table of them, and writes `RUN/skills.json`.
-
-    That of an agent of the package goes into the current folder, as `NAME_skills.json`.
+    loaded: "LoadedRun", title: str, path: Path, episodes: int, only: Sequence[int] = ()
+) -> list[Followed]:
+    """Plays the skills of a run, shows a table of them, and writes a file such as `skills.json`.
 
     Returns:
-        What each skill did, and where that is written.
+        What each skill did.
 
     Raises:
         UsageError: As `follow_each`.
@@ -205,17 +204,15 @@ def show_skills(
     about = {
         "recipe": loaded.saved.recipe,
         "env_id": loaded.config.env_id,
+        "env_kwargs": json.loads(loaded.config.env.kwargs),
         "seed": loaded.config.seed,
         "checkpoint": {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps},
         "episodes": episodes,
         "skills": loaded.config.condition_size,
     }
-    path = loaded.path / SKILLS_NAME
-    if comes_with_package(loaded.path):
-        path = Path(f"{loaded.path.name}_{SKILLS_NAME}")
     try:
         replace_file(path, (json.dumps(about | found, indent=1, allow_nan=False) + "\n").encode())
     except OSError as error:
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
     progress.banner([*lines, f"written: {path}"])
-    return followed, path
+    return followed

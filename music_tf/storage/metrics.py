@@ -24,6 +24,8 @@ from music_tf.storage.run_directory import RateLimitedWarning
 CSV_NAME = "metrics.csv"
 PATHS_TAG = "eval/object_paths"
 """The image of the object's paths, seen from above, at each evaluation."""
+SKILLS_TAG = "skill/in_training"
+"""The image of returns by skill, and of the running log q over episodes and steps."""
 _LARGEST_TABLE = 50_000_000
 _MOST_ROWS = 1_000_000
 _PENDING_BYTES = 2**26
@@ -224,7 +226,7 @@ class MetricsWriter:
             name: Its tag.
             image: Pixels [height, width, 3].
             step: Environment steps it belongs to.
-            file: Where given, the image is also `videos/FILE_STEP.png` of the run.
+            file: Where given, the image is also `videos/FILE` of the run.
         """
         from PIL import Image  # noqa: PLC0415 - heavy
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
@@ -238,7 +240,7 @@ class MetricsWriter:
         value = summary_pb2.Summary.Value(tag=name, image=pixels)
         self._put_event(summary=summary_pb2.Summary(value=[value]), step=step)
         if file:
-            path = self._pictures / f"{file}_{step}.png"
+            path = self._pictures / file
             try:
                 path.parent.mkdir(exist_ok=True)
                 path.write_bytes(encoded.getvalue())

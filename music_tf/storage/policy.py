@@ -51,8 +51,8 @@ class SavedPolicy:
     ) -> None:
         """Takes what a run says of itself, what acts, how far it had come, and what names skills.
 
-        The last is None where nothing does, or where that was not saved, and a text that says why
-        where what was saved does not fit.
+        The last is None where nothing does, or where that was not saved. It is a text that says
+        why, where what was saved does not fit.
         """
         config = stored.config
         self.snapshot = snapshot
@@ -156,12 +156,15 @@ class SavedPolicy:
         one_hot: Array = np.eye(self.skills, dtype=np.float32)[chosen]
         return one_hot
 
-    def skill_log_likelihood(self, states: npt.ArrayLike) -> Array:
+    def skill_log_likelihood(
+        self, states: npt.ArrayLike, actions: npt.ArrayLike | None = None
+    ) -> Array:
         """Returns log q(z | s) in nats for each skill, [T, K]: how well each explains a state.
 
         Args:
             states: Observations [T, O]; or [T, D] what skills are told apart by, where that is
                 no part of the observation.
+            actions: Taken there, [T, A], for a run trained with `skill.include_actions` alone.
 
         Raises:
             ValueError: A wrong shape or number, or nothing in this run names skills.
@@ -177,9 +180,19 @@ class SavedPolicy:
             )
         size = self.observation_dim if names.columns else names.size
         given = np.atleast_2d(_numbers("states", states, size))
-        return names.log_likelihood(given[:, list(names.columns)] if names.columns else given)
+        seen = given[:, list(names.columns)] if names.columns else given
+        if (actions is not None) is not (names.actions > 0):
+            wanted = f"shape [T, {names.actions}]" if names.actions else "none"
+            came = "none" if actions is None else "some"
+            raise ValueError(f"actions: what names skills was trained on {wanted}, got {came}")
+        if actions is None:
+            return names.log_likelihood(seen)
+        taken = np.atleast_2d(_numbers("actions", actions, names.actions))
+        if len(taken) != len(seen):
+            raise ValueError(f"actions: expected one for each of {len(seen)} states")
+        return names.log_likelihood(seen, taken)
 
-    def nearest_skill(self, states: npt.ArrayLike) -> int:
+    def nearest_skill(self, states: npt.ArrayLike, actions: npt.ArrayLike | None = None) -> int:
         r"""Returns the skill that most likely passed through states: imitation without actions.
 
         .. math:: \arg\max_z \sum_t \log q(z | s_t)
@@ -189,11 +202,13 @@ class SavedPolicy:
 
         Args:
             states: As for `skill_log_likelihood`.
+            actions: The same.
 
         Raises:
             ValueError: As `skill_log_likelihood`.
         """
-        return int(self.skill_log_likelihood(states).sum(axis=0, dtype=np.float64).argmax())
+        named = self.skill_log_likelihood(states, actions)
+        return int(named.sum(axis=0, dtype=np.float64).argmax())
 
 
 def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:

@@ -124,7 +124,7 @@ def build_terms(
         seed=config.seed,
         skills=config.condition_size,
         measure=measure,
-        condition=config.condition.kind,
+        condition=config.condition,
         total=np.asarray if comm is None else comm.sum_in_place,
     )
     terms: list[RewardTerm] = []

@@ -384,7 +384,7 @@ class Update:
             for name, term in fed.items():
                 reward = term.reward(weights, now.transitions, now.terms[name])
                 paid[name] = term.mixing(reward, factors[name])
-                measured |= term.measures(reward, now.terms[name])
+                measured |= term.measures(reward, now.transitions, now.terms[name])
             total = tf.constant(0.0)
             metrics: dict[str, tf.Tensor] = {}
             if phase.learner is not None:

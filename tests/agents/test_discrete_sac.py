@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from music_tf.agents.discrete_sac import DiscreteSac
 from music_tf.config.settings import DiscreteSacConfig
+from music_tf.errors import UsageError
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.networks.acting import ACTORS, actor_shapes
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, gradients
@@ -68,6 +69,26 @@ def test_the_critics_learn_the_value_of_the_largest_number_of_an_action():
         q = np.take_along_axis(applied(case, name, case.weights, batch.inputs), chosen, axis=-1)
         expected += np.square(target - q[..., 0]).mean(axis=-1)
     np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
+
+
+def test_the_loss_of_critics_has_the_form_that_is_asked_for():
+    summed = case_of().losses().metrics["train/critic_loss"]
+    halved = case_of(critic_loss="half_mean").losses().metrics["train/critic_loss"]
+    np.testing.assert_allclose(halved, summed / 4, rtol=1e-6)  # of two critics, and half of it
+    masked = case_of(truncated="masked").losses().metrics["train/critic_loss"]
+    assert (masked < summed).all()  # a step of each worker is left out
+
+
+def test_phases_and_first_weights_are_those_that_are_asked_for():
+    order = [phase.networks for phase in case_of(update_order="sequential").learner.phases]
+    assert order == [("critic_0", "critic_1"), ("actor",), ("log_temperature",)]
+    plain, other = (case_of(initializer=name).layout.initial() for name in ("glorot", "orthogonal"))
+    assert np.abs(plain - other).max() > 0.1
+
+
+def test_a_choice_has_no_size_that_could_cost_something():
+    with pytest.raises(UsageError, match=r"agent\.action_l2: expected a number in"):
+        DiscreteSacConfig(action_l2=1.0)
 
 
 def test_the_temperature_rises_where_there_is_less_entropy_than_wanted():

@@ -28,7 +28,7 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     assert f"--parts {','.join(needed.parts)}" in text
     assert ("--epochs" in first) is (needed.epochs is not None)
     before = parse_train(first[1:])
-    assert (before.recipe, before.preset) == (needed.recipe, preset)
+    assert (before.recipe, before.preset) == (needed.recipe, needed.preset or preset)
     assert before.config.env_id == (needed.env_id or "FetchSlide-v4")
     usual = recipes.resolve(needed.recipe, preset, before.config.env_id).epochs
     assert before.config.epochs == (needed.epochs or usual)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.config.settings import ReplayConfig
+from music_tf.config.settings import ConditionConfig, ReplayConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.dads import Dads
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
@@ -16,9 +16,11 @@ from tests.kit.terms import context, gradient_of_reward, train, weights_of
 SKILLS = 3
 
 
-def dads(columns=(0, 2), total=np.asarray, **config):
+def dads(columns=(0, 2), total=np.asarray, kind="one_hot", **config):
     settings = DadsConfig(hidden_sizes=(16,), **config)
-    return Dads(settings, context(columns=columns, skills=SKILLS)._replace(total=total))
+    condition = ConditionConfig(kind=kind, size=SKILLS)
+    made = context(columns=columns, skills=SKILLS)._replace(total=total, condition=condition)
+    return Dads(settings, made)
 
 
 def parted(count, seed=0):
@@ -144,6 +146,36 @@ def test_more_than_there_is_cannot_be_omitted():
         UsageError, match=r"(?s)omit: expected at most the 2 .* got 3.*--dads.omit 2"
     ):
         dads(omit=3)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "sphere", "box"])
+def test_a_continuous_condition_is_compared_with_random_ones(kind):
+    term, episodes = dads(kind=kind, samples=7), parted(6)
+    assert term.mixing.range == (-math.inf, pytest.approx(math.log(8)))
+    feed = term.feed(replay(episodes), 4, 0)
+    assert feed["others"].shape == (4, 1, 7, SKILLS)
+    assert (feed["others"][0] != feed["others"][1]).any()
+    if kind == "sphere":
+        np.testing.assert_allclose(np.linalg.norm(feed["others"], axis=-1), 1.0, rtol=1e-6)
+    weights, now = weights_of(term, 1), first(feed)
+    batch = first(replay(episodes).sample_transitions(1, 0))
+    found = term.reward(weights, batch, now).numpy()
+    before = tf.gather(batch.observation, [0, 2], axis=-1)
+    change = term._normalized(tf.gather(batch.next_observation, [0, 2], axis=-1) - before, now)
+    densities = [
+        term._log_density(weights, before, tf.zeros_like(batch.skill) + other, change).numpy()
+        for other in (batch.skill, *now["others"][0])
+    ]
+    better = np.exp(np.clip(np.array(densities) - densities[0], -50.0, 50.0))
+    expected = math.log(8) - np.log(better.sum(axis=0))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_continuous_conditions_of_an_evaluation_are_compared_with_the_same_ones():
+    term, episodes = dads(kind="sphere"), parted(6)
+    seen = [term.heldout(weights_of(term, 1), episodes) for _ in range(2)]
+    assert seen[0] == seen[1]
+    assert term.steady_feed(5)["others"].shape == (5, 20, SKILLS)
 
 
 def test_the_dynamics_learn_at_a_pace_of_their_own():

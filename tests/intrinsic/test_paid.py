@@ -30,7 +30,7 @@ def steps(moving, count):
 def after_one(term, batch):
     """Gain of a term that has seen a minibatch, and what it pays there then."""
     feed = term.steady_feed(2)
-    measured = term.measures(term.reward({}, batch, feed), feed)
+    measured = term.measures(term.reward({}, batch, feed), batch, feed)
     means = {name: float(tf.reduce_mean(value)) for name, value in measured.items()}
     term.adapt(means, 40)
     return term.gain, term.reward({}, batch, term.steady_feed(2)).numpy()
@@ -57,14 +57,14 @@ def test_over_paid_steps_each_counts_by_its_raw_reward():
     # raw rewards 0.001, 0.003 and many zeros or less: (1e-6 + 9e-6) / (1e-3 + 3e-3) = 0.0025
     for rest in (2, 98):
         raw = tf.constant([[0.001, 0.003, *[-0.01] * rest]])
-        measured = term.measures(raw, {"gain": tf.constant([1.0])})
+        measured = term.measures(raw, None, {"gain": tf.constant([1.0])})
         mean, square = (float(measured[f"music/pair_bound{end}"][0]) for end in ("", "_power"))
         assert mean == pytest.approx(0.004 / (2 + rest))
         assert square == pytest.approx(1e-5 / (2 + rest))
         term.adapt({"music/pair_bound": mean, "music/pair_bound_power": square}, 100_000)
         assert term.gain == pytest.approx(3.0 / 0.0025)
     # what was measured under another gain is in nats again
-    again = term.measures(10.0 * raw, {"gain": tf.constant([10.0])})
+    again = term.measures(10.0 * raw, None, {"gain": tf.constant([10.0])})
     for name, values in measured.items():
         np.testing.assert_allclose(again[name], values, rtol=1e-5)
 
@@ -81,7 +81,7 @@ def test_a_fixed_gain_is_one_factor():
     fixed = JointMotion(JointMotionConfig(gain=2.5, shift=0.0), context(SPLIT))
     assert (fixed.gain, fixed.steady_feed(2), fixed.shared()) == (2.5, {}, {})
     batch = steps(1, 4)
-    assert fixed.measures(fixed.reward({}, batch, {}), {}) == {}
+    assert fixed.measures(fixed.reward({}, batch, {}), batch, {}) == {}
     np.testing.assert_array_equal(fixed.reward({}, batch, {})[0], [1, 0, 0, 0])
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from music_tf import recipes
 from music_tf.config.settings import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
-from music_tf.losses.discriminator import effective_skills, learned_prior
+from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.terms import context, gradient_of_reward, train, weights_of
@@ -261,6 +261,7 @@ def test_a_descriptor_that_is_missing_may_be_two_zeros_by_which_nothing_is_told(
     assert feed["state"].shape == (1, 2, 16, 2)
     assert not feed["state"].any()
     assert "two zeros" in term.notice
+    assert term.inputs["discriminator"]["blind"] is True
     known = skill(columns=(1,), missing_descriptor="zeros")
     assert known.feed(replay(), 1, 0)["state"].any()
     assert known.notice == ""
@@ -297,9 +298,32 @@ def test_the_gate_is_open_from_the_target_less_the_margin_on(reached):
     np.testing.assert_array_equal(gate, np.full([2, 16], float(reached >= 8.0)))
 
 
+def test_the_share_of_steps_on_which_the_gate_is_open_is_logged():
+    term = skill(target=10.0, margin=2.0)
+    batch = first_update(replay().sample_transitions(1, 0))
+    returns = np.where(np.arange(16) < [[4], [12]], 8.0, 7.0).astype(np.float32)
+    found = term.measures(None, batch._replace(episode_return=tf.constant(returns)), {})
+    np.testing.assert_allclose(found["skill/gate_open"], [4 / 16, 12 / 16])
+    assert "skill/gate_open" in SkillConfig.metrics
+
+
+def test_the_running_log_likelihood_goes_by_episodes_and_is_saved():
+    term = skill()
+    assert "skill/log_likelihood_running" not in term.adapt({"skill/log_likelihood": -2.0}, 9, 0)
+    more = term.adapt({"skill/log_likelihood": -1.0}, 9, 3)
+    assert more["skill/log_likelihood_running"] == -1.5
+    again = skill()
+    again.load(term.shared())
+    for one in (term, again):
+        more = one.adapt({"skill/log_likelihood": -0.5}, 9, 1)
+        assert more["skill/log_likelihood_running"] == pytest.approx(0.99 * -1.5 - 0.005)
+
+
 def test_a_gate_without_a_target_or_with_none_to_reach_is_no_gate():
     for config in ({}, {"target": -math.inf, "margin": 1.0}):
-        assert skill(**config).gate(first_update(replay().sample_transitions(1, 0))) is None
+        batch = first_update(replay().sample_transitions(1, 0))
+        assert skill(**config).gate(batch) is None
+        assert skill(**config).measures(None, batch, {}) == {}
 
 
 def test_without_replay_it_rests_until_each_skill_has_fresh_rows():

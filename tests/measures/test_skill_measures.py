@@ -3,12 +3,9 @@ import pytest
 
 from music_tf.measures.skills import (
     diversity_returns,
-    effective_number,
     end_distances,
     kept_steps,
-    learned_prior,
     named_shares,
-    running_average,
 )
 
 LOGITS = np.array([2.0, 0.0, -1.0])
@@ -45,30 +42,6 @@ def test_a_row_of_the_matrix_says_how_often_each_skill_was_named():
     assert named_shares(TWO, np.array([2, 1])).tolist() == [1.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "expected"),
-    [
-        ([0.25, 0.25, 0.25, 0.25], 4.0),
-        ([1.0, 0.0], 1.0),
-        ([0.5, 0.5, 0.0], 2.0),
-        ([0.75, 0.25], np.exp(0.5623351)),
-    ],
-)
-def test_the_effective_number_is_that_of_as_many_equal_ones(probabilities, expected):
-    assert effective_number(probabilities) == pytest.approx(expected)
-
-
-def test_the_learned_prior_prefers_what_is_recognised():
-    found = learned_prior(np.log([0.9, 0.9, 0.2]))
-    np.testing.assert_allclose(found, [0.45, 0.45, 0.1])
-    assert learned_prior([-1000.0, -1000.0]).tolist() == [0.5, 0.5]
-
-
 def test_ends_are_apart_by_the_distance_of_their_means():
     ends = np.array([[[0.0, 0.0], [2.0, 0.0]], [[1.0, 4.0], [1.0, 4.0]]])
     assert end_distances(ends).tolist() == [[0.0, 4.0], [4.0, 0.0]]
-
-
-def test_a_running_average_counts_an_epoch_by_its_episodes():
-    found = running_average(np.array([-1.0, 0.0, 1.0]), np.array([5, 1, 2]), keep=0.5)
-    assert found.tolist() == [-1.0, -0.5, 0.625]

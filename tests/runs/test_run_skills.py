@@ -11,11 +11,12 @@ from music_tf.errors import UsageError
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.runs.judging import measure_skills
 from music_tf.runs.learned import Learned
-from music_tf.runs.skills import follow_each, summarize_skills
+from music_tf.runs.skills import follow, follow_each, summarize_skills
 from music_tf.storage.policy import load_policy
 from music_tf.tools.export import exporter
 from tests.kit.saved_run import save_run, write_config
 
+BROKEN = "_broken_joint_3"
 SKILL = {"skill": SkillConfig(hidden_sizes=(8,), state="next")}
 
 
@@ -106,7 +107,7 @@ def test_skills_that_nothing_names_are_measured_without_a_matrix(tmp_path):
 
 
 def test_exported_episodes_have_returns_and_descriptors_by_skill(run, tmp_path):
-    evaluate_run(run, 4, export=exporter(tmp_path / "a.npz", None), shown=False)
+    evaluate_run(load_run(run), 4, export=exporter(tmp_path / "a.npz", None), shown=False)
     with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
         arrays = dict(file)
     assert arrays["skill"].tolist() == [0, 1, 2, 0]
@@ -115,6 +116,77 @@ def test_exported_episodes_have_returns_and_descriptors_by_skill(run, tmp_path):
     found = load_policy(run).skill_log_likelihood(arrays["observation"][1, 1:])
     paid = found[: arrays["length"][1], 1] + np.log(3)
     assert arrays["skill/diversity_return"][1] == pytest.approx(paid.sum(), rel=1e-3)
+    expected = np.arange(30)[:, None] < arrays["length"]
+    np.testing.assert_array_equal(arrays["skill/kept"], expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "env_id"),
+    [
+        ({"include_actions": True}, "music_tf/PointPush-v0"),
+        ({"missing_descriptor": "zeros"}, "Pendulum-v1"),
+    ],
+)
+def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, options, env_id):
+    rewards = {"skill": SkillConfig(hidden_sizes=(8,), state="next", **options)}
+    save_run(tmp_path, "sac_diayn", env_id=env_id, skills=3, rewards=rewards)
+    loaded = load_run(tmp_path)
+    networks = Learned(loaded.evaluation, loaded.learned)
+    played = loaded.evaluation.play(loaded.policy, 2, 1)
+    expected = networks.heldout(played, 1)
+    found = follow(loaded, played)
+    loaded.envs.close()
+    earned = expected["skill/diversity_return"]
+    assert found.diversity.mean() == pytest.approx(earned, rel=1e-3, abs=1e-4)
+    likelihood = expected["skill/log_likelihood_heldout"]
+    assert found.log_likelihood == pytest.approx(likelihood, rel=1e-4)
+    policy, states = load_policy(tmp_path), played.observation[0, 1:]
+    if "missing_descriptor" in options:
+        named = policy.skill_log_likelihood(states)
+        np.testing.assert_array_equal(named, named[:1].repeat(len(states), axis=0))
+        with pytest.raises(ValueError, match=r"actions: .* trained on none, got some"):
+            policy.nearest_skill(states, played.action[0])
+        return
+    named = policy.skill_log_likelihood(states, played.action[0])
+    assert policy.nearest_skill(states, played.action[0]) == named.sum(axis=0).argmax()
+    with pytest.raises(ValueError, match=r"actions: .* shape \[T, 3\], got none"):
+        policy.nearest_skill(states)
+    with pytest.raises(ValueError, match="one for each of 30 states"):
+        policy.nearest_skill(states, played.action[0, :4])
+
+
+def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, capsys):
+    save_run(tmp_path, "sac_diayn", env_id="music_tf/HalfCheetah-v0", skills=2, rewards=SKILL)
+    config = (tmp_path / "config.json").read_bytes()
+    other = ["--env.kwargs", '{"broken_joint": 3}']
+    short = ["--episodes", "2"]
+    assert run_verb(["skills", str(tmp_path), *short]) == 0
+    assert run_verb(["skills", str(tmp_path), *short, *other]) == 0
+    found = [json.loads((tmp_path / f"skills{n}.json").read_text()) for n in ("", BROKEN)]
+    assert [one["env_kwargs"] for one in found] == [{}, {"broken_joint": 3}]
+    returns = [[row["return"] for row in one["each"]] for one in found]
+    assert returns[0] != returns[1]
+    assert (tmp_path / "videos" / f"skills{BROKEN}.png").exists()
+    assert 'music_tf/HalfCheetah-v0 with {"broken_joint": 3}' in capsys.readouterr().out
+    assert run_verb(["evaluate", str(tmp_path), *short, *other]) == 0
+    assert not (tmp_path / "evaluation.json").exists()
+    judged = json.loads((tmp_path / f"evaluation{BROKEN}.json").read_text())
+    assert judged["env_kwargs"] == {"broken_joint": 3}
+    by_skill = [row["metrics"]["eval/return"] for row in judged["skills"]]
+    np.testing.assert_allclose(by_skill, returns[1], rtol=1e-5)
+    assert (tmp_path / "config.json").read_bytes() == config
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "text"),
+    [
+        ("joint", "env.kwargs: expected text, a JSON object such as"),
+        ('{"joint": 3}', "env.kwargs: music_tf/PointPush-v0 does not take"),
+    ],
+)
+def test_arguments_that_an_environment_does_not_take_are_refused(run, kwargs, text, capsys):
+    assert guarded(lambda: run_verb(["skills", str(run), "--env.kwargs", kwargs])) == 2
+    assert text in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

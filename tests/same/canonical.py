@@ -23,7 +23,8 @@ DROPPED = [
     r"metrics/reward/joint_motion_(raw|power|gain)",
     r"metrics/skill/(loss|effective)",
     r"metrics/train/(value_loss|temperature_loss)",
-    r"metrics/skill/diversity_return",
+    r"metrics/skill/(diversity_return|gate_open|log_likelihood_running)",
+    r"state/scales/skill_running",
 ]
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(

@@ -361,7 +361,7 @@ def test_the_page_claims_a_band_only_where_one_is_drawn(tmp_path):
     for shown, bands in ((runs[:1], 0), (runs[:2], 0), (runs, 2)):
         page = page_of(tmp_path, *shown)
         assert page.source.count("PolyCollection_1") == bands  # in two panels
-        assert ("bootstrap" in page.text) == (bands > 0)
+        assert ("95 % bootstrap" in page.text) == (bands > 0)
         assert ("Thick: interquartile mean" in page.text) == (len(shown) > 1)
 
 
