@@ -444,10 +444,11 @@ def store(run: Run, results: Path) -> None:
     if run.source is not None:
         details[BEFORE] = taken_before(stored_start(directory), directory)
     details |= {FINAL: summary["evaluation"]} | judgement
+    cores = available_cores()
     made_with = [
         *dict.fromkeys(codes),
         *(f"{name} {versions[name]}" for name in _PACKAGES if versions.get(name)),
-        f"{available_cores()} cores of {processor()}, one of them used",
+        f"{cores} {'core' if cores == 1 else 'cores'} of {processor()}, one of them used",
     ]
     path = run.result(results)
     try:
