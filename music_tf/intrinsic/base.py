@@ -247,7 +247,7 @@ class RewardTerm(abc.ABC):
         Args:
             learned: The means by name; what is not to be logged may be taken out.
             updates: How many these were.
-            episodes: How many training episodes have ended with them.
+            episodes: How many training episodes have ended so far, over all ranks.
         """
         del learned, updates, episodes
         return {}

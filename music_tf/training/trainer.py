@@ -153,7 +153,6 @@ class Trainer:
     def run_cycle(self) -> None:
         """Plays in each environment, remembers it, and learns from replay."""
         config, counters, log = self.config, self.counters, self.log
-        before = counters.episodes
         self.collect()
         turns = 1 if config.updates else 0
         if config.collect.updates_per_step is not None and config.updates:
@@ -164,9 +163,8 @@ class Trainer:
             turns = 0
         for turn in range(turns):
             learned = over_ranks(self.update.run(self.feed(turn), self.schedules()), self.comm)
-            ended = 0 if turn else counters.episodes - before
             for term in self.terms:
-                learned |= term.adapt(learned, config.updates, ended)
+                learned |= term.adapt(learned, config.updates, counters.episodes)
             log.totals.append(learned)
             log.updates += config.updates
             counters.updates += config.updates

@@ -315,7 +315,7 @@ def test_the_running_log_likelihood_goes_by_episodes_and_is_saved():
     again = skill()
     again.load(term.shared())
     for one in (term, again):
-        more = one.adapt({"skill/log_likelihood": -0.5}, 9, 1)
+        more = one.adapt({"skill/log_likelihood": -0.5}, 9, 4)
         assert more["skill/log_likelihood_running"] == pytest.approx(0.99 * -1.5 - 0.005)
 
 
