@@ -433,7 +433,8 @@ class DiversityConfig(TermConfig):
         if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
             raise UsageError(
                 f"skills: the {self.name} reward needs at least 2 that act, got skills "
-                f"{run.condition_size} and pinned_skill {run.pinned_skill}"
+                f"{run.condition_size} and pinned_skill {run.pinned_skill}\n"
+                "for example: --skills 5 --pinned-skill None"
             )
 
 

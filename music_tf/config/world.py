@@ -25,6 +25,7 @@ READ = {
     "foot_contacts": "music_tf.envs.descriptors:foot_contacts",
 }
 """More of them, with the functions of ours that read them from a robot."""
+NAMES = (GOAL, ALL, *READ)
 DESCRIPTOR = "descriptor"
 """Name of the extra by which skills are told apart where no columns say it."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
@@ -49,7 +50,7 @@ def _is_support(numbers: tuple[float, ...]) -> bool:
 
 def _is_descriptor(words: tuple[int | str, ...]) -> bool:
     named = [word for word in words if isinstance(word, str)]
-    known = all(word in (GOAL, ALL, *READ) or _FUNCTION.fullmatch(word) for word in named)
+    known = all(word in NAMES or _FUNCTION.fullmatch(word) for word in named)
     return _once(words) and known and (not named or len(words) == 1)
 
 
@@ -97,7 +98,7 @@ class World(Settings):
     descriptor: Annotated[
         tuple[int | str, ...],
         Where(
-            f"columns or one name: {GOAL}, {ALL}, {', '.join(READ)}, module:function",
+            f"columns or one name: {', '.join(NAMES)}, module:function",
             _is_descriptor,
         ),
     ] = ()
@@ -121,6 +122,12 @@ class World(Settings):
                 raise UsageError(
                     f"world.{name}: expected columns or names, got {value!r}"
                 ) from error
+        for word in (one for one in self.descriptor if isinstance(one, str) and ":" not in one):
+            if word not in NAMES:
+                raise UsageError(
+                    f"world.descriptor: expected columns or one name: {', '.join(NAMES)}, "
+                    f"module:function; got {word[:80]!r}{suggestion(word, NAMES)}"
+                )
         super().__post_init__()
         if bool(self.agent) != bool(self.surrounding):
             raise UsageError(

@@ -80,7 +80,10 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
         if source == GOAL:
             sizes[name] = len(_no_goal(environment))
             if not sizes[name]:
-                raise UsageError(f"{option}: {GOAL} needs goals, and {env_id} has none")
+                raise UsageError(
+                    f"{option}: {GOAL} needs goals, and {env_id} has none\n"
+                    "for example: --world.descriptor observation"
+                )
         elif source == INFO:
             if name not in entries:
                 raise UsageError(

@@ -178,7 +178,7 @@ class SavedPolicy:
                 "a run with the reward skill, or an export with --parts actor,normalizer,"
                 "discriminator"
             )
-        size = self.observation_dim if names.columns else names.size
+        size = self.observation_dim if names.columns or names.blind else names.size
         given = np.atleast_2d(_numbers("states", states, size))
         seen = given[:, list(names.columns)] if names.columns else given
         if (actions is not None) is not (names.actions > 0):

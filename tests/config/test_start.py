@@ -30,7 +30,7 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     before = parse_train(first[1:])
     assert (before.recipe, before.preset) == (needed.recipe, needed.preset or preset)
     assert before.config.env_id == (needed.env_id or "FetchSlide-v4")
-    usual = recipes.resolve(needed.recipe, preset, before.config.env_id).epochs
+    usual = recipes.resolve(needed.recipe, before.preset, before.config.env_id).epochs
     assert before.config.epochs == (needed.epochs or usual)
     again = parse_train(then[1:])
     assert (again.recipe, again.preset) == (recipe, preset)
