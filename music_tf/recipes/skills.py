@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.fields import In, with_fields
@@ -192,7 +191,9 @@ def _on_states(preset: str, env_id: str) -> Config:
         },
     )
     if with_value:
-        shared = {field.name: getattr(agent, field.name) for field in fields(SoftConfig)}
+        shared = {
+            field.name: getattr(agent, field.name) for field in dataclasses.fields(SoftConfig)
+        }
         agent = SacValueConfig(**shared, value_learning_rate=rate)
     skill = SkillConfig(
         scale=1.0,
