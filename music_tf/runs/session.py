@@ -8,10 +8,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, NoReturn, TypeAlias
 
 from music_tf.config.command import TrainCommand
 from music_tf.config.start import other_source
@@ -35,7 +32,7 @@ from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
-from music_tf.storage.metrics import MetricsWriter, metrics_of
+from music_tf.storage.metrics import Drawn, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
@@ -51,18 +48,6 @@ COMPACT_EVERY = 20
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
-
-
-class Drawn(NamedTuple):
-    """A picture of an evaluation."""
-
-    tag: str
-    """Its name in TensorBoard."""
-    file: str
-    """Its name in `videos/` of the run; `{steps}` stands for the environment steps by then."""
-    pixels: npt.NDArray[np.uint8]  # [height, width, 3]
-
-
 Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Drawn]]
 """Draws an evaluation of the run in a directory."""
 
@@ -257,8 +242,8 @@ class Session:
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
         drawn = () if self._draw is None else self._draw(self._directory.path, episodes, info)
-        for tag, file, picture in drawn:
-            writer.write_image(tag, picture, steps, file.format(steps=steps))
+        for tag, file, pixels in drawn:
+            writer.write_image(tag, pixels, steps, file.format(steps=steps))
         for term in trainer.active_terms():
             weights = trainer.update.weights()
             for tag, values in term.histograms(weights, episodes).items():

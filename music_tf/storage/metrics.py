@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +125,16 @@ COVERAGE = {
     "coverage/object_cells": "cells of 10 cm that the object visits anywhere; pays a shove",
 }
 """What it measures on more episodes, so that a shove cannot win, in the order of its table."""
+
+
+class Drawn(NamedTuple):
+    """A picture of an evaluation, for `MetricsWriter.write_image`."""
+
+    tag: str
+    """Its name in TensorBoard."""
+    file: str
+    """Its name in `videos/` of the run; `{steps}` stands for the environment steps by then."""
+    pixels: npt.NDArray[np.uint8]  # [height, width, 3]
 
 
 class MetricsWriter:

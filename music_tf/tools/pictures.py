@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.runs.session import Drawn
-from music_tf.storage.metrics import PATHS_TAG, SKILLS_TAG
+from music_tf.storage.metrics import PATHS_TAG, SKILLS_TAG, Drawn
 from music_tf.tools.paths import paths_from_above
 from music_tf.tools.skills import skills_in_training
 from music_tf.types import Episodes
