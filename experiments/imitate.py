@@ -2,8 +2,8 @@
 
 Every skill of EXPERT plays some episodes, of which RUN sees nothing but the states. It takes the
 skill that most likely passed through them (`nearest_skill`) and plays the same episode. Printed is
-the share of episodes that end within a quarter of a unit of the expert's end. Below stands that
-share where the skill is drawn at random.
+the share of episodes that end within a quarter of a unit of the expert's end. Below stand that
+share for the skill whose end is nearest, which is the most there can be, and for a random one.
 """
 
 import argparse
@@ -44,7 +44,8 @@ def main() -> int:
     near = np.take_along_axis(apart, found[:, None], axis=1)[:, 0] <= NEAR
     sys.stdout.write(
         f"ends within {NEAR} of the expert's: {near.mean():.3f}\n"
-        f"with a random skill: {(apart <= NEAR).mean():.3f}\n"
+        f"by the skill that ends nearest: {(apart <= NEAR).any(axis=1).mean():.3f}\n"
+        f"by a random skill: {(apart <= NEAR).mean():.3f}\n"
     )
     return EXIT_DONE
 
