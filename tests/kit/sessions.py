@@ -5,7 +5,7 @@ from unittest import mock
 from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.runs import session
-from music_tf.tools.paths import paths_from_above
+from music_tf.tools.pictures import draw
 
 
 def command_of(config, path, resume=False, **more):
@@ -25,4 +25,4 @@ def run_session(command, heritage=None, comm=None, episodes=4, callbacks=()):
         mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)),
     ):
         comm = comm or Communicator()
-        session.run(command, comm, command.run_dir, heritage, paths_from_above, callbacks)
+        session.run(command, comm, command.run_dir, heritage, draw, callbacks)
