@@ -110,12 +110,12 @@ def _run(
             made.insert(0, directory)
         load_tensorflow()
         from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks
-        from music_tf.tools.pictures import draw  # noqa: PLC0415 - Pillow
+        from music_tf.tools.pictures import Drawing  # noqa: PLC0415 - Pillow
 
     track = command.track if comm.is_root else None
     try:
         with tracking(track, directory) as trackers:
-            run(command, comm, directory, heritage, draw, (*callbacks, *trackers))
+            run(command, comm, directory, heritage, Drawing(), (*callbacks, *trackers))
     except MemoryError as error:
         lower = "lower --replay.capacity or --workers"
         cure = f"{lower}, and remove {directory}: it holds nothing yet"

@@ -1,4 +1,5 @@
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -6,6 +7,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from music_tf import recipes
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import EvaluationConfig
+from music_tf.envs.registry import EnvironmentInfo
+from music_tf.storage.metrics import SKILLS_TAG
+from music_tf.tools import pictures
 from music_tf.tools.report import write_report
 from music_tf.tools.skills import skills_in_training
 from tests.kit.episodes import make_episodes
@@ -31,9 +35,9 @@ def test_a_run_shows_returns_by_skill_and_how_log_q_grows(tmp_path):
     assert float(second["skill/log_likelihood_running"]) < 0.0
     assert float(first["skill/log_likelihood_running"]) < 0.0
     seen = EventAccumulator(str(run), {"images": 0}).Reload()
-    pictures = seen.Images("skill/in_training")
-    assert [one.step for one in pictures] == [150, 300]
-    assert pictures[1].width > 2 * pictures[0].width  # by then log q has grown for an epoch
+    first_picture, second_picture = seen.Images("skill/in_training")
+    assert (first_picture.step, second_picture.step) == (150, 300)
+    assert second_picture.width > 2 * first_picture.width  # by then log q has grown for an epoch
     assert "skill/log_likelihood_running" in seen.Tags()["scalars"]
     assert (run / "videos" / "skills_in_training.png").read_bytes().startswith(b"\x89PNG")
     write_report([run], tmp_path / "page.html")
@@ -48,6 +52,16 @@ def test_one_skill_and_continuous_conditions_have_no_such_picture(tmp_path):
     assert skills_in_training(tmp_path, episodes).shape[-1] == 3
     between = episodes._replace(skill=np.full_like(episodes.skill, 0.5))
     assert skills_in_training(tmp_path, between) is None
+
+
+def test_pictures_of_skills_take_a_small_share_of_the_time(tmp_path, monkeypatch):
+    clock, drawn = iter([100.0, 100.3, 109.0, 111.0, 111.2]), []
+    monkeypatch.setattr(pictures, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    draw = pictures.Drawing(share=0.03)  # ten seconds after one that took 0.3
+    episodes, info = make_episodes(0, 3, skills=2), EnvironmentInfo(family="toy")
+    for _ in range(3):
+        drawn.append([one.tag for one in draw(tmp_path, episodes, info)])
+    assert drawn == [[SKILLS_TAG], [], [SKILLS_TAG]]
 
 
 def test_a_damaged_table_costs_no_run(tmp_path):
