@@ -114,9 +114,9 @@ class Run:
         if not isinstance(episodes, int) or not 1 <= episodes <= 10**6:
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
-        from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
 
-        return evaluate_run(self.path, episodes, self.env_id, shown=False)
+        return evaluate_run(load_run(self.path, self.env_id), episodes, shown=False)
 
     def policy(self) -> "SavedPolicy":
         """Returns the latest policy, ready to act.

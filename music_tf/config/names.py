@@ -61,6 +61,8 @@ PANDA = tuple(
     )
 )
 WITHOUT_GOALS = (
+    "music_tf/UnitBox-v0",
+    *("music_tf/Ant-v0", "music_tf/AntGoals-v0", "music_tf/HalfCheetah-v0"),
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
     *(
@@ -74,12 +76,12 @@ WITHOUT_GOALS = (
         )
     ),
 )
-CONVEYOR = "music_tf/FetchPushConveyor-v0"
 DISCRETE = (
     *("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "LunarLander-v3"),
     *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
 )
 """Tasks of gymnasium whose actions are choices: refused with the reason."""
+CONVEYOR = "music_tf/FetchPushConveyor-v0"
 ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)

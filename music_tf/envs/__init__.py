@@ -1,6 +1,6 @@
 """Environments: what is known of them, lockstep batches, a fast path for Fetch, and ours.
 
-Importing this package registers the toys and the conveyor with Gymnasium.
+Importing this package registers ours, `music_tf/...-v0`, with Gymnasium.
 """
 
 import gymnasium
@@ -9,9 +9,11 @@ from music_tf.config.names import CONVEYOR
 from music_tf.envs.toys import register_toys
 
 register_toys()
-if CONVEYOR not in gymnasium.registry:
-    gymnasium.register(
-        id=CONVEYOR,
-        entry_point="music_tf.envs.conveyor:FetchPushConveyor",
-        max_episode_steps=50,
-    )
+for _id, _entry, _steps in (
+    (CONVEYOR, "conveyor:FetchPushConveyor", 50),
+    ("music_tf/AntGoals-v0", "robots:ant_goals", 200),
+    ("music_tf/Ant-v0", "robots:ant", 200),
+    ("music_tf/HalfCheetah-v0", "robots:half_cheetah", 1000),
+):
+    if _id not in gymnasium.registry:
+        gymnasium.register(id=_id, entry_point=f"music_tf.envs.{_entry}", max_episode_steps=_steps)

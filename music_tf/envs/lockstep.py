@@ -234,7 +234,8 @@ class LockstepEnvs:
 
     def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
         readers = self._extras.readers
-        if "mujoco" in sys.modules and not readers:  # the fast path makes no `info`
+        fast = not readers and not self._settings.skills  # the fast path makes no `info`
+        if "mujoco" in sys.modules and fast:
             from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
 
             if is_fetch(environment):

@@ -20,6 +20,7 @@ from music_tf.config.names import ROBOTICS, WITH_GOALS, is_one_of
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import import_own
 from music_tf.envs import simulator
+from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -74,11 +75,21 @@ def make_environment(
         simulator.catch_warnings()
     simulator.take_warnings()
     try:
-        _require_vectors(env_id, environment)
-    except UsageError:
+        chosen = _choosing(environment, settings)
+        _require_vectors(env_id, chosen)
+    except MusicError:
         environment.close()
         raise
-    return environment
+    return chosen
+
+
+def _choosing(
+    environment: gymnasium.Env[Any, Any], settings: EnvConfig | None
+) -> gymnasium.Env[Any, Any]:
+    """Lets the skills of a run act in an environment, if the settings name one."""
+    if settings is None or not settings.skills:
+        return environment
+    return SkillChoice(environment, settings)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from music_tf.config.settings import PaidConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
-from music_tf.types import Metrics
+from music_tf.types import Metrics, Transition
 
 _HORIZON = 1000
 """Updates that a running mean looks back."""
@@ -59,13 +59,13 @@ class PaidTerm(RewardTerm):
         """Returns the gain, where it is `auto`."""
         return {name: tf.constant(values) for name, values in self.gain_feed(workers).items()}
 
-    def measures(self, reward: tf.Tensor, feed: Feed) -> Mapping[str, tf.Tensor]:
+    def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
         """Returns means of the positive part of raw rewards, [W], where the gain follows them."""
         if self._running is None:
             return {}
         return {self._mean: tf.reduce_mean(tf.nn.relu(reward), axis=-1) / feed["gain"]}
 
-    def adapt(self, learned: Metrics, updates: int) -> Metrics:
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         """Lets the gain follow what some updates measured, and returns it."""
         if self._running is None or self._mean not in learned:
             return {}

@@ -17,7 +17,7 @@ from music_tf.config.settings import (
 from music_tf.recipes import Preset
 
 _PUSH, _REACH, _SLIDE = "FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"
-_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0")
+_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", "music_tf/UnitBox-v0")
 
 
 def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:

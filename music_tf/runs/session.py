@@ -6,12 +6,9 @@ import json
 import logging
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
 
 from music_tf.config.command import TrainCommand
 from music_tf.config.names import names_a_module
@@ -36,7 +33,7 @@ from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
-from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
+from music_tf.storage.metrics import Drawn, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
@@ -52,8 +49,8 @@ COMPACT_EVERY = 20
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
-DrawPaths: TypeAlias = Callable[[Episodes, EnvironmentInfo], npt.NDArray[np.uint8]]
-"""A picture [height, width, 3] of where the object went in some episodes."""
+Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Drawn]]
+"""Draws an evaluation of the run in a directory."""
 
 
 def run(
@@ -61,7 +58,7 @@ def run(
     comm: Communicator,
     path: Path,
     heritage: Heritage | None = None,
-    draw_paths: DrawPaths | None = None,
+    draw: Draw | None = None,
     callbacks: Iterable[object] = (),
 ) -> None:
     """Trains as a command says, in a directory of its own; every rank must call it together.
@@ -73,7 +70,7 @@ def run(
         comm: The ranks.
         path: The run directory.
         heritage: What a new run takes over from an earlier one, the same on every rank.
-        draw_paths: Draws where the object went in an evaluation; None draws nothing.
+        draw: Draws evaluations; None draws nothing.
         callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
 
     Raises:
@@ -97,7 +94,7 @@ def run(
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
-                session = Session(command, comm, directory, heritage, draw_paths, listeners)
+                session = Session(command, comm, directory, heritage, draw, listeners)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
@@ -121,12 +118,12 @@ class Session:
         comm: Communicator,
         directory: RunDirectory,
         heritage: Heritage | None,
-        draw_paths: DrawPaths | None,
+        draw: Draw | None,
         listeners: Listeners,
     ) -> None:
         """Builds the trainer and brings it to where the run was left, or to where it starts."""
         config = self._config = command.config
-        self._comm, self._directory, self._draw_paths = comm, directory, draw_paths
+        self._comm, self._directory, self._draw = comm, directory, draw
         self._listeners = listeners
         self._resuming = _resuming(command, directory.path)
         self._allowing = _allowing(command)
@@ -158,6 +155,7 @@ class Session:
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])
+        self._progress.banner([term.notice for term in self._trainer.terms if term.notice])
         self._goals = self._trainer.envs.spec.goal_dim > 0
         if not self._goals:
             self._progress.leading = "eval/return"
@@ -169,6 +167,7 @@ class Session:
         self._saved_cycle = -1
         if command.notice and command.resume and comm.is_root:
             _LOGGER.warning("%s", command.notice)
+        self._forgets = command.without_replay
         if command.resume and not self._restore():
             if origin is not None:
                 raise UsageError(
@@ -238,14 +237,15 @@ class Session:
             self._trainer.envs.close()
 
     def _show(self, episodes: Episodes) -> None:
-        """Lets the root show an evaluation: where the object went, and what terms have to show."""
+        """Lets the root show an evaluation: what is drawn of it, and what terms have to show."""
         trainer, writer = self._trainer, self._writer
         self._listeners.tell("on_evaluation", episodes)
         if writer is None:
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
-        if self._draw_paths is not None and info.object is not None:
-            writer.write_image(PATHS_TAG, self._draw_paths(episodes, info), steps, "paths")
+        drawn = () if self._draw is None else self._draw(self._directory.path, episodes, info)
+        for tag, file, pixels in drawn:
+            writer.write_image(tag, pixels, steps, file.format(steps=steps))
         for term in trainer.active_terms():
             weights = trainer.update.weights()
             for tag, values in term.histograms(weights, episodes).items():
@@ -296,7 +296,8 @@ class Session:
         trainer = self._trainer
         self._count_seconds()
         number = trainer.counters.epoch // self._config.checkpoint_every
-        compact = (number > 0 and number % COMPACT_EVERY == 0) or self._checkpoints.crowded
+        due = number > 0 and number % COMPACT_EVERY == 0
+        compact = due or self._forgets or self._checkpoints.crowded
         rows = trainer.of_workers(everything=compact)
         with longer_timeout():
             saved = self._checkpoints.save(
@@ -308,6 +309,7 @@ class Session:
             )
         if saved:
             trainer.replay.mark_saved()
+            self._forgets = False  # what was stored is let go
             self._saved_cycle = trainer.counters.cycle
             self._listeners.tell("on_save", self._checkpoints.newest)  # heard on the root alone
 
@@ -337,16 +339,19 @@ class Session:
             return False
         try:
             trainer.load(restored.arrays, restored.meta)
-            trainer.load_workers(
-                {worker: restored.shards[name] for worker, name in workers.items()}
-            )
+            if self._forgets:
+                trainer.forget()
+            else:
+                trainer.load_workers(
+                    {worker: restored.shards[name] for worker, name in workers.items()}
+                )
             self._best = success_rate(restored.meta.get("best_success_rate"))
         except ValueError as error:
             raise UsageError(
                 f"{self._directory.path}: the checkpoint of epoch {restored.epoch} does not fit "
                 f"config.json\n{error}"
             ) from error
-        self._saved_cycle = trainer.counters.cycle
+        self._saved_cycle = -1 if self._forgets else trainer.counters.cycle
         self._row = {}
         return True
 

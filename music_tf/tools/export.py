@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.files import replace_file
 from music_tf.types import Episodes
 
+_NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 _COLUMNS = (
     *("observation", "achieved_goal", "desired_goal", "action", "reward"),
     *("length", "terminated", "success"),
@@ -37,10 +39,12 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
     if npz is None and minari is None:
         return None
 
-    def export(episodes: Episodes, about: Mapping[str, Any]) -> list[str]:
+    def export(
+        episodes: Episodes, about: Mapping[str, Any], beside: Mapping[str, np.ndarray] = _NOTHING
+    ) -> list[str]:
         lines = []
         if npz is not None:
-            export_npz(npz, episodes, about)
+            export_npz(npz, episodes, about, beside)
             lines.append(f"written: {npz}")
         if minari is not None:
             export_minari(minari, episodes, about)
@@ -50,7 +54,12 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
     return export
 
 
-def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None:
+def export_npz(
+    path: Path,
+    episodes: Episodes,
+    about: Mapping[str, Any],
+    beside: Mapping[str, np.ndarray] = _NOTHING,
+) -> None:
     """Writes episodes as plain arrays; `numpy.load` reads them with `allow_pickle=False`.
 
     The arrays, for E episodes of at most T steps; states after an episode's `length` repeat its
@@ -68,6 +77,13 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
         seed           int64 [E], of the environment's reset that began it
         about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals
 
+    Of a run with one-hot skills `beside` holds also
+
+        skill/return            float32 [E], the sum of `reward`
+        skill/descriptor        float32 [T, E, D], what skills are told apart by, after each step
+        skill/kept              bool [T, E], which of them come before the first end
+        skill/diversity_return  float32 [E], sum of log q - log p over the steps before the end
+
     Raises:
         EnvironmentFault: The file cannot be written; one that is there is replaced.
     """
@@ -76,7 +92,7 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
     columns["skill"] = episodes.skill if numbers is None else numbers
     columns |= {"seed": episodes.seed, "about": np.array(json.dumps(dict(about)))}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **columns)
+    np.savez_compressed(buffer, allow_pickle=False, **columns, **beside)
     try:
         replace_file(path, buffer.getvalue())
     except OSError as error:

@@ -92,6 +92,11 @@ class Recorded(NamedTuple):
     """What could not be read, for the reader of the page."""
 
     @property
+    def has_film(self) -> bool:
+        """Whether a film is among its films and pictures."""
+        return any(film.suffix != ".png" for film in self.films)
+
+    @property
     def measured(self) -> Measured:
         """The newer of what was evaluated and what was measured at the end of training."""
         found = [one for one in (self.evaluated, self.trained) if one.policies]
@@ -310,7 +315,7 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
         "measures of control": unjudged,
     }
     wanted = [
-        ("films", ["play"], [run for run in runs if not run.films]),
+        ("films", ["play"], [run for run in runs if not run.has_film]),
         (
             " and ".join(name for name, lacking in tables.items() if lacking),
             ["evaluate", "--full"] if unjudged else ["evaluate"],

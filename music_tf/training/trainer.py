@@ -164,7 +164,7 @@ class Trainer:
         for turn in range(turns):
             learned = over_ranks(self.update.run(self.feed(turn), self.schedules()), self.comm)
             for term in self.terms:
-                learned |= term.adapt(learned, config.updates)
+                learned |= term.adapt(learned, config.updates, counters.episodes)
             log.totals.append(learned)
             log.updates += config.updates
             counters.updates += config.updates
@@ -175,6 +175,8 @@ class Trainer:
         """Plays for a cycle and hands it to all who remember or count something of it."""
         config, counters, log = self.config, self.counters, self.log
         cycle, at_random = counters.cycle, counters.env_steps < config.collect.random_steps
+        said = [prior for term in self.terms if (prior := term.prior()) is not None]
+        self.collector.sampler.prior = said[0] if said else None
         played, kept, ends = self.collector.collect(self.snapshot(), cycle, at_random)
         priorities = None
         for term in self.terms:
@@ -335,6 +337,13 @@ class Trainer:
                 prefix = f"{term.name}/"
                 kept = {n: a for n, a in saved[worker][-1].items() if n.startswith(prefix)}
                 term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
+
+    def forget(self) -> None:
+        """Goes on without what the workers of an earlier trainer remembered."""
+        for shard in self.replay.shards.values():
+            shard.restore([])
+        for term in self.terms:
+            term.forget()
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
         """Takes over weights, targets and statistics alone; refuses as `load` does."""

@@ -29,7 +29,7 @@ def steps(moving, count):
 def after_one(term, batch):
     """Gain of a term that has seen a minibatch, and what it pays there then."""
     feed = term.steady_feed(2)
-    measured = term.measures(term.reward({}, batch, feed), feed)
+    measured = term.measures(term.reward({}, batch, feed), batch, feed)
     means = {name: float(tf.reduce_mean(value)) for name, value in measured.items()}
     term.adapt(means, 40)
     return term.gain, term.reward({}, batch, term.steady_feed(2)).numpy()
@@ -55,7 +55,7 @@ def test_a_fixed_gain_is_one_factor():
     fixed = JointMotion(JointMotionConfig(gain=2.5, shift=0.0), context(SPLIT))
     assert (fixed.gain, fixed.steady_feed(2), fixed.shared()) == (2.5, {}, {})
     batch = steps(1, 4)
-    assert fixed.measures(fixed.reward({}, batch, {}), {}) == {}
+    assert fixed.measures(fixed.reward({}, batch, {}), batch, {}) == {}
     np.testing.assert_array_equal(fixed.reward({}, batch, {})[0], [1, 0, 0, 0])
 
 

@@ -75,7 +75,10 @@ CONFIGURATIONS = {
     "sac_her": _point("sac_her"),
     "sac_music": _point("sac_music", *_MUSIC, seed=_LOSES_AN_OBJECT),
     "sac_diayn": _point("sac_diayn", *_SKILL),
-    "sac_diayn_paper": _point("sac_diayn", *_SKILL, "--preset", "paper"),
+    "sac_diayn_released": _point(
+        *("sac_diayn", *_SKILL, "--skill.state", "current", "--skill.subtract-prior", "False"),
+        *("--skill.scale", "0.5", "--skill.clip", "-1", "0", "--replay.relabel-k", "4"),
+    ),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),
     "sac_music_diayn": _point("sac_music_diayn", *_MUSIC, *_SKILL, source="sac_music_skills"),
