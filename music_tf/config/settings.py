@@ -619,6 +619,8 @@ class ExplorationConfig(Settings):
 
     random_probability: Annotated[float, In(0, 1)] = 0.3
     """Chance of replacing a whole action by a uniform one."""
+    random_hold: Annotated[float, In(1, 1e6)] = 1.0
+    """Steps that such an action is held, on average; how many steps are random stays as it is."""
     noise: Annotated[float, In(0, 10)] = 0.2
     """Deviation of the Gaussian noise on each component."""
     sample: bool = False
