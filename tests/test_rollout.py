@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from music_tf.config.settings import Config, ExplorationConfig
+from music_tf.config.settings import CollectConfig, Config, ExplorationConfig, ReplayConfig
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.rollout import Conditions, ConditionSampler, Perturbation, perturbation, play
 
 STEPS = 30
@@ -204,3 +204,21 @@ def test_each_worker_explores_from_its_own_generator():
     for part, own in zip(both, alone, strict=True):
         np.testing.assert_array_equal(part[:, 2:], own)
     assert (both.gaussian[:, :2] != both.gaussian[:, 2:]).any()
+
+
+def test_a_random_action_is_held_and_as_many_steps_are_random_as_without():
+    drawn = exploration(4000, random_probability=0.3, random_hold=5.0)
+    assert (drawn.uniform != exploration(4000, random_hold=1.0).uniform).any()
+    again = (drawn.uniform[1:] == drawn.uniform[:-1]).all(axis=-1)
+    assert not (again & ~(drawn.replaced[1:] & drawn.replaced[:-1])).any()
+    share = drawn.replaced.mean(axis=1)
+    np.testing.assert_allclose(share, 0.3, atol=0.03)  # 0.0072 is one deviation
+    # Of the steps after a random one, 4 in 5 hold it.
+    assert again[drawn.replaced[:-1]].mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_holding_random_actions_is_refused_where_steps_are_collected():
+    collect, held = CollectConfig(steps=10), ExplorationConfig(random_hold=4.0)
+    with pytest.raises(UsageError, match=r"random_hold: .* whole episodes, got collect\.steps 10"):
+        Config(collect=collect, replay=ReplayConfig(draw="steps"), exploration=held)
+    assert Config(exploration=held).exploration.random_hold == 4.0

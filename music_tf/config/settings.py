@@ -620,7 +620,8 @@ class ExplorationConfig(Settings):
     random_probability: Annotated[float, In(0, 1)] = 0.3
     """Chance of replacing a whole action by a uniform one."""
     random_hold: Annotated[float, In(1, 1e6)] = 1.0
-    """Steps that such an action is held, on average; how many steps are random stays as it is."""
+    """Steps that such an action is held, on average: a held one gets further than as many that
+    differ. How many steps are random stays as it is. Only where whole episodes are collected."""
     noise: Annotated[float, In(0, 10)] = 0.2
     """Deviation of the Gaussian noise on each component."""
     sample: bool = False
@@ -804,6 +805,11 @@ class Config(Settings):
                 f"condition.every: replay keeps whole episodes, each with one condition, got "
                 f"another every {every} steps\n"
                 f"for example: --collect.steps 50 --replay.draw steps{hindsight}",
+            ),
+            (
+                self.exploration.random_hold > 1.0 and self.collect.steps is not None,
+                "exploration.random_hold: actions are held within what is played at once, whole "
+                f"episodes, got collect.steps {self.collect.steps}; leave one of the two out",
             ),
         ):
             if wrong:
