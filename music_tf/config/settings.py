@@ -315,8 +315,6 @@ class PaidConfig(TermConfig):
     """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
     mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
     """With gain auto: what gain times raw reward is on average, before it is clipped or logged."""
-    gain_limit: Annotated[float, In(0, 1e9, "(]")] = 1e7
-    """The largest that the gain auto may get, while the raw reward is rare or still small."""
     pay: Literal["clip", "log"] = "clip"
     """What a scaled reward r is paid: r, or log(1 + max(0, r)), which rises ever more slowly; both
     within `clip`."""

@@ -11,6 +11,8 @@ from music_tf.types import Metrics, Transition
 
 _HORIZON = 1000
 """Updates that a running mean looks back."""
+_FINEST = 1e-6
+"""Single precision cannot tell a smaller raw reward from none."""
 
 
 class PaidTerm(RewardTerm):
@@ -32,7 +34,7 @@ class PaidTerm(RewardTerm):
         fixed = gain if isinstance(gain, int | float) else None
         scale = 1.0 if fixed is None else fixed
         self.mixing = Mixing(scale, config.clip, config.shift, config.weight, config.pay)
-        self._wanted, self._limit = config.mean, config.gain_limit
+        self._wanted = config.mean
         self._mean, self._gain = config.measured
         self._running = np.zeros(2) if fixed is None else None
         """Weighted sum of means, and of their weights."""
@@ -43,8 +45,7 @@ class PaidTerm(RewardTerm):
         if self._running is None:
             return self.mixing.scale
         total, weights = self._running
-        least = self._wanted / self._limit
-        return float(self._wanted / max(total / weights, least)) if weights else 1.0
+        return float(self._wanted / max(total / weights, _FINEST)) if weights else 1.0
 
     def gain_feed(self, *shape: int) -> dict[str, np.ndarray]:
         """Returns the present gain as a feed has it, where it is `auto`."""

@@ -43,14 +43,6 @@ def test_the_gain_makes_the_mean_what_was_asked_for():
     assert after_one(joint_motion(mean=0.3), steps(2, 40))[0] == pytest.approx(6.0)
 
 
-def test_the_gain_is_limited_where_the_reward_is_rare_or_nothing():
-    # 1 of 1000 steps moves: 0.3 / 0.001 = 300
-    assert after_one(joint_motion(mean=0.3), steps(1, 1000))[0] == pytest.approx(300.0)
-    for moving in (0, 1):
-        limited = joint_motion(mean=0.3, gain_limit=50.0)
-        assert after_one(limited, steps(moving, 1000))[0] == pytest.approx(50.0)
-
-
 def test_the_gain_of_any_term_is_kept_and_taken_over():
     term, other = joint_motion(), joint_motion()
     after_one(term, steps(1, 4))
