@@ -50,6 +50,15 @@ class Hanging(MusicError):
     exit_code = EXIT_HANGING
 
 
+class LearnerEnded(MusicError):
+    """The rank that learns has ended the run, and says why itself."""
+
+    def __init__(self, code: int) -> None:
+        """Takes the exit code of that rank."""
+        super().__init__("")
+        self.exit_code = code
+
+
 class Stopped(MusicError):
     """The run was asked to stop, has saved, and can be resumed."""
 

@@ -27,6 +27,8 @@ from music_tf.errors import EXIT_HANGING, Hanging, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
+NO_GPU = "-1"
+"""What CUDA_VISIBLE_DEVICES says where a process shall see none."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 _received: list[int] = []
@@ -93,9 +95,55 @@ def workers_per_rank(workers: int, ranks: int) -> int:
     return workers // ranks
 
 
-def threads_per_rank(asked: int, ranks: int) -> int:
-    """Returns the threads asked for; for 0 all cores of this process, or 1 of several ranks."""
-    return asked or (available_cores() if ranks == 1 else 1)
+def check_topology(workers: int, ranks: int, learners: int) -> None:
+    """Checks that the ranks can share the workers: all alike, or those that act while one learns.
+
+    Raises:
+        UsageError: They cannot; the text names the nearest number that can.
+    """
+    if not learners:
+        workers_per_rank(workers, ranks)
+        return
+    actors = ranks - learners
+    if actors < 1:
+        raise UsageError(
+            f"--learners: expected fewer than there are ranks, since the others act, got "
+            f"{learners} of {ranks}\n"
+            f"for example: music-tf launch -n {learners + 1} train ... --learners {learners}"
+        )
+    if workers % actors:
+        fitting = [number for number in range(1, workers + 1) if workers % number == 0]
+        near = min(fitting, key=lambda number: abs(number - actors))
+        raise UsageError(
+            f"workers: expected a multiple of the {actors} actors, got {workers}\n"
+            f"start {learners + near} ranks, of which {near} act, or set --workers "
+            f"{actors * max(1, round(workers / actors))}"
+        )
+
+
+def asked_learners(arguments: Sequence[str]) -> int:
+    """Returns how many ranks shall learn, by a command line that nobody has checked yet."""
+    found = 0
+    for word, after in zip(arguments, (*arguments[1:], ""), strict=True):
+        option, equals, value = word.partition("=")
+        text = value if equals else after
+        if option == "--learners" and text.isdigit():
+            found = int(text)
+    return found
+
+
+def hide_gpus() -> None:
+    """Hides all GPUs from this process, whatever the user chose; before anything is imported."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = NO_GPU
+
+
+def threads_per_rank(asked: int, ranks: int, actors: int = 0) -> int:
+    """Returns the threads asked for; for 0 one of several ranks that learn has 1.
+
+    A single one has all cores of this process but those of its actors, and at least two then.
+    """
+    cores = available_cores()
+    return asked or (1 if ranks > 1 else max(2, cores - actors) if actors else cores)
 
 
 def available_memory() -> float:
@@ -127,6 +175,11 @@ def install_signal_handlers() -> None:
 def stop_requested() -> bool:
     """Whether a signal has asked this process to save and stop."""
     return bool(_received)
+
+
+def request_stop() -> None:
+    """Asks this process to save and stop, as a signal does that another rank got."""
+    _received.append(signal.SIGUSR1)
 
 
 def forget_signals() -> None:
@@ -184,7 +237,7 @@ def prepare_tensorflow() -> None:
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", NO_GPU)
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
 
 

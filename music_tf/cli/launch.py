@@ -16,7 +16,7 @@ from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_s
 from music_tf.config.command import asks_for_help, parse_train
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
-from music_tf.process import ASKED_VARIABLE, death_follower, workers_per_rank
+from music_tf.process import ASKED_VARIABLE, check_topology, death_follower
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\
@@ -29,6 +29,7 @@ a second Ctrl-C ends them at once.
 examples:
   music-tf launch -n 2 train ddpg_her --env-id FetchPush-v4
   music-tf launch -n 2 train --run-dir DIR --resume
+  music-tf launch -n 3 train ddpg_music --learners 1 --lag 1   # one rank learns, two act
 """
 CURE = "install it with: pip install 'music_tf[mpi]'"
 
@@ -137,7 +138,7 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
 def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path]]:
     """Refuses what the ranks would; returns the words with a run directory, and new folders."""
     train = parse_train(command[1:])
-    workers_per_rank(train.config.workers, ranks)
+    check_topology(train.config.workers, ranks, train.learners)
     if train.run_dir is None and ranks > 1:
         _mpirun(ranks)
         missing = missing_folders(train)

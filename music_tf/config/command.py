@@ -26,6 +26,7 @@ from tyro.constructors import (
 from music_tf import recipes
 from music_tf.config.fields import (
     Field,
+    In,
     Settings,
     choices_of,
     describe_range,
@@ -263,6 +264,9 @@ class TrainCommand(Options):
     """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours."""
     parts: str | None = None
     """What to take over from it, as in actor,critic; some recipes know theirs."""
+    learners: Annotated[int, In(0, 1)] = 0
+    """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
+    acts and learns. It changes no number, and may be another with --resume."""
     track: Literal["wandb", "mlflow"] | None = None
     """Show configuration, metrics and films there too; needs the package, see docs/python.md."""
     config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (

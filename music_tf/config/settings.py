@@ -502,6 +502,9 @@ class Config(Settings):
     """What learning makes of an object that has left its support: the episode goes on, or it is
     cut there and every reward term counts as paying its lowest value for ever after. Needs
     `world.support` or an environment whose support is known; elsewhere nothing is ever lost."""
+    lag: Annotated[int, In(0, 1)] = 0
+    """Cycles by which the weights that play are older than those that learn: with 1 actors play
+    (`--learners`) while the learner learns. The numbers are the same on any ranks."""
     threads: Annotated[int, In(0, 1024)] = 0
     """TensorFlow threads per rank; 0 means all cores for one rank, else one."""
     checkpoint_every: Annotated[int, In(1, 10**6)] = 1

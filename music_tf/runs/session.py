@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import logging
 import textwrap
@@ -15,13 +16,13 @@ import numpy.typing as npt
 
 from music_tf.config.command import TrainCommand
 from music_tf.config.start import other_source
-from music_tf.config.stored import StoredRun, run_to_json, stored_start
+from music_tf.config.stored import stored_start
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import repeats_itself
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import (
-    available_cores,
+    check_topology,
     limit_threads,
     longer_timeout,
     since_launch,
@@ -29,7 +30,7 @@ from music_tf.process import (
     threads_per_rank,
     watchdog,
 )
-from music_tf.runs.agreement import check_alike, warn_of_processors
+from music_tf.runs.agreement import agreed, warn_of_processors
 from music_tf.runs.callbacks import Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
@@ -39,7 +40,8 @@ from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
-from music_tf.training.build import build_trainer, with_registered_world
+from music_tf.training.actors import Actors, Ranks
+from music_tf.training.build import build_trainer
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -48,6 +50,8 @@ OTHER_CYCLES = 10**9
 """Added to the cycle counter on a rollback, so that every random stream draws other numbers."""
 COMPACT_EVERY = 20
 """Checkpoints from one that writes the whole replay to the next; others write what is new."""
+_SETTLED = 3
+"""Cycles after which everything is compiled and at its pace."""
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
@@ -82,21 +86,24 @@ def run(
         Stopped: A signal asked for it; everything is saved and can be resumed.
         Exception: What a callback raised, on the root; the others are stopped then.
     """
-    limit_threads(threads_per_rank(command.config.threads, comm.size))
-    comm.local_workers(command.config.workers)
+    check_topology(command.config.workers, comm.size, command.learners)
+    actors = comm.size - command.learners if command.learners else 0
+    limit_threads(threads_per_rank(command.config.threads, comm.size - actors, actors))
     speaker = f"music-tf: rank {comm.rank}"
-    with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):
-        if not command.resume:
-            command = dataclasses.replace(command, config=with_registered_world(command.config))
-        start = heritage.record if heritage else None
-        record = run_to_json(
-            StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
-        )
-        check_alike(record, command.resume, comm)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
+        if command.learners:
+            comm.meet()
+        command, record = agreed(command, heritage.record if heritage else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
+            warn_of_processors(comm)
+            ranks = Ranks(comm)
+            if command.learners:
+                acting = stack.enter_context(Actors(command.config, comm))
+                ranks = Ranks(Communicator(alone=True), acting)
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
-                session = Session(command, comm, directory, heritage, draw_paths, listeners)
+                session = Session(command, ranks, directory, heritage, draw_paths, listeners)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
@@ -117,7 +124,7 @@ class Session:
     def __init__(
         self,
         command: TrainCommand,
-        comm: Communicator,
+        ranks: Ranks,
         directory: RunDirectory,
         heritage: Heritage | None,
         draw_paths: DrawPaths | None,
@@ -125,7 +132,8 @@ class Session:
     ) -> None:
         """Builds the trainer and brings it to where the run was left, or to where it starts."""
         config = self._config = command.config
-        self._comm, self._directory, self._draw_paths = comm, directory, draw_paths
+        comm = self._comm = ranks.learning
+        self._ranks, self._directory, self._draw_paths = ranks, directory, draw_paths
         self._listeners = listeners
         self._resuming = _resuming(command, directory.path)
         begun_from = heritage.record if heritage else None
@@ -133,7 +141,6 @@ class Session:
         self._before = taken_before(origin, directory.path)
         leading = "eval/success_rate" if "task" in config.rewards else "eval/object_comotion_m"
         self._progress = Progress(leading, shown=comm.is_root)
-        threads, ranks = threads_per_rank(config.threads, comm.size), comm.size
         count, steps = config.workers * config.rollouts, config.collect.steps
         played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
         ratio = config.collect.updates_per_step
@@ -142,16 +149,14 @@ class Session:
             [
                 f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, "
                 f"seed {config.seed}",
-                f"workers {config.workers} on {ranks} rank{'s' if ranks > 1 else ''} of "
-                f"{available_cores()} cores, {threads} thread(s) each; "
+                f"workers {config.workers} on {ranks.described(config)}; "
                 f"global batch {config.workers * config.replay.batch_size}",
                 f"an epoch is {config.cycles} cycles of {played} and {updates}",
                 *([start_line(origin)] if origin is not None else []),
                 f"run directory: {directory.path}",
             ]
         )
-        warn_of_processors(comm)
-        self._trainer = build_trainer(config, comm)
+        self._trainer = build_trainer(config, comm, ranks.actors)
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])
@@ -159,7 +164,7 @@ class Session:
         if not self._goals:
             self._progress.leading = "eval/return"
         self._terms = tuple(map(type, config.rewards.values()))
-        self._metrics = metrics_of(self._terms, self._goals)
+        self._metrics = metrics_of(self._terms, self._goals, ranks.actors is not None)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
@@ -194,7 +199,11 @@ class Session:
             text = textwrap.indent(json.dumps(record, indent=2), "    ")
             self._writer.write_text("configuration", text)
 
+        cycles = itertools.count(1)
+
         def on_cycle(done: int) -> bool:
+            if self._ranks.actors is not None and next(cycles) == _SETTLED:
+                progress.banner([self._ranks.actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             return stop_requested() or self._listeners.fault is not None
@@ -403,7 +412,7 @@ class Session:
                 "env_steps": counters.env_steps,
                 "updates": counters.updates,
                 "epochs": counters.epoch,
-                "ranks": self._comm.size,
+                "ranks": self._ranks.size,
             }
         )
         progress.policies(policies, f"{self._config.env_id}, {EPISODES} episodes")
