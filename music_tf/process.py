@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from music_tf.errors import EXIT_HANGING, Hanging, UsageError
+from music_tf.errors import EXIT_HANGING, EnvironmentFault, Hanging, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
@@ -95,12 +95,19 @@ def workers_per_rank(workers: int, ranks: int) -> int:
     return workers // ranks
 
 
-def check_topology(workers: int, ranks: int, learners: int) -> None:
+def check_topology(workers: int, ranks: int, learners: int, device: str = "auto") -> None:
     """Checks that the ranks can share the workers: all alike, or those that act while one learns.
+
+    Several ranks that learn cannot use a GPU: they meet between updates.
 
     Raises:
         UsageError: They cannot; the text names the nearest number that can.
     """
+    if device == "gpu" and (learners or ranks) > 1:
+        raise UsageError(
+            f"--device gpu: expected one rank that learns, got {learners or ranks}\n"
+            "for example: --learners 1 --device gpu"
+        )
     if not learners:
         workers_per_rank(workers, ranks)
         return
@@ -109,15 +116,21 @@ def check_topology(workers: int, ranks: int, learners: int) -> None:
         raise UsageError(
             f"--learners: expected fewer than there are ranks, since the others act, got "
             f"{learners} of {ranks}\n"
-            f"for example: music-tf launch -n {learners + 1} train ... --learners {learners}"
+            f"for example: music-tf launch -n {2 * learners} train ... --learners {learners}"
+        )
+    if actors % learners:
+        near = learners * max(1, round(actors / learners))
+        raise UsageError(
+            f"--learners: expected a multiple of the {learners} learners to act, got {actors}\n"
+            f"start {learners + near} ranks, of which {near} act"
         )
     if workers % actors:
-        fitting = [number for number in range(1, workers + 1) if workers % number == 0]
-        near = min(fitting, key=lambda number: abs(number - actors))
+        fitting = [n for n in range(learners, workers + 1, learners) if workers % n == 0]
+        near = min(fitting, key=lambda number: abs(number - actors), default=0)
+        cure = f"start {learners + near} ranks, of which {near} act, or set" if near else "set"
         raise UsageError(
             f"workers: expected a multiple of the {actors} actors, got {workers}\n"
-            f"start {learners + near} ranks, of which {near} act, or set --workers "
-            f"{actors * max(1, round(workers / actors))}"
+            f"{cure} --workers {actors * max(1, round(workers / actors))}"
         )
 
 
@@ -232,12 +245,16 @@ def as_guest() -> Iterator[None]:
         forget_signals()
 
 
-def prepare_tensorflow() -> None:
-    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some."""
+def prepare_tensorflow(shows_gpus: bool = False) -> None:
+    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some.
+
+    With `shows_gpus` nothing is hidden.
+    """
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", NO_GPU)
+    if not shows_gpus:
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", NO_GPU)
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
 
 
@@ -270,6 +287,31 @@ def load_tensorflow() -> None:
             raise
         finally:
             os.dup2(screen.fileno(), 2)
+
+
+def claim_gpu(needed: bool) -> str | None:
+    """Takes the first GPU that TensorFlow sees, whose memory is taken as it is needed.
+
+    Returns:
+        Its name; None where there is none.
+
+    Raises:
+        EnvironmentFault: There is none, and one is needed.
+    """
+    config = importlib.import_module("tensorflow").config
+    gpus = config.list_physical_devices("GPU")
+    if needed and not gpus:
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        raise EnvironmentFault(
+            f"--device gpu: TensorFlow sees none (CUDA_VISIBLE_DEVICES is {hidden})\n"
+            "for one of NVIDIA's: pip install 'music_tf[gpu]'; else --device cpu"
+        )
+    if not gpus:
+        return None
+    config.set_visible_devices(gpus[:1], "GPU")
+    config.experimental.set_memory_growth(gpus[0], True)
+    details = config.experimental.get_device_details(gpus[0])
+    return str(details.get("device_name", gpus[0].name))
 
 
 def limit_threads(threads: int) -> None:

@@ -138,7 +138,7 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
 def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path]]:
     """Refuses what the ranks would; returns the words with a run directory, and new folders."""
     train = parse_train(command[1:])
-    check_topology(train.config.workers, ranks, train.learners)
+    check_topology(train.config.workers, ranks, train.learners, train.device)
     if train.run_dir is None and ranks > 1:
         _mpirun(ranks)
         missing = missing_folders(train)

@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
         if launched_world_size() == 1:
             raise
         parsed = fault  # the other ranks must hear of it: they may not have met it
-    prepare_tensorflow()
+    prepare_tensorflow(isinstance(parsed, TrainCommand) and parsed.may_use_gpu)
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
     limit = _seconds_to_start(parsed) if launched_world_size() > 1 else math.inf
@@ -103,7 +103,7 @@ def _run(
     """Trains, and notes a directory that it makes, so that a run refused leaves none."""
     acts = 0 < command.learners <= comm.rank
     with _watch_the_start(command):
-        check_topology(command.config.workers, comm.size, command.learners)
+        check_topology(command.config.workers, comm.size, command.learners, command.device)
         if command.start is not None and not acts:
             load_tensorflow()  # what is taken over is tried on networks before anything is written
         directory, heritage = _prepared(command, comm)

@@ -264,9 +264,12 @@ class TrainCommand(Options):
     """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours."""
     parts: str | None = None
     """What to take over from it, as in actor,critic; some recipes know theirs."""
-    learners: Annotated[int, In(0, 1)] = 0
+    learners: Annotated[int, In(0, 4096)] = 0
     """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
-    acts and learns. It changes no number, and may be another with --resume."""
+    acts and learns. The numbers are those of so many ranks; it may be another with --resume."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """What learns. auto: the first GPU that TensorFlow sees, for one learner with actors; else the
+    CPU. A GPU computes other last bits, and so does another kind of GPU."""
     track: Literal["wandb", "mlflow"] | None = None
     """Show configuration, metrics and films there too; needs the package, see docs/python.md."""
     config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (
@@ -278,6 +281,11 @@ class TrainCommand(Options):
     """The earlier run that a new one starts from, if any."""
     notice: str = dataclasses.field(default="", compare=False)
     """What to tell the user about the run that is continued."""
+
+    @property
+    def may_use_gpu(self) -> bool:
+        """Whether what learns may look for a GPU."""
+        return self.device == "gpu" or (self.device == "auto" and self.learners == 1)
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]

@@ -6,9 +6,9 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_tf.config.stored import StoredRun, flatten, run_to_json
 from music_tf.distributed import Communicator
@@ -19,6 +19,7 @@ from music_tf.storage.run_directory import versions
 if TYPE_CHECKING:
     from music_tf.config.command import TrainCommand
 
+Result = TypeVar("Result")
 PACKAGE = Path(__file__).resolve().parents[1]
 CPUINFO = Path("/proc/cpuinfo")
 _SHOWN = 5
@@ -55,6 +56,22 @@ def agreed(
     record = run_to_json(run)
     check_alike(record, command.resume, comm, command.learners)
     return command, record
+
+
+def told_to_all(action: Callable[[], Result], comm: Communicator) -> Result | None:
+    """Returns the result of an action whose fault all ranks raise; each calls it with its own.
+
+    Raises:
+        EnvironmentFault: On every rank, if the action raised it on any.
+    """
+    found, text = None, ""
+    try:
+        found = action()
+    except EnvironmentFault as fault:
+        text = str(fault)
+    for said in filter(None, comm.collect(text)):
+        raise EnvironmentFault(said)
+    return found
 
 
 def check_alike(

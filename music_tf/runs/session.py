@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import logging
@@ -23,6 +24,7 @@ from music_tf.envs.repeating import repeats_itself
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import (
     check_topology,
+    claim_gpu,
     limit_threads,
     longer_timeout,
     since_launch,
@@ -30,7 +32,7 @@ from music_tf.process import (
     threads_per_rank,
     watchdog,
 )
-from music_tf.runs.agreement import agreed, warn_of_processors
+from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
 from music_tf.runs.callbacks import Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
@@ -86,7 +88,7 @@ def run(
         Stopped: A signal asked for it; everything is saved and can be resumed.
         Exception: What a callback raised, on the root; the others are stopped then.
     """
-    check_topology(command.config.workers, comm.size, command.learners)
+    check_topology(command.config.workers, comm.size, command.learners, command.device)
     actors = comm.size - command.learners if command.learners else 0
     limit_threads(threads_per_rank(command.config.threads, comm.size - actors, actors))
     speaker = f"music-tf: rank {comm.rank}"
@@ -94,13 +96,14 @@ def run(
         stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
         if command.learners:
             comm.meet()
+        gpu = told_to_all(functools.partial(found_gpu, command), comm)
         command, record = agreed(command, heritage.record if heritage else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
-            ranks = Ranks(comm)
+            ranks = Ranks(comm, gpu=gpu)
             if command.learners:
-                acting = stack.enter_context(Actors(command.config, comm))
-                ranks = Ranks(Communicator(alone=True), acting)
+                acting = stack.enter_context(Actors(command.config, comm, command.learners))
+                ranks = Ranks(acting.learning, acting, gpu)
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, ranks, directory, heritage, draw_paths, listeners)
@@ -116,6 +119,11 @@ def run(
                 link_latest(path)
             with contextlib.closing(session):
                 session.run(record)
+
+
+def found_gpu(command: TrainCommand) -> str | None:
+    """Returns the GPU that learns, if any; raises as `claim_gpu`."""
+    return claim_gpu(command.device == "gpu") if command.may_use_gpu else None
 
 
 class Session:
@@ -157,6 +165,8 @@ class Session:
             ]
         )
         self._trainer = build_trainer(config, comm, ranks.actors)
+        if ranks.gpu is not None:
+            self._trainer.update.use_xla()
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])

@@ -59,49 +59,69 @@ _FAULTS = {kind.exit_code: kind for kind in (UsageError, EnvironmentFault, Numbe
 
 
 class Team(NamedTuple):
-    """The first rank, which learns, and all others, which act for it."""
+    """A rank that learns, the first of its team, and those that act for it."""
 
     comm: Communicator
-    """All of them, for their messages alone."""
+    """Of the team, for its messages alone."""
+    learning: Communicator
+    """Of the ranks with the same role in all teams."""
     config: Config
+    learners: int
+    """How many teams there are."""
+    number: int
+    """Of this one."""
 
     @classmethod
-    def of(cls, config: Config, comm: Communicator) -> Self:
-        """Makes the team of all ranks; every rank must call it together.
+    def of(cls, config: Config, comm: Communicator, learners: int) -> Self:
+        """Makes teams of all ranks, the first of which learn; every rank must call it together.
 
         Raises:
             EnvironmentFault: A rank that acts sees a GPU.
         """
-        own = os.environ.get("CUDA_VISIBLE_DEVICES") if comm.rank else NO_GPU
+        acts = comm.rank >= learners
+        own = os.environ.get("CUDA_VISIBLE_DEVICES") if acts else NO_GPU
         for rank, visible in enumerate(comm.collect(own)):
             if visible != NO_GPU:
                 raise EnvironmentFault(
                     f"rank {rank} only acts, and sees a GPU: CUDA_VISIBLE_DEVICES is {visible!r}\n"
                     "a module that the run imports has changed it; leave that to the learner"
                 )
-        return cls(comm.group(0), config)
+        each = (comm.size - learners) // learners
+        number = (comm.rank - learners) // each if acts else comm.rank
+        team, learning = comm.group(number), comm.group(int(acts))
+        if learners == 1:
+            learning = Communicator(alone=True)
+        return cls(team, learning, config, learners, number)
 
     @property
     def actors(self) -> range:
         """Ranks that act."""
         return range(1, self.comm.size)
 
+    def among_all(self, rank: int) -> int:
+        """Returns the number that a rank that acts has among all ranks."""
+        return self.learners + self.number * len(self.actors) + rank - 1
+
     def workers(self, rank: int) -> range:
         """Returns the workers that a rank plays for."""
-        share = self.config.workers // len(self.actors)
-        return range((rank - 1) * share, rank * share)
+        share = self.config.workers // self.learners // len(self.actors)
+        first = self.number * len(self.actors) + rank - 1
+        return range(first * share, (first + 1) * share)
 
     @property
     def together(self) -> int:
-        """Episodes of an evaluation that one process would play at a time."""
-        return self.config.workers * self.config.rollouts
+        """Episodes of an evaluation that the learner would play at a time if it did."""
+        return self.config.workers // self.learners * self.config.rollouts
 
     def evaluated(self, rank: int, episodes: int) -> IntArray:
         """Returns the evaluation episodes that a rank plays: those of its own environments."""
-        workers, size = self.workers(rank), self.config.rollouts
+        each = self.together // len(self.actors)
         indices = np.arange(episodes)
-        place = indices % self.together
-        return indices[(place >= workers.start * size) & (place < workers.stop * size)]
+        batch, place = np.divmod(indices, self.together)
+        mine: IntArray = indices[
+            (batch % self.learners == self.number) & (place // each == rank - 1)
+        ]
+        return mine
 
     def format(self, spec: EnvSpec, steps: int | None = None) -> EpisodeFormat:
         """Returns how episodes are sent: parts of up to `steps`, or whole ones."""
@@ -117,10 +137,10 @@ class Actors:
     envs: LockstepEnvs
     """One of the learner's own: it says what the task is, and pays goals in hindsight."""
 
-    def __init__(self, config: Config, comm: Communicator) -> None:
+    def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
         """Takes all ranks; every rank must call it, or make an `Actor`, together."""
         self._all, self._config = comm, config
-        self._team = Team.of(config, comm)
+        self._team = Team.of(config, comm, learners)
         self.ordered: Order | None = None
         """What the actors play now."""
         self._number = 0
@@ -152,8 +172,13 @@ class Actors:
 
     @property
     def count(self) -> int:
-        """How many there are."""
-        return len(self._team.actors)
+        """How many there are, of all learners."""
+        return len(self._team.actors) * self._team.learners
+
+    @property
+    def learning(self) -> Communicator:
+        """The ranks that learn together."""
+        return self._team.learning
 
     def make_environment(self) -> LockstepEnvs:
         """Makes the learner's own environment while the actors make theirs.
@@ -161,7 +186,8 @@ class Actors:
         Raises:
             MusicError: As `make_environments`.
         """
-        self.envs = make_environments(self._config, self._all, Share(1, self._config.workers))
+        stores = self._config.workers // self._team.learners
+        self.envs = make_environments(self._config, self._all, Share(1, stores))
         self._whole = self._team.format(self.envs.spec)
         self._parts = self._team.format(self.envs.spec, self._config.collect.steps)
         return self.envs
@@ -193,15 +219,22 @@ class Actors:
                 else than it was asked.
         """
         self.ordered = None
-        found = self._answers(self._parts)
-        parts = [count for own in found for count in own.parts]
-        if self._config.collect.steps is None and set(parts) != {self._config.rollouts}:
-            raise NumbersFault(f"actors played {parts} episodes for each worker")
-        over = np.concatenate([own.succeeded for own in found])
-        return Collected(_joined([own.played for own in found]), parts, over)
 
-    def evaluate(self, snapshot: Snapshot, episodes: int) -> Episodes:
-        """Lets the actors play evaluation episodes; the bits are those of one process.
+        def answered() -> Collected:
+            found = self._answers(self._parts)
+            parts = [count for own in found for count in own.parts]
+            if self._config.collect.steps is None and set(parts) != {self._config.rollouts}:
+                raise NumbersFault(f"actors played {parts} episodes for each worker")
+            over = np.concatenate([own.succeeded for own in found])
+            return Collected(_joined([own.played for own in found]), parts, over)
+
+        return self.learning.together(answered)
+
+    def evaluate(self, snapshot: Snapshot, episodes: int) -> dict[str, np.ndarray]:
+        """Lets the actors play this learner's share of evaluation episodes.
+
+        Returns:
+            All episodes by name as this rank would play them itself, those of others zeros.
 
         Raises:
             MusicError: As `collect`.
@@ -209,10 +242,14 @@ class Actors:
         self._tell(OrderHeader(EVALUATE, episodes=episodes), snapshot)
         played = _joined([own.played for own in self._answers(self._whole)])
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
-        order = np.argsort(np.concatenate(shares))
-        if len(played.length) != len(order):
-            raise NumbersFault(f"actors played {len(played.length)} of {len(order)} episodes")
-        return Episodes.from_named({name: rows[order] for name, rows in played.named().items()})
+        mine = np.concatenate(shares)
+        if len(played.length) != len(mine):
+            raise NumbersFault(f"actors played {len(played.length)} of {len(mine)} episodes")
+        result = {}
+        for name, rows in played.named().items():
+            result[name] = np.zeros([episodes, *rows.shape[1:]], rows.dtype)
+            result[name][mine] = rows
+        return result
 
     def verdict(self) -> str:
         """Says which side limits the run, after at least one cycle."""
@@ -260,7 +297,7 @@ class Actors:
         found, headers = [], []
         for rank, data in zip(self._team.actors, came, strict=True):
             workers = self._team.workers(rank)
-            with _naming(rank):
+            with _naming(self._team.among_all(rank)):
                 header = answer_in(data)
                 expected = (asked.number, asked.cycle, workers.start, len(workers))
                 if header[: len(expected)] != expected:
@@ -289,6 +326,8 @@ class Ranks(NamedTuple):
     """Those that learn together."""
     actors: Actors | None = None
     """None where all who learn also act."""
+    gpu: str | None = None
+    """What learns, unless it is the CPU."""
 
     @property
     def size(self) -> int:
@@ -300,13 +339,14 @@ class Ranks(NamedTuple):
         actors = self.size - self.learning.size
         threads = threads_per_rank(config.threads, self.learning.size, actors)
         cores = f"{available_cores()} cores"
+        learner = f"on {self.gpu}" if self.gpu else f"of {threads} thread(s)"
         if self.actors is not None:
             return (
-                f"{actors} actor(s) beside a learner of {threads} thread(s), lag {config.lag}, "
-                f"on {cores}"
+                f"{actors} actor(s) beside {self.learning.size} learner(s) {learner}, "
+                f"lag {config.lag}, on {cores}"
             )
         ranks = f"{self.size} rank{'s' if self.size > 1 else ''}"
-        return f"{ranks} of {cores}, {threads} thread(s) each"
+        return f"{ranks} of {cores}, " + (learner if self.gpu else f"{threads} thread(s) each")
 
 
 def _joined(parts: Sequence[Episodes]) -> Episodes:
@@ -363,15 +403,15 @@ class _Clocks:
 class Actor:
     """A rank that plays what the learner orders, and keeps nothing that has to be saved."""
 
-    def __init__(self, config: Config, comm: Communicator) -> None:
+    def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
         """Makes the environments of its workers; every rank must do its part together.
 
         Raises:
             MusicError: As `make_environments`.
         """
-        self._config, self._rank = config, comm.rank
-        self._team = team = Team.of(config, comm)
-        self._workers = team.workers(comm.rank)
+        self._config = config
+        self._team = team = Team.of(config, comm, learners)
+        self._workers = team.workers(team.comm.rank)
         share = Share(len(self._workers) * config.rollouts, 0)
         self._envs = make_environments(config, comm, share)
         alone = Communicator(alone=True)
@@ -437,7 +477,7 @@ class Actor:
     def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
         """Plays a cycle, or this rank's rows of each batch of evaluation episodes."""
         if order.kind == EVALUATE:
-            mine = self._team.evaluated(self._rank, order.episodes)
+            mine = self._team.evaluated(self._team.comm.rank, order.episodes)
             policy, together = policy_of(snapshot), self._team.together
             played = self._evaluation.play_some(policy, mine, together)
             counts = [len(mine), *[0] * (len(self._workers) - 1)]

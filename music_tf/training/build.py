@@ -30,7 +30,7 @@ _SCALING_EPISODES = 20
 def build_trainer(config: Config, comm: Communicator, actors: Actors | None = None) -> Trainer:
     """Builds environments, rewards, learner, replay and the loop that joins them.
 
-    Where there are actors, they play and this process alone learns.
+    Where there are actors, they play, and `comm` are the ranks that learn.
 
     Raises:
         UsageError: Settings that do not fit the environment, the ranks or the memory.

@@ -37,8 +37,8 @@ class Evaluation(NamedTuple):
     config: Config
     """Of the run."""
     comm: Communicator
-    actors: Callable[[Snapshot, int], Episodes] | None = None
-    """Lets actors play a number of episodes with a snapshot, where there are any."""
+    actors: Callable[[Snapshot, int], dict[str, np.ndarray]] | None = None
+    """Lets actors play this rank's share of episodes with a snapshot, where there are any."""
 
     def play(
         self,
@@ -61,12 +61,12 @@ class Evaluation(NamedTuple):
         """
         config, envs, comm = self.config, self.envs, self.comm
         plain = skill is None and added is None and planned is None
-        if self.actors is not None and plain and isinstance(policy, SnapshotPolicy):
-            return self.actors(policy.snapshot, episodes)
         conditions = evaluation_conditions(range(episodes), config, envs.spec.goal_dim, skill)
 
         def own_part() -> dict[str, np.ndarray]:
             """Plays this rank's share, among the rows of all episodes; the others are zeros."""
+            if self.actors is not None and plain and isinstance(policy, SnapshotPolicy):
+                return self.actors(policy.snapshot, episodes)
             result: dict[str, np.ndarray] = {}
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
                 wanted = np.arange(start, start + len(envs)) % episodes

@@ -81,12 +81,21 @@ def test_any_number_of_actors_gives_the_bits_of_one_process(alone, tmp_path, act
     ended = run(words(path, actors, *more), path, **learner(actors))
     assert ended.code == DONE, ended.err
     assert_same_bits(path, alone(*more))
-    assert f"{actors} actor(s) beside a learner" in ended.out
+    assert f"{actors} actor(s) beside 1 learner(s)" in ended.out
     assert ended.out.count("ms, the learner ") == 1  # the line after the third cycle
     row = rows_of(path, without=())[-1]
     assert float(row["time/staleness_cycles"]) == lag
     assert all(float(row[name]) >= 0.0 for name in OF_ACTORS)
     assert json.loads((path / "summary.json").read_text())["ranks"] == 1 + actors
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_two_learners_with_an_actor_each_give_the_bits_of_two_equal_ranks(tmp_path, lag):
+    paths = [tmp_path / "teams", tmp_path / "equal"]
+    for path, ranks, more in zip(paths, (4, 2), (("--learners", 2), ()), strict=True):
+        ended = run(train(path, *EPISODES, "--lag", lag, *more), path, ranks=ranks)
+        assert ended.code == DONE, ended.err
+    assert_same_bits(*paths)
 
 
 def test_lag_is_what_makes_runs_differ(alone):
@@ -141,6 +150,7 @@ def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
     [
         (1, "--learners: expected fewer than there are ranks, since the others act, got 1 of 1"),
         (4, "workers: expected a multiple of the 3 actors, got 4"),
+        (5, "--learners: expected a multiple of the 2 learners to act, got 3"),
     ],
 )
 @pytest.mark.parametrize("how", ["launch", "mpirun"])
@@ -148,12 +158,24 @@ def test_what_ranks_cannot_share_is_refused_once_with_the_nearest_number(
     tmp_path, ranks, text, how
 ):
     path = tmp_path / "run"
-    ended = run(words(path, 1), path, ranks=ranks, how=how)
+    ended = run(train(path, "--learners", 2 if ranks == 5 else 1), path, ranks=ranks, how=how)
     assert ended.code == USAGE
     assert ended.err.count(text) == ended.err.count("music-tf:") == 1
     assert len(ended.err.splitlines()) <= 10
-    assert ranks == 1 or "start 3 ranks, of which 2 act, or set --workers 3" in ended.err
+    nearest = {4: "start 3 ranks, of which 2 act, or set --workers 3", 5: "start 6 ranks"}
+    assert nearest.get(ranks, "") in ended.err
     assert not path.exists()
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_written(tmp_path):
+    path = tmp_path / "run"
+    ended = run(words(path, 2, "--device", "gpu"), path, real=True, **learner(2))
+    assert ended.code == ENVIRONMENT, ended.err
+    assert ended.err.count("music-tf: --device gpu: TensorFlow sees none") == 1
+    assert not path.exists()
+    ended = run(words(path, 0, "--device", "gpu"), path, ranks=2)
+    assert ended.code == USAGE
+    assert "--device gpu: expected one rank that learns, got 2" in ended.err
 
 
 def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
