@@ -17,7 +17,7 @@ from music_tf.errors import (
     NoMpi,
     NumbersFault,
 )
-from music_tf.process import asked_world_size, launched_world_size, workers_per_rank
+from music_tf.process import asked_world_size, launched_world_size, prove_end, workers_per_rank
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
@@ -241,6 +241,8 @@ class Communicator:
                     os._exit(EXIT_DONE)
                 if code != EXIT_DONE:
                     time.sleep(_OTHERS_LEAVE_SECONDS)
+            if self.is_root:
+                prove_end(code)
         os._exit(code)
 
     def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:

@@ -59,6 +59,12 @@ class LearnerEnded(MusicError):
         self.exit_code = code
 
 
+class HostLost(MusicError):
+    """A host of the job is gone, and what ran there with it."""
+
+    exit_code = EXIT_HANGING
+
+
 class Stopped(MusicError):
     """The run was asked to stop, has saved, and can be resumed."""
 

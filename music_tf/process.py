@@ -27,6 +27,8 @@ from music_tf.errors import EXIT_HANGING, EnvironmentFault, Hanging, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
+END_VARIABLE = "MUSIC_TF_END"
+"""Set by `music-tf launch` to the file in which the first rank proves that it came to its end."""
 NO_GPU = "-1"
 """What CUDA_VISIBLE_DEVICES says where a process shall see none."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
@@ -143,6 +145,14 @@ def asked_learners(arguments: Sequence[str]) -> int:
         if option == "--learners" and text.isdigit():
             found = int(text)
     return found
+
+
+def prove_end(code: int) -> None:
+    """Writes this process's exit code where the launcher looks for it, just before it leaves."""
+    place = os.environ.get(END_VARIABLE)
+    if place:
+        with contextlib.suppress(OSError):
+            Path(place).write_text(f"{code}\n", encoding="ascii")
 
 
 def hide_gpus() -> None:
