@@ -90,7 +90,7 @@ _LAST = {
 
 
 def metrics_of(
-    terms: Iterable[type[TermConfig]], goals: bool = True, actors: bool = True
+    terms: Iterable[type[TermConfig]], goals: bool = True, actors: bool = False
 ) -> dict[str, str]:
     """Returns the metrics of runs that these reward terms may pay, with their meanings.
 
@@ -118,7 +118,7 @@ def metrics_of(
     }
 
 
-METRICS = metrics_of((), goals=False)
+METRICS = metrics_of((), goals=False, actors=True)
 """Every metric of ours with its meaning, in the order of columns; the names are public."""
 
 CONTROL = {
@@ -175,7 +175,7 @@ class MetricsWriter:
         path = directory / CSV_NAME
         self._warn = warn or RateLimitedWarning()
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, self._warn)
-        self._metrics = metrics_of(terms, goals)
+        self._metrics = metrics_of(terms, goals, actors=True)  # those of a resumed run too
         self._csv = _AppendFile(path, len(kept), self._warn)
         self._header = _cells(kept.partition(b"\n")[0])
         steps = _last_steps(self._header, kept)
