@@ -223,6 +223,7 @@ def random_episodes(
         reward=normal(steps),
         length=np.full(count, steps, np.int64),
         terminated=np.zeros(count, np.bool_),
+        truncated=np.ones(count, np.bool_),
         lost=np.zeros(count, np.bool_),
         success=np.zeros(count, np.bool_),
         skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],

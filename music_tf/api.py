@@ -22,7 +22,7 @@ from music_tf.config.stored import allow_modules, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.process import as_guest, launched_world_size, prepare_tensorflow, run_command
 from music_tf.runs.callbacks import checked
-from music_tf.storage.run_directory import find_run
+from music_tf.storage.run_directory import film_path, find_run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,9 +114,9 @@ class Run:
         if not isinstance(episodes, int) or not 1 <= episodes <= 10**6:
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
-        from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
 
-        return evaluate_run(self.path, episodes, self.env_id, shown=False)
+        return evaluate_run(load_run(self.path, self.env_id), episodes, shown=False)
 
     def policy(self) -> "SavedPolicy":
         """Returns the latest policy, ready to act.
@@ -144,7 +144,7 @@ class Run:
         Raises:
             MusicError: As `music-tf play` refuses or fails.
         """
-        out = Path(self.path / "videos" / "policy.mp4" if path is None else path)
+        out = film_path(self.path) if path is None else Path(path)
         words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
         words += [f"--skill={skill}", "--allow-import"]
         read_run(self.path, self.env_id)  # refuses what its user has not typed or allowed

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+_EPSILON = 1e-6
+
 
 class SquashedSample(NamedTuple):
     """Actions drawn from a tanh-Gaussian."""
@@ -15,7 +17,7 @@ class SquashedSample(NamedTuple):
 
 
 def sample_tanh_gaussian(
-    mean: tf.Tensor, log_deviation: tf.Tensor, noise: tf.Tensor
+    mean: tf.Tensor, log_deviation: tf.Tensor, noise: tf.Tensor, epsilon: bool = False
 ) -> SquashedSample:
     r"""Squashes reparameterised Gaussian samples by tanh.
 
@@ -23,21 +25,89 @@ def sample_tanh_gaussian(
         \log \pi(a) = \sum_i \log N(x_i; \mu_i, \sigma_i) - \log(1 - \tanh^2 x_i)
 
     The change of variables of SAC (arXiv:1801.01290, appendix C), with log(1 - tanh^2 x) written
-    as 2 (log 2 - x - softplus(-2 x)), finite for any x. The MUSIC release adds 1e-6 inside that
-    logarithm instead, which bounds it near saturation.
+    as 2 (log 2 - x - softplus(-2 x)), finite for any x. With `epsilon` it is
+    log(1 - a^2 + 1e-6), as the authors of SAC and the MUSIC release have it, which bounds it near
+    saturation.
 
     Args:
         mean: mu, shape [..., A].
         log_deviation: log sigma, shape [..., A].
-        noise: epsilon, standard normal, shape [..., A].
+        noise: Standard normal, shape [..., A].
+        epsilon: Adds 1e-6 inside the logarithm of the slope.
 
     Returns:
         Actions and their log-densities, differentiable in mu and sigma.
     """
     raw = mean + tf.exp(log_deviation) * noise
     log_normal = -0.5 * (tf.square(noise) + 2.0 * log_deviation + math.log(2.0 * math.pi))
+    if epsilon:
+        action = tf.tanh(raw)
+        log_slope = tf.math.log(1.0 - tf.square(action) + _EPSILON)
+        return SquashedSample(action, tf.reduce_sum(log_normal - log_slope, axis=-1))
     log_slope = 2.0 * (math.log(2.0) - raw - tf.nn.softplus(-2.0 * raw))
     return SquashedSample(tf.tanh(raw), tf.reduce_sum(log_normal - log_slope, axis=-1))
+
+
+def gaussian_log_density(value: tf.Tensor, mean: tf.Tensor, log_deviation: tf.Tensor) -> tf.Tensor:
+    """Log-density of a Gaussian with independent components, all [..., K], shape [...]."""
+    distance = (value - mean) * tf.exp(-log_deviation)
+    each = tf.square(distance) + 2.0 * log_deviation + math.log(2.0 * math.pi)
+    return -0.5 * tf.reduce_sum(each, axis=-1)
+
+
+def mixture_log_density(
+    value: tf.Tensor, logits: tf.Tensor, means: tf.Tensor, log_deviations: tf.Tensor
+) -> tf.Tensor:
+    r"""Log-density of a mixture of Gaussians with independent components.
+
+    .. math:: \log p(x) = \log \sum_m \operatorname{softmax}(l)_m N(x; \mu_m, \sigma_m)
+
+    Args:
+        value: x, shape [..., D].
+        logits: l, shape [..., M].
+        means: Shape [..., M, D].
+        log_deviations: Shape [..., M, D].
+
+    Returns:
+        Nats, shape [...].
+    """
+    each = gaussian_log_density(value[..., None, :], means, log_deviations)
+    return tf.reduce_logsumexp(tf.nn.log_softmax(logits) + each, axis=-1)
+
+
+def von_mises_fisher_log_density(
+    value: tf.Tensor, direction: tf.Tensor, concentration: tf.Tensor
+) -> tf.Tensor:
+    r"""Log-density on the unit sphere of R^K around a mean direction.
+
+    .. math:: \log C_K(\kappa) + \kappa \mu^T x, \quad
+        C_K(\kappa) = \frac{\kappa^{K/2-1}}{(2 \pi)^{K/2} I_{K/2-1}(\kappa)}
+
+    Args:
+        value: x, of norm 1, shape [..., K].
+        direction: mu, of norm 1, shape [..., K].
+        concentration: kappa, above 0, shape [...]; what is below 0.001 counts as that.
+
+    Returns:
+        Nats, shape [...].
+    """
+    size = int(value.shape[-1])
+    order, kappa = 0.5 * size - 1.0, tf.maximum(concentration, 1e-3)
+    scaled_bessel = _library().math.log_bessel_ive(tf.constant(order, kappa.dtype), kappa)
+    log_constant = order * tf.math.log(kappa) - 0.5 * size * math.log(2.0 * math.pi)
+    aligned = tf.reduce_sum(value * direction, axis=-1)
+    return log_constant - scaled_bessel + kappa * (aligned - 1.0)
+
+
+def log_prior(kind: str, condition: tf.Tensor) -> tf.Tensor:
+    """Log-density in nats [...] with which continuous conditions [..., K] are drawn, by kind."""
+    size = int(condition.shape[-1])
+    if kind == "gaussian":
+        return gaussian_log_density(condition, tf.zeros([size]), tf.zeros([size]))
+    if kind == "box":
+        return tf.fill(tf.shape(condition)[:-1], -size * math.log(2.0))
+    surface = math.log(2.0) + 0.5 * size * math.log(math.pi) - math.lgamma(0.5 * size)
+    return tf.fill(tf.shape(condition)[:-1], -surface)
 
 
 @functools.cache

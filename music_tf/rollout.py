@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from music_tf.config.settings import ConditionConfig, Config, ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
@@ -41,6 +42,8 @@ class ConditionSampler:
         self._config = config
         self._goal_dim = goal_dim
         self._decks: dict[int, list[int]] = {}
+        self.prior: npt.NDArray[np.float64] | None = None
+        """Chances [K] with which `random` one-hot conditions are drawn; None: all alike."""
 
     def begin_epoch(self) -> None:
         """Forgets which stratified skills are still to come, so that a resumed run is exact."""
@@ -49,7 +52,7 @@ class ConditionSampler:
     def begin_cycle(self, cycle: int) -> None:
         """Deals stratified skills to the episodes of a cycle, where each environment plays one."""
         config = self._config
-        if config.collect.steps is None:
+        if config.condition.sampler == "stratified" and config.collect.steps is None:
             shuffled = stream(config.seed, "rollout/strata", 0, cycle)
             deck = shuffled.permutation(config.condition_size)
             dealt = np.resize(deck, [config.workers, config.rollouts])
@@ -72,7 +75,10 @@ class ConditionSampler:
         elif config.condition.sampler == "stratified":
             chosen = np.array([self._dealt(env // config.rollouts, generator) for env in envs])
         else:
-            chosen = generator.integers(size, size=len(envs))
+            if self.prior is None:
+                chosen = generator.integers(size, size=len(envs))
+            else:
+                chosen = generator.choice(size, size=len(envs), p=self.prior)
             if config.pinned_skill is not None:
                 chosen = np.full(len(envs), config.pinned_skill)
         return Conditions(seeds, goals, np.eye(size, dtype=np.float32)[chosen])
@@ -217,6 +223,7 @@ class OpenEpisodes:
             part.action[rows, at], part.reward[rows, at] = action, taken.reward
             _note_state(part, rows, at + 1, taken)
             part.terminated[:], part.success[:] = taken.terminated, taken.success
+            part.truncated[:] = taken.truncated & ~taken.terminated
             part.length[:] += 1
             self._age += 1
             for env in np.flatnonzero(taken.terminated | taken.truncated).tolist():
@@ -250,6 +257,7 @@ class OpenEpisodes:
     def _spoil(self, env: int, fault: str) -> None:
         """Takes the last step back, which the environment spoiled."""
         self._part.length[env] -= 1
+        self._part.truncated[env] = False
         self._spoiled[env] += 1
         if self._spoiled[env] >= MAX_ATTEMPTS:
             raise EnvironmentFault(
@@ -306,6 +314,7 @@ def blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
         reward=zeros(steps),
         length=np.zeros([count], np.int64),
         terminated=np.zeros([count], np.bool_),
+        truncated=np.zeros([count], np.bool_),
         lost=np.zeros([count], np.bool_),
         success=np.zeros([count], np.bool_),
         skill=skill,
@@ -344,6 +353,7 @@ def _attempt(
         played.reward[active, step] = taken.reward
         played.length[active] = step + 1
         played.terminated[active] = taken.terminated
+        played.truncated[active] = taken.truncated & ~taken.terminated
         played.success[active] = taken.success
         faults |= {
             index: fault

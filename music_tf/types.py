@@ -63,11 +63,12 @@ class Episodes(NamedTuple):
     reward: Array  # [E, T], the environment's own
     length: IntArray  # [E], in 1..T
     terminated: BoolArray  # [E], the last step ended the task, so nothing is bootstrapped there
+    truncated: BoolArray  # [E], the last step took the rest of the time, so its value goes on
     lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
     success: BoolArray  # [E], at the last step
     skill: Array  # [E, K], the condition that acted: one-hot or continuous
     earlier_return: Array  # [E], of the steps before these, where an episode comes in parts
-    seed: IntArray  # [E], of the reset that began it; replay does not keep it
+    seed: IntArray  # [E], of the reset that began it; a ring of steps joins its parts by it
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
 
     def named(self) -> dict[str, np.ndarray]:
@@ -102,6 +103,7 @@ class Transition(NamedTuple):
     action: Any  # [..., A], each component in [-1, 1]
     reward: Any  # [...], the task reward under `desired_goal`
     discount: Any  # [...], in [0, 1)
+    truncated: Any  # [...], true where the time was over, and the episode with it
     lost: Any  # [...], true where the object is lost for good and nothing follows
     next_observation: Any  # [..., O]
     skill: Any  # [..., K]

@@ -1,6 +1,7 @@
 """Conditions: how they are drawn, shared out, refused, and kept in replay as they acted."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -12,12 +13,14 @@ from music_tf.config.settings import (
     EvaluationConfig,
     ReplayConfig,
     SkillConfig,
+    TaskConfig,
 )
 from music_tf.errors import UsageError
 from music_tf.randomness import stream
+from music_tf.recipes.skills import DadsConfig
 from music_tf.rollout import ConditionSampler
 from tests.kit.counting import COUNTING
-from tests.kit.small import BASE, TIMES, go_on, paying, trainer_of
+from tests.kit.small import BASE, LEARNED_PRIOR, TIMES, go_on, paying, trainer_of
 
 STEPS = CollectConfig(steps=10)
 
@@ -151,8 +154,42 @@ def test_stratified_steps_deal_each_worker_whole_decks_until_the_epoch_ends():
             ["condition.every", "tiled", "leave it out"],
         ),
         (
-            {"kind": "box", "size": 3, "rewards": {"skill": SkillConfig()}},
-            ["condition.kind", "skill reward", "one_hot", "got box", "--skills 5"],
+            {"kind": "box", "size": 3, "rewards": {"skill": SkillConfig(prior="learned")}},
+            ["skill.prior", "learned", "one_hot", "box", "--skills 5"],
+        ),
+        (
+            {"skills": 8, "sampler": "tiled", "rewards": {"skill": SkillConfig(prior="learned")}},
+            ["skill.prior", "random", "tiled"],
+        ),
+        (
+            {
+                **{"skills": 6, "pinned_skill": 1},
+                "rewards": {"skill": SkillConfig(prior="learned"), "task": TaskConfig()},
+            },
+            ["2 that act", "pinned_skill 1"],
+        ),
+        (
+            {"skills": 3, "rewards": {"skill": SkillConfig(posterior="gaussian")}},
+            ["skill.posterior", "continuous", "sphere"],
+        ),
+        (
+            {
+                **{"kind": "box", "size": 3},
+                "rewards": {"skill": SkillConfig(posterior="von_mises_fisher")},
+            },
+            ["skill.posterior", "sphere", "got condition.kind box", "gaussian"],
+        ),
+        (
+            {"skills": 3, "rewards": {"skill": SkillConfig(target=100.0)}},
+            ["skill.target", "no margin", "--skill.margin"],
+        ),
+        (
+            {"skills": 3, "rewards": {"dads": DadsConfig(margin=10.0)}},
+            ["dads.margin", "no target", "--dads.target"],
+        ),
+        (
+            {"skills": 3, "rewards": {"skill": SkillConfig(target=float("nan"), margin=1.0)}},
+            ["skill.target", "-inf", "nan"],
         ),
     ],
 )
@@ -234,3 +271,43 @@ def test_skills_that_are_shared_out_train_and_are_told_apart(sampler):
         assert {n: v for n, v in one.items() if n not in TIMES} == {
             n: v for n, v in other.items() if n not in TIMES
         }
+
+
+def test_a_learned_prior_drives_the_skills_that_are_drawn():
+    sampler = ConditionSampler(Config(skills=3), 0)
+    sampler.prior = np.array([0.7, 0.3, 0.0])
+    chosen = sampler.begin_episodes(np.random.default_rng(0), np.arange(10_000)).skills
+    np.testing.assert_allclose(chosen.mean(axis=0), [0.7, 0.3, 0.0], atol=0.02)
+
+
+def test_a_run_draws_skills_as_its_discriminator_knows_them():
+    trainer = trainer_of(LEARNED_PRIOR)
+    metrics = trainer.run_epoch(go_on)
+    assert 1.0 < metrics["skill/effective"] < 4.0
+    assert not any("share" in name or "sum_" in name for name in metrics)
+    trainer.collect()
+    prior = trainer.collector.sampler.prior
+    np.testing.assert_allclose(prior, trainer.terms[0].prior(), rtol=1e-6)  # sent as float32
+    assert prior.sum() == pytest.approx(1.0, abs=1e-12)
+    assert prior.std() > 0.0
+    again = trainer_of(LEARNED_PRIOR)
+    again.load(trainer.shared(), json.loads(json.dumps(trainer.meta())))
+    np.testing.assert_array_equal(again.terms[0].prior(), trainer.terms[0].prior())
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "sphere", "box"])
+def test_continuous_skills_are_told_apart_by_a_density(kind):
+    skill = SkillConfig(hidden_sizes=(8,), subtract_prior=True, scale=1.0, clip=(-50.0, 50.0))
+    trainer = trainer_of(paying(BASE, skill, condition=ConditionConfig(kind=kind, size=3)))
+    metrics = trainer.run_epoch(go_on)
+    assert np.isfinite(metrics["skill/log_likelihood_heldout"])
+    assert np.isfinite(metrics["reward/skill_mean"])
+    assert "skill/accuracy" not in metrics
+
+
+def test_continuous_skills_may_be_told_apart_by_their_consequences():
+    dads = DadsConfig(hidden_sizes=(8,), omit=1, samples=4, clip=(-50.0, 50.0))
+    trainer = trainer_of(paying(BASE, dads, condition=ConditionConfig(kind="sphere", size=3)))
+    metrics = trainer.run_epoch(go_on)
+    assert np.isfinite(metrics["dads/log_density"])
+    assert -50.0 <= metrics["dads/reward_heldout"] <= np.log(5)

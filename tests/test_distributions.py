@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.distributions import sample_tanh_gaussian, tanh_gaussian
+from music_tf.distributions import (
+    _library,
+    gaussian_log_density,
+    log_prior,
+    mixture_log_density,
+    sample_tanh_gaussian,
+    tanh_gaussian,
+    von_mises_fisher_log_density,
+)
 from tests.kit.batches import gradients
 
 
@@ -69,3 +77,69 @@ def test_samples_are_reparameterised(parts):
     slope = 1.0 - np.square(action)
     np.testing.assert_allclose(by_part[0], slope, rtol=1e-4)
     np.testing.assert_allclose(by_part[1], slope * np.exp(log_deviation) * noise, rtol=1e-4)
+
+
+def test_a_mixture_has_its_known_density():
+    found = mixture_log_density(
+        tf.constant([0.5, 0.5]),
+        tf.constant([0.0, 1.0, -1.0, 0.5]),
+        tf.constant([[0.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [0.0, 2.0]]),
+        tf.zeros([4, 2]),
+    )
+    assert float(found) == pytest.approx(-2.339262, abs=1e-5)
+
+
+def test_mixtures_and_gaussians_agree_with_tensorflow_probability():
+    generator, tfd = np.random.default_rng(0), _library().distributions
+
+    def drawn(*shape):
+        return tf.constant(generator.normal(size=shape), tf.float32)
+
+    value, mean, log_deviation = drawn(6, 3), drawn(6, 3), drawn(6, 3)
+    reference = tfd.MultivariateNormalDiag(mean, tf.exp(log_deviation)).log_prob(value)
+    np.testing.assert_allclose(
+        gaussian_log_density(value, mean, log_deviation), reference, rtol=1e-4
+    )
+    logits, means, log_deviations = drawn(6, 4), drawn(6, 4, 3), drawn(6, 4, 3)
+    reference = tfd.MixtureSameFamily(
+        tfd.Categorical(logits), tfd.MultivariateNormalDiag(means, tf.exp(log_deviations))
+    ).log_prob(value)
+    found = mixture_log_density(value, logits, means, log_deviations)
+    np.testing.assert_allclose(found, reference, rtol=1e-4)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_densities_on_the_sphere_agree_with_tensorflow_probability(size):
+    generator = np.random.default_rng(0)
+    value, direction = generator.normal(size=(2, 8, size)).astype(np.float32)
+    value, direction = (tf.math.l2_normalize(one, axis=-1) for one in (value, direction))
+    kappa = tf.constant(generator.uniform(0.1, 30.0, 8), tf.float32)
+    reference = _library().distributions.VonMisesFisher(direction, kappa).log_prob(value)
+    found = von_mises_fisher_log_density(value, direction, kappa)
+    np.testing.assert_allclose(found, reference, rtol=1e-3, atol=1e-3)
+    even = von_mises_fisher_log_density(value, direction, tf.zeros([8]))
+    np.testing.assert_allclose(even, log_prior("sphere", value), atol=5e-3)
+
+
+def test_conditions_have_the_density_that_they_are_drawn_with():
+    some = tf.constant([[0.3, -0.4]])
+    np.testing.assert_allclose(log_prior("box", some), math.log(0.25), rtol=1e-6)
+    np.testing.assert_allclose(log_prior("sphere", some), -math.log(2.0 * math.pi), rtol=1e-6)
+    np.testing.assert_allclose(
+        log_prior("gaussian", some), -0.5 * 0.25 - math.log(2.0 * math.pi), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "expected"), [(False, -1.472369), (True, -1.472373)])
+def test_both_corrections_for_squashing_have_their_value(epsilon, expected):
+    mean, deviation, raw = np.float32([[0.3, -0.5]]), np.float32([[0.5, 1.0]]), [[0.1, 1.2]]
+    noise = (np.float32(raw) - mean) / deviation
+    drawn = sample_tanh_gaussian(*map(tf.constant, (mean, np.log(deviation), noise)), epsilon)
+    np.testing.assert_allclose(drawn.action, [[0.099668, 0.833655]], rtol=1e-5)
+    np.testing.assert_allclose(drawn.log_density, [expected], rtol=0.0, atol=1.5e-6)
+
+
+def test_the_added_epsilon_bounds_the_density_near_saturation():
+    drawn = sample_tanh_gaussian(*map(tf.constant, ([[30.0]], [[0.0]], [[0.0]])), epsilon=True)
+    # -log(2 pi) / 2 - log(1e-6) = 12.8966
+    np.testing.assert_allclose(drawn.log_density, [12.8966], rtol=1e-5)

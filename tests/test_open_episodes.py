@@ -75,10 +75,12 @@ def test_an_end_of_the_task_is_kept_apart_from_a_limit_of_time():
     parts, succeeded = play()
     assert [steps_of(part)[-1] for part in parts[0]] == [3, 3, 3]
     assert [bool(part.terminated[0]) for part in parts[0]] == [True] * 3
+    assert not any(part.truncated[0] for part in parts[0])
     assert len(succeeded) == 3
     _, play = opened(count=1, steps=LIMIT + 1)
     parts, _ = play()
     assert [bool(part.terminated[0]) for part in parts[0]] == [False, False]
+    assert [bool(part.truncated[0]) for part in parts[0]] == [True, False]  # the second goes on
 
 
 def test_a_cut_begins_every_episode_anew():

@@ -168,6 +168,7 @@ def test_a_file_has_no_function_imported_unless_the_user_allows_it(tmp_path, mon
     skills = ("--skills", "2", "--rewards", "skill", "--world.descriptor", DISC)
     command = ["ddpg_her", *SMALL, *TYPED, *skills, "--run-dir", str(run)]
     run_session(parse_train(command))
+    assert "--allow-import" in capsys.readouterr().out.rpartition("music-tf play")[2]
     monkeypatch.setattr(worlds, "_TRUSTED", set())
     evaluate = ["evaluate", str(run), "--episodes", "1"]
     resume = ["--run-dir", str(run), "--resume", "--epochs", "2"]

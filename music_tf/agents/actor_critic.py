@@ -1,4 +1,4 @@
-"""What DDPG and SAC share: an actor, and an ensemble of action values that all have targets."""
+"""What all our learners share: an actor, and an ensemble of action values."""
 
 import abc
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Learner, Weights, stopped
+from music_tf.agents.base import Learner, Phase, Weights, stopped
 from music_tf.config.settings import AgentConfig
+from music_tf.losses.temporal_difference import critic_loss, half_mean_critic_loss
 from music_tf.networks.models import critic
 from music_tf.networks.parameters import Network, Scalar
 
@@ -33,11 +34,10 @@ class ActorCritic(Learner):
         self._bounds = return_bounds
         actor = self.make_actor(input_dim, action_dim, seed)
         self._actor = Network("actor", actor, config.actor_learning_rate)
-        sizes = config.critic_hidden_sizes or config.hidden_sizes
         self._critics = [
             Network(
                 f"critic_{index}",
-                critic(input_dim, action_dim, sizes, seed),
+                self.make_critic(input_dim, action_dim, seed),
                 config.critic_learning_rate,
             )
             for index in range(config.critics)
@@ -46,6 +46,29 @@ class ActorCritic(Learner):
     @abc.abstractmethod
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
         """Makes the network of which `networks.acting` knows how it acts."""
+
+    def make_critic(
+        self, input_dim: int, action_dim: int, seed: np.random.Generator
+    ) -> keras.Model:
+        """Makes a network that values an action."""
+        config = self._config
+        return critic(input_dim, action_dim, config.critic_layers, seed, config.initializer)
+
+    @property
+    def phases(self) -> Sequence[Phase]:
+        """One step of everything, or one of each group of `sequence` after the other.
+
+        Losses of one network do not reach another's weights. So each phase has the losses of all,
+        at weights of which some have moved, and steps along its own part of the gradient.
+        """
+        if self._config.update_order == "simultaneous":
+            return super().phases
+        return [Phase(self.losses, names) for names in self.sequence]
+
+    @property
+    def sequence(self) -> Sequence[tuple[str, ...]]:
+        """Names of the networks that step together, in the order of a sequential update."""
+        return [tuple(network.name for network in self._critics), ("actor",)]
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
@@ -71,3 +94,10 @@ class ActorCritic(Learner):
             own = weights[network.name]
             values.append(network(stopped(own) if frozen else own, flat))
         return tf.reshape(tf.stack(values), [len(values), *inputs.shape[:2]])
+
+    def critic_loss(self, q: tf.Tensor, target: tf.Tensor, truncated: tf.Tensor) -> tf.Tensor:
+        """Returns the critics' loss [W] in the form that the settings name."""
+        form = critic_loss if self._config.critic_loss == "sum" else half_mean_critic_loss
+        if self._config.truncated == "bootstrap":
+            return form(q, target)
+        return form(q, target, 1.0 - tf.cast(truncated, tf.float32))

@@ -24,6 +24,7 @@ class Batch(NamedTuple):
     action: tf.Tensor  # [W, B, A]
     reward: tf.Tensor  # [W, B]
     discount: tf.Tensor  # [W, B]
+    truncated: tf.Tensor  # [W, B], true where the time was over
 
 
 class Losses(NamedTuple):
@@ -70,7 +71,7 @@ class Learner(abc.ABC):
     @property
     @abc.abstractmethod
     def networks(self) -> Sequence[Network | Scalar]:
-        """Everything trained: the actor first, then what else has targets, then the rest."""
+        """Everything trained: the actor first, and those with targets side by side."""
 
     @property
     @abc.abstractmethod

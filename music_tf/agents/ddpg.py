@@ -9,7 +9,7 @@ import tensorflow as tf
 from music_tf.agents.actor_critic import ActorCritic
 from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.losses.policy import deterministic_policy_loss
-from music_tf.losses.temporal_difference import critic_loss, td_target
+from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import deterministic_actor
 from music_tf.types import Array
 
@@ -24,7 +24,10 @@ class Ddpg(ActorCritic):
 
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
         """One action for each input."""
-        return deterministic_actor(input_dim, action_dim, self._config.hidden_sizes, seed)
+        config = self._config
+        return deterministic_actor(
+            input_dim, action_dim, config.actor_layers, seed, config.initializer
+        )
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
@@ -46,7 +49,7 @@ class Ddpg(ActorCritic):
         next_q = self.values(targets, batch.next_inputs, next_action)
         target = td_target(batch.reward, batch.discount, next_q, self._bounds)
         q = self.values(weights, batch.inputs, batch.action)
-        value_loss = critic_loss(q, target)
+        value_loss = self.critic_loss(q, target, batch.truncated)
         action = self._policy(weights, batch.inputs)
         action_value = self.values(weights, batch.inputs, action, frozen=True)
         policy_loss = deterministic_policy_loss(

@@ -1,29 +1,24 @@
 """Soft actor-critic, from the released MUSIC variant to the algorithm of the papers."""
 
-import math
 from collections.abc import Mapping, Sequence
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.actor_critic import ActorCritic
 from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.settings import ENTROPY, SacConfig
-from music_tf.distributions import SquashedSample, sample_tanh_gaussian
 from music_tf.losses.policy import (
     deterministic_policy_loss,
     entropy_loss,
     entropy_reward,
     temperature_loss,
 )
-from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.models import gaussian_actor
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.losses.temporal_difference import td_target
 from music_tf.types import Array
 
 
-class Sac(ActorCritic):
+class Sac(SoftActorCritic):
     """SAC (Haarnoja et al., 2018, arXiv:1801.01290) with every choice of the release an option.
 
     As released: one critic, next actions sampled from the *target* actor, a clipped entropy
@@ -42,25 +37,9 @@ class Sac(ActorCritic):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks, and the logarithm of the temperature."""
+        """Builds the networks, and takes the schedule of the entropy reward."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         self.entropy_weight = config.entropy_weight
-        self._action_dim = action_dim
-        self._log_temperature = Scalar(
-            "log_temperature",
-            math.log(config.temperature),
-            config.temperature_learning_rate if config.learn_temperature else 0.0,
-        )
-
-    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
-        """Mean and log-deviation of each component of the action."""
-        sizes, features = self._config.hidden_sizes, self._config.linear_features
-        return gaussian_actor(input_dim, action_dim, sizes, seed, features)
-
-    @property
-    def networks(self) -> Sequence[Network | Scalar]:
-        """Actor, critics and the logarithm of the temperature."""
-        return [*self.target_networks, self._log_temperature]
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
@@ -83,9 +62,9 @@ class Sac(ActorCritic):
         config = self._config
         log_temperature = weights["log_temperature"][0]
         temperature = tf.stop_gradient(tf.exp(log_temperature))
-        drawn = self._sample(weights, batch.inputs, noise["policy"])
+        drawn = self.sample(weights, batch.inputs, noise["policy"])
         proposer = targets if config.next_action == "target" else weights
-        following = self._sample(proposer, batch.next_inputs, noise["next_policy"])
+        following = self.sample(proposer, batch.next_inputs, noise["next_policy"])
         next_q = self.values(targets, batch.next_inputs, following.action)
         reward = batch.reward
         paid: dict[str, tf.Tensor] = {}
@@ -101,7 +80,7 @@ class Sac(ActorCritic):
             reward += paid[ENTROPY]
         target = td_target(reward, batch.discount, next_q, self._bounds)
         q = self.values(weights, batch.inputs, batch.action)
-        value_loss = critic_loss(q, target)
+        value_loss = self.critic_loss(q, target, batch.truncated)
         action_value = self.values(weights, batch.inputs, drawn.action, frozen=True)
         policy_loss = deterministic_policy_loss(
             tf.reduce_min(action_value, axis=0), drawn.action, config.action_l2
@@ -109,22 +88,17 @@ class Sac(ActorCritic):
         if config.actor_entropy:
             policy_loss += entropy_loss(drawn.log_density, temperature)
         total = value_loss + policy_loss
+        tuned: dict[str, tf.Tensor] = {}
         if config.learn_temperature:
-            wanted = config.target_entropy_per_action * self._action_dim
-            total += temperature_loss(log_temperature, drawn.log_density, wanted)
+            tuning = temperature_loss(log_temperature, drawn.log_density, self.wanted_entropy)
+            tuned["train/temperature_loss"] = tuning
+            total += tuning
         metrics = {
             "train/critic_loss": value_loss,
             "train/actor_loss": policy_loss,
             "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
             "train/entropy": -tf.reduce_mean(drawn.log_density, axis=-1),
             "train/temperature": temperature * tf.ones_like(value_loss),
+            **tuned,
         }
         return Losses(total, metrics, paid)
-
-    def _sample(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor) -> SquashedSample:
-        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
-        mean, log_deviation = self._actor(weights["actor"], rows)
-        shape = noise.shape
-        return sample_tanh_gaussian(
-            tf.reshape(mean, shape), tf.reshape(log_deviation, shape), noise
-        )

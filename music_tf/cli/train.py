@@ -1,8 +1,10 @@
 """`music-tf train RECIPE ...`: trains a recipe, on as many MPI ranks as were started."""
 
 import contextlib
+import dataclasses
 import math
 import signal
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -106,7 +108,10 @@ def _run(
         check_topology(command.config.workers, comm.size, command.learners, command.device)
         if command.start is not None and not acts:
             load_tensorflow()  # what is taken over is tried on networks before anything is written
-        directory, heritage = _prepared(command, comm)
+        directory, heritage, pinned = _prepared(command, comm)
+        command = dataclasses.replace(
+            command, config=dataclasses.replace(command.config, pinned_skill=pinned)
+        )
         if comm.is_root and command.run_dir is None:
             made.insert(0, directory)
         if acts:
@@ -118,12 +123,12 @@ def _run(
     with _watch_the_start(command):
         load_tensorflow()
         from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks
-        from music_tf.tools.paths import paths_from_above  # noqa: PLC0415 - Pillow
+        from music_tf.tools.pictures import Drawing  # noqa: PLC0415 - Pillow
 
     track = command.track if comm.is_root else None
     try:
         with tracking(track, directory) as trackers:
-            run(command, comm, directory, heritage, paths_from_above, (*callbacks, *trackers))
+            run(command, comm, directory, heritage, Drawing(), (*callbacks, *trackers))
     except MemoryError as error:
         lower = "lower --replay.capacity or --workers"
         cure = f"{lower}, and remove {directory}: it holds nothing yet"
@@ -146,9 +151,15 @@ def _seconds_to_start(parsed: TrainCommand | UsageError) -> float:
     return max(_START_SECONDS, given)
 
 
-def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Heritage | None]":
-    """Returns the run's directory and what it takes over, or raises the root's fault everywhere."""
-    found: tuple[Path, Heritage | None] | None = None
+def _prepared(
+    command: TrainCommand, comm: "Communicator"
+) -> "tuple[Path, Heritage | None, int | None]":
+    """Returns the run's directory, what it takes over, and the skill that it is held to.
+
+    Raises the root's fault everywhere.
+    """
+    found: tuple[Path, Heritage | None, int | None] | None = None
+    config = command.config
     fault_text, code = "", 0
     if comm.is_root:
         try:
@@ -157,12 +168,20 @@ def _prepared(command: TrainCommand, comm: "Communicator") -> "tuple[Path, Herit
             heritage = None
             if command.start is not None:
                 from music_tf.process import limit_threads  # noqa: PLC0415 - TensorFlow
-                from music_tf.runs.warm_start import try_heritage  # noqa: PLC0415 - TensorFlow
+                from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
+                    best_skill,
+                    try_heritage,
+                )
 
                 limit_threads(threads_per_rank(command.config.threads, comm.size))
                 source = find_source(command.start.path)
-                heritage = try_heritage(command.config, source, command.start.parts)
-            found = prepare_directory(command), heritage
+                if command.start.best_of is not None:
+                    best, returns = best_skill(config, command.start.path, command.start.best_of)
+                    shown = "  ".join(f"{value:.3g}" for value in returns)
+                    sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
+                    config = dataclasses.replace(config, pinned_skill=best)
+                heritage = try_heritage(config, source, command.start.parts)
+            found = prepare_directory(command), heritage, config.pinned_skill
         except MusicError as fault:
             fault_text, code = str(fault), fault.exit_code
     found, fault_text, code = comm.share((found, fault_text, code))

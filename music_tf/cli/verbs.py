@@ -4,6 +4,7 @@ Whatever is heavy is imported by the verb that needs it, after its command line 
 """
 
 import dataclasses
+import json
 import math
 import os
 import re
@@ -16,8 +17,9 @@ import tyro
 
 from music_tf import recipes
 from music_tf.config.command import Flag, Options, read
-from music_tf.config.fields import In
+from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
+from music_tf.config.settings import JsonObject
 from music_tf.config.start import parse_parts, parts_of
 from music_tf.config.stored import (
     CONFIG_NAME,
@@ -29,7 +31,7 @@ from music_tf.config.stored import (
 )
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
-from music_tf.storage.run_directory import agents, comes_with_package, find_agent, find_run
+from music_tf.storage.run_directory import agents, film_path, find_agent, find_run
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
@@ -73,6 +75,29 @@ class OfOneRun(Verb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Elsewhere(Settings):
+    """What is different in the environment that a run is measured in."""
+
+    name: ClassVar[str] = "env"
+
+    kwargs: JsonObject = "{}"
+    """Arguments of the environment's constructor beside those of the run, as in
+    {"broken_joint": 3}; the file that is written has them in its name."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measured(OfOneRun):
+    """A verb that measures a run, in its own environment or under other conditions."""
+
+    env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
+
+    @property
+    def elsewhere(self) -> str:
+        """Returns what is different, as JSON; empty where nothing is."""
+        return "" if json.loads(self.env.kwargs) == {} else self.env.kwargs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class OfRuns(Verb):
     """A verb that shows what runs have written."""
 
@@ -111,10 +136,11 @@ class OfRuns(Verb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluate(OfOneRun):
+class Evaluate(Measured):
     """Plays the latest policy of a run without exploration.
 
-    Writes a table of its success rate and behaviour, and RUN/evaluation.json.
+    Writes a table of its success rate and behaviour, and RUN/evaluation.json; under --env.kwargs a
+    file beside it.
     """
 
     example: ClassVar[str] = "evaluate latest"
@@ -150,13 +176,14 @@ class Evaluate(OfOneRun):
                 "for example: --export FOLDER --parts actor,normalizer; episodes go to --out A.npz"
             )
         prepare_tensorflow()
-        from music_tf.runs.inspection import evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
 
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
         export = exporter(self.out, self.minari)
-        evaluate_run(run, self.episodes, env_id, full=self.full, export=export)
+        loaded = load_run(run, env_id, elsewhere=self.elsewhere)
+        evaluate_run(loaded, self.episodes, full=self.full, export=export)
         return EXIT_DONE
 
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
@@ -200,8 +227,7 @@ class Play(OfOneRun):
             raise UsageError("--episode and --frames: they need --strip; films have --episodes")
         if self.strip is not None and self.out is not None:
             raise UsageError("--strip: it takes the place of a film, leave out --out")
-        own = f"{run.name}.mp4" if comes_with_package(run) else run / "videos" / "policy.mp4"
-        out = _file("--out", self.out or Path(own), (".mp4", ".gif"))
+        out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
         picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
         skill = int(self.skill) if number else None
         prepare_tensorflow()
@@ -214,6 +240,48 @@ class Play(OfOneRun):
             from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
 
             play(run, self.episodes, skill, out, env_id)
+        return EXIT_DONE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Skills(Measured):
+    """Plays each skill of a run on the same episodes, and says what the skills are.
+
+    How many there really are (exp of the entropy of the prior that prefers recognised skills), and
+    who is taken for whom. How far they end apart, and how much of that is a matter of the skill.
+    Which skill suits the task's own reward best. A table, RUN/skills.json and
+    RUN/videos/skills.png, which music-tf report shows. music-tf play films the same skills.
+    """
+
+    example: ClassVar[str] = "skills latest --episodes 10"
+
+    episodes: Annotated[int, In(1, 10**5)] = 10
+    """How many, of each skill."""
+    only: tuple[int, ...] = ()
+    """Some skills, counted from 0; by default all of them."""
+
+    def act(self) -> int:
+        """Measures the skills."""
+        run, env_id = self.found()
+        from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
+            describe,
+            load_run,
+            written_to,
+        )
+        from music_tf.runs.skills import SKILLS_NAME, show_skills  # noqa: PLC0415 - the same
+        from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
+
+        loaded = load_run(run, env_id, elsewhere=self.elsewhere)
+        path, title = written_to(loaded, SKILLS_NAME), describe(loaded)
+        try:
+            followed = show_skills(loaded, title, path, self.episodes, self.only)
+        finally:
+            loaded.envs.close()
+        inside = path.parent.resolve() == run.resolve()
+        picture = path.with_suffix(".png")
+        out = run / "videos" / picture.name if inside else picture
+        draw_skills(run, followed, out)
+        sys.stdout.write(f"{out}\n")
         return EXIT_DONE
 
 
@@ -232,8 +300,8 @@ class Plot(OfRuns):
     metric: tuple[str, ...] = ()
     """Columns of metrics.csv, a panel each; default eval/success_rate, where the runs have it, else
     eval/object_comotion_m. Runs go before it."""
-    axis: Literal["steps", "minutes"] = "steps"
-    """What curves are drawn over."""
+    axis: Literal["steps", "minutes", "episodes"] = "steps"
+    """What curves are drawn over; episodes: of tasks without goals."""
     out: Path = Path("curves.png")
     """A .png, .svg or .pdf file."""
     each: Flag = False
@@ -392,6 +460,7 @@ class Study(Verb):
 VERBS: dict[str, type[Verb]] = {
     "evaluate": Evaluate,
     "play": Play,
+    "skills": Skills,
     "plot": Plot,
     "report": Report,
     "study": Study,

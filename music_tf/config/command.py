@@ -40,7 +40,7 @@ from music_tf.config.fields import (
     with_fields,
 )
 from music_tf.config.names import check_env_id, nearest, suggestion
-from music_tf.config.settings import AgentConfig, Config, TermConfig
+from music_tf.config.settings import AgentConfig, Config, DiscreteSacConfig, TermConfig
 from music_tf.config.start import Start, parse_parts, parts_of
 from music_tf.config.stored import (
     LATEST,
@@ -112,7 +112,9 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
             f"{expected}, got {' '.join(words)[:80]!r}\nfor example: music-tf {kind.example}"
         )
     typed |= dict.fromkeys(places, words)
-    return kind(**{name: _value(fields[name], given) for name, given in typed.items()})
+    return with_fields(
+        default, {name: _value(fields[name], given) for name, given in typed.items()}
+    )
 
 
 def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
@@ -170,7 +172,8 @@ def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple
         while rest and not _is_option(rest[0]) and (wanted is None or len(values) < wanted):
             values.append(rest.pop(0))
         if wanted is not None and len(values) != wanted:
-            expected = {0: "takes no value", 1: "expected a value"}
+            one = "True or False" if options[name].hint is bool else "a value"
+            expected = {0: "takes no value", 1: f"expected {one}"}
             raise UsageError(
                 f"{show_option(name)}: {expected.get(wanted, f'expected {wanted} values')}, "
                 f"got {len(values) or 'none'}"
@@ -257,6 +260,9 @@ class TrainCommand(Options):
     latest is the newest there."""
     resume: Flag = False
     """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change."""
+    without_replay: Flag = False
+    """With --resume: leave the stored experience behind; `skill.resume_rows` says how long the
+    discriminator then rests."""
     allow_import: Flag = False
     """With --resume: import the modules of your own recipe, environment and functions that the run
     names; without it a file makes nothing be imported."""
@@ -264,6 +270,9 @@ class TrainCommand(Options):
     """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours."""
     parts: str | None = None
     """What to take over from it, as in actor,critic; some recipes know theirs."""
+    best_of: Annotated[int | None, In(1, 10**5)] = None
+    """With --init-from: pin the skill of that run with the highest return in the task, over so many
+    episodes of each; some recipes know theirs."""
     learners: Annotated[int, In(0, 4096)] = 0
     """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
     acts and learns. The numbers are those of so many ranks; it may be another with --resume."""
@@ -281,6 +290,11 @@ class TrainCommand(Options):
     """The earlier run that a new one starts from, if any."""
     notice: str = dataclasses.field(default="", compare=False)
     """What to tell the user about the run that is continued."""
+
+    def __post_init__(self) -> None:
+        """Refuses to leave behind the replay of a new run."""
+        if self.without_replay and not self.resume:
+            raise UsageError("--without-replay: a new run has none; expected --resume beside it")
 
     @property
     def may_use_gpu(self) -> bool:
@@ -332,12 +346,27 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+def _kinds(kind: type[AgentConfig]) -> Iterator[type[AgentConfig]]:
+    """Yields all classes of settings that an agent may have."""
+    for own in kind.__subclasses__():
+        yield own
+        yield from _kinds(own)
+
+
 def train_help(arguments: Sequence[str]) -> None:
-    """Explains `train`, with the defaults of a recipe where one is named, and ends the process."""
+    """Explains `train`, with the defaults of a recipe where one is named, and ends the process.
+
+    They are those of the preset and the environment that are typed beside it.
+
+    Raises:
+        UsageError: There is no such preset or environment.
+    """
     own = _own_recipe(arguments)
     chosen = next((word for word in arguments if word in (*recipes.names(), own)), "")
-    config = recipes.resolve(chosen) if chosen else Config()
+    config, preset = Config(), recipes.DEFAULT_PRESET
     if chosen:
+        preset, env_id = _word_of("preset", arguments) or preset, _word_of("env_id", arguments)
+        config = recipes.resolve(chosen, preset, check_env_id(env_id) if env_id else "")
         head = [f"{chosen}: {recipes.describe(chosen)}"]
         if config.start is not None:
             parts = ", ".join(config.start.parts)
@@ -349,8 +378,18 @@ def train_help(arguments: Sequence[str]) -> None:
             *(f"  {name:{width}}  {recipes.describe(name)}" for name in recipes.names()),
         ]
     sys.stdout.write("\n".join([*head, "", ""]))
-    command = TrainCommand(recipe=chosen, config=config)
+    command = TrainCommand(recipe=chosen, preset=preset, config=config)
     explain(command, f"train {chosen or 'RECIPE'}", recipes.terms(own))
+
+
+def _word_of(option: str, arguments: Sequence[str]) -> str:
+    """Returns the last value of an option on a command line that may be wrong elsewhere."""
+    found = ""
+    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+        written, equals, value = word.partition("=")
+        if written.replace("_", "-") == show_option(option):
+            found = value if equals else following
+    return found
 
 
 _HEAD = (
@@ -371,7 +410,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         UsageError: Something on it is unknown, has a wrong type or is out of range.
     """
     own = recipes.terms(_own_recipe(argv))
-    agents = [Config(agent=agent()) for agent in AgentConfig.__subclasses__()]
+    agents = [Config(agent=agent()) for agent in _kinds(AgentConfig)]
     every = {name: field for each in agents for name, field in _options(each, own).items()}
     positional, typed = split(argv, every)
     given: dict[str, Any] = {n: _value(every[n], typed[n]) for n in _OWN if n in typed}
@@ -393,9 +432,20 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     changes = {}
     for name in (name for name in typed if name not in _OWN):
         if name not in fields:
-            raise UsageError(f"{show_option(name)}: the recipe {recipe} has no such setting")
+            shown = recipe if preset == recipes.DEFAULT_PRESET else f"{recipe} as {preset}"
+            raise UsageError(f"{show_option(name)}: the recipe {shown} has no such setting")
         changes[name] = _value(fields[name], typed[name])
+    skills = changes.get("env.skills")
+    if skills:  # latest will be another run soon
+        found = named_run(skills)
+        changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
+    if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
+        raise UsageError(
+            f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
+            "first: music-tf train sac_diayn --skills 5\n"
+            f"then:  music-tf train {recipe} --env-id {config.env_id} --env.skills latest"
+        )
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
         return dataclasses.replace(command, start=_start(command, parts_of(terms.values())))
@@ -413,7 +463,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
 
 def _own_recipe(arguments: Sequence[str]) -> str:
     """Returns the recipe of the user's on a command line, whose module is imported from now on."""
-    flags = ("--resume", "--allow-import", "--allow_import", "--help", "-h")
+    imports = ("--allow-import", "--allow_import", "--without-replay", "--without_replay")
+    flags = ("--resume", *imports, "--help", "-h")
     for before, word in zip(("-h", *arguments), arguments, strict=False):
         named = ":" in word and "=" not in word and not word.startswith("-")
         if named and (before[:1] != "-" or before in flags):
@@ -491,14 +542,18 @@ def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
     if command.init_from is None:
         if command.parts is not None:
             raise UsageError("--parts: needs --init-from RUN, the run that they come from")
+        if command.best_of is not None:
+            raise UsageError("--best-of: needs --init-from RUN, the run whose skills are tried")
         if source is None:
             return None
-        preset = "" if command.preset == recipes.DEFAULT_PRESET else f" --preset {command.preset}"
+        default = ("", recipes.DEFAULT_PRESET)
+        preset = "" if command.preset in default else f" --preset {command.preset}"
+        before = f" --preset {source.preset}" if source.preset else preset
         epochs = "" if source.epochs is None else f" --epochs {source.epochs}"
         trained_on = source.env_id or env_id
         raise UsageError(
             f"{command.recipe} starts from a run of {source.recipe}: --init-from RUN is missing\n"
-            f"first: music-tf train {source.recipe} --env-id {trained_on}{preset}{epochs}\n"
+            f"first: music-tf train {source.recipe} --env-id {trained_on}{before}{epochs}\n"
             f"then:  music-tf train {command.recipe} --env-id {env_id}{preset} --init-from latest\n"
             f"it takes over --parts {','.join(source.parts)}, unless you type others"
         )
@@ -507,7 +562,12 @@ def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
             f"--init-from: say which parts to take over, any of {','.join(known)}\n"
             "for example: --parts actor,normalizer"
         )
+    pinned, best_of = command.config.pinned_skill, command.best_of
+    if best_of is not None and pinned is not None:
+        raise UsageError(f"--best-of: pinned_skill is {pinned}; leave one of the two out")
     if source is None:
-        return Start(command.init_from, parse_parts(command.parts or "", known))
+        parts = parse_parts(command.parts or "", known)
+        return Start(command.init_from, parts, best_of=best_of)
     parts = source.parts if command.parts is None else parse_parts(command.parts, known)
-    return Start(command.init_from, parts, source.epochs, source.env_id or env_id)
+    tried = (best_of or source.best_of) if pinned is None else None
+    return Start(command.init_from, parts, source.epochs, source.env_id or env_id, tried)

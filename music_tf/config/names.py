@@ -1,7 +1,7 @@
 """Suggests the nearest valid name for a mistyped one, and knows those of environments.
 
 The names are a list kept by hand, so that a mistyped one is refused before anything heavy is
-loaded. They are those of our toys, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
+loaded. They are those of our own, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 """
 
 import difflib
@@ -29,7 +29,6 @@ _MAZES = (
 )
 
 TOYS = (
-    "music_tf/FetchPushConveyor-v0",
     "music_tf/PointPush-v0",
     "music_tf/PointPushCrowd-v0",
     "music_tf/PointPushTerminating-v0",
@@ -62,6 +61,8 @@ PANDA = tuple(
     )
 )
 WITHOUT_GOALS = (
+    "music_tf/UnitBox-v0",
+    *("music_tf/Ant-v0", "music_tf/AntGoals-v0", "music_tf/HalfCheetah-v0"),
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
     *(
@@ -75,7 +76,12 @@ WITHOUT_GOALS = (
         )
     ),
 )
-ROBOTICS = (*FETCH, *HAND, *POINT_MAZE, *ANT_MAZE)
+DISCRETE = (
+    *("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "LunarLander-v3"),
+    *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
+)
+"""Tasks of gymnasium whose actions are choices: refused with the reason."""
+ROBOTICS = (*FETCH, "music_tf/FetchPushConveyor-v0", *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 
@@ -128,6 +134,13 @@ def check_env_id(env_id: str) -> str:
     """
     if env_id in KNOWN or _OWN.fullmatch(env_id):
         return env_id
+    if is_one_of(env_id, DISCRETE):
+        like = f"{env_id.rpartition('-v')[0]}Continuous"
+        near = next((known for known in WITHOUT_GOALS if known.startswith(like)), "Pendulum-v1")
+        raise UsageError(
+            f"--env-id: expected a task with continuous actions, a bounded Box; those of {env_id} "
+            f"are choices (Discrete)\nnearest: {near}"
+        )
     short = {without_module(known).rpartition("/")[2]: known for known in KNOWN}  # as remembered
     found = nearest(env_id, (*short, *KNOWN))
     hint = f"\ndid you mean {short.get(found, found)}?" if found else ""

@@ -20,19 +20,16 @@ from music_tf.errors import UsageError
 _MOST_LAYERS = 16
 
 
-def _few(sizes: tuple[int, ...]) -> bool:
-    return len(sizes) <= _MOST_LAYERS
-
-
 def _is_word_or_rising(value: str | tuple[float, float]) -> bool:
     return isinstance(value, str) or value[0] < value[1]
 
 
-def _is_json_object(text: str) -> bool:
+def _is_constructor(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
+        given = json.loads(text)
     except (ValueError, RecursionError):
         return False
+    return isinstance(given, dict) and "render_mode" not in given
 
 
 def _is_schedule(value: tuple[tuple[float, float], ...]) -> bool:
@@ -53,7 +50,16 @@ Layers: TypeAlias = Annotated[
     Where("1 to 16 of them, each", lambda sizes: 1 <= len(sizes) <= _MOST_LAYERS),
     In(1, 8192),
 ]
+OwnLayers: TypeAlias = Annotated[
+    tuple[int, ...],
+    Where("at most 16 of them, each", lambda sizes: len(sizes) <= _MOST_LAYERS),
+    In(1, 8192),
+]
+JsonObject: TypeAlias = Annotated[
+    str, Where('a JSON object such as {"frame_skip": 4}, no render_mode', _is_constructor)
+]
 Rate: TypeAlias = Annotated[float, In(0, 1)]
+Initializer: TypeAlias = Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"]
 
 
 class Source(NamedTuple):
@@ -67,32 +73,52 @@ class Source(NamedTuple):
     """Where it is trained; empty: in the environment of the run itself."""
     epochs: int | None = None
     """How many the published source has, where they are not those of its recipe."""
+    preset: str = ""
+    """Preset of the source; empty: that of the run itself."""
+    best_of: int | None = None
+    """Episodes of each of its skills, after which the best in the task is pinned."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AgentConfig(Settings):
-    """DDPG, and what SAC shares with it."""
+    """What all learners share: an actor, critics, and how fast they learn.
+
+    A subclass names the learner that is built from it, so that nobody has to list either.
+    """
 
     name: ClassVar[str] = "agent"
+    learner: ClassVar[str]
+    """The `Learner` that is built from it, as `module:Class`."""
 
     hidden_sizes: Layers = (256, 256, 256)
-    """Units of each hidden layer of the actor, and of the critics unless they have their own."""
-    critic_hidden_sizes: Annotated[
-        tuple[int, ...], Where("at most 16 of them, each", _few), In(1, 8192)
-    ] = ()
-    """Units of each hidden layer of the critics; empty: as many as the actor's."""
+    """Units of each hidden layer of actor and critics, unless they have sizes of their own."""
+    actor_sizes: OwnLayers = ()
+    """Units of each hidden layer of the actor; empty: `agent.hidden_sizes`."""
+    critic_sizes: OwnLayers = ()
+    """Units of each hidden layer of the critics; empty: `agent.hidden_sizes`."""
+    initializer: Initializer = "glorot"
+    """How kernels start; biases are 0. Glorot-uniform, uniform within sqrt(3 / fan-in), hidden
+    layers normal with deviation sqrt(2 / fan-in) and Glorot-uniform heads, or orthogonal."""
     actor_learning_rate: Rate = 1e-3
     """Adam step size of the actor."""
     critic_learning_rate: Rate = 1e-3
     """Adam step size of the critics."""
-    gradient_reduce: Literal["sum", "mean"] = "sum"
-    """Gradients of the workers are summed (as released) or averaged; Adam nearly hides it."""
+    gradient_reduce: Literal["sum", "mean"] = "mean"
+    """Gradients of the workers are averaged, or summed (as released); Adam nearly hides it."""
     critics: Annotated[int, In(1, 10)] = 1
     """Members of the critic ensemble; targets use the lowest of them."""
+    critic_loss: Literal["sum", "half_mean"] = "sum"
+    """Squared TD errors, averaged over the batch: summed over critics, or half their mean."""
+    truncated: Literal["bootstrap", "masked"] = "bootstrap"
+    """What critics make of a step at which the time was over: its value goes on, or it is left out
+    of their loss."""
+    update_order: Literal["simultaneous", "sequential"] = "simultaneous"
+    """Whether all networks step from the same weights, or each sees those before it already moved:
+    critics, then value, actor and temperature."""
     polyak: Annotated[float, In(0, 1)] = 0.95
     """Share of the old target weights that a target update keeps."""
-    polyak_every: Literal["cycle", "update"] = "cycle"
-    """When target networks move."""
+    polyak_every: Annotated[int | Literal["cycle", "update"], In(1, 10**6)] = "cycle"
+    """When target networks move: after each cycle, each update, or every n-th update."""
     action_l2: Annotated[float, In(0, 1e6)] = 1.0
     """Weight of the mean squared action in the actor's loss."""
     discount: Annotated[float | None, In(0, 1, "[)")] = None
@@ -108,22 +134,69 @@ class AgentConfig(Settings):
         """How its policy acts: one of `networks.acting.ACTORS`."""
         return "deterministic"
 
+    @property
+    def actor_layers(self) -> tuple[int, ...]:
+        """Units of each hidden layer of the actor."""
+        return self.actor_sizes or self.hidden_sizes
+
+    @property
+    def critic_layers(self) -> tuple[int, ...]:
+        """Units of each hidden layer of the critics."""
+        return self.critic_sizes or self.hidden_sizes
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DdpgConfig(AgentConfig):
     """Deep deterministic policy gradient (arXiv:1509.02971)."""
 
+    learner: ClassVar[str] = "music_tf.agents.ddpg:Ddpg"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SacConfig(AgentConfig):
+class SoftConfig(AgentConfig):
+    """What both cores of soft actor-critic share: a squashed Gaussian policy, a temperature."""
+
+    linear_features: bool = True
+    """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
+    deviation: Literal["tanh", "softplus", "clip"] = "tanh"
+    """What the actor's output w says of its deviation: a tanh scales log sigma to [-5, 2], sigma is
+    softplus(w) + 0.001, or log sigma is w, clipped to [-20, 2]."""
+    squash_correction: Literal["exact", "epsilon"] = "exact"
+    """Log-slope of the tanh that squashes actions a: as it is, or log(1 - a^2 + 1e-6)."""
+    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
+    """Alpha at the start."""
+    learn_temperature: bool = False
+    """Tunes alpha towards `target_entropy_per_action` nats per action component."""
+    target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
+    """Wanted entropy in nats for each component of the action."""
+    temperature_learning_rate: Rate = 1e-3
+    """Adam step size of log alpha."""
+
+    def refuse_auto_clip(self) -> None:
+        """Refuses bounds from the rewards where the value counts entropy, which has none."""
+        if self.return_clip == "auto":
+            raise UsageError(
+                "agent.return_clip: 'auto' needs bounded rewards, and the entropy in soft values "
+                "is unbounded; choose 'off', 'symmetric' or two numbers"
+            )
+
+    @property
+    def actor(self) -> str:
+        """Gaussian, with the linear layer before its heads or without, and its deviation."""
+        plain = "" if self.linear_features else "_plain"
+        return f"gaussian{plain}" + ("" if self.deviation == "tanh" else f"_{self.deviation}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SacConfig(SoftConfig):
     """Soft actor-critic (arXiv:1801.01290); the defaults are the released MUSIC variant.
 
     That variant is a stochastic DDPG: a clipped entropy reward at o_t, averaged over the batch
     before it enters the target, and none in the actor's loss.
     """
 
-    linear_features: bool = True
-    """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
+    learner: ClassVar[str] = "music_tf.agents.sac:Sac"
+
     entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
     """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
     that cannot steer the policy; `per_sample` what was meant; `next_state` the soft Bellman
@@ -136,30 +209,57 @@ class SacConfig(AgentConfig):
     """Weight of the entropy reward, by epoch."""
     actor_entropy: bool = False
     """Adds alpha log pi to the actor's loss, as in the SAC paper."""
-    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
-    """Alpha at the start."""
-    learn_temperature: bool = False
-    """Tunes alpha towards `target_entropy_per_action` nats per action component."""
-    target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
-    """Wanted entropy in nats for each component of the action."""
-    temperature_learning_rate: Rate = 1e-3
-    """Adam step size of log alpha."""
     next_action: Literal["target", "main"] = "target"
     """Which actor proposes the next action of the TD target."""
 
     def __post_init__(self) -> None:
         """Rejects values outside their range, and settings that contradict each other."""
         super().__post_init__()
-        if self.entropy_mode == "next_state" and self.return_clip == "auto":
-            raise UsageError(
-                "agent.return_clip: 'auto' needs bounded rewards, and agent.entropy_mode "
-                "'next_state' is unbounded; choose 'off', 'symmetric' or two numbers"
-            )
+        if self.entropy_mode == "next_state":
+            self.refuse_auto_clip()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SacValueConfig(SoftConfig):
+    """Soft actor-critic as first published (arXiv:1801.01290): critics learn from a state value.
+
+    The core of DIAYN (arXiv:1802.06070). Entropy is in the state value and in the actor's loss,
+    and only the state value has a target network.
+    """
+
+    learner: ClassVar[str] = "music_tf.agents.sac_value:SacValue"
+
+    value_learning_rate: Rate = 1e-3
+    """Adam step size of the state value."""
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range, and settings that contradict each other."""
+        super().__post_init__()
+        self.refuse_auto_clip()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiscreteSacConfig(AgentConfig):
+    """Soft actor-critic over K choices (arXiv:1910.07207); an action's largest number counts."""
+
+    learner: ClassVar[str] = "music_tf.agents.discrete_sac:DiscreteSac"
+
+    action_l2: Annotated[float, In(0, 0)] = 0.0
+    """0: a choice has no size that could cost something."""
+
+    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
+    """Alpha at the start."""
+    learn_temperature: bool = True
+    """Tunes alpha towards `target_entropy`."""
+    target_entropy: Annotated[float, In(0, 1)] = 0.98
+    """Wanted entropy as a share of log K, the most that there can be."""
+    temperature_learning_rate: Rate = 1e-3
+    """Adam step size of log alpha."""
 
     @property
     def actor(self) -> str:
-        """Gaussian, with the linear layer before its heads or without."""
-        return "gaussian" if self.linear_features else "gaussian_plain"
+        """Categorical."""
+        return "categorical"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -215,9 +315,6 @@ class PaidConfig(TermConfig):
     """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
     mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
     """With gain auto: what gain times raw reward is on average, before it is clipped or logged."""
-    mean_over: Literal["all", "paid"] = "all"
-    """With gain auto: the average over all replayed steps, or over the paid ones, each counted by
-    its raw reward: then a paid step is worth the same however rare it is."""
     pay: Literal["clip", "log"] = "clip"
     """What a scaled reward r is paid: r, or log(1 + max(0, r)), which rises ever more slowly; both
     within `clip`."""
@@ -235,8 +332,8 @@ class PaidConfig(TermConfig):
 
     @property
     def measured(self) -> Sequence[str]:
-        """Its last three metrics: mean positive raw reward, mean of its square, gain (auto)."""
-        return tuple(self.metrics)[-3:]
+        """Its last two metrics: mean positive raw reward and gain, with the gain auto."""
+        return tuple(self.metrics)[-2:]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -250,7 +347,6 @@ class MusicConfig(PaidConfig):
         "music/bound": "bound on the mutual information in nats, on training trajectories",
         "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
         "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
-        "music/pair_bound_power": "mean of its square; with gain auto and mean_over paid",
         "music/gain": "reward per nat that the gain auto has come to",
     }
 
@@ -286,7 +382,6 @@ class JointMotionConfig(PaidConfig):
     term: ClassVar[str] = "music_tf.intrinsic.joint_motion:JointMotion"
     metrics: ClassVar[Mapping[str, str]] = {
         "reward/joint_motion_raw": "share of replayed steps with joint motion; with gain auto",
-        "reward/joint_motion_power": "the same share; with gain auto and mean_over paid",
         "reward/joint_motion_gain": "reward for joint motion that the gain auto has come to",
     }
 
@@ -296,8 +391,52 @@ class JointMotionConfig(PaidConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SkillConfig(TermConfig):
-    """Log-likelihood of the active skill given the surrounding state (arXiv:1802.06070)."""
+class DiversityConfig(TermConfig):
+    """What rewards for skills that differ have in common: a rhythm, and a gate by the return."""
+
+    scale: Annotated[float, In(0, 1e9)] = 1.0
+    """Factor on the reward before clipping."""
+    target: float | None = None
+    """Pays only on episodes that the environment itself has paid at least `target - margin` so far
+    (arXiv:2010.14484); unset, or -inf: on all."""
+    margin: Annotated[float | None, In(0, 1e12)] = None
+    """How far below the target an episode's return may be."""
+    every: Annotated[int, In(1, 10**6)] = 1
+    """Its network learns at every n-th update."""
+    times: Annotated[int, In(1, 1000)] = 1
+    """Steps of its network at such an update, each on states of its own."""
+    train: bool = True
+    """False leaves the network as it starts."""
+    initializer: Initializer = "glorot"
+    """How kernels of the network start, as `agent.initializer` has it."""
+    learning_rate: Rate = 1e-3
+    """Adam step size of the network."""
+
+    def check(self, run: "Config") -> None:
+        """Refuses half a gate, and a run in which no two skills could be told apart."""
+        if (self.target is None) != (self.margin is None):
+            given, other = ("target", "margin") if self.margin is None else ("margin", "target")
+            raise UsageError(
+                f"{self.shown(given)}: the gate opens at target - margin and needs both, got no "
+                f"{other}\nfor example: --{self.name}.target 1000 --{self.name}.margin 100"
+            )
+        if self.target is not None and (math.isnan(self.target) or self.target == math.inf):
+            raise UsageError(
+                f"{self.shown('target')}: expected a return or -inf, got {self.target}\n"
+                f"for example: --{self.name}.target 1000"
+            )
+        discrete = run.condition.kind == "one_hot"
+        if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
+            raise UsageError(
+                f"skills: the {self.name} reward needs at least 2 that act, got skills "
+                f"{run.condition_size} and pinned_skill {run.pinned_skill}\n"
+                "for example: --skills 5 --pinned-skill None"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SkillConfig(DiversityConfig):
+    """Log-likelihood of the active skill given what it led to (arXiv:1802.06070)."""
 
     name: ClassVar[str] = "skill"
     term: ClassVar[str] = "music_tf.intrinsic.skill:Skill"
@@ -307,6 +446,11 @@ class SkillConfig(TermConfig):
         "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
         "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
         "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+        "skill/log_likelihood_running": "running average of log_likelihood over episodes",
+        "skill/loss": "loss of the discriminator: minus the log-likelihood",
+        "skill/effective": "exp of the entropy of a learned prior: how many skills act in effect",
+        "skill/diversity_return": "sum of log q - log p over an evaluation episode, unclipped",
+        "skill/gate_open": "share of replayed steps on which a target lets the reward be paid",
     }
 
     scale: Annotated[float, In(0, 1e9)] = 0.5
@@ -314,28 +458,60 @@ class SkillConfig(TermConfig):
     clip: Bounds = (-1.0, 0.0)
     """Bounds of the scaled reward."""
     state: Literal["current", "next"] = "current"
-    """Whether the discriminator looks at the state before the action (as released) or after."""
+    """Whether the reward looks at the state before the action (as released) or after."""
+    trained_on: Literal["current", "next"] | None = None
+    """Which of the two the discriminator learns from; unset: the same."""
+    include_actions: bool = False
+    """Shows the discriminator the action as well."""
+    missing_descriptor: Literal["observation", "zeros"] = "observation"
+    """What skills are told apart by where nothing says it: the whole observation, or two zeros as
+    in QDax, by which nothing can be told."""
     subtract_prior: bool = False
-    """Adds log K, so that guessing is worth zero, as in the DIAYN paper."""
+    """Subtracts log p(z), so that guessing is worth zero, as in the DIAYN paper."""
+    prior: Literal["uniform", "learned"] = "uniform"
+    """How often each of the one-hot skills acts: alike, or as exp(E[log q(z | s)]) over its own
+    states says, averaged over some 1000 updates."""
+    prior_offset: Annotated[float, In(0, 1)] = 0.0
+    """Added to p(z) before its logarithm is taken; 1e-6 in a public PyTorch DIAYN."""
+    resume_rows: Annotated[int, In(0, 10**9)] = 500
+    """After `--resume --without-replay`: fresh steps of each skill until the discriminator learns
+    on; 0: at once."""
+    posterior: Literal["gaussian", "von_mises_fisher"] | None = None
+    """Density q(z | s) of continuous conditions; unset: von_mises_fisher on the sphere, a Gaussian
+    with its own deviations elsewhere."""
     normalize_inputs: bool = False
     """Feeds the discriminator normalised instead of raw components."""
-    train: bool = True
-    """False leaves the discriminator as it starts."""
     hidden_sizes: Layers = (128, 128, 128)
     """Units of each hidden layer of the discriminator."""
-    learning_rate: Rate = 1e-3
-    """Adam step size of the discriminator."""
 
     def check(self, run: "Config") -> None:
-        """Refuses a run in which no two skills could be told apart."""
-        if not run.acting_skills:
-            raise UsageError(
-                "condition.kind: the skill reward tells discrete skills apart and needs one_hot, "
-                f"got {run.condition.kind}; for example --condition.kind one_hot --skills 5"
-            )
-        if len(run.acting_skills) < 2:  # noqa: PLR2004
-            given = f"skills {run.condition_size} and pinned_skill {run.pinned_skill}"
-            raise UsageError(f"skills: the skill reward needs at least 2 that act, got {given}")
+        """Refuses densities and priors of the wrong kind of condition."""
+        super().check(run)
+        kind, sampler = run.condition.kind, run.condition.sampler
+        for wrong, text in (
+            (
+                self.prior == "learned" and (kind != "one_hot" or sampler != "random"),
+                f"prior: learned says how often each of the one_hot skills is drawn, got "
+                f"condition.kind {kind}, condition.sampler {sampler}\n"
+                "for example: --condition.kind one_hot --condition.sampler random --skills 5",
+            ),
+            (
+                self.prior == "learned" and run.pinned_skill is not None,
+                "prior: learned draws among skills, got a pinned_skill; leave one of the two out",
+            ),
+            (
+                self.posterior is not None and kind == "one_hot",
+                f"posterior: {self.posterior} is for continuous conditions, got one_hot; leave it "
+                "out, or for example --condition.kind sphere --condition.size 3 --skills 1",
+            ),
+            (
+                self.posterior == "von_mises_fisher" and kind != "sphere",
+                f"posterior: von_mises_fisher is a density on the sphere, got condition.kind {kind}"
+                "\nnearest: gaussian, or --condition.kind sphere",
+            ),
+        ):
+            if wrong:
+                raise UsageError(f"{self.name}.{text}")
 
 
 ENTROPY = "entropy"
@@ -352,11 +528,20 @@ class EnvConfig(Settings):
 
     max_episode_steps: Annotated[int | None, In(1, 10**6)] = None
     """Steps after which an episode is cut off; unset: as registered."""
-    kwargs: Annotated[str, Where('a JSON object such as {"frame_skip": 4}', _is_json_object)] = "{}"
-    """Arguments of the environment's constructor."""
+    kwargs: JsonObject = "{}"
+    """Arguments of the environment's constructor; how it draws is left to `play`."""
     remake: bool = False
     """Makes the environment anew for each episode: slow, but a cure for one that does not repeat
     itself under the same seed."""
+    skills: str = ""
+    """A run with skills, of which an action then chooses one for `skill_steps` steps; goals become
+    the last columns of the observation. Empty: actions are the environment's own."""
+    skill_steps: Annotated[int, In(1, 10**6)] = 10
+    """Steps for which a chosen skill acts."""
+    skill_discount: Annotated[float, In(0, 1, "[)")] = 0.99
+    """Gamma for each of these steps; the agent's own discount is to be the same."""
+    skill_sample: bool = False
+    """Draws the actions of skills from their policies instead of taking the likeliest."""
     success_ends: bool | None = None
     """Whether an episode ends where the environment ends it because of its own success; unset:
     unless other goals are shown and its own cannot be set, so that nobody knows of that success."""
@@ -532,8 +717,14 @@ class Config(Settings):
             raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
         if not self.rewards:
             raise UsageError("rewards: expected at least one term, got none")
-        if self.exploration.sample and not isinstance(self.agent, SacConfig):
+        if self.exploration.sample and not isinstance(self.agent, SoftConfig | DiscreteSacConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
+        if self.env.skills and self.agent.discount != self.env.skill_discount:
+            raise UsageError(
+                f"agent.discount: choices among env.skills are paid under env.skill_discount "
+                f"{self.env.skill_discount:g}, expected the same, got {self.agent.discount}\n"
+                f"for example: --agent.discount {self.env.skill_discount:g}"
+            )
         self._check_condition()
         for name, term in self.rewards.items():
             if name != term.name:

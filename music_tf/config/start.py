@@ -28,6 +28,8 @@ class Start(NamedTuple):
     """How many the published source has, where they are not those of its recipe."""
     env_id: str = ""
     """Where the recipe wants its source trained; empty where it says nothing."""
+    best_of: int | None = None
+    """Episodes of each of its skills, after which the best in the task is pinned."""
 
 
 def parse_parts(text: str, known: Sequence[str]) -> tuple[str, ...]:

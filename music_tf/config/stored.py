@@ -126,7 +126,9 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
             f"{odd[:300]}: a run directory holds plain files and folders, this is a link or device"
         )
     try:
-        config, missing = config_from_json(record["config"], record["recipe"], typed_env_id)
+        config, missing = config_from_json(
+            record["config"], record["recipe"], typed_env_id, record["preset"]
+        )
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     return StoredRun(
@@ -205,7 +207,10 @@ def config_to_json(value: Any) -> Any:
 
 
 def config_from_json(
-    data: Mapping[str, Any], recipe: str, typed_env_id: str | None = None
+    data: Mapping[str, Any],
+    recipe: str,
+    typed_env_id: str | None = None,
+    preset: str = recipes.DEFAULT_PRESET,
 ) -> tuple[Config, tuple[str, ...]]:
     """Reads the configuration that `config_to_json` wrote for a run of `recipe`.
 
@@ -213,6 +218,7 @@ def config_from_json(
         data: Parsed JSON; a setting that is missing has the default of its class.
         recipe: Decides which settings an agent has, and which rewards there are beside ours.
         typed_env_id: The id that the user typed, if any: `module:Id` is taken from nowhere else.
+        preset: Of the recipe; another one may have another agent.
 
     Returns:
         The configuration, and the names of the settings that were missing.
@@ -226,7 +232,7 @@ def config_from_json(
             f"recipe: a file may not import a module, and it asks for {recipe[:80]!r}\n"
             "if that recipe is yours, add --allow-import"
         )
-    reader = _Reader(recipe)
+    reader = _Reader(recipe, preset)
     for key in _ALWAYS_THERE:
         if key not in data:
             raise UsageError(f"{key}: missing")
@@ -242,9 +248,9 @@ def config_from_json(
 class _Reader:
     """Turns JSON values into the settings of a recipe, and remembers what was missing."""
 
-    def __init__(self, recipe: str) -> None:
+    def __init__(self, recipe: str, preset: str) -> None:
         self.missing: list[str] = []
-        self._agent = type(recipes.resolve(recipe).agent)
+        self._agent = type(recipes.resolve(recipe, preset).agent)
         self._terms = recipes.terms(recipe)
 
     def settings(self, kind: type[Any], data: Any, prefix: str = "") -> Any:

@@ -20,12 +20,18 @@ from music_tf.errors import UsageError
 
 GOAL, ALL = "achieved_goal", "observation"
 """Descriptors with a name of their own."""
+READ = {
+    "xy": "music_tf.envs.descriptors:xy",
+    "foot_contacts": "music_tf.envs.descriptors:foot_contacts",
+}
+"""More of them, with the functions of ours that read them from a robot."""
+NAMES = (GOAL, ALL, *READ)
 DESCRIPTOR = "descriptor"
 """Name of the extra by which skills are told apart where no columns say it."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 _EXTRA = re.compile(r"[A-Za-z_][\w.-]*(=[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)?", re.ASCII)
 _SIDES = 4
-_TRUSTED: set[str] = set()
+_TRUSTED: set[str] = set(READ.values())
 _REGISTERED: "dict[str, World]" = {}
 
 
@@ -44,7 +50,7 @@ def _is_support(numbers: tuple[float, ...]) -> bool:
 
 def _is_descriptor(words: tuple[int | str, ...]) -> bool:
     named = [word for word in words if isinstance(word, str)]
-    known = all(word in (GOAL, ALL) or _FUNCTION.fullmatch(word) for word in named)
+    known = all(word in NAMES or _FUNCTION.fullmatch(word) for word in named)
     return _once(words) and known and (not named or len(words) == 1)
 
 
@@ -91,11 +97,15 @@ class World(Settings):
     rest on it, TOLERANCE how far that may be off (0.02)."""
     descriptor: Annotated[
         tuple[int | str, ...],
-        Where(f"columns or one name: {GOAL}, {ALL}, module:function", _is_descriptor),
+        Where(
+            f"columns or one name: {', '.join(NAMES)}, module:function",
+            _is_descriptor,
+        ),
     ] = ()
-    """What skills are told apart by: columns, achieved_goal, observation, or what a function of
-    yours reads from the environment after each step, as module:function. Empty: the surroundings,
-    or the whole observation where the environment has none."""
+    """What skills are told apart by: columns, achieved_goal, observation, where a robot is (xy) or
+    which of its feet touch the floor (foot_contacts). Or what a function of yours reads from the
+    environment after each step, as module:function. Empty: the surroundings, or the whole
+    observation where the environment has none."""
     extras: Annotated[
         tuple[str, ...], Where("each NAME or NAME=module:function, each name once", _are_extras)
     ] = ()
@@ -112,6 +122,12 @@ class World(Settings):
                 raise UsageError(
                     f"world.{name}: expected columns or names, got {value!r}"
                 ) from error
+        for word in (one for one in self.descriptor if isinstance(one, str) and ":" not in one):
+            if word not in NAMES:
+                raise UsageError(
+                    f"world.descriptor: expected columns or one name: {', '.join(NAMES)}, "
+                    f"module:function; got {word[:80]!r}{suggestion(word, NAMES)}"
+                )
         super().__post_init__()
         if bool(self.agent) != bool(self.surrounding):
             raise UsageError(

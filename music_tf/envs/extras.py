@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.names import few, suggestion
-from music_tf.config.world import DESCRIPTOR, GOAL, load_function
+from music_tf.config.world import DESCRIPTOR, GOAL, READ, load_function
 from music_tf.envs import simulator
 from music_tf.envs.registry import INFO, EnvironmentInfo
 from music_tf.errors import EnvironmentFault, UsageError
@@ -80,7 +80,10 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
         if source == GOAL:
             sizes[name] = len(_no_goal(environment))
             if not sizes[name]:
-                raise UsageError(f"{option}: {GOAL} needs goals, and {env_id} has none")
+                raise UsageError(
+                    f"{option}: {GOAL} needs goals, and {env_id} has none\n"
+                    "for example: --world.descriptor observation"
+                )
         elif source == INFO:
             if name not in entries:
                 raise UsageError(
@@ -91,12 +94,7 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
             sizes[name] = math.prod(_shape(f"{option}: info[{name!r}]", entries[name]))
         else:
             reader = readers[name] = load_function(source, option)
-            try:
-                value = reader(environment.unwrapped)
-            except Exception as error:  # whatever a function of the user's raises
-                text = f"{type(error).__name__}: {str(error)[:200]}"
-                raise UsageError(f"{option}: {source} fails on {env_id}: {text}") from error
-            sizes[name] = math.prod(_shape(f"{option}: {source} on {env_id}", value))
+            sizes[name] = _size(reader, environment, f"{option}: {_called(source)}", env_id)
     shapes = {}
     for name in (name for name in asked if name in entries):
         if info.extras.get(name, INFO) != INFO:
@@ -104,6 +102,23 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
         shapes[name] = _shape(f"{env_id}: info[{name!r}], which its rewards read", entries[name])
         sizes[name], readers[name] = math.prod(shapes[name]), None
     return Extras(sizes, readers, shapes, played)
+
+
+def _called(source: str) -> str:
+    """Returns how a user knows a function that reads the environment."""
+    return next((word for word, function in READ.items() if function == source), source)
+
+
+def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_id: str) -> int:
+    """Returns how many numbers a function reads from an environment."""
+    try:
+        value = reader(environment.unwrapped)
+    except UsageError as error:
+        raise UsageError(f"{what} on {env_id}: {error}") from error
+    except Exception as error:  # whatever a function of the user's raises
+        text = f"{type(error).__name__}: {str(error)[:200]}"
+        raise UsageError(f"{what} fails on {env_id}: {text}") from error
+    return math.prod(_shape(f"{what} on {env_id}", value))
 
 
 def asked_by_reward(

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -17,14 +18,15 @@ from music_tf.config.world import World
 from music_tf.envs import simulator
 from music_tf.envs.extras import find_extras
 from music_tf.envs.making import GOAL_KEYS, make_environment
-from music_tf.envs.member import Floats, Outcome, PlainMember, Row
+from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
 from music_tf.envs.registry import described
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.envs.viewer import Viewer
-from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped
+from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
 from music_tf.process import heartbeat, stop_requested
 from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
 
+_LOGGER = logging.getLogger(__name__)
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
@@ -96,6 +98,7 @@ class LockstepEnvs:
             self._members.append(self._make_member())
             heartbeat()
         self._faults: list[str | None] = [None] * count
+        self._broke = self._has_reset = False
         self._elapsed = np.zeros(count, np.int64)
         self._used = np.zeros(count, np.bool_)
         self._used[0] = self._extras.played
@@ -121,6 +124,7 @@ class LockstepEnvs:
         `goals` [E, G] replace the environments' own.
 
         Raises:
+            UsageError: The first reset of all gives something else than it declared.
             EnvironmentFault: An environment does not reset, not even a fresh one.
         """
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
@@ -230,7 +234,8 @@ class LockstepEnvs:
 
     def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
         readers = self._extras.readers
-        if "mujoco" in sys.modules and not readers:  # the fast path makes no `info`
+        fast = not readers and not self._settings.skills  # the fast path makes no `info`
+        if "mujoco" in sys.modules and fast:
             from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
 
             if is_fetch(environment):
@@ -246,6 +251,7 @@ class LockstepEnvs:
 
     def _reset_one(self, index: int, seed: int, goal: Floats | None) -> None:
         text = ""
+        kind: type[MusicError] = EnvironmentFault
         for _ in range(_RESET_ATTEMPTS):
             member = self._members[index]
             remake = self._settings.remake and self._used[index]
@@ -264,12 +270,15 @@ class LockstepEnvs:
             except MusicError:
                 raise
             except Exception as error:  # whatever the environment throws
-                text = f"{type(error).__name__}: {error}"
+                text = told(error)
+                if answers_wrongly(error) and not self._has_reset:
+                    kind = UsageError
             if not text:
                 self._elapsed[index] = 0
+                self._has_reset = True
                 return
             self._faults[index] = text
-        raise EnvironmentFault(f"{self._env_id}: reset with seed {seed} fails twice: {text}")
+        raise kind(f"{self._env_id}: reset with seed {seed} fails twice: {text}")
 
     def _step_one(self, index: int, action: npt.NDArray[np.float32]) -> Outcome:
         member = self._members[index]
@@ -279,7 +288,7 @@ class LockstepEnvs:
         try:
             outcome = member.step(action, self._rows[index])
         except Exception as error:  # whatever the environment throws
-            self._report(index, f"{type(error).__name__}: {error}")
+            self._report(index, told(error))
             return _BROKEN
         warnings = simulator.take_warnings()
         if warnings:
@@ -290,7 +299,12 @@ class LockstepEnvs:
 
     def _report(self, index: int, text: str) -> None:
         step = int(self._elapsed[index])
-        self._faults[index] = f"{self._env_id}, environment {index}, step {step}: {text}"
+        fault = self._faults[index] = f"{self._env_id}, environment {index}, step {step}: {text}"
+        if self._broke:
+            _LOGGER.info("%s", fault)
+        else:
+            _LOGGER.warning("%s; its episode ends there, others are told of in the log", fault)
+        self._broke = True
 
     def _bad_numbers(self, index: int) -> str:
         row = self._rows[index]

@@ -1,6 +1,7 @@
-"""Finds and creates Gymnasium goal environments, and explains what is wrong when it cannot."""
+"""Finds and creates Gymnasium environments, and explains what is wrong when it cannot."""
 
 import contextlib
+import ctypes
 import dataclasses
 import difflib
 import functools
@@ -8,8 +9,10 @@ import importlib
 import importlib.metadata
 import io
 import json
+import os
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -18,6 +21,7 @@ from music_tf.config.names import ROBOTICS, WITH_GOALS, is_one_of
 from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
+from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -47,7 +51,8 @@ def make_environment(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
-            environment = gymnasium.make(spec, disable_env_checker=True, **options)
+            with _without_notes(spec):
+                environment = gymnasium.make(spec, disable_env_checker=True, **options)
         except MusicError:
             raise
         except Exception as error:
@@ -71,11 +76,41 @@ def make_environment(
         simulator.catch_warnings()
     simulator.take_warnings()
     try:
-        _require_vectors(env_id, environment)
-    except UsageError:
+        chosen = _choosing(environment, settings)
+        _require_vectors(env_id, chosen)
+    except MusicError:
         environment.close()
         raise
-    return environment
+    return chosen
+
+
+def _choosing(
+    environment: gymnasium.Env[Any, Any], settings: EnvConfig | None
+) -> gymnasium.Env[Any, Any]:
+    """Lets the skills of a run act in an environment, if the settings name one."""
+    if settings is None or not settings.skills:
+        return environment
+    return SkillChoice(environment, settings)
+
+
+@contextlib.contextmanager
+def _without_notes(spec: gymnasium.envs.registration.EnvSpec) -> Iterator[None]:
+    """Keeps off the terminal what PyBullet prints for each simulator, from C: its arguments."""
+    if not str(spec.entry_point).startswith("panda_gym"):
+        yield
+        return
+    libc = ctypes.CDLL(None)
+    sys.stdout.flush()
+    libc.fflush(None)
+    terminal = os.dup(1)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        libc.fflush(None)
+        os.dup2(terminal, 1)
+        os.close(terminal)
 
 
 def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from music_tf.config.names import WITH_GOALS, is_one_of, without_module
-from music_tf.config.world import ALL, DESCRIPTOR, World, registered_world
+from music_tf.config.names import KNOWN, WITH_GOALS, is_one_of, without_module
+from music_tf.config.world import ALL, DESCRIPTOR, READ, World, registered_world
 from music_tf.types import SplitSpec
 
 INFO = "info"
@@ -170,6 +170,11 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "music_tf/PointPushCrowd": _POINT_CROWD,
     "music_tf/PointPush": _POINT_PUSH,
     "music_tf/PointReach": _without_split("point alone", "There is no object"),
+    "music_tf/UnitBox": dataclasses.replace(
+        _without_split("point in a box", "There is no object"),
+        descriptor=(0, 1),
+        reward_bounds=(-1.0, 1.0),
+    ),
 }
 """What is known, by how ids begin; the first that fits counts."""
 _UNKNOWN = _without_split("unknown", "This environment is not in the registry")
@@ -179,13 +184,26 @@ def lookup(env_id: str) -> EnvironmentInfo:
     """What is known of an environment; one without a split or an object where nothing is."""
     name = without_module(env_id)
     for beginning, info in _FAMILIES.items():
-        if name.startswith(beginning) and is_one_of(name, WITH_GOALS):
+        if name.startswith(beginning) and is_one_of(name, KNOWN):
+            if not is_one_of(name, WITH_GOALS):
+                return info
             bounds = (-math.inf if "Dense" in name else -1.0), 0.0
             if "Maze" in name:
                 bounds = 0.0, 1.0
             arm = None if "Joints" in name else info.arm  # actions turn the joints themselves
             return dataclasses.replace(info, reward_bounds=bounds, arm=arm)
     return _UNKNOWN
+
+
+def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[int, ...], str]:
+    """Returns what skills are told apart by: columns of the observation, or the name of an extra.
+
+    As the world says, else the surroundings, else the whole observation.
+    """
+    said, everything = info.descriptor, tuple(range(observation_dim))
+    if isinstance(said, str):
+        return (everything, "") if said == ALL else ((), said)
+    return said or (info.split.surrounding if info.split else everything), ""
 
 
 def described(env_id: str, world: World) -> EnvironmentInfo:
@@ -211,5 +229,5 @@ def described(env_id: str, world: World) -> EnvironmentInfo:
         said["descriptor"] = world.descriptor
         if isinstance(named, str):
             said["descriptor"] = named if named == ALL else DESCRIPTOR
-            extras |= {} if named == ALL else {DESCRIPTOR: named}
+            extras |= {} if named == ALL else {DESCRIPTOR: READ.get(named, named)}
     return dataclasses.replace(info, **said, extras=extras)

@@ -54,6 +54,7 @@ class StraightShove:
             self._phase = np.zeros(len(place), np.int64)
             if self._direction is None:
                 towards = place[:, :2] - gripper[:, :2]
+                towards[~towards.any(axis=1)] = 1.0, 0.0  # right below it, any way will do
                 self._direction = towards / np.linalg.norm(towards, axis=-1, keepdims=True)
         start, direction = self._start, self._direction
         distance = np.linalg.norm(self._target(start, direction) - gripper, axis=-1)

@@ -62,7 +62,8 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
     for name, (indices, size) in columns.items():
         if indices and not 0 <= min(indices) <= max(indices) < size:
             what = "numbers of an action" if name == "arm" else "components"
-            raise UsageError(f"world.{name}: expected {what} in 0..{size - 1}, got {indices}")
+            near = "\nfor example: --world.descriptor observation" if name == "descriptor" else ""
+            raise UsageError(f"world.{name}: expected {what} in 0..{size - 1}, got {indices}{near}")
     if info.support is not None and info.object is None:
         raise UsageError("world.support: carries an object, so it needs world.object beside it")
     return EnvSpec(

@@ -1,4 +1,4 @@
-"""Small goal environments in pure numpy: for tests, and as a first example for your own.
+"""Small environments in pure numpy: for tests, and as a first example for your own.
 
 A goal environment answers with three arrays in a dict, `observation`, `achieved_goal` and
 `desired_goal`, keeps its goal in the attribute `goal`, says `is_success` in `info`, and has a
@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 Observation = dict[str, Floats]
 
 EPISODE_STEPS = 30
+BOX_STEPS = 50
 STEP_LENGTH = 0.1
 """How far an action of 1 moves the point."""
 TOUCH = 0.15
@@ -193,6 +194,48 @@ class PointPushCrowd(PointPush):
         return observed | {"observation": np.array([*observed["observation"], *second, *noise])}
 
 
+class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
+    """A point in the box [0, 1]^2, without goals: where skills are found within a minute.
+
+    The box of the DIAYN paper (arXiv:1802.06070). Every episode starts in the middle and has
+    `BOX_STEPS` steps. Observation: position x, y. Action: a step of at most `STEP_LENGTH` along
+    each axis; what would leave the box ends on its wall. Reward: 10 times the way along x.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
+
+    def __init__(self, *, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,), np.float64)
+        self._point = np.full(2, 0.5)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Places the point in the middle."""
+        super().reset(seed=seed, options=options)
+        self._point = np.full(2, 0.5)
+        return self._point.copy(), {}
+
+    def step(
+        self, action: npt.NDArray[np.float32]
+    ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Moves the point, as far as the walls let it."""
+        before = self._point
+        moved = before + STEP_LENGTH * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
+        self._point = np.clip(moved, 0.0, 1.0)
+        paid = 10.0 * float(self._point[0] - before[0])
+        return self._point.copy(), paid, False, False, {}
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """Draws the point (red) from above, [96, 96, 3]."""
+        image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)
+        column, row = (np.array([1, -1]) * (self._point - [0, 1]) * (_IMAGE_SIZE - 1)).astype(int)
+        image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = (220, 60, 60)
+        return image
+
+
 def register_toys() -> None:
     """Makes the toys known to Gymnasium as `music_tf/...-v0`."""
     toys: tuple[tuple[str, str, bool], ...] = (
@@ -210,3 +253,9 @@ def register_toys() -> None:
                 max_episode_steps=EPISODE_STEPS,
                 kwargs={"terminate_when_reached": terminating},
             )
+    if "music_tf/UnitBox-v0" not in gymnasium.registry:
+        gymnasium.register(
+            id="music_tf/UnitBox-v0",
+            entry_point="music_tf.envs.toys:UnitBox",
+            max_episode_steps=BOX_STEPS,
+        )

@@ -10,13 +10,13 @@ from music_tf.config.names import without_module
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
     "Fetch": ((1.26, 0.75, 0.57), {"distance": 1.5, "azimuth": 140.0, "elevation": -28.0}),
 }
-"""Where the camera looks and from where, by the beginning of an id; others keep their own."""
+"""Where the camera looks and from where, by how a name begins; others keep their own."""
 
 
 class Viewer:
@@ -35,14 +35,22 @@ class Viewer:
         """Image [height, width, 3] of the environment's present state.
 
         Raises:
+            UsageError: What it draws is no image.
             EnvironmentFault: It cannot be drawn here.
         """
+        source: Any = environment.unwrapped
+        cure = "without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
+        if not _is_mujoco(source):
+            cure = 'let render() run with render_mode="rgb_array"'
         try:
-            image = self._draw(environment.unwrapped)
+            image = self._draw(source)
         except Exception as error:
-            raise self._fault(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+            raise self._fault(f"{type(error).__name__}: {error}".splitlines()[0], cure) from error
         if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
-            raise self._fault(f"render() gave {type(image).__name__}, expected [height, width, 3]")
+            raise UsageError(
+                f"{self._env_id}: render() gave {type(image).__name__}, expected an array "
+                '[height, width, 3]\ncure: return one under render_mode="rgb_array"'
+            )
         return image.astype(np.uint8, copy=False)
 
     def close(self) -> None:
@@ -52,7 +60,7 @@ class Viewer:
             self._twin = None
 
     def _draw(self, source: Any) -> Any:
-        if type(getattr(source, "data", None)).__name__ != "MjData":
+        if not _is_mujoco(source):
             source.render_mode = "rgb_array"
             return source.render()
         import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
@@ -75,11 +83,12 @@ class Viewer:
             window.make_context_current()
         return twin.render()
 
-    def _fault(self, reason: str) -> EnvironmentFault:
-        return EnvironmentFault(
-            f"{self._env_id}: cannot draw images ({reason})\n"
-            "cure: without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
-        )
+    def _fault(self, reason: str, cure: str) -> EnvironmentFault:
+        return EnvironmentFault(f"{self._env_id}: cannot draw images ({reason})\ncure: {cure}")
+
+
+def _is_mujoco(unwrapped: Any) -> bool:
+    return type(getattr(unwrapped, "data", None)).__name__ == "MjData"
 
 
 def _aim(env_id: str, unwrapped: Any) -> None:
@@ -87,7 +96,7 @@ def _aim(env_id: str, unwrapped: Any) -> None:
 
     Others are followed by the camera `track` of their model, if it has one.
     """
-    name = without_module(env_id)
+    name = without_module(env_id).rpartition("/")[2]
     for prefix, (place, angles) in _CAMERAS.items():
         if name.startswith(prefix) and hasattr(unwrapped, "mujoco_renderer"):
             unwrapped.mujoco_renderer.default_cam_config = {"lookat": np.array(place), **angles}

@@ -1,16 +1,17 @@
 """What a reward term is, and how terms are mixed."""
 
 import abc
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.config.settings import Schedule, TermConfig
-from music_tf.config.world import ALL
-from music_tf.envs.registry import EnvironmentInfo
+from music_tf.config.settings import ConditionConfig, Schedule, TermConfig
+from music_tf.envs.registry import EnvironmentInfo, told_apart_by
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
@@ -34,6 +35,10 @@ class TermContext(NamedTuple):
     measure: Callable[["Seen"], tuple[Array, Array]]
     """Plays random actions for the centre and unit of what is seen of states; each [D]. They are
     the same in every run of a seed."""
+    condition: ConditionConfig = ConditionConfig()
+    """What the policy is conditioned on."""
+    total: Callable[[np.ndarray], np.ndarray] = np.asarray
+    """Adds up an array over the ranks; every rank must call it together."""
 
     def split(self) -> SplitSpec:
         """Returns which components are the robot's and which its surroundings'.
@@ -54,11 +59,8 @@ class TermContext(NamedTuple):
 
     def descriptor(self) -> "Seen":
         """Returns what skills are told apart by: as the world says, else the surroundings."""
-        said, split = self.info.descriptor, self.spec.split
-        everything = tuple(range(self.spec.observation_dim))
-        if isinstance(said, str):
-            return Seen(everything) if said == ALL else Seen((), said)
-        return Seen(said or (split.surrounding if split else everything))
+        info = dataclasses.replace(self.info, split=self.spec.split)
+        return Seen(*told_apart_by(info, self.spec.observation_dim))
 
 
 class Seen(NamedTuple):
@@ -162,6 +164,8 @@ class RewardTerm(abc.ABC):
     """Its networks learn at every n-th update."""
     times: int = 1
     """Steps that its networks take at such an update, each on a feed of its own."""
+    notice: str = ""
+    """What to tell the user of it before the run begins, if anything."""
     columns: Sequence[int] = ()
     """Components of the observation that replay keeps by themselves, for whole trajectories."""
     inputs: Mapping[str, Any] = MappingProxyType({})
@@ -194,8 +198,8 @@ class RewardTerm(abc.ABC):
         """Samples and draws what all updates of a cycle need, each [U * times, W, ...]."""
         return {}
 
-    def measures(self, reward: tf.Tensor, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns what to log of the raw rewards [W, B] of a minibatch, each [W]."""
+    def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
+        """Returns what to log of a minibatch and its raw rewards [W, B], each [W]."""
         return {}
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
@@ -226,13 +230,26 @@ class RewardTerm(abc.ABC):
         """
         raise NotImplementedError(f"{self.name} knows no priorities")
 
+    def prior(self) -> npt.NDArray[np.float64] | None:
+        """Returns how often each one-hot condition shall act from now on, [K]; None: alike."""
+        return None
+
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
         """Sees the fresh episodes of each worker of this rank, to keep what it needs of them."""
         del episodes, cycle
 
-    def adapt(self, learned: Metrics, updates: int) -> Metrics:
-        """Sees the means of what some updates logged, equal on all ranks; returns more to log."""
-        del learned, updates
+    def forget(self) -> None:  # noqa: B027 - what nobody has to hear
+        """Hears that replay is empty although the run goes on, before anything fresh is seen."""
+
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
+        """Sees the means of what some updates logged, equal on all ranks; returns more to log.
+
+        Args:
+            learned: The means by name; what is not to be logged may be taken out.
+            updates: How many these were.
+            episodes: How many training episodes have ended so far, over all ranks.
+        """
+        del learned, updates, episodes
         return {}
 
     def shared(self) -> dict[str, np.ndarray]:

@@ -27,8 +27,9 @@ class Music(PaidTerm):
     .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
 
     Deviations from the release, all options: negatives of the pair (`pair_negatives`), one
-    permutation a trajectory (`trajectory_negatives`), normalised inputs, another shift. States
-    beyond the end of a shorter episode are left out of both averages.
+    permutation a trajectory (`trajectory_negatives`), normalised inputs, another shift, a gain
+    that follows the bound (`gain`), pay that goes on rising (`pay`). States beyond the end of a
+    shorter episode are left out of both averages.
     """
 
     def __init__(self, config: MusicConfig, context: TermContext) -> None:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from music_tf.config.settings import PaidConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
-from music_tf.types import Metrics
+from music_tf.types import Metrics, Transition
 
 _HORIZON = 1000
 """Updates that a running mean looks back."""
@@ -18,15 +18,13 @@ _FINEST = 1e-6
 class PaidTerm(RewardTerm):
     r"""Pays a raw reward m by a gain c: given, or `auto`, so that it does not matter in which unit.
 
-    With `auto`, c follows running means over minibatches of the positive part of m, before it is
-    clipped or logged. Until there is one, c is 1.
+    With `auto`, c follows a running mean over minibatches of the positive part of m, before it is
+    clipped or logged, so that the mean of c m is what `mean` says. Pay for a rare step sinks as it
+    gets frequent. Until there is a mean, c is 1.
 
-    .. math:: c = \bar r \frac{1}{E[m]} \quad \text{over all steps, or} \quad
-        c = \bar r \frac{E[m]}{E[m^2]} \quad \text{over the paid ones, each counted by its m}
+    .. math:: c = \bar r / E[\max(m, 0)]
 
-    The first makes the mean of c m what `mean` says: pay for a rare step sinks as it gets frequent.
-    The second makes a paid step worth `mean` and lets the sum rise. A subclass returns what
-    `scaled_by` makes of its raw reward.
+    A subclass returns what `scaled_by` makes of its raw reward.
     """
 
     def __init__(self, config: PaidConfig, context: TermContext, own: float | None = None) -> None:
@@ -37,18 +35,17 @@ class PaidTerm(RewardTerm):
         scale = 1.0 if fixed is None else fixed
         self.mixing = Mixing(scale, config.clip, config.shift, config.weight, config.pay)
         self._wanted = config.mean
-        self._by_step = config.mean_over == "paid"
-        self._mean, self._square, self._gain = config.measured
+        self._mean, self._gain = config.measured
         self._running = np.zeros(2) if fixed is None else None
-        """Weighted sums whose quotient is the mean that the gain follows: above, and below."""
+        """Weighted sum of means, and of their weights."""
 
     @property
     def gain(self) -> float:
         """Reward per unit of the raw reward at present."""
         if self._running is None:
             return self.mixing.scale
-        above, below = self._running
-        return float(self._wanted / max(above / below, _FINEST)) if below else 1.0
+        total, weights = self._running
+        return float(self._wanted / max(total / weights, _FINEST)) if weights else 1.0
 
     def gain_feed(self, *shape: int) -> dict[str, np.ndarray]:
         """Returns the present gain as a feed has it, where it is `auto`."""
@@ -62,30 +59,23 @@ class PaidTerm(RewardTerm):
         """Returns the gain, where it is `auto`."""
         return {name: tf.constant(values) for name, values in self.gain_feed(workers).items()}
 
-    def measures(self, reward: tf.Tensor, feed: Feed) -> Mapping[str, tf.Tensor]:
+    def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
         """Returns means of the positive part of raw rewards, [W], where the gain follows them."""
         if self._running is None:
             return {}
-        positive, gain = tf.nn.relu(reward), feed["gain"]
-        measured = {self._mean: tf.reduce_mean(positive, axis=-1) / gain}
-        if self._by_step:
-            square = tf.reduce_mean(tf.square(positive / gain[:, None]), axis=-1)
-            measured[self._square] = square
-        return measured
+        return {self._mean: tf.reduce_mean(tf.nn.relu(reward), axis=-1) / feed["gain"]}
 
-    def adapt(self, learned: Metrics, updates: int) -> Metrics:
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         """Lets the gain follow what some updates measured, and returns it."""
         if self._running is None or self._mean not in learned:
             return {}
-        mean = learned[self._mean]
-        fresh = (learned[self._square], mean) if self._by_step else (mean, 1.0)
         keep = (1.0 - 1.0 / _HORIZON) ** updates
         self._running *= keep
-        self._running += (1.0 - keep) * np.array(fresh)
+        self._running += (1.0 - keep) * np.array([learned[self._mean], 1.0])
         return {self._gain: self.gain}
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the scales of inputs, and the running means that the gain follows."""
+        """Returns the scales of inputs, and the running mean that the gain follows."""
         kept = {} if self._running is None else {f"scales/{self.name}": self._running.copy()}
         return super().shared() | kept
 

@@ -5,98 +5,271 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.config.settings import SkillConfig
+from music_tf.distributions import log_prior
 from music_tf.intrinsic.base import (
     Feed,
-    Mixing,
-    RewardTerm,
+    Seen,
     TermContext,
     Weights,
     scale_variables,
 )
-from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
+from music_tf.intrinsic.gated import GatedTerm
+from music_tf.intrinsic.prior import LearnedPrior
+from music_tf.intrinsic.running import RunningAverage
+from music_tf.losses.discriminator import (
+    CONTINUOUS,
+    skill_hits,
+    skill_log_likelihood,
+)
+from music_tf.losses.prior import effective_skills
 from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
-from music_tf.types import Episodes, Metrics, Transition
+from music_tf.types import Array, Episodes, Metrics, Transition
 
 
-class Skill(RewardTerm):
+class Skill(GatedTerm):
     r"""Rewards surrounding states y from which the active skill z can be told.
 
     .. math:: r = \log q_\phi(z | y(o_{t+1})) - \log p(z)
 
-    The prior p is uniform over K skills, so that the last part is log K; the entropy of the
-    policy, the other half of the objective, belongs to the agent. Deviations of the MUSIC release
-    from the paper, all options: the state before the action instead of the one after, no prior
-    subtracted, clipped to [-1, 0].
+    The prior p is uniform over K skills, so that the last part is log K; or learned; or that of
+    continuous conditions, of which q is then a density. The entropy of the policy, the other half
+    of the objective, belongs to the agent. Deviations of the MUSIC release from the paper, all
+    options: the state before the action instead of the one after, no prior subtracted, clipped to
+    [-1, 0].
     """
 
     def __init__(self, config: SkillConfig, context: TermContext) -> None:
         """Builds the discriminator, and measures its inputs if it is to see them normalised."""
         super().__init__(config, context)
         self._config = config
-        seen = self._seen = context.descriptor()
-        scale = context.measure(seen) if config.normalize_inputs else None
-        self.scales = scale_variables("discriminator", scale)
+        self._skills = size = context.skills
+        said = context.info.descriptor or context.spec.split
+        self._blind = config.missing_descriptor == "zeros" and not said
+        seen = self._seen = Seen((0, 0)) if self._blind else context.descriptor()
+        if self._blind:
+            self.notice = (
+                "nothing says what skills are told apart by, so the discriminator sees two zeros; "
+                "for example --world.descriptor 0 1, or --skill.missing-descriptor observation"
+            )
+        width = context.spec.extras.get(seen.extra, len(seen.columns))
+        normalized = config.normalize_inputs and not self._blind
+        scale = context.measure(seen) if normalized else None
         source = context.info.extras.get(seen.extra, "")
         components = [source] if seen.extra else list(seen.columns)
-        self.inputs = {"discriminator": {"components": components, "state": config.state}}
-        self._baseline = math.log(context.skills) if config.subtract_prior else 0.0
-        lowest, highest = config.clip
-        certain = config.scale * self._baseline  # no guess is worth more
-        clip = lowest, max(lowest, min(highest, certain))
-        self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
+        looked_at = config.trained_on or config.state
+        inputs: dict[str, Any] = {"components": components, "state": looked_at}
+        if self._blind:
+            inputs = {"components": [], "state": looked_at, "blind": True}
+        if config.include_actions:
+            width += context.spec.action_dim
+            inputs["actions"] = context.spec.action_dim
+            if scale is not None:
+                scale = _with_actions(scale, context.spec.action_dim)
+        self.inputs = {"discriminator": inputs}
+        self.scales = scale_variables("discriminator", scale)
+        self._kind = context.condition.kind
+        self._density, outputs = _posterior(config, context)
+        self._baseline = 0.0
+        certain = math.inf
+        if not self._density:
+            certain = 0.0
+            if config.subtract_prior:
+                offset = math.log1p(size * config.prior_offset)
+                certain = self._baseline = math.log(size) - offset
+        self._prior = LearnedPrior(size) if config.prior == "learned" else None
+        self._running = RunningAverage()
+        if self._prior is not None and config.subtract_prior:
+            certain = math.inf  # a rare skill pays more than log K
+        self._total = context.total
+        self._rows: npt.NDArray[np.int64] | None = None
+        """Fresh rows of each skill since replay was left behind; None where it was not."""
+        self.mixing = self.mixed_up_to(certain)
         model = skill_discriminator(
-            context.spec.extras.get(seen.extra, len(seen.columns)),
-            context.skills,
+            width,
+            outputs,
             config.hidden_sizes,
             stream(context.seed, "initial weights/discriminator"),
+            config.initializer,
         )
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("discriminator", model, rate)]
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples states with the skill that was active there."""
+        """Samples states with the skill that was active there; and says the prior if it moves."""
+        known = self._prior_feed(updates, len(replay.shards))
+        if self._rows is not None:
+            rested = self._rows.min() >= self._config.resume_rows
+            known["learns"] = np.full([updates, len(replay.shards)], rested, np.float32)
         if not self._config.train:
-            return {}
+            return known
         batch = replay.sample_transitions(updates, cycle, "skill/transitions")
-        return {"state": self._state(batch), "skill": batch.skill}
+        state = self._state(batch, self._config.trained_on or self._config.state)
+        return {"state": state, "skill": batch.skill, **known}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns log q(z | s), with log K added where the prior is subtracted, [W, B]."""
-        likelihood = skill_log_likelihood(self._logits(weights, self._state(batch)), batch.skill)
+        """Returns log q(z | s), less log p(z) where the prior is subtracted, [W, B]."""
+        outputs = self._outputs(weights, self._state(batch, self._config.state))
+        likelihood = self._likelihood(outputs, batch.skill)
+        if not self._config.subtract_prior:
+            return tf.stop_gradient(likelihood)
+        if self._prior is not None:
+            log_prior_of = tf.reduce_sum(batch.skill * feed["log_prior"][:, None], axis=-1)
+            return tf.stop_gradient(likelihood - log_prior_of)
+        if self._density:
+            return tf.stop_gradient(likelihood - log_prior(self._kind, batch.skill))
         return tf.stop_gradient(likelihood + self._baseline)
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns the cross-entropy between discriminator and active skill, [W]."""
         if not self._config.train:
             return tf.zeros([]), {}
-        logits = self._logits(weights, feed["state"])
-        likelihood = tf.reduce_mean(skill_log_likelihood(logits, feed["skill"]), axis=-1)
-        accuracy = tf.reduce_mean(skill_hits(logits, feed["skill"]), axis=-1)
-        return -likelihood, {"skill/log_likelihood": likelihood, "skill/accuracy": accuracy}
+        outputs = self._outputs(weights, feed["state"])
+        each = self._likelihood(outputs, feed["skill"])
+        likelihood = tf.reduce_mean(each, axis=-1)
+        metrics = {"skill/log_likelihood": likelihood}
+        if not self._density:
+            hits = skill_hits(outputs, feed["skill"])
+            metrics["skill/accuracy"] = tf.reduce_mean(hits, axis=-1)
+        if self._prior is not None:
+            metrics |= self._prior.measures(feed["skill"], each)
+        learns = feed.get("learns")
+        return -likelihood if learns is None else -likelihood * learns, metrics
+
+    def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
+        """Counts fresh rows of each skill, where the discriminator rests until there are some."""
+        del cycle
+        if self._rows is not None:
+            fresh = [
+                np.eye(self._skills, dtype=np.int64)[own.skill.argmax(axis=-1)].T @ own.length
+                for own in episodes.values()
+            ]
+            self._rows += self._total(np.sum(fresh, axis=0))
+
+    def forget(self) -> None:
+        """Lets the discriminator rest until each skill has `resume_rows` fresh rows.
+
+        What few rows there are right after would be learned by heart, and pay for anything.
+        """
+        if self._config.resume_rows and not self._density:
+            self._rows = np.zeros(self._skills, np.int64)
+
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
+        """Lets a learned prior follow what each skill's own states said of it."""
+        if "skill/log_likelihood" not in learned:
+            return {}
+        more = {"skill/loss": -learned["skill/log_likelihood"]}
+        running = self._running.follow(learned["skill/log_likelihood"], episodes)
+        if running is not None:
+            more["skill/log_likelihood_running"] = running
+        if self._prior is not None:
+            self._prior.follow(learned, updates)
+            more["skill/effective"] = effective_skills(self._prior.chances)
+        return more
+
+    def prior(self) -> npt.NDArray[np.float64] | None:
+        """Returns how often each skill is to act, [K], where that is learned."""
+        return None if self._prior is None else self._prior.chances
+
+    def steady_feed(self, workers: int) -> Feed:
+        """Returns the prior, where it is learned."""
+        return {name: tf.constant(v[0]) for name, v in self._prior_feed(1, workers).items()}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns how well the discriminator names the skills of whole episodes."""
         steps = all_transitions(episodes)
-        logits = self._logits(weights, self._state(steps))
+        outputs = self._outputs(weights, self._state(steps, self._config.state))
         counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
-        values = {
-            "skill/log_likelihood_heldout": skill_log_likelihood(logits, steps.skill),
-            "skill/accuracy_heldout": skill_hits(logits, steps.skill),
-        }
-        return {name: float(value.numpy()[counted].mean()) for name, value in values.items()}
+        likelihood = self._likelihood(outputs, steps.skill).numpy()
+        found = {"skill/log_likelihood_heldout": float(likelihood[counted].mean())}
+        if not self._density:
+            hits = skill_hits(outputs, steps.skill).numpy()
+            found["skill/accuracy_heldout"] = float(hits[counted].mean())
+        paid = likelihood - self._log_prior(steps.skill).numpy()
+        total = np.where(counted, paid, 0.0).sum(axis=1)
+        return found | {"skill/diversity_return": float(total.mean())}
 
-    def _state(self, batch: Transition) -> Any:
+    def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
+        """Returns how well each step tells its skill, and what the skills earn in the task."""
+        steps = all_transitions(episodes)
+        outputs = self._outputs(weights, self._state(steps, self._config.state))
+        counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
+        likelihood = self._likelihood(outputs, steps.skill).numpy()
+        found = {"skill/log_likelihood_heldout/steps": likelihood[counted]}
+        if self._density:
+            return found
+        skill, earned = episodes.skill.argmax(axis=-1), episodes.reward.sum(axis=1)
+        each = {f"eval/return/skill_{z}": earned[skill == z] for z in np.unique(skill).tolist()}
+        return found | each
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns the scales of inputs, the running average, and means behind a learned prior."""
+        kept = {} if self._prior is None else {f"scales/{self.name}": self._prior.means}
+        return super().shared() | kept | {f"scales/{self.name}_running": self._running.state}
+
+    def load(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `shared` of an earlier run returned."""
+        super().load(shared)
+        if self._prior is not None:
+            self._prior.load(shared, f"scales/{self.name}")
+        if f"scales/{self.name}_running" in shared:
+            self._running.state = np.array(shared[f"scales/{self.name}_running"])
+
+    def _log_prior(self, skill: tf.Tensor) -> tf.Tensor:
+        """Returns log p(z) of conditions, whether the reward subtracts it or not."""
+        if self._prior is not None:
+            return tf.reduce_sum(skill * np.log(self._prior.chances).astype(np.float32), axis=-1)
+        if self._density:
+            return log_prior(self._kind, skill)
+        return tf.fill(skill.shape[:-1], -math.log(self._skills))
+
+    def _prior_feed(self, *shape: int) -> dict[str, np.ndarray]:
+        """Returns log p [..., K] as a feed has it, where it is learned and counts."""
+        if self._prior is None or not self._config.subtract_prior:
+            return {}
+        logs = np.log(self._prior.chances + self._config.prior_offset).astype(np.float32)
+        return {"log_prior": np.broadcast_to(logs, (*shape, self._skills)).copy()}
+
+    def _state(self, batch: Transition, which: str) -> Any:
         """Returns what the discriminator looks at, [..., D]."""
-        return self._seen.of(batch, after=self._config.state == "next")
+        seen = self._seen.of(batch, after=which == "next")
+        if self._blind:
+            seen = seen * 0.0
+        if not self._config.include_actions:
+            return seen
+        numpy = isinstance(seen, np.ndarray)
+        return (np.concatenate if numpy else tf.concat)([seen, batch.action], axis=-1)
 
-    def _logits(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
-        """Returns l(s), shape [W, B, K], of states [W, B, columns]."""
+    def _likelihood(self, outputs: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
+        """Returns log q(z | s) of what the discriminator said of states, [W, B]."""
+        if self._density:
+            return CONTINUOUS[self._density](outputs, skill)
+        return skill_log_likelihood(outputs, skill)
+
+    def _outputs(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
+        """Returns l(s), or the parameters of a density, [W, B, ...], of states [W, B, D]."""
         state = self.scaled("discriminator", state)
         rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
         return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])
+
+
+def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:
+    """Returns the density q(z | s) of continuous conditions, if any, and how many outputs say q."""
+    size, kind = context.skills, context.condition.kind
+    if kind == "one_hot":
+        return "", size
+    density = config.posterior or ("von_mises_fisher" if kind == "sphere" else "gaussian")
+    return density, 2 * size if density == "gaussian" else size + 1
+
+
+def _with_actions(scale: tuple[Array, Array], size: int) -> tuple[Array, Array]:
+    """Returns a scale that leaves `size` more inputs as they are."""
+    centre, unit = scale
+    zeros, ones = np.zeros(size, np.float32), np.ones(size, np.float32)
+    return np.concatenate([centre, zeros]), np.concatenate([unit, ones])

@@ -38,7 +38,8 @@ def pair_bound(scores: tf.Tensor, swapped: tf.Tensor, all_pairs: bool) -> tf.Ten
 
     when the negatives are swapped, the same with T_00 and T_11 in the logarithm when the
     permutation happens to be the identity, which makes m <= 0, and the mean over all four
-    combinations with `all_pairs`.
+    combinations with `all_pairs`. Scores enter as differences: so a surrounding state that rests
+    is never paid, where rounding would else show as a millionth of a nat.
 
     Args:
         scores: T_ij in [-1, 1], shape [2, 2, W, B].
@@ -49,10 +50,10 @@ def pair_bound(scores: tf.Tensor, swapped: tf.Tensor, all_pairs: bool) -> tf.Ten
         m in nats, shape [W, B].
     """
     tf.debugging.assert_shapes([(scores, (2, 2, "W", "B")), (swapped, "W")])
-    joint = 0.5 * (scores[0, 0] + scores[1, 1])
-    weights = tf.exp(scores)
-    diagonal = 0.5 * (weights[0, 0] + weights[1, 1])
-    crossed = 0.5 * (weights[0, 1] + weights[1, 0])
+    apart = 0.5 * (scores[0, 0] - scores[1, 1])
+    before, after = scores[0, 1] - scores[0, 0] + apart, scores[1, 0] - scores[1, 1] - apart
+    diagonal = 0.5 * (tf.math.expm1(apart) + tf.math.expm1(-apart))
+    crossed = 0.5 * (tf.math.expm1(before) + tf.math.expm1(after))
     if all_pairs:
-        return joint - tf.math.log(0.5 * (diagonal + crossed))
-    return joint - tf.math.log(tf.where(swapped[:, None], crossed, diagonal))
+        return -tf.math.log1p(0.5 * (diagonal + crossed))
+    return -tf.math.log1p(tf.where(swapped[:, None], crossed, diagonal))

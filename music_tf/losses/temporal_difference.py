@@ -29,7 +29,24 @@ def td_target(
     return tf.stop_gradient(tf.clip_by_value(target, bounds[0], bounds[1]))
 
 
-def critic_loss(q: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+def value_target(q: tf.Tensor, log_density: tf.Tensor, temperature: tf.Tensor) -> tf.Tensor:
+    r"""What a state is worth under a soft policy (Haarnoja et al., 2018, arXiv:1801.01290).
+
+    .. math:: y_V = \min_i Q_i(s, \tilde a) - \alpha \log \pi(\tilde a | s)
+
+    Args:
+        q: Critics at freshly drawn actions, shape [C, W, B].
+        log_density: log pi of these actions, shape [W, B].
+        temperature: alpha, scalar.
+
+    Returns:
+        Targets without gradient, shape [W, B].
+    """
+    tf.debugging.assert_shapes([(q, "CWB"), (log_density, "WB"), (temperature, ())])
+    return tf.stop_gradient(tf.reduce_min(q, axis=0) - temperature * log_density)
+
+
+def critic_loss(q: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | None = None) -> tf.Tensor:
     r"""Mean squared error to a target, summed over the ensemble.
 
     .. math:: L_Q = \sum_i \frac{1}{B} \sum_b (y_b - Q_i(s_b, a_b))^2
@@ -37,9 +54,29 @@ def critic_loss(q: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     Args:
         q: Critics at replayed actions, shape [C, W, B].
         target: y, shape [W, B].
+        counted: 1, or 0 for steps whose error is taken to be 0, shape [W, B]; None counts all.
 
     Returns:
         One loss a worker, shape [W].
     """
+    return tf.reduce_sum(tf.reduce_mean(tf.square(_error(q, target, counted)), axis=-1), axis=0)
+
+
+def half_mean_critic_loss(
+    q: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | None = None
+) -> tf.Tensor:
+    r"""Half the mean squared error to a target, over batch and ensemble, as QDax has it.
+
+    .. math:: L_Q = \frac{1}{2 C B} \sum_{i,b} (y_b - Q_i(s_b, a_b))^2
+
+    Arguments and what is returned are those of `critic_loss`.
+    """
+    return 0.5 * tf.reduce_mean(tf.square(_error(q, target, counted)), axis=[0, 2])
+
+
+def _error(q: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | None) -> tf.Tensor:
     tf.debugging.assert_shapes([(q, "CWB"), (target, "WB")])
-    return tf.reduce_sum(tf.reduce_mean(tf.square(target - q), axis=-1), axis=0)
+    if counted is None:
+        return target - q
+    tf.debugging.assert_shapes([(target, "WB"), (counted, "WB")])
+    return counted * (target - q)

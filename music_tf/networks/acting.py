@@ -6,6 +6,7 @@ a saved run. A learner with an action distribution of its own adds its actor to 
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,11 @@ from music_tf.config.settings import NormalizerConfig
 from music_tf.types import Array
 
 LOG_DEVIATION_RANGE = (-5.0, 2.0)
-"""Bounds of a Gaussian actor's log-deviation before squashing."""
+"""Bounds of the log-deviation before squashing that a tanh scales."""
+CLIPPED_RANGE = (-20.0, 2.0)
+"""Bounds of the log-deviation before squashing that is clipped."""
+LEAST_DEVIATION = 1e-3
+"""What is added to a softplus."""
 
 
 class Moments(NamedTuple):
@@ -55,6 +60,8 @@ class Snapshot(NamedTuple):
     weights: Mapping[str, Array]
     """Of the actor by name, `actor/hidden_0/kernel`, in the order of its Keras model."""
     inputs: NetworkInputs
+    prior: Array | None = None
+    """Chances [K] with which exploring episodes draw one-hot conditions; None: all alike."""
 
     @property
     def action_dim(self) -> int:
@@ -68,16 +75,18 @@ class Snapshot(NamedTuple):
 
 
 def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
-    """Returns the numbers of a snapshot by name: weights, and moments as [2, D]."""
+    """Returns the numbers of a snapshot by name: weights, moments as [2, D], and any prior."""
     moments = {"observation": snapshot.inputs.observation, "goal": snapshot.inputs.goal}
-    return {**snapshot.weights, **{name: np.stack(one) for name, one in moments.items()}}
+    prior = {} if snapshot.prior is None else {"prior": snapshot.prior}
+    return {**snapshot.weights, **{n: np.stack(one) for n, one in moments.items()}, **prior}
 
 
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     """Returns a snapshot of the kind of another one, with what `arrays_of` has returned."""
     observation, goal = (Moments(*arrays[name]) for name in ("observation", "goal"))
     inputs = like.inputs._replace(observation=observation, goal=goal)
-    return like._replace(weights={name: arrays[name] for name in like.weights}, inputs=inputs)
+    weights = {name: arrays[name] for name in like.weights}
+    return like._replace(weights=weights, inputs=inputs, prior=arrays.get("prior"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,35 +156,73 @@ def deterministic_action(
     return action
 
 
-def gaussian_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
-    """Returns the squashed mean of a Gaussian actor, or a sample where noise is given, [E, A]."""
-    depth = len(weights) // 2 - 3
-    features = _dense(weights, _hidden(weights, inputs, depth), depth)
-    return _gaussian_heads(weights[-4:], features, noise)
+class Gaussian(NamedTuple):
+    """What tells one squashed Gaussian actor from another."""
+
+    features: bool
+    """Whether a linear layer stands before its heads."""
+    deviation: str
+    """What its output w says of the deviation: `tanh`, `softplus` or `clip`."""
+
+    def act(self, weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
+        """Returns the squashed mean, or a sample where noise is given, [E, A]."""
+        depth = len(weights) // 2 - (3 if self.features else 2)
+        hidden = _hidden(weights, inputs, depth)
+        if self.features:
+            hidden = _dense(weights, hidden, depth)
+        heads = weights[-4:]
+        raw = _dense(heads, hidden, 1)
+        if noise is None:
+            return np.tanh(raw)
+        return np.tanh(raw + self._scale(_dense(heads, hidden, 0)) * noise)
+
+    def _scale(self, outputs: Array) -> Array:
+        if self.deviation == "softplus":
+            return np.logaddexp(outputs, np.float32(0.0)) + np.float32(LEAST_DEVIATION)
+        if self.deviation == "clip":
+            return np.exp(np.clip(outputs, *CLIPPED_RANGE))
+        low, high = LOG_DEVIATION_RANGE
+        return np.exp(low + 0.5 * (high - low) * (np.tanh(outputs) + 1.0))
+
+    def heads(self, width: int, actions: int) -> dict[str, tuple[int, int]]:
+        """Returns kernel shapes of what follows the hidden layers, as `Actor` has them."""
+        before = {"features": (width, width)} if self.features else {}
+        return {**before, "log_deviation": (width, actions), "mean": (width, actions)}
 
 
-def plain_gaussian_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
-    """As `gaussian_action`, of an actor without the linear layer before its heads."""
-    hidden = _hidden(weights, inputs, len(weights) // 2 - 2)
-    return _gaussian_heads(weights[-4:], hidden, noise)
+GAUSSIANS = {
+    "gaussian": Gaussian(features=True, deviation="tanh"),
+    "gaussian_softplus": Gaussian(features=True, deviation="softplus"),
+    "gaussian_clip": Gaussian(features=True, deviation="clip"),
+    "gaussian_plain": Gaussian(features=False, deviation="tanh"),
+    "gaussian_plain_softplus": Gaussian(features=False, deviation="softplus"),
+    "gaussian_plain_clip": Gaussian(features=False, deviation="clip"),
+}
+"""Squashed Gaussian actors by name."""
 
+
+def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
+    """Returns the likeliest choice as a one-hot vector, or a sample where noise is given, [E, K].
+
+    Normal noise becomes Gumbel's: the largest of logit + Gumbel noise is a sample.
+    """
+    depth = len(weights) // 2 - 1
+    logits = _dense(weights, _hidden(weights, inputs, depth), depth)
+    if noise is not None:
+        uniform = np.clip(0.5 * _erfc(-noise / math.sqrt(2.0)), 1e-12, 1.0 - 1e-7)
+        logits = logits - np.log(-np.log(uniform))
+    one_hot: Array = np.eye(logits.shape[-1], dtype=np.float32)[logits.argmax(axis=-1)]
+    return one_hot
+
+
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 ACTORS: dict[str, Actor] = {
+    "categorical": Actor(lambda width, choices: {"choice": (width, choices)}, categorical_action),
     "deterministic": Actor(
         lambda width, actions: {"action": (width, actions)}, deterministic_action
     ),
-    "gaussian": Actor(
-        lambda width, actions: {
-            "features": (width, width),
-            "log_deviation": (width, actions),
-            "mean": (width, actions),
-        },
-        gaussian_action,
-    ),
-    "gaussian_plain": Actor(
-        lambda width, actions: {"log_deviation": (width, actions), "mean": (width, actions)},
-        plain_gaussian_action,
-    ),
+    **{name: Actor(gaussian.heads, gaussian.act) for name, gaussian in GAUSSIANS.items()},
 }
 """Actors by name; a learner's settings say which one is theirs."""
 
@@ -184,17 +231,6 @@ def bounded(values: Array, config: NormalizerConfig) -> Array:
     """Bounds raw values, before they are counted and before they are normalised."""
     within: Array = np.clip(values, -config.input_clip, config.input_clip)
     return within
-
-
-def _gaussian_heads(heads: Sequence[Array], features: Array, noise: Array | None) -> Array:
-    """Squashes the mean, or a sample; the heads are those of log-deviation and mean."""
-    raw = _dense(heads, features, 1)
-    if noise is None:
-        return np.tanh(raw)
-    low, high = LOG_DEVIATION_RANGE
-    squashed = np.tanh(_dense(heads, features, 0))
-    deviation = np.exp(low + 0.5 * (high - low) * (squashed + 1.0))
-    return np.tanh(raw + deviation * noise)
 
 
 def _hidden(weights: Sequence[Array], inputs: Array, layers: int) -> Array:

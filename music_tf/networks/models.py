@@ -1,6 +1,7 @@
 """The networks of DDPG, SAC, MUSIC and DIAYN.
 
-All kernels are Glorot-uniform, biases zero, hidden layers ReLU, as in OpenAI Baselines' HER.
+Hidden layers are ReLU and biases zero. Kernels are Glorot-uniform as in OpenAI Baselines' HER,
+unless another initialiser is named.
 """
 
 from collections.abc import Sequence
@@ -8,31 +9,56 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from music_tf.networks.acting import LOG_DEVIATION_RANGE
+from music_tf.networks.acting import (
+    CLIPPED_RANGE,
+    GAUSSIANS,
+    LEAST_DEVIATION,
+    LOG_DEVIATION_RANGE,
+)
+
+_LECUN = {"scale": 1.0, "mode": "fan_in", "distribution": "uniform"}  # within sqrt(3 / fan-in)
+_HE = {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"}
 
 
-def _dense(units: int, activation: str | None, name: str, seed: np.random.Generator) -> keras.Layer:
-    initializer = keras.initializers.GlorotUniform(seed=int(seed.integers(2**31)))
-    return keras.layers.Dense(
-        units, activation=activation, name=name, kernel_initializer=initializer
-    )
+def _dense(
+    units: int,
+    activation: str | None,
+    name: str,
+    seed: np.random.Generator,
+    initializer: str = "glorot",
+) -> keras.Layer:
+    kernel = keras.initializers.GlorotUniform(seed=(number := int(seed.integers(2**31))))
+    if initializer == "lecun_uniform":
+        kernel = keras.initializers.VarianceScaling(**_LECUN, seed=number)
+    elif initializer == "orthogonal":
+        kernel = keras.initializers.Orthogonal(seed=number)
+    elif initializer == "he_normal" and activation == "relu":
+        kernel = keras.initializers.VarianceScaling(**_HE, seed=number)
+    return keras.layers.Dense(units, activation=activation, name=name, kernel_initializer=kernel)
 
 
 def _hidden(
-    inputs: keras.KerasTensor, sizes: Sequence[int], seed: np.random.Generator
+    inputs: keras.KerasTensor,
+    sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
 ) -> keras.KerasTensor:
     for index, units in enumerate(sizes):
-        inputs = _dense(units, "relu", f"hidden_{index}", seed)(inputs)
+        inputs = _dense(units, "relu", f"hidden_{index}", seed, initializer)(inputs)
     return inputs
 
 
 def deterministic_actor(
-    input_dim: int, action_dim: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+    input_dim: int,
+    action_dim: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
 ) -> keras.Model:
     """Maps [B, input_dim] to actions in (-1, 1), [B, A]."""
     inputs = keras.Input([input_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed)
-    return keras.Model(inputs, _dense(action_dim, "tanh", "action", seed)(hidden))
+    hidden = _hidden(inputs, hidden_sizes, seed, initializer)
+    return keras.Model(inputs, _dense(action_dim, "tanh", "action", seed, initializer)(hidden))
 
 
 def gaussian_actor(
@@ -40,30 +66,61 @@ def gaussian_actor(
     action_dim: int,
     hidden_sizes: Sequence[int],
     seed: np.random.Generator,
-    linear_features: bool = True,
+    actor: str = "gaussian",
+    initializer: str = "glorot",
 ) -> keras.Model:
-    """Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
+    r"""Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
 
-    As in the MUSIC release, a linear layer as wide as the last hidden one stands before the
-    heads, unless it is declined, and log-deviations lie in [-5, 2].
+    `actor`, one of `acting.GAUSSIANS`, says how the network's output w becomes the deviation. It
+    also says whether a linear layer as wide as the last hidden one stands before the heads.
+
+    .. math:: \sigma = \exp(-5 + 3.5 (\tanh w + 1)), \quad
+        \sigma = \log(1 + e^w) + 10^{-3}, \quad \sigma = \exp(\operatorname{clip}(w, -20, 2))
+
+    The first, with the linear layer, is the MUSIC release's (arXiv:2103.08107). Brax and QDax have
+    the second, the authors of SAC (arXiv:1801.01290) the third.
     """
+    kind = GAUSSIANS[actor]
     inputs = keras.Input([input_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed)
-    if linear_features:
-        hidden = _dense(hidden_sizes[-1], None, "features", seed)(hidden)
-    mean = _dense(action_dim, None, "mean", seed)(hidden)
-    squashed = _dense(action_dim, "tanh", "log_deviation", seed)(hidden)
-    low, high = LOG_DEVIATION_RANGE
-    return keras.Model(inputs, [mean, low + 0.5 * (high - low) * (squashed + 1.0)])
+    hidden = _hidden(inputs, hidden_sizes, seed, initializer)
+    if kind.features:
+        hidden = _dense(hidden_sizes[-1], None, "features", seed, initializer)(hidden)
+    mean = _dense(action_dim, None, "mean", seed, initializer)(hidden)
+    squash = "tanh" if kind.deviation == "tanh" else None
+    outputs = _dense(action_dim, squash, "log_deviation", seed, initializer)(hidden)
+    if kind.deviation == "softplus":
+        log_deviation = keras.ops.log(keras.ops.softplus(outputs) + LEAST_DEVIATION)
+    elif kind.deviation == "clip":
+        log_deviation = keras.ops.clip(outputs, *CLIPPED_RANGE)
+    else:
+        low, high = LOG_DEVIATION_RANGE
+        log_deviation = low + 0.5 * (high - low) * (outputs + 1.0)
+    return keras.Model(inputs, [mean, log_deviation])
 
 
 def critic(
-    input_dim: int, action_dim: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+    input_dim: int,
+    action_dim: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
 ) -> keras.Model:
-    """Maps inputs and actions, joined to [B, input_dim + A], to action values [B, 1]."""
-    inputs = keras.Input([input_dim + action_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed)
-    return keras.Model(inputs, _dense(1, None, "value", seed)(hidden))
+    """Maps inputs and actions, joined to [B, input_dim + A], to action values [B, 1].
+
+    With actions of size 0 it values states alone.
+    """
+    return _plain(input_dim + action_dim, 1, "value", hidden_sizes, seed, initializer)
+
+
+def choices(
+    input_dim: int,
+    count: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
+) -> keras.Model:
+    """Maps inputs [B, input_dim] to a number for each choice, [B, K]: its logit, or its value."""
+    return _plain(input_dim, count, "choice", hidden_sizes, seed, initializer)
 
 
 def statistics_network(
@@ -86,9 +143,36 @@ def statistics_network(
 
 
 def skill_discriminator(
-    state_dim: int, skills: int, hidden_sizes: Sequence[int], seed: np.random.Generator
+    state_dim: int,
+    skills: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
 ) -> keras.Model:
     """Maps states [B, state_dim] to skill logits [B, K]."""
-    inputs = keras.Input([state_dim])
-    hidden = _hidden(inputs, hidden_sizes, seed)
-    return keras.Model(inputs, _dense(skills, None, "logits", seed)(hidden))
+    return _plain(state_dim, skills, "logits", hidden_sizes, seed, initializer)
+
+
+def skill_dynamics(
+    inputs_dim: int,
+    outputs: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
+) -> keras.Model:
+    """Maps states beside skills, [B, inputs_dim], to the parameters of a mixture, [B, outputs]."""
+    return _plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
+
+
+def _plain(
+    size: int,
+    outputs: int,
+    name: str,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str,
+) -> keras.Model:
+    """Maps [B, size] to [B, outputs] by hidden layers and a linear one of this name."""
+    inputs = keras.Input([size])
+    hidden = _hidden(inputs, hidden_sizes, seed, initializer)
+    return keras.Model(inputs, _dense(outputs, None, name, seed, initializer)(hidden))

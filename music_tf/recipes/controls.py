@@ -20,7 +20,6 @@ class RandomRewardConfig(PaidConfig):
     term: ClassVar[str] = "music_tf.intrinsic.random_reward:RandomReward"
     metrics: ClassVar[Mapping[str, str]] = {
         "reward/random_reward_raw": "mean number drawn; with gain auto",
-        "reward/random_reward_power": "mean of its square; with gain auto and mean_over paid",
         "reward/random_reward_gain": "reward for a number of 1 that the gain auto has come to",
     }
 

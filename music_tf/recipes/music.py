@@ -26,7 +26,7 @@ def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
     paper = Config(
         env_id=env_id,
         goals="zero",
-        agent=DdpgConfig(),
+        agent=DdpgConfig(gradient_reduce="sum"),
         rewards={"music": MusicConfig()},
         evaluation=EvaluationConfig(episodes=320),
     )

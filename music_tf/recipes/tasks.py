@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from music_tf.config.fields import with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import (
     AgentConfig,
@@ -16,7 +17,7 @@ from music_tf.config.settings import (
 from music_tf.recipes import Preset
 
 _PUSH, _REACH, _SLIDE = "FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"
-_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0")
+_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", "music_tf/UnitBox-v0")
 
 
 def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:
@@ -156,7 +157,7 @@ def _task(preset: str, env_id: str, agent: AgentConfig, relabel_k: float = 0.0) 
         evaluation=EvaluationConfig(episodes=320),
     )
     if preset == "paper":
-        return paper
+        return with_fields(paper, {"agent.gradient_reduce": "sum"})
     return dataclasses.replace(
         paper,
         workers=4,

@@ -133,6 +133,7 @@ class Shard:
             skill=episode["skill"],
             episode_return=self._returns[slot],
             terminated=episode["terminated"] & last,
+            truncated=last & ~(episode["terminated"] | episode["lost"]),  # whole episodes end so
             lost=episode["lost"] & last,
         )
 
@@ -349,6 +350,7 @@ def all_transitions(episodes: Episodes) -> Transition:
     Rewards and goals are the episodes' own, and nothing is discounted.
     """
     count, steps = episodes.reward.shape
+    last = np.arange(steps) == episodes.length[:, None] - 1
 
     def repeated(values: np.ndarray) -> np.ndarray:
         """What holds for an episode, at each of its steps."""
@@ -360,7 +362,8 @@ def all_transitions(episodes: Episodes) -> Transition:
         action=episodes.action,
         reward=episodes.reward,
         discount=np.ones([count, steps], np.float32),
-        lost=episodes.lost[:, None] & (np.arange(steps) == episodes.length[:, None] - 1),
+        truncated=episodes.truncated[:, None] & last,
+        lost=episodes.lost[:, None] & last,
         next_observation=episodes.observation[:, 1:],
         skill=repeated(episodes.skill),
         episode_return=repeated(episodes.reward.sum(axis=1)),

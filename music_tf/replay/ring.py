@@ -43,12 +43,21 @@ class StepRing:
         part = {"desired_goal": spec.goal_dim, "skill": skills}
         kinds: list[Any] = [
             *((name, np.int64) for name in ("start", "first", "length")),
+            ("episode", np.int64),
             *packed("episode_return", **part),
-            ("terminated", np.bool_),
+            *((name, np.bool_) for name in ("terminated", "truncated")),
+            ("seed", np.int64),
         ]
         self._parts = np.empty([_FEWEST_PARTS], kinds)
         self._of_cells = self._cells.dtype.names or ()
-        self._of_parts = (self._parts.dtype.names or ())[2:]  # where a part lies is not saved
+        names = self._parts.dtype.names or ()
+        own = ("start", "first", "episode")  # where a part lies is not saved
+        self._of_parts = tuple(name for name in names if name not in own)
+        self._returns = np.empty([_FEWEST_PARTS], np.float32)
+        """Of each episode, as far as it is known now."""
+        self._episodes = 0
+        self._latest: dict[int, int] = {}
+        """Episodes whose parts came last, by seed: the next parts may go on with them."""
         self._begin = self._end = 0
         self._unsaved = 0
 
@@ -99,8 +108,9 @@ class StepRing:
             reward=state["reward"],
             goal=part["desired_goal"],
             skill=part["skill"],
-            episode_return=part["episode_return"],
+            episode_return=self._returns[part["episode"]],
             terminated=part["terminated"] & last,
+            truncated=part["truncated"] & last,
             lost=np.zeros(shape, np.bool_),
         )
 
@@ -153,7 +163,8 @@ class StepRing:
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Starts from an empty ring and repeats the additions that `saved` holds, in order."""
-        self._begin = self._end = self._unsaved = 0
+        self._begin = self._end = self._unsaved = self._episodes = 0
+        self._latest = {}
         for rows in saved:
             self._append(rows)
             self._begin = max(self._begin, self._end - int(rows["parts"]))
@@ -191,6 +202,7 @@ class StepRing:
             new[name] = rows[name]
         new["start"] = start + np.cumsum(new["length"] + 1) - new["length"] - 1
         new["first"] = first + np.cumsum(new["length"]) - new["length"]
+        new["episode"] = self._numbered(rows["seed"], rows["episode_return"])
         kept = slice(max(0, cells - self.capacity), None)
         places = (start + np.arange(cells)[kept]) % self.capacity
         for name in self._of_cells:
@@ -198,6 +210,24 @@ class StepRing:
         self._end += count
         gone = np.searchsorted(self._live["start"], start + cells - self.capacity, side="left")
         self._begin += int(gone)
+
+    def _numbered(self, seeds: IntArray, returns: Array) -> list[int]:
+        """Returns which episodes new parts belong to, and notes what each has returned by now.
+
+        A part goes on with an episode of its seed that had a part in this call or the last one.
+        """
+        latest: dict[int, int] = {}
+        numbers = []
+        for seed, so_far in zip(seeds.tolist(), returns.tolist(), strict=True):
+            number = latest.get(seed, self._latest.get(seed, self._episodes))
+            if number == self._episodes:
+                self._episodes += 1
+                if number == len(self._returns):
+                    self._returns = np.concatenate([self._returns, self._returns])
+            latest[seed], self._returns[number] = number, so_far
+            numbers.append(number)
+        self._latest = latest
+        return numbers
 
     def _rows(self, count: int) -> dict[str, np.ndarray]:
         """Returns copies of the newest parts with all that `restore` needs."""

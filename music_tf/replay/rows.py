@@ -35,6 +35,7 @@ class Drawn(NamedTuple):
     skill: Array  # [..., K]
     episode_return: Array  # of the environment's own rewards
     terminated: BoolArray  # where nothing follows
+    truncated: BoolArray  # where the time was over
     lost: BoolArray  # where the object is lost for good
 
 
@@ -65,6 +66,7 @@ def transition(drawn: Drawn, discount: float, goal_reward: GoalReward | None) ->
         action=drawn.action,
         reward=reward,
         discount=discounts,
+        truncated=drawn.truncated,
         lost=drawn.lost,
         next_observation=after["observation"],
         skill=drawn.skill,

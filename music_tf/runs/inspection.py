@@ -7,11 +7,13 @@ import dataclasses
 import functools
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_tf.config.settings import Config
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import Config, TermConfig
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -21,19 +23,20 @@ from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
 from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
+from music_tf.runs.skills import skill_arrays
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
+from music_tf.storage.metrics import JUDGED
 from music_tf.storage.policy import SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
-JUDGED = ("control", "coverage")
-"""Tables that `--full` adds."""
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
+_LONGEST_WORDS = 80
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -50,6 +53,8 @@ class LoadedRun:
     """Weights and scales of the networks that belong to rewards, by name; empty without any."""
     evaluation: Evaluation
     """Plays its episodes, in a few environments."""
+    elsewhere: str = ""
+    """Arguments of the environment that differ from those of training, as JSON; empty: none."""
 
     @property
     def policy(self) -> Policy:
@@ -68,7 +73,10 @@ class LoadedRun:
 
 
 def load_run(
-    run: Path, typed_env_id: str | None = None, environments: int | None = None
+    run: Path,
+    typed_env_id: str | None = None,
+    environments: int | None = None,
+    elsewhere: str = "",
 ) -> LoadedRun:
     """Builds a run's environments and networks and loads its newest intact checkpoint.
 
@@ -77,6 +85,7 @@ def load_run(
         typed_env_id: The environment that the user typed, if any: `module:Id` is taken from
             nowhere else.
         environments: How many to make; as many as the run had on one rank by default, up to 32.
+        elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
 
     Raises:
         UsageError: No run, no checkpoint yet, another environment than the one typed, or
@@ -85,6 +94,10 @@ def load_run(
     """
     stored = read_run(run, typed_env_id)
     config = stored.config
+    if elsewhere:
+        both = json.dumps(json.loads(config.env.kwargs) | json.loads(elsewhere))
+        config = with_fields(config, {"env.kwargs": both})
+        stored = stored._replace(config=config)
     if typed_env_id is not None and typed_env_id != config.env_id:
         raise UsageError(
             f"--env-id: the run was trained on {config.env_id}, got {typed_env_id[:80]!r}\n"
@@ -104,34 +117,29 @@ def load_run(
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
     evaluation = Evaluation(envs, config, Communicator(alone=True))
-    return LoadedRun(run, stored, saved, learned_arrays(found.arrays, found.names), evaluation)
+    learned = learned_arrays(found.arrays, config.rewards)
+    return LoadedRun(run, stored, saved, learned, evaluation, elsewhere)
 
 
-def learned_arrays(arrays: Arrays, names: Collection[str]) -> Arrays:
-    """Returns weights and scales of the networks that belong to rewards: they have no targets.
+def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
+    """Returns weights and scales of the networks of rewards, among the arrays of a checkpoint.
 
-    The arrays are those that were read of a checkpoint, the names all that it holds.
+    Nothing where one of these networks was left behind, as in a folder of exported weights, and
+    nothing without any: then a gain that follows the reward is all that there is.
     """
-    of_learner = {name.partition("/")[2] for name in names if name.startswith("targets/")}
-    return {
-        name: array
-        for name, array in arrays.items()
-        if name.startswith("scales/")
-        or (
-            name.startswith("parameters/")
-            and name.count("/") > 1
-            and name.partition("/")[2] not in of_learner
-        )
-    }
+    networks = [f"parameters/{one}/" for term in rewards.values() for one in term.networks]
+    if not networks or not all(any(n.startswith(one) for n in arrays) for one in networks):
+        return {}
+    wanted = ("scales/", *networks)
+    return {name: array for name, array in arrays.items() if name.startswith(wanted)}
 
 
 def evaluate_run(
-    run: Path,
+    loaded: LoadedRun,
     episodes: int = 100,
-    typed_env_id: str | None = None,
     *,
     full: bool = False,
-    export: Callable[[Episodes, Mapping[str, Any]], list[str]] | None = None,
+    export: Callable[[Episodes, Mapping[str, Any], Mapping[str, Any]], list[str]] | None = None,
     shown: bool = True,
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
@@ -142,32 +150,28 @@ def evaluate_run(
     measured by itself on the same episodes.
 
     Args:
-        run: The run directory.
+        loaded: The run; its environments are closed at the end.
         episodes: How many, for each policy and each skill.
-        typed_env_id: As for `load_run`.
         full: Whether to judge control beyond the metrics of every epoch, under `control` and
             `coverage`; what was found of the same checkpoint before is kept otherwise.
-        export: Called with the episodes of our policy, and what is known of them; returns lines
-            that say where it wrote them.
+        export: Called with the episodes of our policy, what is known of them, and `skill_arrays`;
+            returns lines that say where it wrote them.
         shown: Whether to show the table.
 
     Returns:
         What it wrote.
 
     Raises:
-        UsageError: The run cannot be loaded.
-        EnvironmentFault: A checkpoint or the environment is broken, or nothing can be written.
+        UsageError: Networks of rewards do not fit the configuration.
+        EnvironmentFault: The environment is broken, or nothing can be written.
         NumbersFault: The policy gives actions that are not finite.
     """
-    loaded = load_run(run, typed_env_id)
-    progress, path = Progress(shown=shown), run / EVALUATION_NAME
-    if comes_with_package(run):
-        path = Path(f"{run.name}_{EVALUATION_NAME}")
+    progress, path = Progress(shown=shown), written_to(loaded, EVALUATION_NAME)
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
     try:
         result = measure(loaded, episodes)
         if full:
-            cells = read_metrics(run, loaded.saved.epoch).get("rollout/object_coverage")
+            cells = read_metrics(loaded.path, loaded.saved.epoch).get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
             result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
@@ -197,7 +201,7 @@ def evaluate_run(
             names = ("recipe", "preset", "env_id", "seed")
             about = {name: result[name] for name in names} | result["checkpoint"]
             about["goals"] = loaded.config.goals
-            progress.banner(export(played, about))
+            progress.banner(export(played, about, skill_arrays(loaded, played)))
     finally:
         loaded.envs.close()
     return result
@@ -237,6 +241,7 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         "recipe": saved.recipe,
         "preset": loaded.stored.preset,
         "env_id": config.env_id,
+        "env_kwargs": json.loads(config.env.kwargs),
         "seed": config.seed,
         "checkpoint": {"epoch": saved.epoch, "env_steps": saved.env_steps},
         "episodes": episodes,
@@ -260,10 +265,24 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
 def describe(loaded: LoadedRun) -> str:
     """Returns one line that says which run this is, and how far it has come."""
     stored, saved = loaded.stored, loaded.saved
+    other = f" with {stored.config.env.kwargs}" if loaded.elsewhere else ""
     return (
-        f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}, seed {stored.config.seed}, "
-        f"epoch {saved.epoch}, {saved.env_steps:,} steps"
+        f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}{other}, seed "
+        f"{stored.config.seed}, epoch {saved.epoch}, {saved.env_steps:,} steps"
     )
+
+
+def written_to(loaded: LoadedRun, name: str) -> Path:
+    """Returns where a file of this name about a run goes.
+
+    That of an agent of the package goes into the current folder, with the agent in its name. That
+    of other arguments of the environment has their words in its name.
+    """
+    words = "_".join(re.findall(r"\w+", loaded.elsewhere))[:_LONGEST_WORDS]
+    stem, dot, ending = name.rpartition(".")
+    own = f"{stem}_{words}{dot}{ending}" if words else name
+    path = loaded.path
+    return Path(f"{path.name}_{own}") if comes_with_package(path) else path / own
 
 
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:

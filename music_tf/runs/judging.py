@@ -45,6 +45,8 @@ _STILL = 1e-12
 """Square metres; less than this is rounding."""
 _COLUMNS = {
     "skill/accuracy_heldout": "accuracy",
+    "skill/diversity_return": "diverse",
+    "eval/return": "return",
     "eval/success_rate": "success",
     "eval/object_moved_rate": "moved",
     "eval/object_displacement_m": "distance m",
@@ -128,7 +130,7 @@ def skill_rows(measured: Sequence[dict[str, Any]], random: Metrics) -> dict[str,
         row = named(found["metrics"])
         if found["shift_m"] is not None:
             row |= dict(zip(_AXES, found["shift_m"], strict=True))
-            row["mean direction"] = direction(*found["shift_m"][:2])
+            row["way"] = direction(*found["shift_m"][:2])
         rows[f"skill {found['skill']}"] = row
     return rows | {"random": named(random)}
 

@@ -8,14 +8,12 @@ import json
 import logging
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from music_tf.config.command import TrainCommand
+from music_tf.config.names import names_a_module
 from music_tf.config.start import other_source
 from music_tf.config.stored import stored_start
 from music_tf.distributed import Communicator
@@ -38,7 +36,7 @@ from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
-from music_tf.storage.metrics import PATHS_TAG, MetricsWriter, metrics_of
+from music_tf.storage.metrics import Drawn, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
@@ -57,8 +55,8 @@ _SETTLED = 3
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
-DrawPaths: TypeAlias = Callable[[Episodes, EnvironmentInfo], npt.NDArray[np.uint8]]
-"""A picture [height, width, 3] of where the object went in some episodes."""
+Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Drawn]]
+"""Draws an evaluation of the run in a directory."""
 
 
 def run(
@@ -66,7 +64,7 @@ def run(
     comm: Communicator,
     path: Path,
     heritage: Heritage | None = None,
-    draw_paths: DrawPaths | None = None,
+    draw: Draw | None = None,
     callbacks: Iterable[object] = (),
 ) -> None:
     """Trains as a command says, in a directory of its own; every rank must call it together.
@@ -78,7 +76,7 @@ def run(
         comm: The ranks.
         path: The run directory.
         heritage: What a new run takes over from an earlier one, the same on every rank.
-        draw_paths: Draws where the object went in an evaluation; None draws nothing.
+        draw: Draws evaluations; None draws nothing.
         callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
 
     Raises:
@@ -106,7 +104,7 @@ def run(
                 ranks = Ranks(acting.learning, acting, gpu)
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
-                session = Session(command, ranks, directory, heritage, draw_paths, listeners)
+                session = Session(command, ranks, directory, heritage, draw, listeners)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
@@ -135,15 +133,16 @@ class Session:
         ranks: Ranks,
         directory: RunDirectory,
         heritage: Heritage | None,
-        draw_paths: DrawPaths | None,
+        draw: Draw | None,
         listeners: Listeners,
     ) -> None:
         """Builds the trainer and brings it to where the run was left, or to where it starts."""
         config = self._config = command.config
         comm = self._comm = ranks.learning
-        self._ranks, self._directory, self._draw_paths = ranks, directory, draw_paths
+        self._ranks, self._directory, self._draw = ranks, directory, draw
         self._listeners = listeners
         self._resuming = _resuming(command, directory.path)
+        self._allowing = _allowing(command)
         begun_from = heritage.record if heritage else None
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
@@ -167,9 +166,11 @@ class Session:
         self._trainer = build_trainer(config, comm, ranks.actors)
         if ranks.gpu is not None:
             self._trainer.update.use_xla()
+        self._trainer.envs.reset([0], [0])  # what never starts is refused before anything is kept
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])
+        self._progress.banner([term.notice for term in self._trainer.terms if term.notice])
         self._goals = self._trainer.envs.spec.goal_dim > 0
         if not self._goals:
             self._progress.leading = "eval/return"
@@ -181,6 +182,7 @@ class Session:
         self._saved_cycle = -1
         if command.notice and command.resume and comm.is_root:
             _LOGGER.warning("%s", command.notice)
+        self._forgets = command.without_replay
         if command.resume and not self._restore():
             if origin is not None:
                 raise UsageError(
@@ -218,9 +220,8 @@ class Session:
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             return stop_requested() or self._listeners.fault is not None
 
-        counters = trainer.counters
-        start, before, cycle = time.monotonic(), counters.elapsed_s, counters.cycle
-        progress.start(config.epochs, counters.epoch)
+        cycle = trainer.counters.cycle
+        progress.start(config.epochs, trainer.counters.epoch)
         try:
             while trainer.counters.epoch < config.epochs:
                 late = trainer.counters.elapsed_s >= 60.0 * config.max_minutes
@@ -247,7 +248,7 @@ class Session:
         self._make_sure_it_is_saved()
         if self._comm.any(self._listeners.fault is not None):
             self._stop()
-        self._summarize(before + time.monotonic() - start)
+        self._summarize()
 
     def close(self) -> None:
         """Closes the environments, for a process that goes on; what that breaks is ignored."""
@@ -255,14 +256,15 @@ class Session:
             self._trainer.envs.close()
 
     def _show(self, episodes: Episodes) -> None:
-        """Lets the root show an evaluation: where the object went, and what terms have to show."""
+        """Lets the root show an evaluation: what is drawn of it, and what terms have to show."""
         trainer, writer = self._trainer, self._writer
         self._listeners.tell("on_evaluation", episodes)
         if writer is None:
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
-        if self._draw_paths is not None and info.object is not None:
-            writer.write_image(PATHS_TAG, self._draw_paths(episodes, info), steps, "paths")
+        drawn = () if self._draw is None else self._draw(self._directory.path, episodes, info)
+        for tag, file, pixels in drawn:
+            writer.write_image(tag, pixels, steps, file.format(steps=steps))
         for term in trainer.active_terms():
             weights = trainer.update.weights()
             for tag, values in term.histograms(weights, episodes).items():
@@ -313,7 +315,8 @@ class Session:
         trainer = self._trainer
         self._count_seconds()
         number = trainer.counters.epoch // self._config.checkpoint_every
-        compact = (number > 0 and number % COMPACT_EVERY == 0) or self._checkpoints.crowded
+        due = number > 0 and number % COMPACT_EVERY == 0
+        compact = due or self._forgets or self._checkpoints.crowded
         rows = trainer.of_workers(everything=compact)
         with longer_timeout():
             saved = self._checkpoints.save(
@@ -325,6 +328,7 @@ class Session:
             )
         if saved:
             trainer.replay.mark_saved()
+            self._forgets = False  # what was stored is let go
             self._saved_cycle = trainer.counters.cycle
             self._listeners.tell("on_save", self._checkpoints.newest)  # heard on the root alone
 
@@ -354,16 +358,19 @@ class Session:
             return False
         try:
             trainer.load(restored.arrays, restored.meta)
-            trainer.load_workers(
-                {worker: restored.shards[name] for worker, name in workers.items()}
-            )
+            if self._forgets:
+                trainer.forget()
+            else:
+                trainer.load_workers(
+                    {worker: restored.shards[name] for worker, name in workers.items()}
+                )
             self._best = success_rate(restored.meta.get("best_success_rate"))
         except ValueError as error:
             raise UsageError(
                 f"{self._directory.path}: the checkpoint of epoch {restored.epoch} does not fit "
                 f"config.json\n{error}"
             ) from error
-        self._saved_cycle = trainer.counters.cycle
+        self._saved_cycle = -1 if self._forgets else trainer.counters.cycle
         self._row = {}
         return True
 
@@ -406,7 +413,7 @@ class Session:
             raise fault
         raise Stopped(text)
 
-    def _summarize(self, wall_s: float) -> None:
+    def _summarize(self) -> None:
         """Compares the agent with simple policies, sums the run up, and says what comes next."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         progress.banner(["comparing with simple policies on the same episodes ..."])
@@ -417,7 +424,7 @@ class Session:
             {
                 "metrics": {name: row[name] for name in self._metrics if name in row},
                 "evaluation": policies,
-                "wall_s": wall_s,
+                "wall_s": self._count_seconds(),
                 "training_s": counters.elapsed_s,
                 "env_steps": counters.env_steps,
                 "updates": counters.updates,
@@ -430,7 +437,7 @@ class Session:
             [
                 f"run directory: {path}",
                 f"watch:  tensorboard --logdir {path} --host localhost",
-                f"play:   music-tf play {path}",
+                f"play:   music-tf play {path}{self._allowing}",
             ]
         )
 
@@ -440,4 +447,11 @@ def _worker_name(worker: int) -> str:
 
 
 def _resuming(command: TrainCommand, path: Path) -> str:
-    return f"music-tf train {command.recipe} --run-dir {path} --resume"
+    return f"music-tf train {command.recipe} --run-dir {path} --resume{_allowing(command)}"
+
+
+def _allowing(command: TrainCommand) -> str:
+    """What opens a run again that names modules of the user's, which no file may import."""
+    config = command.config
+    named = any(map(names_a_module, (command.recipe, config.env_id)))
+    return " --allow-import" if named or config.world.functions() else ""

@@ -4,11 +4,19 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
+from music_tf.storage.policy import load_policy
 from music_tf.storage.start import Heritage, inherit
 from music_tf.training.build import build_trainer
+from music_tf.training.evaluation import Evaluation
+from music_tf.types import Array
+
+_TRIED_TOGETHER = 8
 
 
 def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage:
@@ -32,3 +40,51 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     finally:
         trainer.envs.close()
     return heritage
+
+
+def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[float]]:
+    """Returns the skill of another run that is best at the task of this one, and all returns.
+
+    Each plays the same evaluation episodes, without exploration.
+
+    Args:
+        config: Of the new run, whose environment, goals and rewards count.
+        source: The run with skills, as typed.
+        episodes: How many, of each skill.
+
+    Raises:
+        UsageError: That run cannot act here, or has not as many skills as this one.
+        EnvironmentFault: A checkpoint or the environment is broken.
+    """
+    policy = load_policy(source)
+    expected = ("one_hot", config.condition_size)
+    if (policy.condition, policy.skills) != expected or policy.skills == 1:
+        raise UsageError(
+            f"--best-of: expected a run with {config.condition_size} skills, {source[:120]} is "
+            f"{policy.recipe} with {policy.skills} as {policy.condition}\n"
+            f"for example: --skills {max(2, policy.skills)}, or --pinned-skill 0 to try none"
+        )
+    count = min(episodes, _TRIED_TOGETHER)
+    envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
+    try:
+        wanted = (policy.observation_dim, policy.action_dim)
+        found = (envs.spec.observation_dim, envs.spec.action_dim)
+        if wanted != found:
+            raise UsageError(
+                f"--best-of: {source[:120]} acts on {wanted[0]} columns with {wanted[1]} numbers, "
+                f"{config.env_id} has {found[0]} and {found[1]}"
+            )
+
+        def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+            del noise
+            known = np.zeros_like(goal) if policy.zero_goals else goal
+            return policy.snapshot.act(observation, known, skill, None)
+
+        evaluation = Evaluation(envs, config, Communicator(alone=True))
+        returns = [
+            float(evaluation.play(act, episodes, skill).reward.sum(axis=1).mean())
+            for skill in range(policy.skills)
+        ]
+    finally:
+        envs.close()
+    return int(np.argmax(returns)), returns

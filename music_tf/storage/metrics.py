@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from music_tf.storage.run_directory import RateLimitedWarning
 CSV_NAME = "metrics.csv"
 PATHS_TAG = "eval/object_paths"
 """The image of the object's paths, seen from above, at each evaluation."""
+SKILLS_TAG = "skill/in_training"
+"""The image of returns by skill, and of the running log q over episodes and steps."""
 _LARGEST_TABLE = 50_000_000
 _MOST_ROWS = 1_000_000
 _PENDING_BYTES = 2**26
@@ -52,12 +54,14 @@ _FIRST = {
     "eval/object_coverage": "cells of 5 cm that the object visits on its support",
     "rollout/object_coverage": "cells of 5 cm that the object visits in this epoch's rollouts",
     "rollout/success_rate": "share of training episodes that succeed at their last step",
-    "train/critic_loss": "squared TD error, summed over critics",
+    "train/critic_loss": "squared TD error, summed over critics, or half their mean",
+    "train/value_loss": "squared error of the state value, for SAC that has one",
     "train/actor_loss": "loss of the actor",
     "train/mean_q": "mean value of replayed actions in minibatches",
     "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
     "train/entropy": "mean of -log pi in nats, for stochastic policies",
     "train/temperature": "weight of the entropy, for SAC",
+    "train/temperature_loss": "loss of the temperature, where it is learned",
 }
 WITHOUT_GOALS = {
     "eval/return": "mean sum of the environment's own rewards over an evaluation episode",
@@ -145,6 +149,19 @@ COVERAGE = {
     "coverage/object_cells": "cells of 10 cm that the object visits anywhere; pays a shove",
 }
 """What it measures on more episodes, so that a shove cannot win, in the order of its table."""
+
+JUDGED = {"control": CONTROL, "coverage": COVERAGE}
+"""Both by their names in `evaluation.json`, where each stands beside `NAME_episodes`."""
+
+
+class Drawn(NamedTuple):
+    """A picture of an evaluation, for `MetricsWriter.write_image`."""
+
+    tag: str
+    """Its name in TensorBoard."""
+    file: str
+    """Its name in `videos/` of the run; `{steps}` stands for the environment steps by then."""
+    pixels: npt.NDArray[np.uint8]  # [height, width, 3]
 
 
 class MetricsWriter:
@@ -246,7 +263,7 @@ class MetricsWriter:
             name: Its tag.
             image: Pixels [height, width, 3].
             step: Environment steps it belongs to.
-            file: Where given, the image is also `videos/FILE_STEP.png` of the run.
+            file: Where given, the image is also `videos/FILE` of the run.
         """
         from PIL import Image  # noqa: PLC0415 - heavy
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
@@ -260,7 +277,7 @@ class MetricsWriter:
         value = summary_pb2.Summary.Value(tag=name, image=pixels)
         self._put_event(summary=summary_pb2.Summary(value=[value]), step=step)
         if file:
-            path = self._pictures / f"{file}_{step}.png"
+            path = self._pictures / file
             try:
                 path.parent.mkdir(exist_ok=True)
                 path.write_bytes(encoded.getvalue())

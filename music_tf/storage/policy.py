@@ -19,6 +19,7 @@ from music_tf.config.stored import StoredRun, read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
+from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
 from music_tf.storage.gate import Expected, Kind, MisfitError, is_count
@@ -28,6 +29,8 @@ from music_tf.types import Array
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or what a goal environment gives: a dictionary of them and goals."""
 
+DISCRIMINATOR = ("parameters/discriminator/", "scales/discriminator")
+"""How names of arrays begin that name skills."""
 _MATRIX = 2
 _NORMALIZERS = ("normalizer/observation", "normalizer/goal")
 _MOST_COMPONENTS = 2**20
@@ -39,10 +42,22 @@ _LARGEST_NETWORKS = 2**29
 class SavedPolicy:
     """A run's deterministic policy at the weights of one checkpoint; `load_policy` makes one."""
 
-    def __init__(self, stored: StoredRun, snapshot: Snapshot, counters: Mapping[str, Any]) -> None:
-        """Takes what a run says of itself, what acts, and how far training had come by then."""
+    def __init__(
+        self,
+        stored: StoredRun,
+        snapshot: Snapshot,
+        counters: Mapping[str, Any],
+        discriminator: Discriminator | str | None = None,
+    ) -> None:
+        """Takes what a run says of itself, what acts, how far it had come, and what names skills.
+
+        The last is None where nothing does, or where that was not saved. It is a text that says
+        why, where what was saved does not fit.
+        """
         config = stored.config
         self.snapshot = snapshot
+        self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
+        self._why_not = discriminator if isinstance(discriminator, str) else ""
         self.recipe = stored.recipe
         self.env_id = config.env_id
         self.epoch: int = counters["epoch"]
@@ -50,7 +65,7 @@ class SavedPolicy:
         self.condition = config.condition.kind
         self.skills = config.condition_size
         self._acting = config.acting_skills
-        self._zero_goals = config.goals == "zero"
+        self.zero_goals = config.goals == "zero"
         self.observation_dim = len(snapshot.inputs.observation.mean)
         self.goal_dim = len(snapshot.inputs.goal.mean)
         self.action_dim = snapshot.action_dim
@@ -68,8 +83,9 @@ class SavedPolicy:
                 trained on goals, `desired_goal`.
             goal: Shape [G] or [B, G]. None takes the goals of training: those in `observation`,
                 or zeros for a run that was trained without goals.
-            skill: Which of K skills, from 0 on, one for all or [B]; None where there is only one,
-                or one that the run pinned. A continuous condition has the shape [K] or [B, K].
+            skill: Which of K skills, from 0 on, one for all or [B], or one-hot as floats, [K] or
+                [B, K]; None where there is only one, or one that the run pinned. A continuous
+                condition has the shape [K] or [B, K].
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
@@ -80,7 +96,7 @@ class SavedPolicy:
         """
         if goal is not None and not self.goal_dim:
             raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
-        if goal is None and (self._zero_goals or not self.goal_dim):
+        if goal is None and (self.zero_goals or not self.goal_dim):
             goal = np.zeros(self.goal_dim)
         if isinstance(observation, Mapping):
             if "observation" not in observation:
@@ -121,6 +137,13 @@ class SavedPolicy:
         if skill is None and len(self._acting) > 1:
             raise ValueError(f"skill: this run has {self.skills}, give one of 0..{self.skills - 1}")
         chosen = np.asarray(self._acting[0] if skill is None else skill)
+        if chosen.dtype.kind == "f" and chosen.shape in {
+            (self.skills,),
+            (*given.shape[:-1], self.skills),
+        }:
+            if not (np.isin(chosen, (0.0, 1.0)).all() and (chosen.sum(axis=-1) == 1.0).all()):
+                raise ValueError(f"skill: expected one-hot vectors, got {skill!r}"[:200])
+            chosen = chosen.argmax(axis=-1)
         if chosen.dtype.kind not in "iu" or chosen.shape not in {(), given.shape[:-1]}:
             raise ValueError(
                 f"skill: expected a whole number, or one for each observation "
@@ -132,6 +155,60 @@ class SavedPolicy:
             )
         one_hot: Array = np.eye(self.skills, dtype=np.float32)[chosen]
         return one_hot
+
+    def skill_log_likelihood(
+        self, states: npt.ArrayLike, actions: npt.ArrayLike | None = None
+    ) -> Array:
+        """Returns log q(z | s) in nats for each skill, [T, K]: how well each explains a state.
+
+        Args:
+            states: Observations [T, O]; or [T, D] what skills are told apart by, where that is
+                no part of the observation.
+            actions: Taken there, [T, A], for a run trained with `skill.include_actions` alone.
+
+        Raises:
+            ValueError: A wrong shape or number, or nothing in this run names skills.
+        """
+        names = self.discriminator
+        if self._why_not:
+            raise ValueError(f"states: the checkpoint does not fit config.json: {self._why_not}")
+        if names is None:
+            raise ValueError(
+                f"states: {self.recipe} on {self.env_id} has nothing that names skills; expected "
+                "a run with the reward skill, or an export with --parts actor,normalizer,"
+                "discriminator"
+            )
+        size = self.observation_dim if names.columns or names.blind else names.size
+        given = np.atleast_2d(_numbers("states", states, size))
+        seen = given[:, list(names.columns)] if names.columns else given
+        if (actions is not None) is not (names.actions > 0):
+            wanted = f"shape [T, {names.actions}]" if names.actions else "none"
+            came = "none" if actions is None else "some"
+            raise ValueError(f"actions: what names skills was trained on {wanted}, got {came}")
+        if actions is None:
+            return names.log_likelihood(seen)
+        taken = np.atleast_2d(_numbers("actions", actions, names.actions))
+        if len(taken) != len(seen):
+            raise ValueError(f"actions: expected one for each of {len(seen)} states")
+        return names.log_likelihood(seen, taken)
+
+    def nearest_skill(self, states: npt.ArrayLike, actions: npt.ArrayLike | None = None) -> int:
+        r"""Returns the skill that most likely passed through states: imitation without actions.
+
+        .. math:: \arg\max_z \sum_t \log q(z | s_t)
+
+        As the authors of DIAYN imitate an expert (arXiv:1802.06070). The other
+        sums, of `skill_log_likelihood`, say how clear the choice is.
+
+        Args:
+            states: As for `skill_log_likelihood`.
+            actions: The same.
+
+        Raises:
+            ValueError: As `skill_log_likelihood`.
+        """
+        named = self.skill_log_likelihood(states, actions)
+        return int(named.sum(axis=0, dtype=np.float64).argmax())
 
 
 def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:
@@ -151,7 +228,8 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
     """
     directory = find_agent(os.fspath(run))
     stored = read_run(directory.resolve(), env_id)
-    return saved_policy(directory, stored, ("parameters/actor/", "normalizer/"))[0]
+    wanted = ("parameters/actor/", "normalizer/", *DISCRIMINATOR)
+    return saved_policy(directory, stored, wanted)[0]
 
 
 def saved_policy(
@@ -188,14 +266,28 @@ def saved_policy(
     shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
     weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
     inputs = NetworkInputs(moments[0], moments[1], config.normalizer)
-    return SavedPolicy(stored, Snapshot(config.agent.actor, weights, inputs), counters), found
+    snapshot = Snapshot(config.agent.actor, weights, inputs)
+    inputs_of = found.meta.get("inputs")
+    seen = inputs_of.get("discriminator") if isinstance(inputs_of, dict) else None
+    terms = config.rewards.values() if config.acting_skills else ()
+    paid = [term for term in terms if "discriminator" in term.networks]
+    names: Discriminator | str | None = None
+    try:
+        for term in paid:
+            hidden = getattr(term, "hidden_sizes", ())
+            state = getattr(term, "state", None)  # that is judged, not the one that is learned
+            judged = {**seen, "state": state} if seen else seen
+            names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
+    except ValueError as error:  # which does not keep the policy from acting
+        names = str(error)
+    return SavedPolicy(stored, snapshot, counters, names), found
 
 
 def _actor_shapes(
     config: Config, observation_dim: int, goal_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
     agent, input_dim = config.agent, observation_dim + config.condition_size + goal_dim
-    return actor_shapes(agent.actor, input_dim, agent.hidden_sizes, action_dim)
+    return actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
 
 
 def _expected(config: Config, found: Expected) -> Expected:

@@ -30,6 +30,7 @@ FINAL = "final_100_episodes"
 BEFORE = "before"
 COUNTED = {
     "time/env_steps": "env_steps",
+    "time/episodes": "episodes",
     "time/elapsed_s": "elapsed_s",
     "time/wall_s": "wall_s",
 }

@@ -220,6 +220,11 @@ def comes_with_package(run: Path) -> bool:
     return run.resolve().parent == AGENTS
 
 
+def film_path(run: Path) -> Path:
+    """Returns where a film of a run goes unless asked otherwise; of an agent, beside the user."""
+    return Path(f"{run.name}.mp4") if comes_with_package(run) else run / "videos" / "policy.mp4"
+
+
 def _means_an_agent(text: str) -> bool:
     return text in agents() and not os.path.lexists(text)
 

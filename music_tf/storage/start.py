@@ -22,7 +22,7 @@ from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 
 _PREFIXES = {
     "actor": ("parameters/actor/",),
-    "critic": ("parameters/critic_",),
+    "critic": ("parameters/critic_", "parameters/value/"),
     "targets": ("targets/",),
     "normalizer": ("normalizer/",),
 }

@@ -15,6 +15,7 @@ from music_tf.config.world import World
 from music_tf.envs.extras import asked_by_reward
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, make_environment
+from music_tf.envs.member import told
 from music_tf.envs.registry import described, lookup
 from music_tf.envs.repeating import first_difference
 from music_tf.envs.specification import action_bounds
@@ -102,9 +103,6 @@ def _played(env_id: str, environment: Any) -> list[Finding]:
     """Plays an episode of random actions and checks what came of it."""
     space, random = environment.action_space, np.random.default_rng(0)
 
-    def line(error: Exception) -> str:
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-
     try:
         observation, _ = environment.reset(seed=0)
         played = Played(env_id, environment, [observation], [], [])
@@ -119,7 +117,7 @@ def _played(env_id: str, environment: Any) -> list[Finding]:
                 break
     except Exception as error:  # whatever the environment throws
         cure = "let reset(seed=...) and step(action) run"
-        return [Finding("episode", line(error), cure=cure)]
+        return [Finding("episode", told(error), cure=cure)]
     findings = []
     for name, check in CHECKS.items():
         if check in _OF_GOALS and not played.has_goals:
@@ -127,7 +125,7 @@ def _played(env_id: str, environment: Any) -> list[Finding]:
         try:
             detail, cure = check(played)
         except Exception as error:  # whatever the environment throws
-            detail, cure = line(error), "make this run without an exception"
+            detail, cure = told(error), "make this run without an exception"
         findings.append(Finding(name, detail, cure=cure))
     return findings
 
@@ -241,6 +239,8 @@ def world(played: Played) -> Verdict:
             "without goals nothing shows which columns are an object; give --world.* yourself",
             "",
         )
+    if lookup(played.env_id).family != lookup("").family:
+        return info.why_no_split, ""
     proposed = propose_world(played.env_id)
     if not proposed.surrounding:
         return "no column moves only when something is touched, so there is nothing to propose", ""

@@ -33,6 +33,7 @@ FORMATS = (".png", ".svg", ".pdf")
 AXES = {
     "steps": ("time/env_steps", 1e-3, "environment steps (thousands)"),
     "minutes": ("time/elapsed_s", 1.0 / 60.0, "minutes of training"),
+    "episodes": ("time/episodes", 1.0, "training episodes"),
 }
 LEADING = ("eval/success_rate", "eval/object_comotion_m", "eval/return", "train/mean_q")
 """What is drawn where no metric is asked for: the first that a run has."""
@@ -85,7 +86,7 @@ class Curve(NamedTuple):
 def load(path: Path) -> Run:
     """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
 
-    Steps and minutes count the runs that it started from.
+    Steps, minutes and episodes count the runs that it started from.
 
     Raises:
         NoEpochError: It holds no epoch yet.
@@ -103,7 +104,7 @@ def load(path: Path) -> Run:
 
 
 def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
-    """Returns the metrics of a run directory; steps and minutes begin with what was taken before.
+    """Returns the metrics of a run directory; all that it counts begins with what was taken before.
 
     Raises:
         UsageError: Its `metrics.csv` is damaged or holds no epoch, or the record of its start is.

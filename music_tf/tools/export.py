@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.files import replace_file
 from music_tf.types import Episodes
 
+_NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 _COLUMNS = (
     *("observation", "achieved_goal", "desired_goal", "action", "reward"),
     *("length", "terminated", "success"),
@@ -37,10 +39,12 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
     if npz is None and minari is None:
         return None
 
-    def export(episodes: Episodes, about: Mapping[str, Any]) -> list[str]:
+    def export(
+        episodes: Episodes, about: Mapping[str, Any], beside: Mapping[str, np.ndarray] = _NOTHING
+    ) -> list[str]:
         lines = []
         if npz is not None:
-            export_npz(npz, episodes, about)
+            export_npz(npz, episodes, about, beside)
             lines.append(f"written: {npz}")
         if minari is not None:
             export_minari(minari, episodes, about)
@@ -50,7 +54,12 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
     return export
 
 
-def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None:
+def export_npz(
+    path: Path,
+    episodes: Episodes,
+    about: Mapping[str, Any],
+    beside: Mapping[str, np.ndarray] = _NOTHING,
+) -> None:
     """Writes episodes as plain arrays; `numpy.load` reads them with `allow_pickle=False`.
 
     The arrays, for E episodes of at most T steps; states after an episode's `length` repeat its
@@ -68,6 +77,13 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
         seed           int64 [E], of the environment's reset that began it
         about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals
 
+    Of a run with one-hot skills `beside` holds also
+
+        skill/return            float32 [E], the sum of `reward`
+        skill/descriptor        float32 [T, E, D], what skills are told apart by, after each step
+        skill/kept              bool [T, E], which of them come before the first end
+        skill/diversity_return  float32 [E], sum of log q - log p over the steps before the end
+
     Raises:
         EnvironmentFault: The file cannot be written; one that is there is replaced.
     """
@@ -76,7 +92,7 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
     columns["skill"] = episodes.skill if numbers is None else numbers
     columns |= {"seed": episodes.seed, "about": np.array(json.dumps(dict(about)))}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **columns)
+    np.savez_compressed(buffer, allow_pickle=False, **columns, **beside)
     try:
         replace_file(path, buffer.getvalue())
     except OSError as error:
@@ -86,9 +102,9 @@ def export_npz(path: Path, episodes: Episodes, about: Mapping[str, Any]) -> None
 def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any]) -> None:
     """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
 
-    Observations are the environment's dictionaries; under the zero goals of training without a
-    task their `desired_goal` is zero. Actions are scaled to the environment's own bounds. `about`
-    holds `recipe` and `env_id`, and what else the description shall say.
+    Observations are those of the environment, vectors or dictionaries; under the zero goals of
+    training without a task their `desired_goal` is zero. Actions are scaled to the environment's
+    own bounds. `about` holds `recipe` and `env_id`, and what else the description shall say.
 
     Raises:
         EnvironmentFault: It cannot be written, or Minari is not installed.
@@ -98,6 +114,8 @@ def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any])
     low, high = action_bounds(about["env_id"], environment)
     scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
     episodes = episodes._replace(action=np.clip(scaled, low, high).astype(np.float32))
+    space: Any = environment.observation_space
+    has_goals = episodes.desired_goal.shape[1] > 0
     buffers = []
     for index, steps in enumerate(episodes.length.tolist()):
         over = np.arange(1, steps + 1) == steps
@@ -107,11 +125,13 @@ def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any])
             "achieved_goal": episodes.achieved_goal[index, : steps + 1],
             "desired_goal": np.tile(episodes.desired_goal[index], (steps + 1, 1)),
         }
+        states = {name: rows.astype(np.float64) for name, rows in states.items()}
+        vectors = states["observation"].astype(space.dtype or np.float64)
         buffers.append(
             minari.data_collector.EpisodeBuffer(
                 id=index,
                 seed=int(episodes.seed[index]),
-                observations={name: rows.astype(np.float64) for name, rows in states.items()},
+                observations=states if has_goals else vectors,
                 actions=episodes.action[index, :steps],
                 rewards=[float(reward) for reward in episodes.reward[index, :steps]],
                 terminations=terminated.tolist(),

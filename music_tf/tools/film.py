@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from music_tf import rollout
-from music_tf.config.names import ROBOTICS, is_one_of, without_module
+from music_tf.config.names import ROBOTICS, TOYS, is_one_of, without_module
 from music_tf.config.settings import Config
 from music_tf.config.stored import read_run
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
@@ -38,8 +38,9 @@ from music_tf.types import Episodes
 _GOOD, _AXIS, _CURSOR = "#007828", "#969696", "#282828"
 _TITLE, _CAPTION, _NOTE = 18, 15, 12
 """Sizes of letters."""
-_MOST_SKILLS, _MOST_ROWS = 10, 4
-"""Columns and rows of a sheet; what has no room on it follows on another one."""
+_MOST_SKILLS, _MOST_ROWS, _MOST_TILES = 10, 4, 40
+"""Columns and rows of a sheet, and tiles where there are more skills than columns; what has no room
+on it follows on another one."""
 _LARGEST_TILE = {".mp4": 480, ".gif": 320}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
 _STRIP_TILE = 240
@@ -170,7 +171,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
             screen, and there is none.
     """
     name = without_module(env_id)
-    if name.startswith("music_tf/"):  # the toys draw themselves
+    if name in (*TOYS, "music_tf/UnitBox-v0"):  # they draw themselves
         return {}
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)
@@ -186,14 +187,20 @@ def drawing_variables(env_id: str) -> dict[str, str]:
 
 
 def pages(episodes: int, skills: Sequence[int | None]) -> list[Page]:
-    """Shares out episodes to sheets: a column a skill, or for one skill about a square."""
+    """Shares out episodes to sheets: a column a skill; for one skill, or many, about a square."""
     if len(skills) == 1:
         columns = min(_MOST_ROWS, math.ceil(math.sqrt(episodes)))
         shots = [Shot(episode, skills[0]) for episode in range(episodes)]
         return [(page, columns) for page in _batches(shots, _MOST_ROWS**2)]
+    if len(skills) > _MOST_SKILLS:
+        columns = math.ceil(math.sqrt(min(len(skills), _MOST_TILES)))
+        return [
+            ([Shot(episode, skill) for skill in shown], columns)
+            for episode in range(episodes)
+            for shown in _batches(skills, _MOST_TILES)
+        ]
     return [
-        ([Shot(episode, skill) for episode in some for skill in shown], len(shown))
-        for shown in _batches(skills, _MOST_SKILLS)
+        ([Shot(episode, skill) for episode in some for skill in skills], len(skills))
         for some in _batches(range(episodes), _MOST_ROWS)
     ]
 

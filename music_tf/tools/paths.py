@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from music_tf.envs.registry import EnvironmentInfo
+from music_tf.config.world import ALL
+from music_tf.envs.registry import EnvironmentInfo, told_apart_by
 from music_tf.tools.drawing import PAPER, font, grid, line, stacked
 from music_tf.types import Array, Episodes
 
@@ -37,8 +38,11 @@ _START, _END = 2.5 * _FINE, 3.5 * _FINE
 _INK, _PALE, _TABLE = "#333333", "#b8b8b8", "#f4f1ea"
 
 
-def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture:
+def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | None:
     """Returns a picture of the object's path in each episode, x to the right and y up.
+
+    Where there is no object, but skills that columns or an extra tell apart, it is the path of the
+    first two numbers of these; None where there is no such plane either.
 
     Where there are several skills, each that acts has a panel of its own under its number, and
     all panels show the same part of the plane. The support is an outline; a path begins at an
@@ -46,14 +50,12 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture:
 
     Args:
         episodes: At least one; of many the first 100 are drawn.
-        info: Where the object is, which must be known, and what supports it.
-
-    Raises:
-        ValueError: The environment has no object.
+        info: Where the object is, what supports it, and what tells skills apart.
     """
-    if info.object is None:
-        raise ValueError(f"{info.family}: there is no object whose path could be drawn")
-    place = episodes.observation[:_MOST_PATHS, :, list(info.object[:2])]  # [E, T + 1, 2]
+    place = _places(episodes, info)
+    if place is None:
+        return None
+    place = place[:_MOST_PATHS]
     numbers = episodes.skill_numbers()
     skills = np.zeros(len(place), np.int64) if numbers is None else numbers[:_MOST_PATHS]
     shown = np.unique(skills).tolist()
@@ -107,6 +109,16 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture:
         draw.text((x + 8 * _FINE, y), text, _INK, font(_TEXT), "lm")
         x += 24 * _FINE + draw.textlength(text, font(_TEXT))
     return np.asarray(stacked([sheet, legend]).reduce(_FINE))
+
+
+def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:
+    """Returns the points of a plane that paths go through, [E, T + 1, 2]."""
+    if info.object is not None:
+        return episodes.observation[..., list(info.object[:2])]
+    columns, extra = told_apart_by(info, episodes.observation.shape[-1])
+    said = info.descriptor not in ((), ALL) and episodes.skill.shape[-1] > 1
+    seen = episodes.extras[extra] if extra else episodes.observation[..., list(columns)]
+    return seen[..., :2] if said and seen.shape[-1] > 1 else None
 
 
 def _dot(draw: ImageDraw.ImageDraw, centre: Array, reach: float, colour: str) -> None:

@@ -24,7 +24,7 @@ from music_tf.measures.behaviour import direction
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.files import read_at_most, read_json, replace_file
 from music_tf.storage.lock import refuse_if_in_use
-from music_tf.storage.metrics import CONTROL, COVERAGE, CSV_NAME, METRICS
+from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.storage.start import start_line, taken_before
 from music_tf.tools import curves
@@ -90,6 +90,11 @@ class Recorded(NamedTuple):
     """Whether there is something to play and to evaluate."""
     notes: Sequence[str]
     """What could not be read, for the reader of the page."""
+
+    @property
+    def has_film(self) -> bool:
+        """Whether a film is among its films and pictures."""
+        return any(film.suffix != ".png" for film in self.films)
 
     @property
     def measured(self) -> Measured:
@@ -276,7 +281,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
         repeats=repeats,
         metrics={name: meaning for name, meaning in METRICS.items() if name in shown},
         behaviour=[name for name in METRICS if name in shown and name.startswith("eval/")],
-        judged={"control": CONTROL, "coverage": COVERAGE},
+        judged=JUDGED,
         policies=all_policies(runs),
         missing=missing(runs),
         glossary={name: meaning for name, meaning in MEANINGS.items() if name in explained},
@@ -310,7 +315,7 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
         "measures of control": unjudged,
     }
     wanted = [
-        ("films", ["play"], [run for run in runs if not run.films]),
+        ("films", ["play"], [run for run in runs if not run.has_film]),
         (
             " and ".join(name for name, lacking in tables.items() if lacking),
             ["evaluate", "--full"] if unjudged else ["evaluate"],

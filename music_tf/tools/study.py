@@ -46,9 +46,9 @@ from music_tf.errors import (
 )
 from music_tf.process import available_cores, run_command
 from music_tf.storage.checkpoint import labels
-from music_tf.storage.files import replace_file
+from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.lock import RunLock, refuse_if_in_use
-from music_tf.storage.metrics import CSV_NAME
+from music_tf.storage.metrics import CSV_NAME, JUDGED
 from music_tf.storage.results import BEFORE, FINAL, header, read_result
 from music_tf.storage.run_directory import (
     EVALUATION_NAME,
@@ -65,8 +65,6 @@ STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
 BUDGETS = "budgets.json"
 """Of a reported study: epochs and minutes of its conditions, as it was begun with them."""
 TRAINER = (sys.executable, "-m", "music_tf")
-JUDGED = ("control", "coverage", "skills")
-"""What `evaluate --full` adds to the evaluation that ends a run."""
 TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and those that were looked at while it was done."""
 _FOLLOWER = """
@@ -83,6 +81,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
 _POLL_SECONDS = 0.2
 _SHOWN_LINES = 10
+_LARGEST_NOTE = 1_000_000
 
 
 class _Declared:
@@ -354,18 +353,20 @@ def _refuse_misnamed(study: Study) -> None:
 
 def _refuse_seeds(study: Study) -> None:
     """Refuses seeds that the role of a study does not go with: settings are chosen on others."""
+    tuning, looked_at = (f"{seeds[0]} to {seeds[-1]}" for seeds in (TUNING, LOOKED_AT))
     for task in study.tasks:
         seeds = set(task.seeds)
         if study.role == "tuning" and seeds - set(TUNING):
             raise UsageError(
-                f"{task.env_id}: seeds: a study that tunes has seeds of 100 to 119 alone, got "
+                f"{task.env_id}: seeds: a study that tunes has seeds of {tuning} alone, got "
                 f"{sorted(seeds - set(TUNING))}; on others settings are published"
             )
         seen = sorted(seeds & {*TUNING, *LOOKED_AT})
         if study.role == "reported" and seen:
             raise UsageError(
-                f"{task.env_id}: seeds: settings were chosen on 100 to 119 and looked at on 0 to "
-                f"4,\nso a reported study has none of them, got {seen}\n"
+                f"{task.env_id}: seeds: settings were chosen on {tuning}, and runs of "
+                f"{looked_at} looked at meanwhile,\n"
+                f"so a reported study has none of them, got {seen}\n"
                 "for example: seeds=range(200, 205)"
             )
 
@@ -429,7 +430,7 @@ def store(run: Run, results: Path) -> None:
         metrics = (directory / CSV_NAME).read_text(encoding="utf-8")
         versions = json.loads((directory / CONFIG_NAME).read_bytes())["versions"]
         judged = json.loads((directory / EVALUATION_NAME).read_bytes())
-        judgement = {name: judged[name] for name in JUDGED}
+        judgement = {name: judged[name] for name in (*JUDGED, "skills")}
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:
@@ -444,10 +445,11 @@ def store(run: Run, results: Path) -> None:
     if run.source is not None:
         details[BEFORE] = taken_before(stored_start(directory), directory)
     details |= {FINAL: summary["evaluation"]} | judgement
+    cores = available_cores()
     made_with = [
         *dict.fromkeys(codes),
         *(f"{name} {versions[name]}" for name in _PACKAGES if versions.get(name)),
-        f"{available_cores()} cores of {processor()}, one of them used",
+        f"{cores} {'core' if cores == 1 else 'cores'} of {processor()}, one of them used",
     ]
     path = run.result(results)
     try:
@@ -463,9 +465,13 @@ def hold_budgets(runs: Sequence[Run], folder: Path) -> None:
 
     Raises:
         UsageError: The study has another one by now.
+        EnvironmentFault: The note is damaged.
     """
     notes = folder / BUDGETS
-    noted = json.loads(notes.read_bytes()) if notes.exists() else {}
+    try:
+        noted = dict(read_json(notes, _LARGEST_NOTE)) if notes.exists() else {}
+    except (OSError, TypeError, ValueError) as error:
+        raise EnvironmentFault(f"{notes}: expected budgets by condition ({error})"[:300]) from error
     for run in runs:
         name = f"{run.condition}_{folder_name(run.env_id)}"
         budget = [run.epochs, run.minutes if math.isfinite(run.minutes) else None]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from music_tf.config.stored import flatten, read_record
-from music_tf.errors import EnvironmentFault, Stopped
+from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.run_directory import SUMMARY_NAME
 
@@ -53,12 +53,12 @@ def tracking(name: str | None, directory: Path) -> Iterator[Sequence["Tracker"]]
         yield ()
         return
     tracker = Tracker(name, directory)
-    code = 1
+    code = EXIT_BUG
     try:
         yield (tracker,)
-        code = 0
+        code = EXIT_DONE
     except (Stopped, KeyboardInterrupt):
-        code = 75
+        code = EXIT_STOPPED
         raise
     finally:
         tracker.finish(code)
@@ -77,7 +77,7 @@ class Service(Protocol):
         """Takes a picture or a film."""
 
     def end(self, summary: Mapping[str, float], code: int) -> None:
-        """Ends it: 0 is a run that is done, 75 one that was stopped."""
+        """Ends it; the code is one of ours, see `errors`."""
 
 
 class Tracker:
@@ -106,7 +106,7 @@ class Tracker:
         summary: dict[str, float] = {}
         with self._spared():
             self._hand_over_files()
-            if code == 0:
+            if code == EXIT_DONE:
                 metrics = read_json(self._directory / SUMMARY_NAME, _LARGEST_FILE)["metrics"]
                 summary = {name: value for name, value in metrics.items() if value is not None}
         with self._spared():
@@ -226,7 +226,7 @@ class _Mlflow:
     def end(self, summary: Mapping[str, float], code: int) -> None:
         if summary:
             self._mlflow.log_dict(dict(summary), SUMMARY_NAME)
-        self._mlflow.end_run({0: "FINISHED", 75: "KILLED"}.get(code, "FAILED"))
+        self._mlflow.end_run({EXIT_DONE: "FINISHED", EXIT_STOPPED: "KILLED"}.get(code, "FAILED"))
 
 
 _SERVICES: Mapping[str, Callable[[], Service]] = {"wandb": _Wandb, "mlflow": _Mlflow}

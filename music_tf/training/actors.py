@@ -435,7 +435,7 @@ class Actor:
         form = SnapshotFormat(said["shapes"])
         nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
         inputs = NetworkInputs(nothing, nothing, config.normalizer)
-        weights = [name for name in form.shapes if name not in ("observation", "goal")]
+        weights = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
         like = Snapshot(config.agent.actor, dict.fromkeys(weights, nothing.mean), inputs)
         size = header_size(OrderHeader)
         message = np.empty(size + form.bytes, np.uint8)

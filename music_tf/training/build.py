@@ -2,14 +2,12 @@
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from music_tf.agents.base import Learner
-from music_tf.agents.ddpg import Ddpg
-from music_tf.agents.sac import Sac
-from music_tf.config.settings import AgentConfig, Config, DdpgConfig, SacConfig
+from music_tf.config.settings import AgentConfig, Config, SacConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import UsageError
@@ -51,7 +49,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         raise UsageError(
             "collect.steps: lost_object 'absorb' needs whole episodes; leave one of the two out"
         )
-    terms = build_terms(config, envs)
+    terms = build_terms(config, envs, comm)
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))
     shards = {worker: empty_store(config, spec, columns) for worker in workers}
@@ -73,8 +71,12 @@ def discount(config: Config, spec: EnvSpec) -> float:
     return 1.0 - 1.0 / spec.max_episode_steps
 
 
-def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
+def build_terms(
+    config: Config, envs: LockstepEnvs, comm: Communicator | None = None
+) -> list[RewardTerm]:
     """Returns the reward terms that the configuration names, in its order.
+
+    Without ranks they are those of a run that is only looked at.
 
     Raises:
         UsageError: MUSIC where nothing says what the robot's surroundings are, or a lost object
@@ -107,6 +109,8 @@ def build_terms(config: Config, envs: LockstepEnvs) -> list[RewardTerm]:
         seed=config.seed,
         skills=config.condition_size,
         measure=measure,
+        condition=config.condition,
+        total=np.asarray if comm is None else comm.sum_in_place,
     )
     terms: list[RewardTerm] = []
     for settings in config.rewards.values():
@@ -127,11 +131,9 @@ def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) ->
     input_dim = spec.observation_dim + config.condition_size + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent")
-    if isinstance(config.agent, SacConfig):
-        return Sac(config.agent, input_dim, spec.action_dim, bounds, seed)
-    if isinstance(config.agent, DdpgConfig):
-        return Ddpg(config.agent, input_dim, spec.action_dim, bounds, seed)
-    raise TypeError(f"no learner for {type(config.agent).__name__}")
+    module, _, name = config.agent.learner.partition(":")
+    kind: Callable[..., Learner] = getattr(importlib.import_module(module), name)
+    return kind(config.agent, input_dim, spec.action_dim, bounds, seed)
 
 
 def return_bounds(
@@ -159,7 +161,7 @@ def return_bounds(
         if not all(map(math.isfinite, ends)):
             raise UsageError(
                 f"agent.return_clip: 'auto' needs bounded rewards, but {name} is not finite; "
-                f"for example --{name.replace('_', '-')} -1 0, or --agent.return-clip off"
+                f"give --{name.replace('_', '-')} two numbers, or choose --agent.return-clip off"
             )
     low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
     return low / (1.0 - gamma), high / (1.0 - gamma)

@@ -84,7 +84,7 @@ class Collector:
         self._config = config
         self._workers = workers
         self._comm = comm
-        self._sampler = ConditionSampler(config, envs.spec.goal_dim)
+        self.sampler = ConditionSampler(config, envs.spec.goal_dim)
         steps, size, every = config.collect.steps, config.condition_size, config.condition.every
         self._open = None if steps is None else OpenEpisodes(envs, size, steps, every)
         self.ordered: Order | None = None
@@ -92,7 +92,7 @@ class Collector:
 
     def begin_epoch(self) -> None:
         """Cuts off all episodes that are still open, so that an epoch begins with resets."""
-        self._sampler.begin_epoch()
+        self.sampler.begin_epoch()
         if self._open is not None:
             self._open.cut()
 
@@ -130,20 +130,24 @@ class Collector:
         if at_random:
             explore = explore._replace(replaced=np.ones_like(explore.replaced))
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
-        self._sampler.begin_cycle(cycle)
+        self.sampler.prior = None
+        if snapshot.prior is not None:
+            chances = snapshot.prior.astype(np.float64)
+            self.sampler.prior = chances / chances.sum()  # `choice` refuses a sum of float32
+        self.sampler.begin_cycle(cycle)
         numbers = np.add.outer(np.multiply(self._workers, size), np.arange(size))  # [workers, R]
         if opened is not None:
 
             def begin(env: int) -> Conditions:
                 number = numbers.ravel()[env : env + 1]
-                return self._sampler.begin_episodes(starts[env // size], number)
+                return self.sampler.begin_episodes(starts[env // size], number)
 
             parts, succeeded = self._comm.together(lambda: opened.play(policy, begin, explore))
             counts = np.array([len(own) - 1 for own in parts]).reshape(-1, size).sum(axis=1)
             named = [part.named() for own in parts for part in own]
             joined = {name: np.concatenate([one[name] for one in named]) for name in named[0]}
             return Collected(Episodes.from_named(joined), counts.tolist(), succeeded)
-        drawn = list(map(self._sampler.begin_episodes, starts, numbers))
+        drawn = list(map(self.sampler.begin_episodes, starts, numbers))
         goals = [one.goals for one in drawn if one.goals is not None]
         conditions = Conditions(
             seeds=np.concatenate([one.seeds for one in drawn]),
@@ -173,4 +177,5 @@ def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
     first = support_lost_at(episodes.observation, episodes.length, info)
     lost = (first >= 1) & (first <= episodes.length)
     length = np.where(lost, first, episodes.length)
-    return padded(episodes._replace(length=length, lost=lost))
+    truncated = episodes.truncated & ~lost
+    return padded(episodes._replace(length=length, lost=lost, truncated=truncated))

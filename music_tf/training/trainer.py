@@ -177,7 +177,7 @@ class Trainer:
             with self._timed("time/learn_s"):
                 learned = over_ranks(self.update.run(feed, self.schedules()), self.comm)
             for term in self.terms:
-                learned |= term.adapt(learned, config.updates)
+                learned |= term.adapt(learned, config.updates, counters.episodes)
             log.totals.append(learned)
             log.updates += config.updates
             counters.updates += config.updates
@@ -280,7 +280,10 @@ class Trainer:
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acts, as it is now."""
-        return Snapshot(self.config.agent.actor, self.update.actor_weights(), self.inputs.now)
+        said = [chances for term in self.terms if (chances := term.prior()) is not None]
+        prior = said[0].astype(np.float32) if said else None
+        weights = self.update.actor_weights()
+        return Snapshot(self.config.agent.actor, weights, self.inputs.now, prior)
 
     @property
     def evaluation(self) -> Evaluation:
@@ -376,6 +379,13 @@ class Trainer:
                 prefix = f"{term.name}/"
                 kept = {n: a for n, a in saved[worker][-1].items() if n.startswith(prefix)}
                 term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
+
+    def forget(self) -> None:
+        """Goes on without what the workers of an earlier trainer remembered."""
+        for shard in self.replay.shards.values():
+            shard.restore([])
+        for term in self.terms:
+            term.forget()
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
         """Takes over weights, targets and statistics alone; refuses as `load` does."""

@@ -117,9 +117,10 @@ class Update:
         )
         self.targets_layout = Layout(learner.target_networks)
         self._phases = _phases(learner, self.terms, self.layout)
+        self._slow = self.layout.span([network.name for network in learner.target_networks])
         initial = comm.broadcast(self.layout.initial())
         self.parameters = tf.Variable(initial)
-        self.targets = tf.Variable(initial[: self.targets_layout.size])
+        self.targets = tf.Variable(initial[self._slow])
         self.moments = [AdamState.zeros(initial[phase.own]) for phase in self._phases]
         """Of each phase."""
         self.step = tf.Variable(0, dtype=tf.int64)
@@ -225,10 +226,13 @@ class Update:
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns parameters, moments and targets by explicit names; `load` takes them."""
+        first, second = np.zeros([2, self.layout.size], np.float32)
+        for phase, moments in zip(self._phases, self.moments, strict=True):
+            first[phase.own], second[phase.own] = moments.first.numpy(), moments.second.numpy()
         vectors = {
             "parameters": (self.layout, self.parameters.numpy()),
-            "adam_first": (self.layout, np.concatenate([m.first.numpy() for m in self.moments])),
-            "adam_second": (self.layout, np.concatenate([m.second.numpy() for m in self.moments])),
+            "adam_first": (self.layout, first),
+            "adam_second": (self.layout, second),
             "targets": (self.targets_layout, self.targets.numpy()),
         }
         return {
@@ -296,6 +300,7 @@ class Update:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes one update, phase after phase; returns its row of each log.
 
+        A metric that several phases have is logged as the first of them finds it.
         TensorFlow adds up in the order of the names that operations get, such as mul_2 and
         mul_18: whoever adds, drops or moves one here changes the last bits.
         """
@@ -339,8 +344,12 @@ class Update:
                 for name, reward in rewards.items():
                     metrics[f"reward/{name}_mean"] = tf.reduce_mean(reward, axis=-1)
                     metrics[f"reward/{name}_square"] = tf.reduce_mean(tf.square(reward), axis=-1)
-            names.extend((name, phase.every) for name in metrics)
-            shares = [tf.reduce_sum(value) for value in metrics.values()]
+            earlier = {name for name, _ in names}
+            logged = [name for name in metrics if name not in earlier]
+            names.extend((name, phase.every) for name in logged)
+            if not logged:
+                return tf.zeros([0]), gradient
+            shares = [tf.reduce_sum(metrics[name]) for name in logged]
             return tf.stack(shares) / self._workers, gradient
 
         for number, phase in enumerate(self._phases):
@@ -355,8 +364,7 @@ class Update:
                 )
             rows.append(values)
             gradients.append(gradient)
-        if self._config.polyak_every == "update":
-            self._polyak()
+        self._polyak_where_due(step)
         self._names[frozenset(feed.terms)] = [*names, ("train/grad_norm", 1)], list(paid)
         norm = tf.norm(gradients[0] if len(gradients) == 1 else tf.concat(gradients, axis=0))
         return (
@@ -374,7 +382,7 @@ class Update:
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
         r"""Returns the flat gradient of a phase, its metrics [W], and what all rewards pay, [W, B].
 
-        A term pays w * (clip(c * r, lo, hi) + shift). After a lost object each pays its lowest
+        A term pays w * (pay(c * r) + shift). After a lost object each pays its lowest
         reward for ever; one of negative weight is lowest where it is paid most.
 
         .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
@@ -396,11 +404,13 @@ class Update:
             for name, term in fed.items():
                 reward = term.reward(weights, now.transitions, now.terms[name])
                 paid[name] = term.mixing(reward, factors[name])
-                measured |= term.measures(reward, now.terms[name])
+                measured |= term.measures(reward, now.transitions, now.terms[name])
             total = tf.constant(0.0)
             metrics: dict[str, tf.Tensor] = {}
             if phase.learner is not None:
                 lowest = [term.mixing.lowest(factors[name]) for name, term in fed.items()]
+                if any(each.shape.rank for each in lowest):  # where something has a gate
+                    lowest = [each + tf.zeros_like(now.transitions.reward) for each in lowest]
                 for_ever = self._horizon * tf.add_n(lowest)
                 aftermath = tf.where(now.transitions.lost, for_ever, 0.0)
                 batch = Batch(
@@ -409,6 +419,7 @@ class Update:
                     action=now.transitions.action,
                     reward=tf.add_n([*paid.values(), aftermath]),
                     discount=now.transitions.discount,
+                    truncated=now.transitions.truncated,
                 )
                 losses = phase.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
                 total, metrics = tf.reduce_sum(losses.total), {**losses.metrics, **measured}
@@ -445,9 +456,17 @@ class Update:
             return gradient
         return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)
 
+    def _polyak_where_due(self, step: tf.Tensor) -> None:
+        """Moves the targets after an update, the one of this number, if they move by updates."""
+        every = self._config.polyak_every
+        if every in ("update", 1):
+            self._polyak()
+        elif every != "cycle":
+            tf.cond(tf.equal(step % every, 0), self._polyak, lambda: None)
+
     def _polyak(self) -> None:
         """Moves the targets: theta' <- theta' + (1 - p)(theta - theta')."""
-        online = self.parameters[: self.targets_layout.size]
+        online = self.parameters[self._slow]
         self.targets.assign_add((1.0 - self._config.polyak) * (online - self.targets))
 
 

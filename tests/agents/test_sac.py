@@ -147,12 +147,17 @@ def test_the_temperature_has_no_target_network():
     assert [network.name for network in learner.networks] == [*targets, "log_temperature"]
 
 
+@pytest.mark.parametrize("deviation", ["tanh", "softplus", "clip"])
 @pytest.mark.parametrize("linear_features", [True, False])
-@pytest.mark.parametrize("hidden_sizes", [(8,), (8, 4, 8)])
+@pytest.mark.parametrize("actor_sizes", [(8,), (8, 4, 8)])
 def test_acting_takes_the_squashed_mean_or_a_sample_of_the_keras_model(
-    hidden_sizes, linear_features
+    actor_sizes, linear_features, deviation
 ):
-    settings = {"hidden_sizes": hidden_sizes, "linear_features": linear_features}
+    settings = {
+        "actor_sizes": actor_sizes,
+        "linear_features": linear_features,
+        "deviation": deviation,
+    }
     case, act = case_of(**settings), ACTORS[SacConfig(**settings).actor].act
     inputs, noise = 3.0 * random(40, INPUTS), random(40, ACTIONS, seed=5)
     weights = [weight.numpy() for weight in case.weights["actor"]]
@@ -175,3 +180,63 @@ def test_noise_is_drawn_for_each_worker_from_its_own_generator():
         assert noise.shape == (3, 2, 4, ACTIONS)
         np.testing.assert_array_equal(noise[:, 1], alone[name][:, 0])
     assert (both["policy"] != both["next_policy"]).all()
+
+
+def test_the_correction_for_squashing_is_that_of_the_settings():
+    exact, bounded = (
+        case_of(**PAPER, squash_correction=correction).losses().metrics["train/entropy"]
+        for correction in ("exact", "epsilon")
+    )
+    case = case_of(**PAPER)
+    drawn = sample(case, case.weights, case.batch.inputs, case.noise["policy"])
+    added = np.log1p(1e-6 / (1.0 - np.square(drawn.action, dtype=np.float64)))
+    np.testing.assert_allclose(bounded - exact, added.sum(-1).mean(-1), rtol=0.2, atol=2e-6)
+    assert np.abs(bounded - exact).max() > 0.0
+
+
+def test_the_loss_of_the_temperature_is_logged_where_one_is_learned():
+    case = case_of(**PAPER, target_entropy_per_action=-2.0)
+    metrics = case.losses().metrics
+    alpha, entropy = metrics["train/temperature"], metrics["train/entropy"]
+    # an entropy below the target gives a negative loss, which falls as alpha grows
+    np.testing.assert_allclose(
+        metrics["train/temperature_loss"], alpha * (entropy + 2.0 * ACTIONS), rtol=1e-4
+    )
+    still = case_of(**{**PAPER, "learn_temperature": False}).losses().metrics
+    assert "train/temperature_loss" not in still
+
+
+@pytest.mark.parametrize("form", ["sum", "half_mean"])
+def test_masked_steps_at_which_the_time_was_over_teach_critics_nothing(form):
+    settings = {**PAPER, "critic_loss": form}
+    case, other = case_of(**settings, truncated="masked"), case_of(**settings)
+    np.testing.assert_array_equal(case.batch.truncated[0], [False] * 4 + [True])
+    reward = case.batch.reward + 100.0 * tf.cast(case.batch.truncated, tf.float32)
+    before, free = case.gradients()[0], other.gradients()[0]
+    for each in (case, other):
+        each.batch = each.batch._replace(reward=reward)
+    after, moved = case.gradients()[0], other.gradients()[0]
+    for name in ("critic_0", "critic_1"):
+        np.testing.assert_array_equal(after[name], before[name])
+        assert np.abs(moved[name] - free[name]).max() > 1.0
+    # the others still count as one of the batch: a mean of all of its five steps
+    y = target(
+        case,
+        case.weights,
+        -float(case.losses().metrics["train/temperature"][0])
+        * case.batch.discount
+        * sample(case, case.weights, case.batch.next_inputs, case.noise["next_policy"]).log_density,
+    )
+    q = case.q(case.weights, case.batch.inputs, case.batch.action)
+    error = np.where(case.batch.truncated, 0.0, y - q)
+    expected = np.square(error).mean(axis=2).sum(axis=0) / (4.0 if form == "half_mean" else 1.0)
+    found = case.losses().metrics["train/critic_loss"]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_half_the_mean_is_a_critic_loss_too():
+    summed, half = (
+        case_of(**PAPER, critic_loss=loss).losses().metrics["train/critic_loss"]
+        for loss in ("sum", "half_mean")
+    )
+    np.testing.assert_allclose(half, summed / (2.0 * 2), rtol=1e-5)

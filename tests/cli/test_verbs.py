@@ -141,8 +141,16 @@ def stand_in(monkeypatch, module, name):
     return calls
 
 
-def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
+def stand_in_for_evaluation(monkeypatch):
+    """Replaces loading, which then says what it was asked for, and evaluating."""
     calls = stand_in(monkeypatch, "music_tf.runs.inspection", "evaluate_run")
+    stub = sys.modules["music_tf.runs.inspection"]
+    stub.load_run = lambda run, env_id, elsewhere: (run, env_id, elsewhere)
+    return calls
+
+
+def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
+    calls = stand_in_for_evaluation(monkeypatch)
     stub = types.ModuleType("music_tf.tools.export")
     stub.exporter = lambda npz, minari: ("exporter", npz, minari)
     monkeypatch.setitem(sys.modules, "music_tf.tools.export", stub)
@@ -150,12 +158,16 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
     more = ["--full", "--out", "a.npz", "--minari", "push/music-v0"]
     assert run_verb(["evaluate", str(stored_run), *more]) == 0
+    for kwargs in ("{}", '{"broken_joint": 1}'):
+        assert run_verb(["evaluate", "latest", "--env.kwargs", kwargs]) == 0
     plain = {"full": False, "export": ("exporter", None, None)}
     asked = {"full": True, "export": ("exporter", pathlib.Path("a.npz"), "push/music-v0")}
     assert calls == [
-        ((stored_run.resolve(), 100, None), plain),
-        ((stored_run, 7, None), plain),
-        ((stored_run, 100, None), asked),
+        (((stored_run.resolve(), None, ""), 100), plain),
+        (((stored_run, None, ""), 7), plain),
+        (((stored_run, None, ""), 100), asked),
+        (((stored_run.resolve(), None, ""), 100), plain),
+        (((stored_run.resolve(), None, '{"broken_joint": 1}'), 100), plain),
     ]
 
 
@@ -172,7 +184,7 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
 
 
 def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatch, capsys):
-    stand_in(monkeypatch, "music_tf.runs.inspection", "evaluate_run")
+    stand_in_for_evaluation(monkeypatch)
     save_run(tmp_path / "run")
     folder = str(tmp_path / "weights")
     words = ["evaluate", str(tmp_path / "run"), "--export", folder, "--parts", "actor,normalizer"]

@@ -42,7 +42,8 @@ def refusal(*arguments):
 
 def test_a_mistyped_option_is_refused_and_nearly_always_the_one_that_was_meant_is_named():
     options = [show_option(name) for name in (*FIELDS, "preset", "run_dir", "resume")]
-    pairs = [pair for pair in typos(options) if pair[0].startswith("--")][::203]
+    wrong = [pair for pair in typos(options) if pair[0].replace("_", "-") not in options]
+    pairs = [pair for pair in wrong if pair[0].startswith("--")][::203]
     texts = [refusal("ddpg", typo, "1") for typo, _ in pairs]
     assert [typo for (typo, _), text in zip(pairs, texts, strict=True) if typo not in text] == []
     meant = sum(
@@ -118,7 +119,8 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
         rewards={term.name: term for term in every},
         skills=3,
     )
-    apart = {"rewards", "pinned_skill"}  # where skills are paid, none is pinned, all are one-hot
+    # where skills are paid, none is pinned, all are one-hot
+    apart = {"rewards", "pinned_skill", "skill.posterior"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     fields = [field for field in of_default if not field.name.startswith("condition.")]
     values = {field.name: changed(field) for field in fields}
@@ -185,9 +187,15 @@ BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symme
         ("--agent.return-clip -20 off", f"--agent.return-clip: {BOUNDS} '-20 off'"),
         ("--agent.return-clip of", f"--agent.return-clip: {BOUNDS} 'of'\ndid you mean off?"),
         ("--agent.return-clip", "--agent.return-clip: expected a value, got none"),
+        ("--env.remake --seed 1", "--env.remake: expected True or False, got none"),
         ("--rewards music --music.gain fast", "expected a number in [0, 1000000000] or auto or"),
         ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
         ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),
+        ("--agent.polyak-every 0", "expected a whole number in [1, 1000000] or one of cycle, upd"),
+        (
+            "--agent.polyak-every updat",
+            "cycle, update, got 'updat'\ndid you mean update?",
+        ),
     ],
 )
 def test_what_is_neither_word_nor_number_is_refused(words, text):
@@ -256,6 +264,11 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --world.agent x", ["--world.agent", "whole numbers", "'x'"]),
         ("ddpg --world.support 1 1 0 0 0.4", ["world.support", "LOW_X LOW_Y HIGH_X HIGH_Y"]),
         ("ddpg --world.descriptor goal", ["world.descriptor", "achieved_goal", "module:function"]),
+        ("ddpg --world.descriptor foot_contact", ["'foot_contact'\ndid you mean foot_contacts?"]),
+        ("sac_diayn --skills 1", ["skills", "at least 2 that act", "skills 1", "--skills 5"]),
+        ("sac_diayn --preset qdax --env-id Hopper-v5 --skills 3", ["tiled", "--rollouts 9"]),
+        ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
+        ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
         ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
         ("ddpg --world.extras a=b", ["world.extras", "NAME or NAME=module:function"]),
         ("ddpg --world.extras a a", ["world.extras", "each name once"]),
@@ -267,6 +280,8 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --run-dir=", ["--run-dir", "''"]),
         ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
         ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
+        ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
+        ("sac_smerl --skill.target 3 --skill.margin None", ["skill.target", "no margin"]),
     ],
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
@@ -364,6 +379,21 @@ def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(expl
     assert "needs --init-from" not in text
     needs = "needs --init-from, a run of ddpg_music; takes over statistics usage"
     assert needs in explained("ddpg_music_reward")
+
+
+def test_help_of_a_recipe_shows_the_preset_and_the_environment_that_are_typed(explained):
+    plain = explained("sac_diayn")
+    assert "--agent.entropy-mode" in plain
+    assert "--agent.value-learning-rate" not in plain
+    for words in (["--preset", "paper"], ["--preset=qdax", "--preset=paper"]):
+        text = explained("sac_diayn", *words)
+        assert "--agent.entropy-mode" not in text
+        assert "Adam step size of the state value. A number in [0, 1]. (default: 0.0003)" in text
+        assert "(default: paper)" in text
+    on_hopper = explained("sac", "--env-id", "Hopper-v5")
+    assert "(default: Hopper-v5)" in on_hopper
+    with pytest.raises(UsageError, match="expected one of laptop, paper, music, qdax, diayn_torch"):
+        train_help(["sac_diayn", "--preset", "torch", "--help"])
 
 
 def test_reading_a_command_line_loads_nothing_heavy():

@@ -5,6 +5,7 @@ import pytest
 from music_tf import recipes
 from music_tf.config.names import (
     ANT_MAZE,
+    DISCRETE,
     FETCH,
     HAND,
     KNOWN,
@@ -84,6 +85,23 @@ def test_known_ids_and_those_with_a_module_pass(env_id):
 def test_other_ids_are_refused_and_told_how_one_s_own_goes_in(env_id):
     with pytest.raises(UsageError, match="module:Id"):
         check_env_id(env_id)
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("CartPole-v1", "Pendulum-v1"),
+        ("MountainCar-v0", "MountainCarContinuous-v0"),
+        ("LunarLander-v2", "LunarLanderContinuous-v3"),
+    ],
+)
+def test_a_task_whose_actions_are_choices_is_refused_as_one(typed, near):
+    with pytest.raises(UsageError, match=f"continuous actions.*{typed}.*\nnearest: {near}$"):
+        check_env_id(typed)
+
+
+def test_tasks_of_choices_are_those_that_gymnasium_has():
+    assert set(DISCRETE) <= set(gymnasium.registry)
 
 
 @pytest.mark.parametrize(

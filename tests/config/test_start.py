@@ -28,14 +28,15 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     assert f"--parts {','.join(needed.parts)}" in text
     assert ("--epochs" in first) is (needed.epochs is not None)
     before = parse_train(first[1:])
-    assert (before.recipe, before.preset) == (needed.recipe, preset)
+    assert (before.recipe, before.preset) == (needed.recipe, needed.preset or preset)
     assert before.config.env_id == (needed.env_id or "FetchSlide-v4")
-    usual = recipes.resolve(needed.recipe, preset, before.config.env_id).epochs
+    usual = recipes.resolve(needed.recipe, before.preset, before.config.env_id).epochs
     assert before.config.epochs == (needed.epochs or usual)
     again = parse_train(then[1:])
     assert (again.recipe, again.preset) == (recipe, preset)
     assert again.config.env_id == "FetchSlide-v4"
-    assert again.start == Start("latest", needed.parts, needed.epochs, before.config.env_id)
+    parts, env_id = needed.parts, before.config.env_id
+    assert again.start == Start("latest", parts, needed.epochs, env_id, needed.best_of)
 
 
 @pytest.mark.parametrize(

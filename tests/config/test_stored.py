@@ -30,7 +30,7 @@ def stored(recipe="sac"):
 def test_a_configuration_comes_back_from_strict_json(recipe, preset):
     config = recipes.resolve(recipe, preset)
     text = json.dumps(config_to_json(config), allow_nan=False)
-    again, missing = config_from_json(json.loads(text), recipe)
+    again, missing = config_from_json(json.loads(text), recipe, preset=preset)
     assert (again, missing) == (config, ())
     assert type(again.agent) is type(config.agent)
 

@@ -32,6 +32,10 @@ STEPS = (
     *("--replay.overwrite", "oldest", "--replay.relabel-k", 0, "--cycles", 3, "--epochs", 2),
     *("--collect.random-steps", 45),
 )
+LEARNED_PRIOR = (
+    *("--skills", 4, "--skill.prior", "learned", "--skill.hidden-sizes", 8),
+    *("--agent.hidden-sizes", 8, "--threads", 1),
+)
 
 
 def learner(actors):
@@ -87,6 +91,17 @@ def test_any_number_of_actors_gives_the_bits_of_one_process(alone, tmp_path, act
     assert float(row["time/staleness_cycles"]) == lag
     assert all(float(row[name]) >= 0.0 for name in OF_ACTORS)
     assert json.loads((path / "summary.json").read_text())["ranks"] == 1 + actors
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_an_actor_draws_skills_by_the_prior_that_the_learner_has_learned(tmp_path, lag):
+    paths = [tmp_path / "actors", tmp_path / "alone"]
+    for path, actors in zip(paths, (1, 0), strict=True):
+        _, _, *given = words(path, actors, *EPISODES, "--lag", lag, *LEARNED_PRIOR)
+        ended = run(["train", "sac_diayn", *given], path, real=True, **learner(actors))
+        assert ended.code == DONE, ended.err
+    assert_same_bits(*paths)
+    assert 1.0 < float(rows_of(paths[0])[-1]["skill/effective"]) < 4.0
 
 
 @pytest.mark.parametrize("lag", [0, 1])

@@ -125,6 +125,8 @@ def test_length_and_arguments_of_an_environment_are_settings():
     assert (envs.spec.observation_dim, envs.spec.goal_dim, envs.spec.max_episode_steps) == (5, 0, 3)
     with pytest.raises(UsageError, match=r"env.kwargs: .* does not take .*sizes"):
         LockstepEnvs(COUNTING, 1, EnvConfig(kwargs='{"sizes": 5}'))
+    with pytest.raises(UsageError, match=r"env.kwargs: expected .* no render_mode, got"):
+        EnvConfig(kwargs='{"render_mode": "human"}')
 
 
 @pytest.mark.parametrize(
@@ -215,6 +217,19 @@ def test_a_broken_environment_is_built_anew_on_its_next_reset_only(odd):
     assert envs.step(np.concatenate([MOVE, MOVE]), [0, 1]).faults == [None, None]
 
 
+def test_the_first_fault_is_warned_of_and_all_are_logged(odd, caplog):
+    caplog.set_level("INFO", "music_tf")
+    odd.fault = "exception"
+    envs = LockstepEnvs(ODD, 2)
+    envs.reset([0, 1], [2, 3])
+    for _ in range(4):
+        envs.step(np.concatenate([MOVE, MOVE]), [0, 1])
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    first, second = caplog.messages
+    assert f"{ODD}, environment 0, step 3: RuntimeError: the motor burns; its episode" in first
+    assert second == f"{ODD}, environment 1, step 3: RuntimeError: the motor burns"
+
+
 def test_an_environment_that_never_resets_ends_the_run(odd):
     envs = LockstepEnvs(ODD, 1)
     odd.fault = "reset"
@@ -223,6 +238,18 @@ def test_an_environment_that_never_resets_ends_the_run(odd):
     ):
         envs.reset([0], [7])
     assert odd.built == 2
+
+
+def test_a_first_reset_that_gives_something_else_is_refused_and_a_later_one_is_a_fault(odd):
+    said = r"reset with seed 7 fails twice: .*reset must give \(observation, info\)"
+    for played, kind in ((False, UsageError), (True, EnvironmentFault)):
+        odd.fault = ""
+        envs = LockstepEnvs(ODD, 1)
+        if played:
+            envs.reset([0], [6])
+        odd.fault = "reset alone"
+        with pytest.raises(kind, match=said):
+            envs.reset([0], [7])
 
 
 def test_a_warning_of_the_simulator_is_a_fault_and_writes_no_file(tmp_path, monkeypatch):

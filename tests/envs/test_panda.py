@@ -1,6 +1,7 @@
 """panda-gym's tasks are stepped really, and train with what is known of them or typed."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -31,6 +32,14 @@ SMALL = """
 
 def env_id(task):
     return f"panda_gym:Panda{task}-v3"
+
+
+def test_what_the_simulator_notes_of_itself_stays_off_the_terminal(capfd):
+    for _ in range(2):
+        make_environment(env_id("Push")).close()
+    assert capfd.readouterr().out == ""
+    os.write(1, b"heard\n")
+    assert capfd.readouterr().out == "heard\n"
 
 
 @pytest.mark.parametrize("task", OBJECT)

@@ -1,8 +1,9 @@
-import time
+import types
 
 import gymnasium
 import pytest
 
+from music_tf.envs import repeating
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.repeating import first_difference, repeats_itself
 from tests.kit.odd import ODD
@@ -33,10 +34,11 @@ def test_a_slow_environment_is_not_played_to_the_end(odd, monkeypatch):
 
     def slow(self, action):
         steps.append(action)
-        time.sleep(0.15)
         return step(self, action)
 
+    clock = types.SimpleNamespace(monotonic=lambda: 0.16 * len(steps))
     monkeypatch.setattr(odd, "step", slow)
+    monkeypatch.setattr(repeating, "time", clock)
     assert repeats_itself(LockstepEnvs(ODD, 1))
     assert len(steps) == 6  # two of each episode use the first's 0.3 s
     assert first_difference(LockstepEnvs(ODD, 1)) is None

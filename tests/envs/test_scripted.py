@@ -44,6 +44,14 @@ def test_shove_goes_where_it_is_told():
     np.testing.assert_allclose(action, [[1.0, -0.5, 0.3, -1.0]], atol=1e-5)
 
 
+def test_an_object_right_below_the_gripper_is_shoved_along_x():
+    beside = state((1.0, 0.7, 0.6), (1.2, 0.7, 0.4))
+    action = act(StraightShove(), np.concatenate([state((1.2, 0.7, 0.6), (1.2, 0.7, 0.4)), beside]))
+    # to 0.1 m before the object and 0.06 m above it, each within the bounds: (-0.1, 0, -0.14)
+    np.testing.assert_allclose(action[0], [-0.1 / 0.14, 0.0, -1.0, -1.0], atol=1e-5)
+    np.testing.assert_allclose(action[1], [0.1 / 0.14, 0.0, -1.0, -1.0], atol=1e-5)
+
+
 def test_shove_moves_the_block_far_but_onto_the_floor():
     episodes = 6
     envs = LockstepEnvs("FetchPush-v4", episodes)

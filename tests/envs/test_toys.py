@@ -2,7 +2,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from music_tf.envs.toys import EPISODE_STEPS, PointPush, PointReach
+from music_tf.envs.registry import lookup
+from music_tf.envs.toys import BOX_STEPS, EPISODE_STEPS, PointPush, PointReach
 
 
 def place(environment, point, disc, goal=(0.9, 0.9, 0.0)):
@@ -79,3 +80,28 @@ def test_image_shows_point_above_disc_above_goal():
     assert image.shape == (96, 96, 3)
     assert tuple(image[48, 48]) == (220, 60, 60)
     assert tuple(image[48, 80]) == (80, 200, 80)
+
+
+def test_the_box_starts_in_the_middle_keeps_its_walls_and_pays_ten_times_the_way_along_x():
+    environment = gymnasium.make("music_tf/UnitBox-v0", render_mode="rgb_array")
+    assert environment.spec.max_episode_steps == BOX_STEPS
+    for seed in (1, 2):
+        observation, _ = environment.reset(seed=seed)
+        np.testing.assert_array_equal(observation, [0.5, 0.5])
+    for action, place, paid in (
+        ((1.0, -0.5), (0.6, 0.45), 1.0),
+        ((-0.3, 0.0), (0.57, 0.45), -0.3),
+        ((9.0, 0.0), (0.67, 0.45), 1.0),
+    ):
+        observation, reward, terminated, truncated, _ = environment.step(np.float32(action))
+        np.testing.assert_allclose(observation, place, atol=1e-6)
+        assert reward == pytest.approx(paid, abs=1e-6)
+        assert not terminated
+        assert not truncated
+    total = sum(environment.step(np.float32([1.0, 1.0]))[1] for _ in range(20))
+    assert total == pytest.approx(3.3, abs=1e-6)  # what is left to the wall
+    np.testing.assert_allclose(environment.unwrapped._point, [1.0, 0.95 + 0.05])
+    image = environment.render()
+    assert tuple(image[0, 95]) == (220, 60, 60)
+    assert tuple(image[95, 0]) == (255, 255, 255)
+    assert lookup("music_tf/UnitBox-v0").descriptor == (0, 1)

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
+from music_tf.config.names import CONVEYOR
 from music_tf.config.settings import EnvConfig
 from music_tf.envs import viewer
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 
 
 def test_a_toy_draws_its_present_state():
@@ -17,16 +18,18 @@ def test_a_toy_draws_its_present_state():
     assert not np.array_equal(before, envs.render(0))
 
 
-def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatch):
-    twin = make_environment("FetchPush-v4")
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", CONVEYOR])
+def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatch, env_id):
+    twin = make_environment(env_id)
     monkeypatch.setattr(viewer, "make_environment", lambda *_args, **_options: twin)
     monkeypatch.setattr(twin.unwrapped, "render", lambda: np.zeros((4, 4, 3), np.uint8))
-    source = make_environment("FetchPush-v4").unwrapped
+    source = make_environment(env_id).unwrapped
     source.reset(seed=3)
     for _ in range(5):
         source.step(np.full(4, 0.5, np.float32))
     before = [array.copy() for array in (source.data.qpos, source.data.qacc_warmstart)]
-    assert viewer.Viewer("FetchPush-v4", EnvConfig()).render(source).shape == (4, 4, 3)
+    assert viewer.Viewer(env_id, EnvConfig()).render(source).shape == (4, 4, 3)
+    assert twin.unwrapped.mujoco_renderer.default_cam_config["distance"] == 1.5  # near the block
     np.testing.assert_array_equal(twin.unwrapped.data.qpos, before[0])
     np.testing.assert_array_equal(twin.unwrapped.goal, source.goal)
     np.testing.assert_array_equal(source.data.qpos, before[0])
@@ -44,8 +47,22 @@ def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):
         envs.render(0)
 
 
-def test_an_environment_that_draws_nothing_is_a_fault(monkeypatch):
+@pytest.mark.parametrize(
+    ("render", "kind", "said"),
+    [
+        (lambda: None, UsageError, r"render.. gave NoneType.*\ncure: return one under render_mode"),
+        (
+            lambda: 1 / 0,
+            EnvironmentFault,
+            r"ZeroDivisionError.*\ncure: let render.. run with render",
+        ),
+    ],
+    ids=["nothing", "exception"],
+)
+def test_an_environment_that_draws_itself_wrongly_is_told_so_and_not_the_screen(
+    monkeypatch, render, kind, said
+):
     envs = LockstepEnvs("music_tf/PointReach-v0", 1)
-    monkeypatch.setattr(envs._members[0].environment.unwrapped, "render", lambda: None)
-    with pytest.raises(EnvironmentFault, match=r"render.. gave NoneType"):
+    monkeypatch.setattr(envs._members[0].environment.unwrapped, "render", render)
+    with pytest.raises(kind, match=said):
         envs.render(0)

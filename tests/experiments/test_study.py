@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -154,7 +155,7 @@ def test_a_result_says_how_it_came_about(finished):
     assert result.command == f"{MUSIC} --threads 1"
     assert result.made_with.startswith("commit ")
     assert "tensorflow 2.0, mujoco 3.0, gymnasium-robotics 1.0" in result.made_with
-    assert "cores of" in result.made_with
+    assert re.search(r", \d+ cores? of .*, one of them used", result.made_with)
     assert result.details["final_100_episodes"] == {"ours": {"eval/success_rate": 0.5}}
     assert result.details["control"] == {"ours": {"control/coverage": 0.25}}
     assert result.details["skills"] == []
@@ -443,6 +444,13 @@ def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder, role):
         code, output = run_study(folder, minutes=0)
         assert code == (2 if role == "reported" else 75)
         assert ("keeps the budget" in output) == (role == "reported")
+    if role == "reported":
+        noted = notes.read_bytes()
+        for damaged in (b"", b"{", b"3", b'{"music": NaN}'):
+            notes.write_bytes(damaged)
+            code, output = run_study(folder, minutes=0)
+            assert (code, f"{notes}: expected budgets by condition" in output) == (3, True)
+        notes.write_bytes(noted)
     planned(('"music", recipe', '"other", recipe'))  # a condition that is new has none yet
     planned(("start_from=", 'arguments="", start_from='))
     assert run_study(folder, minutes=0)[0] == 75
@@ -478,7 +486,8 @@ def test_a_study_of_ours_is_one_that_can_be_run(path):
     assert len(set(names)) == len(names)
     for number, run in enumerate(runs):
         assert run.source is None or run.source.name in names[:number]
-    assert all(len(task.seeds) >= 3 for task in planned.tasks)
+    few = any(len(task.seeds) < 3 for task in planned.tasks)
+    assert few == ("fewer than three seeds" in path.read_text())
 
 
 @pytest.mark.usefixtures("keeps_handlers")

@@ -122,7 +122,7 @@ def install():
     if fault:
         fault.arm("import")
     build.Update = Update
-    build.build_terms = lambda config, envs: []
+    build.build_terms = lambda config, envs, comm: []
     build.build_learner = _build_learner
     if fault:
         fault.install()

@@ -42,6 +42,7 @@ def carried_episodes(count, share, generator, length=STEPS):
         reward=np.zeros([count, STEPS], np.float32),
         length=np.full(count, length),
         terminated=flags,
+        truncated=~flags,
         lost=flags,
         success=flags,
         skill=np.ones([count, 1], np.float32),
@@ -366,14 +367,14 @@ def test_the_automatic_gain_pays_its_mean_whatever_the_network_makes_of_the_stat
         first = other.reward(weights, states, other.steady_feed(2))
         if size == 1.0:
             np.testing.assert_allclose(first, raw, rtol=1e-5)  # nothing is known, so it is in nats
-        measured = other.measures(first, other.steady_feed(2))["music/pair_bound"]
+        measured = other.measures(first, None, other.steady_feed(2))["music/pair_bound"]
         np.testing.assert_allclose(measured, np.maximum(first, 0.0).mean(axis=1), rtol=1e-5)
         logged = other.adapt({"music/pair_bound": float(np.mean(measured))}, 40)
         assert logged == {"music/gain": other.gain}
         again = other.reward(weights, states, other.steady_feed(2))
         assert np.maximum(again, 0.0).mean() == pytest.approx(0.25, rel=1e-4)
         # what is measured is in nats again
-        once_more = other.measures(again, other.steady_feed(2))["music/pair_bound"]
+        once_more = other.measures(again, None, other.steady_feed(2))["music/pair_bound"]
         np.testing.assert_allclose(once_more, measured, rtol=1e-4)
 
 
@@ -414,7 +415,7 @@ def test_what_the_automatic_gain_follows_is_kept_and_taken_over():
 def test_a_fixed_gain_measures_nothing():
     term = music()
     reward = term.reward(weights_of(term), transitions(*observations()), COINS)
-    assert term.measures(reward, COINS) == term.adapt({"music/pair_bound": 1.0}, 1) == {}
+    assert term.measures(reward, None, COINS) == term.adapt({"music/pair_bound": 1.0}, 1) == {}
     assert (term.gain, term.shared()) == (5000.0, {})
 
 

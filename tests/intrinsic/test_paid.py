@@ -4,7 +4,6 @@ import tensorflow as tf
 
 from music_tf.config.settings import JointMotionConfig, MusicConfig
 from music_tf.intrinsic.joint_motion import JointMotion
-from music_tf.intrinsic.music import Music
 from music_tf.intrinsic.random_reward import RandomReward
 from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.types import SplitSpec
@@ -30,13 +29,13 @@ def steps(moving, count):
 def after_one(term, batch):
     """Gain of a term that has seen a minibatch, and what it pays there then."""
     feed = term.steady_feed(2)
-    measured = term.measures(term.reward({}, batch, feed), feed)
+    measured = term.measures(term.reward({}, batch, feed), batch, feed)
     means = {name: float(tf.reduce_mean(value)) for name, value in measured.items()}
     term.adapt(means, 40)
     return term.gain, term.reward({}, batch, term.steady_feed(2)).numpy()
 
 
-def test_over_all_steps_the_gain_makes_the_mean_what_was_asked_for():
+def test_the_gain_makes_the_mean_what_was_asked_for():
     # 1 of 4 steps moves: 0.3 / 0.25 = 1.2, of which a quarter is 0.3
     gain, scaled = after_one(joint_motion(mean=0.3), steps(1, 4))
     assert gain == pytest.approx(1.2)
@@ -44,33 +43,8 @@ def test_over_all_steps_the_gain_makes_the_mean_what_was_asked_for():
     assert after_one(joint_motion(mean=0.3), steps(2, 40))[0] == pytest.approx(6.0)
 
 
-def test_over_paid_steps_a_step_is_worth_the_same_however_rare_it_is():
-    for moving, count in ((1, 4), (2, 40), (4, 4)):
-        gain, scaled = after_one(joint_motion(mean=3.0, mean_over="paid"), steps(moving, count))
-        assert gain == pytest.approx(3.0)
-        assert scaled.max() == pytest.approx(3.0)
-        assert scaled.mean() == pytest.approx(3.0 * moving / count)
-
-
-def test_over_paid_steps_each_counts_by_its_raw_reward():
-    term = Music(MusicConfig(gain="auto", mean=3.0, mean_over="paid"), context(SPLIT))
-    # raw rewards 0.001, 0.003 and many zeros or less: (1e-6 + 9e-6) / (1e-3 + 3e-3) = 0.0025
-    for rest in (2, 98):
-        raw = tf.constant([[0.001, 0.003, *[-0.01] * rest]])
-        measured = term.measures(raw, {"gain": tf.constant([1.0])})
-        mean, square = (float(measured[f"music/pair_bound{end}"][0]) for end in ("", "_power"))
-        assert mean == pytest.approx(0.004 / (2 + rest))
-        assert square == pytest.approx(1e-5 / (2 + rest))
-        term.adapt({"music/pair_bound": mean, "music/pair_bound_power": square}, 100_000)
-        assert term.gain == pytest.approx(3.0 / 0.0025)
-    # what was measured under another gain is in nats again
-    again = term.measures(10.0 * raw, {"gain": tf.constant([10.0])})
-    for name, values in measured.items():
-        np.testing.assert_allclose(again[name], values, rtol=1e-5)
-
-
 def test_the_gain_of_any_term_is_kept_and_taken_over():
-    term, other = joint_motion(mean_over="paid"), joint_motion(mean_over="paid")
+    term, other = joint_motion(), joint_motion()
     after_one(term, steps(1, 4))
     assert set(term.shared()) == {"scales/joint_motion"}
     other.load(term.shared())
@@ -81,7 +55,7 @@ def test_a_fixed_gain_is_one_factor():
     fixed = JointMotion(JointMotionConfig(gain=2.5, shift=0.0), context(SPLIT))
     assert (fixed.gain, fixed.steady_feed(2), fixed.shared()) == (2.5, {}, {})
     batch = steps(1, 4)
-    assert fixed.measures(fixed.reward({}, batch, {}), {}) == {}
+    assert fixed.measures(fixed.reward({}, batch, {}), batch, {}) == {}
     np.testing.assert_array_equal(fixed.reward({}, batch, {})[0], [1, 0, 0, 0])
 
 
@@ -99,7 +73,6 @@ def test_random_rewards_do_not_look_at_what_was_done():
     np.testing.assert_array_equal(term.reward({}, None, one), one["drawn"])
 
 
-@pytest.mark.parametrize("mean_over", ["all", "paid"])
 @pytest.mark.parametrize(
     "term",
     [
@@ -109,12 +82,11 @@ def test_random_rewards_do_not_look_at_what_was_done():
     ],
     ids=lambda term: term.name,
 )
-def test_a_run_is_paid_by_a_logarithm_and_a_gain_that_follows(term, mean_over):
-    trainer = trainer_of(paying(MUSIC, type(term)(**{**vars(term), "mean_over": mean_over})))
+def test_a_run_is_paid_by_a_logarithm_and_a_gain_that_follows(term):
+    trainer = trainer_of(paying(MUSIC, term))
     metrics = trainer.run_epoch(go_on)
-    mean, power, gain = (metrics.get(name) for name in term.measured)
+    mean, gain = (metrics.get(name) for name in term.measured)
     assert mean >= 0.0
     assert gain > 0.0
-    assert (power is None) == (mean_over == "all")
     assert term.shift <= metrics[f"reward/{term.name}_min"]
     assert metrics[f"reward/{term.name}_max"] <= 4.0 + term.shift

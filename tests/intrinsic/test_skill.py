@@ -8,6 +8,7 @@ import tensorflow as tf
 from music_tf import recipes
 from music_tf.config.settings import ReplayConfig, SkillConfig
 from music_tf.intrinsic.skill import Skill
+from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.terms import context, gradient_of_reward, train, weights_of
@@ -202,6 +203,11 @@ def test_held_out_steps_are_counted_as_far_as_episodes_go(state):
     assert seen["skill/accuracy_heldout"] == 2 / 8
     expected = (2 * -0.169846 + 5 * -2.169846 + 1 * -3.169846) / 8
     assert seen["skill/log_likelihood_heldout"] == pytest.approx(expected, abs=1e-5)
+    earned = (2 * 0.928766 + 5 * -1.071234 + 1 * -2.071234) / 3  # log 3 more, by episode
+    assert seen["skill/diversity_return"] == pytest.approx(earned, abs=1e-5)
+    shown = term.histograms(constant_logits(2.0, 0.0, -1.0), episodes)
+    assert shown["skill/log_likelihood_heldout/steps"].shape == (8,)
+    assert shown["eval/return/skill_1"].tolist() == [episodes.reward[1].sum()]
 
 
 def test_held_out_steps_look_at_the_state_of_the_reward():
@@ -213,3 +219,125 @@ def test_held_out_steps_look_at_the_state_of_the_reward():
     assert term.heldout(weights, episodes._replace(observation=at_first)) == kept
     at_first[:, 1] = 99.0
     assert term.heldout(weights, episodes._replace(observation=at_first)) != kept
+
+
+def test_it_may_learn_from_one_state_and_pay_for_another():
+    term, buffer = skill(state="next", trained_on="current", subtract_prior=True), replay()
+    own = buffer.sample_transitions(3, 5, "skill/transitions")
+    np.testing.assert_array_equal(term.feed(buffer, 3, 5)["state"], own.observation[..., [0, 2]])
+    after = first_update(own)
+    same = skill(state="next", subtract_prior=True).reward(weights_of(term), after, {})
+    np.testing.assert_array_equal(term.reward(weights_of(term), after, {}), same)
+    assert term.inputs["discriminator"]["state"] == "current"
+
+
+def test_the_prior_of_the_pytorch_code_has_its_offset():
+    rewards = rewards_of_each_skill(
+        constant_logits(2.0, 0.0, -1.0), subtract_prior=True, prior_offset=1e-6
+    )
+    np.testing.assert_allclose(next(iter(rewards)), 0.928763, atol=1e-6)
+
+
+def test_the_discriminator_may_see_actions_too():
+    scale = (np.float32([1.0, 2.0]), np.float32([3.0, 4.0]))
+    for given in (None, scale):
+        settings = SkillConfig(
+            hidden_sizes=(8,), include_actions=True, normalize_inputs=given is not None
+        )
+        made = context(columns=(0, 2), skills=SKILLS, scale=given)._replace(spec=SPEC)
+        term, buffer = Skill(settings, made), replay()
+        batch = buffer.sample_transitions(1, 0, "skill/transitions")
+        state = term.feed(buffer, 1, 0)["state"]
+        np.testing.assert_array_equal(state[..., 2:], batch.action)
+        weights, now = weights_of(term, 1), first_update(batch)
+        other = now._replace(action=-now.action)
+        found = [term.reward(weights, each, {}).numpy() for each in (now, other)]
+        assert np.abs(found[0] - found[1]).max() > 0.1
+
+
+def test_a_descriptor_that_is_missing_may_be_two_zeros_by_which_nothing_is_told():
+    term = skill(columns=(), missing_descriptor="zeros", subtract_prior=True)
+    feed = term.feed(replay(), 1, 0)
+    assert feed["state"].shape == (1, 2, 16, 2)
+    assert not feed["state"].any()
+    assert "two zeros" in term.notice
+    assert term.inputs["discriminator"]["blind"] is True
+    known = skill(columns=(1,), missing_descriptor="zeros")
+    assert known.feed(replay(), 1, 0)["state"].any()
+    assert known.notice == ""
+
+
+def test_a_learned_prior_is_the_softmax_of_mean_log_likelihoods():
+    log_likelihood = np.array([-0.1, -2.0, -0.5])
+    expected = np.exp(log_likelihood) / np.exp(log_likelihood).sum()
+    np.testing.assert_allclose(learned_prior(log_likelihood), expected)
+    assert effective_skills(np.full(7, 1 / 7)) == pytest.approx(7.0)
+    assert effective_skills(np.array([1.0, 0.0])) == pytest.approx(1.0)
+    term = skill(prior="learned", subtract_prior=True, prior_offset=0.0)
+    np.testing.assert_allclose(term.prior(), 1 / 3)
+    learned = {"skill/log_likelihood": -1.0}
+    for number, (share, value) in enumerate(zip((0.5, 0.3, 0.2), log_likelihood, strict=True)):
+        learned |= {f"skill/sum_{number}": share * value, f"skill/share_{number}": share}
+    more = term.adapt(learned, 10)
+    np.testing.assert_allclose(term.prior(), expected)
+    assert more["skill/effective"] == pytest.approx(effective_skills(expected))
+    assert learned.keys() == {"skill/log_likelihood"}
+    batch = first_update(replay().sample_transitions(1, 0))
+    uniform = skill(subtract_prior=False).reward(weights_of(term), batch, {}).numpy()
+    feed = first_update(term.feed(replay(), 1, 0))
+    found = term.reward(weights_of(term), batch, feed).numpy()
+    chosen = batch.skill.numpy().argmax(axis=-1)
+    np.testing.assert_allclose(found, uniform - np.log(expected)[chosen], atol=1e-5)
+
+
+@pytest.mark.parametrize("reached", [-1.0, 7.5, 8.0, 9.0])
+def test_the_gate_is_open_from_the_target_less_the_margin_on(reached):
+    term = skill(target=10.0, margin=2.0)
+    batch = first_update(replay().sample_transitions(1, 0))
+    gate = term.gate(batch._replace(episode_return=tf.fill([2, 16], reached)))
+    np.testing.assert_array_equal(gate, np.full([2, 16], float(reached >= 8.0)))
+
+
+def test_the_share_of_steps_on_which_the_gate_is_open_is_logged():
+    term = skill(target=10.0, margin=2.0)
+    batch = first_update(replay().sample_transitions(1, 0))
+    returns = np.where(np.arange(16) < [[4], [12]], 8.0, 7.0).astype(np.float32)
+    found = term.measures(None, batch._replace(episode_return=tf.constant(returns)), {})
+    np.testing.assert_allclose(found["skill/gate_open"], [4 / 16, 12 / 16])
+    assert "skill/gate_open" in SkillConfig.metrics
+
+
+def test_the_running_log_likelihood_goes_by_episodes_and_is_saved():
+    term = skill()
+    assert "skill/log_likelihood_running" not in term.adapt({"skill/log_likelihood": -2.0}, 9, 0)
+    more = term.adapt({"skill/log_likelihood": -1.0}, 9, 3)
+    assert more["skill/log_likelihood_running"] == -1.5
+    again = skill()
+    again.load(term.shared())
+    for one in (term, again):
+        more = one.adapt({"skill/log_likelihood": -0.5}, 9, 4)
+        assert more["skill/log_likelihood_running"] == pytest.approx(0.99 * -1.5 - 0.005)
+
+
+def test_a_gate_without_a_target_or_with_none_to_reach_is_no_gate():
+    for config in ({}, {"target": -math.inf, "margin": 1.0}):
+        batch = first_update(replay().sample_transitions(1, 0))
+        assert skill(**config).gate(batch) is None
+        assert skill(**config).measures(None, batch, {}) == {}
+
+
+def test_without_replay_it_rests_until_each_skill_has_fresh_rows():
+    term, buffer = skill(resume_rows=10), replay()
+    assert "learns" not in term.feed(buffer, 1, 0)
+    term.forget()
+    few = make_episodes(0, 3, lengths=[4, 5, 5], skills=SKILLS)
+    for rested in (0.0, 0.0, 1.0):
+        feed = first_update(term.feed(buffer, 1, 0))
+        np.testing.assert_array_equal(feed["learns"], [rested] * 2)
+        loss, _ = term.loss(weights_of(term), feed)
+        assert (loss.numpy() > 0.0).all() == (rested > 0.0)
+        if rested == 0.0:
+            term.observe({0: few, 1: few}, 0)
+    at_once = skill(resume_rows=0)
+    at_once.forget()
+    assert "learns" not in at_once.feed(buffer, 1, 0)

@@ -31,10 +31,8 @@ class Case:
         generator = np.random.default_rng(seed)
         initial = self.layout.initial()
         self.flat = tf.Variable(initial + 0.05 * generator.normal(size=initial.shape).astype("f4"))
-        size = self.targets_layout.size
-        self.target_flat = tf.Variable(
-            initial[:size] + 0.05 * generator.normal(size=size).astype("f4")
-        )
+        slow = initial[self.layout.span([network.name for network in learner.target_networks])]
+        self.target_flat = tf.Variable(slow + 0.05 * generator.normal(size=slow.size).astype("f4"))
         discount = np.full([WORKERS, ROWS], 0.9, np.float32)
         discount[0, 1] = 0.0
         self.batch = Batch(
@@ -43,6 +41,7 @@ class Case:
             action=tf.tanh(random(WORKERS, ROWS, ACTIONS, seed=seed + 2)),
             reward=random(WORKERS, ROWS, seed=seed + 3),
             discount=tf.constant(discount),
+            truncated=tf.constant([[False] * 4 + [True], [True] + [False] * 4]),
         )
         self.noise = {
             "policy": random(WORKERS, ROWS, ACTIONS, seed=seed + 9),

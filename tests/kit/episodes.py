@@ -23,6 +23,7 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
     steps = base[:, :STEPS] + 0.5 + np.arange(SPEC.action_dim) / 10.0
     over = np.arange(STEPS) >= length[:, None]
     ended = np.zeros(count, np.bool_) if terminated is None else np.array(terminated)
+    gone = np.zeros(count, np.bool_) if lost is None else np.array(lost)
     return Episodes(
         observation=observation.astype(np.float32),
         achieved_goal=observation[..., :2].astype(np.float32),
@@ -31,7 +32,8 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
         reward=np.where(over, 0.0, -7.0).astype(np.float32),
         length=length.astype(np.int64),
         terminated=ended,
-        lost=np.zeros(count, np.bool_) if lost is None else np.array(lost),
+        truncated=~(ended | gone),
+        lost=gone,
         success=ended.copy(),
         skill=np.eye(skills, dtype=np.float32)[numbers % skills],
         earlier_return=np.zeros(count, np.float32),

@@ -34,7 +34,7 @@ class Odd(gymnasium.Env[Any, Any]):
             self.leftover if self.fault == "leftover" else 0.0
         )
         self.goal = np.ones(2)
-        return self.observe(), {}
+        return self.observe() if self.fault == "reset alone" else (self.observe(), {})
 
     def step(self, action):
         self.steps += 1
@@ -47,6 +47,8 @@ class Odd(gymnasium.Env[Any, Any]):
         if self.fault == "wrong reward":
             reward -= 1.0
         info = {} if self.fault == "success" else {"is_success": reward == 0.0}
+        if self.fault == "four":
+            return observation, reward, False, info
         return observation, reward, False, False, info
 
     def misbehave(self, observation, reward):

@@ -1,11 +1,12 @@
 """A whole run within this process, as `music-tf train` goes through it."""
 
+import math
 from unittest import mock
 
 from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.runs import session
-from music_tf.tools.paths import paths_from_above
+from music_tf.tools.pictures import Drawing
 
 
 def command_of(config, path, resume=False, **more):
@@ -25,4 +26,4 @@ def run_session(command, heritage=None, comm=None, episodes=4, callbacks=()):
         mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)),
     ):
         comm = comm or Communicator()
-        session.run(command, comm, command.run_dir, heritage, paths_from_above, callbacks)
+        session.run(command, comm, command.run_dir, heritage, Drawing(math.inf), callbacks)

@@ -32,3 +32,9 @@ def test_skills_of_a_point_are_soon_told_apart_by_where_it_is(tmp_path):
     words = "--env-id music_tf/PointReach-v0 --agent.hidden-sizes 64 64 --epochs 8"
     last = trained(tmp_path / "run", "sac_diayn", words)[-1]
     assert float(last["skill/accuracy_heldout"]) >= 0.8  # one in five by chance
+
+
+def test_skills_are_soon_foretold_by_how_a_point_moves_where_no_wall_is_met(tmp_path):
+    words = "--skills 4 --dads.omit 2 --env.max-episode-steps 5 --epochs 12"
+    last = trained(tmp_path / "run", "sac_dads", f"--env-id music_tf/UnitBox-v0 {words}")[-1]
+    assert float(last["dads/reward_heldout"]) >= 0.8  # 0 by chance, at most log 4 = 1.39

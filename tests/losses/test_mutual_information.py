@@ -125,6 +125,17 @@ def test_what_stands_still_pays_nothing(swapped):
         assert pairs(scores, swapped=swapped) <= 1e-6
 
 
+def test_surroundings_that_rest_are_never_paid_whatever_is_rounded():
+    # y' = y: m = -log cosh((T - T') / 2), about -1e-4 to -1e-8 here, where floats end at 6e-8
+    ends = np.random.default_rng(0).uniform(-0.9, 0.9, 1000).astype(np.float32)
+    moved = ends + np.random.default_rng(1).uniform(-0.02, 0.02, 1000).astype(np.float32)
+    scores = np.broadcast_to(np.stack([ends, moved])[:, None, None], (2, 2, 1, 1000))
+    found = pair_bound(tf.constant(scores), tf.constant([True]), all_pairs=False)[0]
+    exact = -np.log(np.cosh(0.5 * (np.float64(ends) - np.float64(moved))))
+    assert np.max(found) <= 0.0
+    np.testing.assert_allclose(found, exact, rtol=1e-2, atol=2e-9)
+
+
 def test_a_coin_holds_for_the_whole_batch_of_a_worker():
     scores = tf.constant(np.random.default_rng(0).uniform(-1, 1, (2, 2, 2, 5)), tf.float32)
     both = [

@@ -8,7 +8,12 @@ import tensorflow as tf
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, entropy_reward
-from music_tf.losses.temporal_difference import critic_loss, td_target
+from music_tf.losses.temporal_difference import (
+    critic_loss,
+    half_mean_critic_loss,
+    td_target,
+    value_target,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +30,8 @@ from music_tf.losses.temporal_difference import critic_loss, td_target
         (td_target, ([2, 3], [2, 3], [2, 3]), ((-math.inf, math.inf),)),
         (td_target, ([2, 3], [2, 1], [1, 2, 3]), ((-math.inf, math.inf),)),
         (critic_loss, ([1, 2, 3], [2, 1]), ()),
+        (half_mean_critic_loss, ([1, 2, 3], [2, 1]), ()),
+        (value_target, ([1, 2, 3], [2, 1], []), ()),
     ],
 )
 def test_shapes_that_would_broadcast_are_refused(loss, shapes, more):

@@ -3,7 +3,12 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from music_tf.losses.temporal_difference import critic_loss, td_target
+from music_tf.losses.temporal_difference import (
+    critic_loss,
+    half_mean_critic_loss,
+    td_target,
+    value_target,
+)
 from tests.kit.batches import gradients
 
 FREE = (-math.inf, math.inf)
@@ -42,3 +47,24 @@ def test_the_critic_loss_sums_members_and_averages_the_batch():
     q = [[[0.0, 4.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]]
     found = critic_loss(tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]]))
     np.testing.assert_allclose(found, [3.0, 5.5])
+
+
+def test_half_the_mean_critic_loss_averages_members_too():
+    # the numbers of the test before: 3 / (2 * 2), 5.5 / (2 * 2)
+    q = [[[0.0, 4.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]]
+    found = half_mean_critic_loss(tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]]))
+    np.testing.assert_allclose(found, [0.75, 1.375])
+
+
+def test_the_soft_target_of_sac():
+    # 0.7 + 0.99 (min(3, 2.5) + 0.1 * 1.3) = 0.7 + 0.99 * 2.63
+    soft = np.float32([[[3.0]], [[2.5]]]) - 0.1 * np.float32([[-1.3]])
+    np.testing.assert_allclose(target([[0.7]], [[0.99]], soft), [[3.3037]], rtol=1e-5)
+
+
+def test_a_state_is_worth_its_lowest_value_and_the_entropy_there():
+    # min(3, 2.5) + 0.1 * 1.3 = 2.63; min(-1, 2) - 0.1 * 2 = -1.2
+    parts = [[[3.0, -1.0]], [[2.5, 2.0]]], [[-1.3, 2.0]], 0.1
+    found, slopes = gradients(value_target, *parts)
+    np.testing.assert_allclose(found, [[2.63, -1.2]], rtol=1e-6)
+    assert slopes == [None] * 3

@@ -50,7 +50,7 @@ FAULTS = {
         ),
         (
             "critic-broadcast",
-            "tf.square(target - q), axis=-1",
+            "tf.square(_error(q, target, counted)), axis=-1",
             "tf.square(target[..., None] - q[..., None, :]), axis=[-2, -1]",
         ),
     ],

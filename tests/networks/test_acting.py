@@ -3,9 +3,10 @@ import functools
 import numpy as np
 import pytest
 
-from music_tf.config.settings import DdpgConfig, NormalizerConfig, SacConfig
+from music_tf.config.settings import DdpgConfig, NormalizerConfig, SacConfig, SacValueConfig
 from music_tf.networks.acting import (
     ACTORS,
+    GAUSSIANS,
     Actor,
     Moments,
     NetworkInputs,
@@ -18,8 +19,7 @@ from music_tf.networks.parameters import Network
 
 MODELS = {
     "deterministic": deterministic_actor,
-    "gaussian": gaussian_actor,
-    "gaussian_plain": functools.partial(gaussian_actor, linear_features=False),
+    **{name: functools.partial(gaussian_actor, actor=name) for name in GAUSSIANS},
 }
 INPUTS = NetworkInputs(
     Moments(np.zeros(2, np.float32), np.ones(2, np.float32)),
@@ -34,7 +34,16 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("config", [DdpgConfig(), SacConfig(), SacConfig(linear_features=False)])
+@pytest.mark.parametrize(
+    "config",
+    [
+        DdpgConfig(),
+        SacConfig(),
+        SacConfig(linear_features=False),
+        SacConfig(deviation="softplus"),
+        SacValueConfig(deviation="clip", linear_features=False),
+    ],
+)
 def test_weights_have_names_shapes_and_order_of_the_model(config):
     model = MODELS[config.actor](4, 3, (8, 5), np.random.default_rng(0))
     network = Network("actor", model, 0.0)

@@ -80,6 +80,47 @@ def test_log_deviations_lie_between_minus_five_and_two():
     np.testing.assert_allclose(model(inputs)[1], np.full([200, 3], -1.5))  # -5 + 3.5 (0 + 1)
 
 
+@pytest.mark.parametrize(
+    ("actor", "expected"),
+    [
+        # w = -30, 0, 30 through 0.001 + log(1 + e^w), and through exp(clip(w, -20, 2))
+        ("gaussian_plain_softplus", [0.001, 0.001 + np.log(2.0), 30.001]),
+        ("gaussian_clip", [np.exp(-20.0), 1.0, np.exp(2.0)]),
+    ],
+)
+def test_deviations_are_what_the_actor_is_named_for(actor, expected):
+    model = gaussian_actor(1, 3, (1,), rng(), actor)
+    weights = {layer.name: layer for layer in model.layers}
+    put(weights["log_deviation"], [[0.0, 0.0, 0.0]], [-30.0, 0.0, 30.0])
+    found = np.exp(np.asarray(model(np.float32([[1.0]]))[1]))
+    np.testing.assert_allclose(found, [expected], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("initializer", "scales"),
+    [
+        # deviations of hidden layers and of the head: a uniform one in [-a, a] has a / sqrt(3)
+        ("glorot", (np.sqrt(2.0 / 700), np.sqrt(2.0 / 310))),
+        ("lecun_uniform", (np.sqrt(1.0 / 400), np.sqrt(1.0 / 300))),
+        ("he_normal", (np.sqrt(2.0 / 400), np.sqrt(2.0 / 310))),
+        ("orthogonal", (np.sqrt(1.0 / 400), np.sqrt(1.0 / 300))),
+    ],
+)
+def test_kernels_start_as_the_initialiser_says_and_biases_at_zero(initializer, scales):
+    model = deterministic_actor(400, 10, (300,), rng(), initializer)
+    (hidden, first), (head, second) = (layer.get_weights() for layer in model.layers[1:])
+    assert not first.any()
+    assert not second.any()
+    np.testing.assert_allclose((hidden.std(), head.std()), scales, rtol=0.05)
+    bounded = {"glorot": np.sqrt(6.0 / 700), "lecun_uniform": np.sqrt(3.0 / 400)}
+    if initializer in bounded:
+        assert 0.99 * bounded[initializer] < np.abs(hidden).max() <= bounded[initializer]
+    if initializer == "he_normal":  # not cut off at two deviations
+        assert np.abs(hidden).max() > 3.0 * scales[0]
+    if initializer == "orthogonal":
+        np.testing.assert_allclose(hidden.T @ hidden, np.eye(300), atol=1e-5)
+
+
 def test_the_layer_before_the_heads_is_linear():
     model = gaussian_actor(1, 1, (1,), rng())
     one, zero = np.ones([1, 1]), np.zeros([1])

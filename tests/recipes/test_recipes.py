@@ -7,7 +7,13 @@ import pytest
 from music_tf import recipes
 from music_tf.config.fields import fields_of, with_fields
 from music_tf.config.names import KNOWN
-from music_tf.config.settings import DdpgConfig, MusicConfig, SacConfig, TaskConfig
+from music_tf.config.settings import (
+    DdpgConfig,
+    DiscreteSacConfig,
+    MusicConfig,
+    SacConfig,
+    TaskConfig,
+)
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 
@@ -21,13 +27,20 @@ VARIANTS = tuple(
     for variant in ("finetune", "prioritized", "reward")
     for her in ("", "_her")
 )
+BY_STEPS = ("sac_dads", "sac_dads_smerl", "sac_smerl")
+RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
 RELEASED_SAC = tuple(
-    name for name in recipes.names() if name.startswith("sac") and not name.endswith("_her")
+    name for name in RELEASED if name.startswith("sac") and not name.endswith("_her")
 )
 CONTROLS = ("ddpg_music_frozen", "ddpg_joint_motion", "ddpg_random_reward")
 NAMES = (*BASES, *VARIANTS, "ddpg_music_transfer", *CONTROLS)
 POLICY = ("actor", "critic", "targets")
 PRESETS = pytest.mark.parametrize("preset", recipes.PRESETS)
+
+
+def released(name, env_id=""):
+    """What the release of MUSIC has under this name."""
+    return recipes.resolve(name, "music" if name == "sac_diayn" else "paper", env_id)
 
 
 def test_every_public_function_is_a_recipe():
@@ -39,9 +52,10 @@ def test_every_public_function_is_a_recipe():
 
 def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have():
     presets = {name: recipes.presets(name) for name in recipes.names()}
-    assert presets.pop("sac_diayn") == ("laptop", "paper", "music")
+    assert presets.pop("sac_diayn") == ("laptop", "paper", "music", "qdax", "diayn_torch")
+    for name in ("sac_dads", "sac_smerl", "sac_dads_smerl"):
+        assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert set(presets.values()) == {("laptop", "paper")}
-    assert recipes.resolve("sac_diayn", "music") == recipes.resolve("sac_diayn", "paper")
 
 
 @pytest.mark.parametrize("name", recipes.names())
@@ -50,7 +64,8 @@ def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     assert text.endswith(".")
     assert len(text) <= 100
     config = recipes.resolve(name)
-    assert type(config.agent) is (SacConfig if name.startswith("sac") else DdpgConfig)
+    agents = {"sac": SacConfig, "ddpg": DdpgConfig, "skills": DiscreteSacConfig}
+    assert type(config.agent) is agents[name.partition("_")[0]]
     assert config.env_id in KNOWN
     assert recipes.resolve(name, env_id="music_tf/PointPush-v0").env_id == "music_tf/PointPush-v0"
 
@@ -68,9 +83,9 @@ def test_the_paper_preset_has_the_published_sizes(name):
     assert config.agent.actor_learning_rate == config.agent.critic_learning_rate == 1e-3
 
 
-@pytest.mark.parametrize("name", recipes.names())
+@pytest.mark.parametrize("name", RELEASED)
 def test_the_laptop_preset_does_less_of_the_same(name):
-    paper, laptop = recipes.resolve(name, "paper"), recipes.resolve(name, "laptop")
+    paper, laptop = released(name), recipes.resolve(name, "laptop")
     assert laptop.workers % 2 == 0
     assert laptop.workers * laptop.rollouts * laptop.cycles < 1600
     # Without MUSIC the object is let go before there are skills
@@ -89,11 +104,12 @@ MUSIC = {
     **{"goals": "zero", "rewards": ("music",), "replay.relabel_k": 0.0},
     **{"music.shift": -1.0, "music.pair_negatives": "random"},
 }
-RELEASED = {"agent.entropy_mode": "batch_mean", "agent.actor_entropy": False, "agent.critics": 1}
+AS_RELEASED = {"agent.entropy_mode": "batch_mean", "agent.actor_entropy": False, "agent.critics": 1}
 SOFT = {
     **{"agent.entropy_mode": "next_state", "agent.actor_entropy": True, "agent.critics": 2},
     **{"agent.learn_temperature": True, "agent.next_action": "main", "exploration.sample": True},
 }
+FINE_TUNED = ("sac_diayn_finetune", "sac_finetune_skill")
 SKILLS = {"env_id": PICK, "skills": 5, "pinned_skill": None}
 DIAYN = {
     **{"goals": "zero", "rewards": ("skill",), "replay.relabel_k": 4.0},
@@ -114,35 +130,37 @@ def test_a_module_before_an_id_changes_no_setting(name, env_id):
     ("name", "published"),
     [
         ("ddpg", {**TASK, "agent.return_clip": "off"}),
-        ("sac", {**TASK, **RELEASED, "agent.return_clip": "off"}),
+        ("sac", {**TASK, **AS_RELEASED, "agent.return_clip": "off"}),
         ("ddpg_her", {**HINDSIGHT, "agent.return_clip": "auto"}),
         ("ddpg_her_fast", HINDSIGHT),
         ("sac_her", {**HINDSIGHT, **SOFT}),
         ("ddpg_music", MUSIC),
-        ("sac_music", {**MUSIC, **RELEASED}),
-        ("sac_music_skills", {**MUSIC, **RELEASED, **SKILLS}),
-        ("sac_diayn", {**DIAYN, **RELEASED, **SKILLS}),
-        ("sac_music_diayn", {**DIAYN, **RELEASED, **SKILLS}),
+        ("sac_music", {**MUSIC, **AS_RELEASED}),
+        ("sac_music_skills", {**MUSIC, **AS_RELEASED, **SKILLS}),
+        ("sac_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
+        ("sac_music_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
         ("sac_diayn_finetune", {**TASK, **SKILLS, "pinned_skill": 0}),
+        ("sac_finetune_skill", {**TASK, **SKILLS}),
     ],
 )
 def test_the_paper_preset_has_the_published_settings(name, published):
-    config = recipes.resolve(name, "paper")
+    config = released(name)
     found = {field.name: field.value for field in fields_of(config)}
     assert {setting: found[setting] for setting in published} == published
     if name.startswith("sac"):
         entropy = schedule_value(config.agent.entropy_weight, 10)
-        assert entropy == (0.5 if name == "sac_diayn_finetune" else 0.2)
+        assert entropy == (0.5 if name in FINE_TUNED else 0.2)
 
 
 @PRESETS
-@pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])
+@pytest.mark.parametrize("name", [*FINE_TUNED, "sac_music_diayn"])
 def test_recipes_that_follow_on_others_have_their_networks(name, preset):
     source = recipes.source(name, preset)
     assert source.parts[:3] == POLICY
     assert ("normalizer" in source.parts) == (preset == "laptop")
-    before, after = (recipes.resolve(each, preset) for each in (source.recipe, name))
-    assert source.recipe == {"sac_diayn_finetune": "sac_diayn"}.get(name, "sac_music_skills")
+    before = recipes.resolve(source.recipe, source.preset or preset)
+    after = recipes.resolve(name, preset)
+    assert source.recipe == ("sac_diayn" if name in FINE_TUNED else "sac_music_skills")
     assert after.agent.hidden_sizes == before.agent.hidden_sizes
     assert after.agent.critics == before.agent.critics
     assert (after.skills, after.env_id) == (before.skills, before.env_id)
@@ -160,8 +178,10 @@ def test_skills_after_music_change_what_is_rewarded_and_nothing_else_on_a_laptop
 @PRESETS
 @pytest.mark.parametrize("name", RELEASED_SAC)
 def test_the_slide_has_a_larger_entropy_scale(name, preset):
-    assert recipes.resolve(name, preset, SLIDE).agent.entropy_scale == 0.03
-    assert recipes.resolve(name, preset, PUSH).agent.entropy_scale == 0.02
+    for env_id, scale in ((SLIDE, 0.03), (PUSH, 0.02)):
+        laptop = preset == "laptop"
+        config = recipes.resolve(name, preset, env_id) if laptop else released(name, env_id)
+        assert config.agent.entropy_scale == scale
 
 
 def test_reaching_has_short_epochs_and_nothing_to_move():
@@ -272,3 +292,77 @@ def test_transfer_and_the_frozen_control_differ_by_where_the_network_comes_from(
     music = recipes.resolve("ddpg_music", preset, env_id)
     assert frozen == with_fields(music, {"music.train": False})
     assert frozen.start is None
+
+
+UNIT_BOX = "music_tf/UnitBox-v0"
+TOLD_APART = {"rewards": ("skill",), "skill.scale": 1.0, "skill.subtract_prior": True}
+AUTHORS = {
+    **{"skills": 50, "agent.hidden_sizes": (300, 300), "agent.discount": 0.99},
+    **{"agent.actor_learning_rate": 3e-4, "agent.critic_learning_rate": 3e-4},
+    **{"agent.temperature": 0.1, "agent.learn_temperature": False},
+    **{"skill.hidden_sizes": (300, 300), "skill.learning_rate": 3e-4, "skill.state": "current"},
+    **{"collect.steps": 1, "collect.updates_per_step": 1.0},
+    **{"agent.value_learning_rate": 3e-4, "agent.critics": 2, "agent.linear_features": False},
+}
+
+
+@pytest.mark.parametrize("env_id", [UNIT_BOX, "Hopper-v5", PICK])
+@pytest.mark.parametrize(
+    ("preset", "published"),
+    [
+        ("paper", {**AUTHORS, "replay.batch_size": 128, "agent.polyak": 0.99}),
+        (
+            "diayn_torch",
+            {
+                **AUTHORS,
+                **{"replay.batch_size": 256, "agent.polyak": 0.995, "collect.random_steps": 0},
+                **{"skill.state": "next", "skill.trained_on": "current"},
+                **{"skill.prior_offset": 1e-6, "agent.initializer": "he_normal"},
+                **{"agent.deviation": "clip", "agent.squash_correction": "epsilon"},
+            },
+        ),
+        (
+            "qdax",
+            {
+                **{"skills": 5, "agent.hidden_sizes": (256, 256), "agent.discount": 0.97},
+                **{"agent.temperature": 1.0, "agent.learn_temperature": True},
+                **{"agent.target_entropy_per_action": -0.5, "agent.polyak": 0.995},
+                **{"skill.state": "next", "skill.trained_on": "current"},
+                **{"skill.hidden_sizes": (256, 256), "skill.missing_descriptor": "zeros"},
+                **{"condition.sampler": "tiled", "replay.batch_size": 256},
+                **{"agent.deviation": "softplus", "agent.critic_loss": "half_mean"},
+                **{"agent.truncated": "masked", "agent.initializer": "lecun_uniform"},
+                "collect.updates_per_step": 0.25,
+            },
+        ),
+    ],
+)
+def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, published, env_id):
+    found = {
+        field.name: field.value for field in fields_of(recipes.resolve("sac_diayn", preset, env_id))
+    }
+    published = {**TOLD_APART, **published}
+    assert {setting: found[setting] for setting in published} == published
+    assert found["goals"] == ("zero" if env_id == PICK else "environment")
+    assert found["replay.draw"] == "steps"
+
+
+@pytest.mark.parametrize("preset", ["laptop", "paper", "qdax"])
+def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset):
+    for name, reward, alone in (
+        ("sac_smerl", "skill", "sac_diayn" if preset == "qdax" else None),
+        ("sac_dads_smerl", "dads", "sac_dads"),
+    ):
+        config = recipes.resolve(name, preset, "HalfCheetah-v5")
+        assert [*config.rewards] == ["task", reward]
+        target = (800.0, 800.0) if preset == "qdax" else (2050.0, 205.0)
+        gated = config.rewards[reward]
+        assert (gated.target, gated.margin) == target
+        if alone:
+            free = dataclasses.replace(gated, target=None, margin=None, weight=((0.0, 1.0),))
+            before = recipes.resolve(alone, preset, "HalfCheetah-v5")
+            assert before == dataclasses.replace(config, rewards={reward: free})
+    # 5 times the reward, and twice the diversity of QDax
+    if preset == "paper":
+        assert config.rewards["task"].scale == 5.0
+        assert schedule_value(gated.weight, 0) == 10.0

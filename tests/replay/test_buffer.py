@@ -6,6 +6,7 @@ import pytest
 from music_tf.config.settings import ReplayConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
+from music_tf.replay.rows import transition
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 GAMMA = 0.9
@@ -403,3 +404,15 @@ def test_a_million_transitions_of_fetch_push_cost_what_the_page_says(music, mega
     per_episode = sum(array.nbytes for array in kept) / shard.capacity
     assert per_episode == 6739 + (1224 if music else 0)
     assert round(per_episode / spec.max_episode_steps) == megabytes  # bytes each, so MB a million
+
+
+def test_an_episode_that_neither_the_task_nor_a_loss_ended_was_cut_by_the_time():
+    shard = Shard(SPEC, 1, ReplayConfig())
+    ends = {"terminated": [True, False, False], "lost": [False, True, False]}
+    episodes = make_episodes(0, 3, lengths=[3, 2, 4], **ends)
+    shard.add(episodes, rng())
+    drawn = transition(shard.draw((500,), rng()), 0.9, None)
+    episode, time = places(drawn)
+    np.testing.assert_array_equal(drawn.truncated, (episode == 2) & (time == 3))
+    everything = all_transitions(episodes).truncated
+    assert np.argwhere(everything).tolist() == [[2, 3]]

@@ -15,7 +15,7 @@ SPEC = EnvSpec(
 GAMMA = 0.9
 
 
-def parts(*lengths, first=0, terminated=(), earlier=0.0):
+def parts(*lengths, first=0, terminated=(), truncated=(), earlier=0.0):
     """Parts whose states are numbered on from `first`; a step has its state's number as action."""
     count = len(lengths)
     length = np.array(lengths)
@@ -30,6 +30,7 @@ def parts(*lengths, first=0, terminated=(), earlier=0.0):
         reward=(states[:, :-1] * steps).astype(np.float32),
         length=length,
         terminated=np.isin(np.arange(count), terminated),
+        truncated=np.isin(np.arange(count), truncated),
         lost=np.zeros(count, bool),
         success=np.zeros(count, bool),
         skill=np.ones([count, 1], np.float32),
@@ -75,6 +76,14 @@ def test_only_a_termination_ends_the_future():
     np.testing.assert_array_equal(batch.discount, expected.astype(np.float32))
 
 
+def test_the_step_at_which_the_time_was_over_is_told_apart():
+    store = ring()
+    add(store, parts(2, 2, 3, terminated=[0], truncated=[2]))  # 0 1 2 | 3 4 5 | 6 7 8 9
+    batch = draw(store)
+    np.testing.assert_array_equal(batch.truncated, batch.observation[:, 0] == 8)
+    assert (batch.discount[batch.truncated] == np.float32(GAMMA)).all()
+
+
 @pytest.mark.parametrize("capacity", [7, 10, 11, 23])
 def test_the_oldest_parts_give_way_wherever_the_ring_begins_anew(capacity):
     store = ring(capacity)
@@ -96,6 +105,45 @@ def test_the_return_of_an_episode_counts_its_earlier_parts():
     store = ring()
     add(store, parts(3, earlier=10.0))
     assert set(draw(store).episode_return.tolist()) == {10.0 + 0 + 1 + 2}
+
+
+def test_returns_are_those_known_now_whatever_was_overwritten_or_is_still_open():
+    # one environment; the table is recomputed by hand from the steps that were added
+    generator, store = np.random.default_rng(3), ring(40)
+    first, seed, so_far, returns, owner = 0, 0, 0.0, {}, {}
+    for _ in range(60):
+        if generator.random() < 0.4:  # a new episode
+            seed, so_far = seed + 1, 0.0
+        length = int(generator.integers(1, LONGEST + 1))
+        part = parts(length, first=first, earlier=so_far)._replace(seed=np.array([seed]))
+        add(store, part)
+        so_far += float(part.reward.sum())
+        returns[seed] = so_far
+        owner |= dict.fromkeys(range(first, first + length), seed)
+        first += length + 1
+        batch = draw(store, 500)
+        expected = [returns[owner[int(number)]] for number in batch.observation[:, 0]]
+        np.testing.assert_allclose(batch.episode_return, expected)
+    saved = store.everything()
+    again = ring(40)
+    again.restore([saved])
+    np.testing.assert_array_equal(draw(again).episode_return, draw(store).episode_return)
+
+
+def test_parts_of_many_environments_and_conditions_find_their_episodes():
+    store = ring(400)
+    for cycle in range(3):  # two environments; the first has two parts a cycle
+        batch = parts(1, 2, 3, first=20 * cycle)
+        earlier = np.float32([100.0 * cycle, 100.0 * cycle + 50.0, 7.0 * cycle])
+        add(store, batch._replace(seed=np.array([5, 5, 6]), earlier_return=earlier))
+    found = draw(store)
+    expected = {
+        5: 250.0 + 42 + 43,  # of the last part
+        6: 14.0 + 45 + 46 + 47,
+    }
+    # states of a cycle: 0 1 | 2 3 4 | 5 6 7 8
+    own = np.where(found.observation[:, 0] % 20 < 5, expected[5], expected[6])
+    np.testing.assert_allclose(found.episode_return, own)
 
 
 def test_the_normaliser_sees_each_step_once():

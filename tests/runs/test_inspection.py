@@ -24,7 +24,7 @@ def acts(policy, skills=1):
 
 
 def evaluation(run, episodes, **options):
-    evaluate_run(run, episodes, **options)
+    evaluate_run(load_run(run), episodes, **options)
     return json.loads((run / "evaluation.json").read_text())
 
 
@@ -121,7 +121,7 @@ def test_a_run_that_has_not_saved_yet_says_so(tmp_path):
 
 def test_no_run_is_a_wrong_command_line(tmp_path):
     with pytest.raises(UsageError, match=r"expected a run directory with a config\.json"):
-        evaluate_run(tmp_path / "nowhere")
+        evaluate_run(load_run(tmp_path / "nowhere"))
 
 
 def test_another_environment_cannot_be_asked_for(tmp_path):
@@ -203,7 +203,7 @@ def test_networks_that_do_not_fit_are_named_where_they_are_asked(tmp_path):
     config = save_run(tmp_path, "sac_diayn", skills=2).config
     write_config(tmp_path, with_fields(config, {"skill.hidden_sizes": (16,)}), "sac_diayn")
     with pytest.raises(UsageError, match=r"does not fit config\.json\ndiscriminator/hidden_"):
-        evaluate_run(tmp_path, 1)
+        evaluate_run(load_run(tmp_path), 1)
 
 
 def test_another_size_of_the_environment_is_named(tmp_path):
@@ -221,7 +221,7 @@ def test_the_table_shows_every_skill_and_how_well_it_is_told_apart(tmp_path, cap
         assert 0.0 <= row["metrics"]["skill/accuracy_heldout"] <= 1.0
         assert len(row["shift_m"]) == 3
     shown = capsys.readouterr().out
-    named = [*(f"skill {number}" for number in range(9)), "accuracy", "mean direction"]
+    named = [*(f"skill {number}" for number in range(9)), "accuracy", "way"]
     assert [name for name in named if name not in shown] == []
 
 
@@ -229,4 +229,4 @@ def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):
     save_run(tmp_path)
     (tmp_path / "evaluation.json").mkdir()
     with pytest.raises(EnvironmentFault, match=r"evaluation\.json: cannot be written"):
-        evaluate_run(tmp_path, 1)
+        evaluate_run(load_run(tmp_path), 1)

@@ -225,14 +225,14 @@ def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_other_evaluations
         {"time/epoch": 1.0, "time/env_steps": 100.0, "rollout/object_coverage": 160.0}
     )
     path = tmp_path / "evaluation.json"
-    evaluate_run(tmp_path, 4, full=True)
+    evaluate_run(load_run(tmp_path), 4, full=True)
     stored, shown = json.loads(path.read_text()), capsys.readouterr().out
     assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
     for judged in ("control", "coverage"):
         assert stored[judged]["ours"]
         assert [name for name in stored[judged]["ours"] if name not in shown] == []
     assert stored["coverage_episodes"] == 200
-    evaluate_run(tmp_path, 2)
+    evaluate_run(load_run(tmp_path), 2)
     after = json.loads(path.read_text())
     for name in ("control", "coverage", "coverage_episodes"):
         assert after[name] == stored[name]
@@ -240,7 +240,7 @@ def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_other_evaluations
     other = {"checkpoint": {"epoch": 0, "env_steps": 0}}
     for text in (*(json.dumps(stored | one) for one in (other, {"control": np.inf})), "[1"):
         path.write_text(text)
-        evaluate_run(tmp_path, 2)
+        evaluate_run(load_run(tmp_path), 2)
         left = set(json.loads(path.read_text()))
         assert not {"control", "control_episodes", "coverage", "coverage_episodes"} & left
 
@@ -321,7 +321,7 @@ def test_the_table_names_skills_and_ends_with_the_random_policy():
         "dx m": 0.0,
         "dy m": 0.2,
         "dz m": 0.1,
-        "mean direction": "↑ 90°",
+        "way": "↑ 90°",
     }
     assert rows["skill 5"] == {"success": 1.0}
     assert rows["random"] == {"moved": 0.25}

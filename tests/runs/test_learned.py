@@ -3,8 +3,9 @@ import pytest
 import tensorflow as tf
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import MusicConfig
+from music_tf.config.settings import MusicConfig, TaskConfig
 from music_tf.errors import UsageError
+from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import learned_arrays
 from music_tf.runs.learned import Learned
@@ -13,7 +14,9 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 def learned(trainer):
     """The rewards of a trainer by themselves, at its weights."""
-    return Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()))
+    return Learned(
+        trainer.evaluation, learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
+    )
 
 
 def carries(observation, goal, skill, noise):
@@ -56,9 +59,17 @@ def test_every_learned_reward_has_a_trace_at_full_weight_and_who_rests_is_paid_t
     np.testing.assert_array_equal(learned(weighted).traces(played)[1].values, traces[1].values)
 
 
-def test_a_run_on_the_task_alone_has_no_networks_to_ask():
-    arrays = trainer_of(BASE).shared()
-    assert learned_arrays(arrays, arrays) == {}
+@pytest.mark.parametrize("reward", [TaskConfig(), RandomRewardConfig(gain="auto")])
+def test_a_run_whose_rewards_learn_nothing_has_no_networks_to_ask(reward):
+    config = paying(BASE, reward)
+    assert learned_arrays(trainer_of(config).shared(), config.rewards) == {}
+
+
+@pytest.mark.parametrize("config", [BASE, MUSIC], ids=["task", "music"])
+def test_an_actor_that_was_exported_alone_is_no_reward_s_network(config):
+    exported = {n: a for n, a in trainer_of(config).shared().items() if "/actor/" in n}
+    assert any(name.startswith("parameters/actor/") for name in exported)
+    assert learned_arrays(exported, config.rewards) == {}
 
 
 @pytest.mark.parametrize("lost_object", ["continue", "absorb"])
@@ -92,4 +103,7 @@ def test_only_terms_that_still_count_are_measured():
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        Learned(trainer.evaluation, learned_arrays(trainer.shared(), trainer.shared()) | change)
+        Learned(
+            trainer.evaluation,
+            learned_arrays(trainer.shared(), trainer.evaluation.config.rewards) | change,
+        )

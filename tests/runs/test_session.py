@@ -17,6 +17,7 @@ from music_tf.config.settings import EnvConfig, ReplayConfig
 from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
+from music_tf.envs.member import PlainMember
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import since_launch
 from music_tf.replay.buffer import ReplayBuffer
@@ -171,7 +172,8 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     summary = summary_of(whole)
     assert (summary["epochs"], summary["env_steps"], summary["updates"]) == (3, 360, 12)
     assert set(summary["evaluation"]) == {"ours", "random"}
-    assert summary["wall_s"] >= summary["training_s"] > 0.0
+    launched = read_result(whole / "metrics.csv").columns["time/wall_s"][-1]
+    assert summary["wall_s"] > launched > summary["training_s"] > 0.0
     last = rows_of(whole)[-1]["train/critic_loss"]
     assert summary["metrics"]["train/critic_loss"] == float(last)
     assert (whole / "logs" / "rank_0000.log").is_file()
@@ -519,7 +521,7 @@ def test_all_checkpoints_of_an_heir_count_what_was_taken_before(whole, tmp_path,
     again, own = try_heritage(HER_RUN, path / "checkpoints", ("actor",)), meta_of(path)["counters"]
     assert again.record["before"] == {
         f"time/{name}": before[f"time/{name}"] + own[name]
-        for name in ("env_steps", "elapsed_s", "wall_s")
+        for name in ("env_steps", "episodes", "elapsed_s", "wall_s")
     }
 
 
@@ -579,6 +581,11 @@ def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
     config = replace(MUSIC, env_id="music_tf/PointReach-v0")
     with pytest.raises(UsageError, match="PointReach"):
         run_session(command_of(config, tmp_path / "runs" / "run"))
+    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+    with monkeypatch.context() as broken:
+        broken.setattr(PlainMember, "reset", lambda *given: 1 / 0)
+        with pytest.raises(EnvironmentFault, match="reset with seed 0 fails twice"):
+            run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
     assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
     monkeypatch.setattr(gymnasium, "make", lambda *given, **options: 1 / 0)
     with pytest.raises(EnvironmentFault, match="cannot be created"):

@@ -21,6 +21,10 @@ DROPPED = [
     r"meta/log/updates",
     r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
     r"metrics/reward/joint_motion_(raw|power|gain)",
+    r"metrics/skill/(loss|effective)",
+    r"metrics/train/(value_loss|temperature_loss)",
+    r"metrics/skill/(diversity_return|gate_open|log_likelihood_running)",
+    r"state/scales/skill_running",
 ]
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(

@@ -100,7 +100,7 @@ LIGHT = _lines(
         ("train ddpg_music --music.weight 5 1 0 1", 2, "music.weight", "increasing"),
         ("train ddpg_music --music.train maybe", 2, "--music.train", "maybe"),
         ("train ddpg_music --music.pair-negatives swop", 2, "swop", "did you mean swap"),
-        ("train sac_her --agent.return-clip auto", 2, "agent.return_clip", "next_state"),
+        ("train sac_her --agent.return-clip auto", 2, "agent.return_clip", "entropy"),
         ("train sac_diayn --skills 1", 2, "skills", "2"),
         ("train sac_diayn_finetune --pinned-skill 5", 2, "pinned_skill", "4"),
         ("train ddpg --resume", 2, "--resume", "--run-dir"),

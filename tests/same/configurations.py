@@ -5,6 +5,7 @@ import dataclasses
 RENAMED_OPTIONS = {}
 """Options that the working tree calls by another name than the commit it is compared with."""
 
+_REDUCE = "--agent.gradient-reduce"
 _POINT = (
     *("--env-id", "music_tf/PointPush-v0", "--workers", "2", "--rollouts", "2", "--cycles", "2"),
     *("--updates", "3", "--threads", "1", "--agent.hidden-sizes", "16", "16"),
@@ -13,7 +14,7 @@ _POINT = (
 _PUSH = (
     *("--env-id", "FetchPush-v4", "--workers", "2", "--rollouts", "1", "--cycles", "1"),
     *("--updates", "3", "--threads", "1", "--seed", "4", "--agent.hidden-sizes", "16", "16"),
-    *("--replay.batch-size", "32", "--evaluation.episodes", "2"),
+    *("--replay.batch-size", "32", "--evaluation.episodes", "2", _REDUCE, "sum"),
 )
 _MUSIC = ("--music.hidden-size", "16", "--music.trajectories", "8", "--music.gain", "1000")
 _SKILL = ("--skill.hidden-sizes", "8")
@@ -38,11 +39,12 @@ class Configuration:
 
 
 def _point(recipe, *more, source=None, seed=3):
-    return Configuration((recipe, *_POINT, "--seed", str(seed), *more), source)
+    reduce = () if _REDUCE in more else (_REDUCE, "sum")
+    return Configuration((recipe, *_POINT, *reduce, "--seed", str(seed), *more), source)
 
 
 CONFIGURATIONS = {
-    "ddpg": _point("ddpg", "--agent.gradient-reduce", "mean"),
+    "ddpg": _point("ddpg", _REDUCE, "mean"),
     "ddpg_her_future": _point("ddpg_her", *_OVERFULL, "--replay.overwrite", "random"),
     "ddpg_her_final": _point(
         *("ddpg_her", *_OVERFULL, "--replay.overwrite", "oldest", "--replay.strategy", "final"),
@@ -68,12 +70,15 @@ CONFIGURATIONS = {
     "sac": _point("sac"),
     "sac_per_sample": _point(
         *("sac", "--agent.entropy-mode", "per_sample", "--agent.critics", "3"),
-        *("--agent.return-clip", "symmetric", "--agent.gradient-reduce", "mean"),
+        *("--agent.return-clip", "symmetric", _REDUCE, "mean"),
     ),
     "sac_her": _point("sac_her"),
     "sac_music": _point("sac_music", *_MUSIC, seed=_LOSES_AN_OBJECT),
     "sac_diayn": _point("sac_diayn", *_SKILL),
-    "sac_diayn_paper": _point("sac_diayn", *_SKILL, "--preset", "paper"),
+    "sac_diayn_released": _point(
+        *("sac_diayn", *_SKILL, "--skill.state", "current", "--skill.subtract-prior", "False"),
+        *("--skill.scale", "0.5", "--skill.clip", "-1", "0", "--replay.relabel-k", "4"),
+    ),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),
     "sac_music_diayn": _point("sac_music_diayn", *_MUSIC, *_SKILL, source="sac_music_skills"),

@@ -82,14 +82,14 @@ def test_pictures_with_a_file_lie_in_the_run_until_a_resume_drops_later_ones(tmp
     for epoch in (1, 2):
         writer.write(row(epoch))
         picture = np.full((3, 5, 3), epoch, np.uint8)
-        writer.write_image("eval/object_paths", picture, 100 * epoch, "paths")
+        writer.write_image("eval/object_paths", picture, 100 * epoch, f"paths_{100 * epoch}.png")
     found = imageio.v3.imread(tmp_path / "videos/paths_200.png")
     np.testing.assert_array_equal(found, picture)
     (tmp_path / "videos/mine.png").touch()
     MetricsWriter(tmp_path, resume_after=1)
     assert {path.name for path in (tmp_path / "videos").iterdir()} == {"paths_100.png", "mine.png"}
     (tmp_path / "videos/paths_300.png").mkdir()
-    writer.write_image("eval/object_paths", picture, 300, "paths")  # a warning, no more
+    writer.write_image("eval/object_paths", picture, 300, "paths_300.png")  # a warning, no more
 
 
 def test_undocumented_names_and_rows_without_a_place_are_refused(tmp_path):

@@ -339,6 +339,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     taken = try_heritage(HER, source, ("actor",)).record["before"]
     assert taken == {
         "time/env_steps": before.counters.env_steps,
+        "time/episodes": before.counters.episodes,
         "time/elapsed_s": before.counters.elapsed_s,
         "time/wall_s": before.counters.wall_s,
     }
@@ -351,6 +352,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     assert found["epoch"] == 1
     assert found["before"] == {
         "time/env_steps": taken["time/env_steps"] + heir.counters.env_steps,
+        "time/episodes": taken["time/episodes"] + heir.counters.episodes,
         "time/elapsed_s": taken["time/elapsed_s"] + heir.counters.elapsed_s,
         "time/wall_s": taken["time/wall_s"] + heir.counters.wall_s,
     }

@@ -48,6 +48,8 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
         ("leftover", {"reset"}),
         ("exception", {"episode"}),
         ("reset", {"episode"}),
+        ("reset alone", {"episode"}),
+        ("four", {"episode"}),
     ],
 )
 def test_a_fault_fails_its_check_with_a_cure(odd, fault, failed):
@@ -55,6 +57,14 @@ def test_a_fault_fails_its_check_with_a_cure(odd, fault, failed):
     checks = check_environment(ODD)
     assert {check.name for check in checks if not check.ok} == failed
     assert all(check.cure for check in checks if not check.ok)
+
+
+@pytest.mark.parametrize("fault", ["reset alone", "four"])
+def test_what_reset_and_step_must_give_is_said_where_they_give_something_else(odd, fault):
+    odd.fault = fault
+    found = check_environment(ODD)[-1].detail
+    assert "values to unpack (expected" in found
+    assert "reset must give (observation, info), step (observation, reward, term" in found
 
 
 def test_unbounded_actions_fail_before_anything_is_played(odd):
@@ -106,6 +116,12 @@ def test_it_is_shown_as_a_line_to_type():
     assert words[:2] == ["music-tf", "train"]
     assert parse_train(words[2:]).config.world.object == COLUMNS["object"]
     assert [check.name for check in check_environment(TIDYING) if not check.ok] == []
+
+
+def test_no_world_is_proposed_where_it_is_known_that_nothing_can_be_moved():
+    (check,) = [check for check in check_environment("FetchReach-v4") if check.name == "world"]
+    assert check.ok
+    assert check.detail.startswith("There is no object, so MUSIC has no surroundings")
 
 
 def test_an_unknown_id_is_a_usage_error():

@@ -227,6 +227,15 @@ def test_epochs_without_the_metric_are_left_out(tmp_path):
     assert curves.curve_of(run, "eval/nothing", "steps").up.size == 0
 
 
+def test_curves_over_episodes_are_of_runs_that_count_them(tmp_path):
+    (run,) = seeds(tmp_path, [0.5])
+    counting = run._replace(columns=run.columns | {"time/episodes": np.array([4.0, 9.0, 12.0])})
+    assert curves.curve_of(counting, "eval/success_rate", "episodes").across.tolist() == [4, 12]
+    said = r"--axis episodes: none .* time/episodes .*\nchoose --axis steps\nchoose --axis minutes$"
+    with pytest.raises(UsageError, match=said):
+        curves.choose_metrics([run], ["train/mean_q"], "episodes")
+
+
 def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):
     runs = seeds(tmp_path, [0.5])
     assert curves.choose_metrics(runs, [], "steps") == ["eval/success_rate"]

@@ -30,7 +30,7 @@ def played(run):
 def found(run, tmp_path_factory):
     """The archive of six episodes."""
     path = tmp_path_factory.mktemp("archive") / "episodes.npz"
-    evaluate_run(run, 6, export=exporter(path, None))
+    evaluate_run(load_run(run), 6, export=exporter(path, None))
     with np.load(path, allow_pickle=False) as archive:
         return dict(archive)
 
@@ -49,6 +49,9 @@ def test_an_archive_holds_what_was_played(found, played):
         "skill": ("<i8", (6,)),
         "seed": ("<i8", (6,)),
         "about": (found["about"].dtype.str, ()),
+        "skill/return": ("<f4", (6,)),
+        "skill/descriptor": ("<f4", (steps, 6, 3)),
+        "skill/kept": ("|b1", (steps, 6)),
     }
     for name in ("observation", "achieved_goal", "desired_goal", "action", "reward", "length"):
         np.testing.assert_array_equal(found[name], getattr(played, name))
@@ -64,7 +67,7 @@ def test_an_archive_holds_what_was_played(found, played):
 
 def test_continuous_conditions_are_handed_out_as_they_are(tmp_path):
     save_run(tmp_path, condition=ConditionConfig(kind="box", size=3))
-    evaluate_run(tmp_path, 2, export=exporter(tmp_path / "episodes.npz", None))
+    evaluate_run(load_run(tmp_path), 2, export=exporter(tmp_path / "episodes.npz", None))
     loaded = load_run(tmp_path)
     with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
         expected = loaded.evaluation.play(loaded.policy, 2).skill
@@ -95,7 +98,7 @@ def test_the_seed_is_that_of_the_try_that_was_not_spoiled(played, tmp_path):
 def test_an_archive_that_cannot_be_written_is_a_fault(run, tmp_path):
     (tmp_path / "taken.npz").mkdir()
     with pytest.raises(EnvironmentFault, match=r"taken\.npz: cannot be written"):
-        evaluate_run(run, 1, export=exporter(tmp_path / "taken.npz", None))
+        evaluate_run(load_run(run), 1, export=exporter(tmp_path / "taken.npz", None))
 
 
 @pytest.fixture
@@ -113,19 +116,17 @@ def stand_in(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["minari", "h5py"])
-def test_without_minari_the_cure_is_named_before_anything_is_played(
-    tmp_path, monkeypatch, stand_in, missing
-):
+def test_without_minari_the_cure_is_named_before_anything_is_played(monkeypatch, stand_in, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     cure = rf"import of {missing} halted.*\ncure: pip install 'minari\[hdf5\]'"
     with pytest.raises(EnvironmentFault, match=cure):
-        evaluate_run(tmp_path / "no run is looked for", 1, export=exporter(None, "push/music-v0"))
+        exporter(None, "push/music-v0")
 
 
 def test_a_dataset_that_cannot_be_written_costs_no_evaluation(tmp_path, stand_in):
     save_run(tmp_path)
     with pytest.raises(EnvironmentFault, match=r"push/music-v0 cannot be written \(a dataset with"):
-        evaluate_run(tmp_path, 1, export=exporter(None, "push/music-v0"))
+        evaluate_run(load_run(tmp_path), 1, export=exporter(None, "push/music-v0"))
     assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 1
 
 
@@ -136,7 +137,7 @@ def minari(tmp_path, monkeypatch):
 
 
 def test_a_minari_dataset_holds_what_was_played(run, played, minari):
-    evaluate_run(run, 6, export=exporter(None, "push/music-v0"))
+    evaluate_run(load_run(run), 6, export=exporter(None, "push/music-v0"))
     dataset = minari.load_dataset("push/music-v0")
     assert dataset.total_episodes == 6
     for index, episode in enumerate(dataset.iterate_episodes()):
@@ -168,7 +169,20 @@ def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_a_minari_dataset_of_a_task_without_goals_holds_vectors(tmp_path, minari):
+    save_run(tmp_path / "run", "sac", env_id="Pendulum-v1", rollouts=1)
+    loaded = load_run(tmp_path / "run")
+    evaluate_run(tmp_path / "run", 2, export=exporter(None, "push/pendulum-v0"))
+    played = loaded.evaluation.play(loaded.policy, 2)
+    dataset = minari.load_dataset("push/pendulum-v0")
+    assert dataset.spec.observation_space.shape == (3,)
+    for index, episode in enumerate(dataset.iterate_episodes()):
+        assert episode.observations.dtype == np.float32
+        np.testing.assert_array_equal(episode.observations, played.observation[index])
+        np.testing.assert_allclose(episode.actions, 2.0 * played.action[index], rtol=1e-6)
+
+
 def test_a_minari_dataset_is_not_overwritten(run, minari):
-    evaluate_run(run, 1, export=exporter(None, "push/music-v0"))
+    evaluate_run(load_run(run), 1, export=exporter(None, "push/music-v0"))
     with pytest.raises(UsageError, match="push/music-v0 exists already"):
-        evaluate_run(run, 1, export=exporter(None, "push/music-v0"))
+        evaluate_run(load_run(run), 1, export=exporter(None, "push/music-v0"))

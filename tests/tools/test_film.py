@@ -10,6 +10,7 @@ from PIL import Image
 
 from music_tf import rollout
 from music_tf.config.fields import with_fields
+from music_tf.config.names import CONVEYOR
 from music_tf.config.settings import ConditionConfig, MusicConfig, SkillConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
@@ -123,8 +124,8 @@ def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeyp
 
 
 def test_a_film_of_several_pages_has_one_size(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(film, "_MOST_SKILLS", 2)
-    monkeypatch.setattr(film, "_MOST_ROWS", 2)
+    for name in ("_MOST_SKILLS", "_MOST_ROWS", "_MOST_TILES"):
+        monkeypatch.setattr(film, name, 2)
     monkeypatch.setattr(film, "_LARGEST_TILE", {".gif": 32, ".mp4": 32})
     play(runs / "skilled", 1, None, tmp_path / "film.gif")
     play(runs / "skilled", 5, 0, tmp_path / "film.mp4")
@@ -164,7 +165,9 @@ def test_pages_hold_every_episode_of_every_skill_once():
 
 def test_one_skill_makes_a_square_and_several_make_columns():
     assert [(len(page), columns) for page, columns in pages(4, [0])] == [(4, 2)]
-    assert [(len(page), columns) for page, columns in pages(2, range(12))] == [(20, 10), (4, 2)]
+    assert [(len(page), columns) for page, columns in pages(2, range(12))] == [(12, 4), (12, 4)]
+    assert [(len(page), columns) for page, columns in pages(1, range(50))] == [(40, 7), (10, 7)]
+    assert [(len(page), columns) for page, columns in pages(5, range(10))] == [(40, 10), (10, 10)]
     (page, _), *_ = pages(2, [5, 6])
     assert page == [(0, 5), (0, 6), (1, 5), (1, 6)]
 
@@ -390,11 +393,12 @@ def no_opengl(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_opengl")
-def test_without_opengl_and_screen_the_packages_are_named():
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", CONVEYOR])
+def test_without_opengl_and_screen_the_packages_are_named(env_id):
     with pytest.raises(EnvironmentFault) as fault:
-        drawing_variables("FetchPush-v4")
+        drawing_variables(env_id)
     text = str(fault.value)
-    assert text.startswith("FetchPush-v4: nothing can be drawn here")
+    assert text.startswith(f"{env_id}: nothing can be drawn here")
     assert "apt-get install libegl1 libgl1   (egl)" in text
     assert "apt-get install libosmesa6   (osmesa)" in text
     assert len(text.splitlines()) <= 10

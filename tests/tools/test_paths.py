@@ -60,8 +60,28 @@ def test_without_a_support_the_paths_fill_the_view():
 
 
 def test_without_an_object_there_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="no object"):
-        paths_from_above(episodes([[[0.0, 0.0], [1.0, 1.0]]]), EnvironmentInfo(family="toy"))
+    nothing = EnvironmentInfo(family="toy")
+    assert paths_from_above(episodes([[[0.0, 0.0], [1.0, 1.0]]]), nothing) is None
+    assert paths_from_above(episodes([[[0.0, 0.0], [1.0, 1.0]]] * 2, 2), nothing) is None
+
+
+def test_without_an_object_skills_are_drawn_by_what_tells_them_apart():
+    places = [[[0.1, 0.2], [0.7, 0.2]], [[0.1, 0.4], [0.7, 0.4]]]
+    played = episodes(places, 2)
+    expected = paths_from_above(played, EnvironmentInfo(family="toy", object=(1, 2, 3)))
+    by_columns = EnvironmentInfo(family="toy", descriptor=(1, 2))
+    np.testing.assert_array_equal(paths_from_above(played, by_columns), expected)
+    beside = played._replace(
+        observation=np.zeros_like(played.observation),
+        extras={"torso": played.observation[..., 1:4]},
+    )
+    by_extra = EnvironmentInfo(family="toy", descriptor="torso")
+    np.testing.assert_array_equal(paths_from_above(beside, by_extra), expected)
+    for other in (
+        EnvironmentInfo(family="toy", descriptor=(1,)),
+        EnvironmentInfo(family="toy", descriptor="observation"),
+    ):
+        assert paths_from_above(played, other) is None
 
 
 # 1 m is shown across the 168 pixels of a panel, from x = -0.1 on, and y from 0.7 downwards;

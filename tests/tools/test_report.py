@@ -361,7 +361,7 @@ def test_the_page_claims_a_band_only_where_one_is_drawn(tmp_path):
     for shown, bands in ((runs[:1], 0), (runs[:2], 0), (runs, 2)):
         page = page_of(tmp_path, *shown)
         assert page.source.count("PolyCollection_1") == bands  # in two panels
-        assert ("bootstrap" in page.text) == (bands > 0)
+        assert ("95 % bootstrap" in page.text) == (bands > 0)
         assert ("Thick: interquartile mean" in page.text) == (len(shown) > 1)
 
 
@@ -432,7 +432,7 @@ def test_a_picture_of_paths_may_have_no_steps_and_is_no_film(tmp_path, folder):
     Image.new("RGB", (40, 40)).save(run / folder / "paths.png")
     page = page_of(tmp_path, run)
     assert page.texts("figcaption")[2:] == ["at the newest evaluation"]
-    assert page.texts("h3") == ["Where the object went, from above", "Settings"]
+    assert page.texts("h3") == ["Paths in evaluation, from above", "Settings"]
 
 
 def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):

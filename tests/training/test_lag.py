@@ -16,9 +16,10 @@ from music_tf.networks.acting import arrays_of
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session
-from tests.kit.small import BASE, HER, assert_same_state, go_on, trainer_of
+from tests.kit.small import BASE, HER, LEARNED_PRIOR, assert_same_state, go_on, trainer_of
 
 LATE = replace(HER, lag=1, cycles=3)
+WITH_PRIOR = replace(LEARNED_PRIOR, lag=1, cycles=3)
 STEPS = replace(
     recipes.resolve("sac", "laptop", COUNTING),
     lag=1,
@@ -62,8 +63,9 @@ def test_a_cycle_acts_with_the_weights_after_the_last_one_or_after_the_one_befor
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 3])
-def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(cycles):
-    straight, cut = trainer_of(LATE), trainer_of(LATE)
+@pytest.mark.parametrize("config", [LATE, WITH_PRIOR], ids=["goals", "prior"])
+def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(config, cycles):
+    straight, cut = trainer_of(config), trainer_of(config)
     for _ in range(2):
         straight.run_epoch(go_on)
     cut.run_epoch(lambda done: done == cycles)
@@ -72,13 +74,29 @@ def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(cycles):
         *(f"lagged/{name}" for name in cut.update.actor_weights()),
         "lagged/observation",
         "lagged/goal",
+        *(["lagged/prior"] if config is WITH_PRIOR else ()),
     }
-    resumed = trainer_of(LATE)
+    resumed = trainer_of(config)
     resumed.load(arrays, json.loads(json.dumps(cut.meta())))
     resumed.load_workers({worker: [rows] for worker, rows in cut.of_workers().items()})
     while resumed.counters.epoch < 2:
         resumed.run_epoch(go_on)
     assert_same_state(straight, resumed)
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_skills_are_drawn_by_the_prior_that_is_as_old_as_the_weights(lag):
+    trainer = trainer_of(WITH_PRIOR, lag=lag)
+    ordered, after, on_cycle = watched(trainer)
+    trainer.run_epoch(on_cycle)
+    for cycle, (_, acting) in enumerate(ordered):
+        assert acting["prior"].dtype == np.float32
+        np.testing.assert_equal(acting, after[max(0, cycle - lag)])
+    assert np.ptp(after[0]["prior"]) == 0.0
+    assert np.ptp(after[2]["prior"]) > 0.0
+    drawn_by = trainer.collector.sampler.prior
+    expected = after[2 - lag]["prior"].astype(np.float64)
+    np.testing.assert_array_equal(drawn_by, expected / expected.sum())
 
 
 def test_a_trainer_that_goes_back_forgets_what_it_has_ordered():

@@ -123,7 +123,8 @@ def test_headers_come_back_and_other_formats_are_refused():
         answer_in(data[:10])
 
 
-def test_a_snapshot_comes_out_bit_by_bit_as_it_went_in():
+@pytest.mark.parametrize("skills", [0, 3])
+def test_a_snapshot_comes_out_bit_by_bit_as_it_went_in(skills):
     random = np.random.default_rng(0)
 
     def numbers(*shape):
@@ -133,11 +134,11 @@ def test_a_snapshot_comes_out_bit_by_bit_as_it_went_in():
         Moments(numbers(3), numbers(3)), Moments(numbers(0), numbers(0)), NormalizerConfig()
     )
     weights = {"actor/action/kernel": numbers(4, 2), "actor/action/bias": numbers(2)}
-    snapshot = Snapshot("deterministic", weights, inputs)
+    snapshot = Snapshot("deterministic", weights, inputs, numbers(skills) if skills else None)
     form = SnapshotFormat.of(snapshot)
     data = np.frombuffer(form.pack(snapshot), np.uint8)
-    assert len(data) == form.bytes == 4 * (8 + 2 + 2 * 3)
-    zeros = snapshot._replace(weights=dict.fromkeys(weights, np.zeros(1)))
+    assert len(data) == form.bytes == 4 * (8 + 2 + 2 * 3 + skills)
+    zeros = snapshot._replace(weights=dict.fromkeys(weights, np.zeros(1)), prior=None)
     found = SnapshotFormat(form.shapes).unpack(data, zeros)
     np.testing.assert_equal(arrays_of(found), arrays_of(snapshot))
     assert list(found.weights) == list(weights)

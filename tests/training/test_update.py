@@ -9,11 +9,18 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner, Losses, Phase
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import DdpgConfig, SacConfig, TaskConfig
+from music_tf.config.settings import (
+    DdpgConfig,
+    SacConfig,
+    SacValueConfig,
+    SkillConfig,
+    TaskConfig,
+)
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.networks.parameters import Scalar
+from music_tf.recipes.skills import DadsConfig
 from music_tf.training import update as update_module
 from music_tf.training.update import (
     AdamState,
@@ -32,6 +39,7 @@ from tests.kit.small import (
     MUSIC,
     NETWORK,
     SMALL_MUSIC,
+    SOFT,
     paying,
     trainer_of,
 )
@@ -99,11 +107,12 @@ def by_hand(trainer, given):
             action=moved.action,
             reward=reward,
             discount=moved.discount,
+            truncated=moved.truncated,
         )
         losses = trainer.update.learner.losses(
             weights, targets, batch, now.noise, schedules.entropy
         )
-        total = tf.reduce_sum(losses.total) + learned
+        total = (tf.reduce_sum(losses.total) + learned) / trainer.config.workers
     gradient = tape.gradient(total, flat)
     moved, rate = tf.Variable(flat), tf.constant(update.layout.learning_rates())
     adam_step(
@@ -117,7 +126,7 @@ def by_hand(trainer, given):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_update_is_one_adam_step_along_the_sum_of_all_gradients(name):
+def test_an_update_is_one_adam_step_along_the_mean_of_all_gradients(name):
     trainer, given = prepared(ALL[name], updates=1)
     expected, gradient = by_hand(trainer, given)
     metrics = run(trainer, given)
@@ -257,6 +266,103 @@ def test_targets_approach_frozen_networks_geometrically(every):
     moves = 4 if every == "cycle" else 4 * 3
     gap = update.targets.numpy() - online[: update.targets_layout.size]
     np.testing.assert_allclose(gap, 0.95**moves, rtol=1e-4)
+
+
+def test_targets_may_move_at_every_nth_update():
+    agent = DdpgConfig(polyak_every=2, actor_learning_rate=0.0, critic_learning_rate=0.0, **NETWORK)
+    trainer, given = prepared(dataclasses.replace(BASE, agent=agent), updates=1)
+    update = trainer.update
+    update.targets.assign(update.targets + 1.0)
+    gaps = []
+    for _ in range(5):
+        run(trainer, given)
+        gaps.append(float(update.targets.numpy()[0] - update.parameters.numpy()[0]))
+    np.testing.assert_allclose(gaps, 0.95 ** np.array([0, 1, 1, 2, 2]), rtol=1e-4)
+
+
+VALUE = dataclasses.replace(
+    SOFT,
+    agent=SacValueConfig(critics=2, learn_temperature=True, polyak_every="update", **NETWORK),
+)
+
+
+def first_gradients(config, order, critic_rate):
+    """First moments by network after one update, in which critics step at this rate."""
+    changes = {"update_order": order, "critic_learning_rate": critic_rate}
+    agent = dataclasses.replace(config.agent, **changes)
+    trainer, given = prepared(dataclasses.replace(config, agent=agent), updates=1)
+    run(trainer, given)
+    saved = trainer.update.shared()
+    return {
+        network.name: np.concatenate(
+            [np.ravel(saved[f"adam_first/{name}"]) for name in network.weight_names]
+        )
+        for network in trainer.update.layout.networks
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "later"),
+    [
+        (HER, ["actor"]),
+        (SOFT, ["actor", "log_temperature"]),
+        (VALUE, ["value", "actor", "log_temperature"]),
+    ],
+)
+def test_what_learns_from_critics_sees_moved_ones_in_a_sequential_update_alone(config, later):
+    for order in ("simultaneous", "sequential"):
+        moving, still = (first_gradients(config, order, rate) for rate in (0.1, 0.0))
+        differ = [name for name in moving if not np.array_equal(moving[name], still[name])]
+        assert sorted(differ) == (sorted(later) if order == "sequential" else [])
+
+
+@pytest.mark.parametrize("config", [HER, SOFT, VALUE], ids=["ddpg", "sac", "sac_value"])
+def test_the_first_phase_of_a_sequential_update_is_that_of_a_simultaneous_one(config):
+    found = []
+    for order in ("simultaneous", "sequential"):
+        agent = dataclasses.replace(config.agent, update_order=order)
+        trainer, given = prepared(dataclasses.replace(config, agent=agent), updates=1)
+        metrics = run(trainer, given)
+        found.append((trainer.update.shared(), metrics))
+    (one, simultaneous), (other, sequential) = found
+    for name in one:
+        if name.startswith(("parameters/critic", "adam_first/critic")):
+            np.testing.assert_allclose(other[name], one[name], rtol=1e-4, atol=1e-7)
+    assert set(simultaneous) == set(sequential)  # each once, at the weights of the start
+    for name in set(simultaneous) - {"train/grad_norm"}:
+        assert sequential[name] == pytest.approx(simultaneous[name], rel=1e-4, abs=1e-6)
+
+
+def test_moments_are_stored_under_the_weights_that_they_belong_to():
+    agent = dataclasses.replace(SOFT.agent, update_order="sequential")
+    trainer, given = prepared(dataclasses.replace(SOFT, agent=agent))
+    update = trainer.update
+    run(trainer, given)
+    saved = update.shared()
+    actor = np.concatenate(
+        [np.ravel(saved[f"adam_first/{name}"]) for name in update.layout.names if "actor" in name]
+    )
+    np.testing.assert_array_equal(actor, update.moments[1].first)  # critics are the first phase
+    other, _ = prepared(dataclasses.replace(SOFT, agent=agent))
+    other.update.load(saved)
+    other.update.load_counts(**update.counts())
+    for each in (trainer, other):
+        run(each, given)
+    np.testing.assert_equal(other.update.shared(), update.shared())
+
+
+def test_the_state_value_alone_is_followed_by_a_slow_copy():
+    trainer, given = prepared(VALUE, updates=1)
+    update = trainer.update
+    before = update.shared()
+    run(trainer, given)
+    after = update.shared()
+    slow = [name for name in after if name.startswith("targets/")]
+    assert {name.split("/")[1] for name in slow} == {"value"}
+    for name in slow:
+        online = after[name.replace("targets", "parameters")]
+        expected = 0.95 * before[name] + 0.05 * online
+        np.testing.assert_allclose(after[name], expected, rtol=1e-4, atol=1e-7)
 
 
 def test_only_networks_with_targets_have_them():
@@ -419,6 +525,30 @@ def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone()
     assert metrics["reward/twice_mean"] == pytest.approx(counted.mean(), abs=1e-6)
     assert metrics["twice/goal"] == pytest.approx(2.0 / 2)  # (1 + 3) / 2 workers / 2 updates
     assert update.counts()["phase_steps"] == [2, 4]
+
+
+@pytest.mark.parametrize("reward", [SkillConfig, DadsConfig])
+@pytest.mark.parametrize(
+    ("gate", "paid"),
+    [
+        ({}, [1.0, 1.0, 1.0]),
+        ({"target": -math.inf, "margin": 1.0}, [1.0, 1.0, 1.0]),  # the plain sum
+        ({"target": 10.0, "margin": 2.0}, [0.0, 1.0, 1.0]),  # at the bar it is open
+        ({"target": 10.0, "margin": 2.0, "weight": ((0.0, 0.0), (9.0, 1.0))}, [0.0, 0.0, 0.0]),
+    ],
+)
+@pytest.mark.usefixtures("eagerly")
+def test_diversity_is_added_to_the_task_where_the_episode_returned_enough(reward, gate, paid):
+    own = reward(hidden_sizes=(8,), clip=(-9.0, 9.0), shift=20.0, **gate)
+    config = paying(BASE, TaskConfig(), own, skills=3)
+    trainer, given = prepared(config, updates=1)
+    returns = np.resize(np.float32([7.99, 8.0, 9.0]), given.feed.transitions.reward.shape)
+    spy = Spy(trainer.update.learner)
+    update_of(trainer, spy).run(*given.change(episode_return=returns))
+    diversity = spy.batches[0].reward.numpy() - given.feed.transitions.reward[0]
+    expected = np.resize(np.float32(paid), returns.shape)[0]
+    np.testing.assert_array_equal(diversity > 5.0, expected > 0.0)
+    np.testing.assert_array_equal(diversity[expected == 0.0], 0.0)
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@
 
 import contextlib
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from music_tf import load_policy, recipes
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import Stopped, UsageError
@@ -100,11 +102,14 @@ def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
     assert column(rows, "time/updates") == [3 * 4]
 
 
-def test_critics_have_sizes_of_their_own():
-    agent = replace(AGENT, critic_hidden_sizes=(5,))
+def test_actor_and_critics_may_have_sizes_of_their_own():
+    agent = replace(AGENT, actor_sizes=(6, 7), critic_sizes=(5,))
     names = build_trainer(replace(CONFIG, agent=agent), Communicator()).update.shared()
     assert names["parameters/critic_0/hidden_0/kernel"].shape[1] == 5
-    assert names["parameters/actor/hidden_1/kernel"].shape == (8, 8)
+    assert names["parameters/actor/hidden_1/kernel"].shape == (6, 7)
+    assert build_trainer(CONFIG, Communicator()).update.shared()[
+        "parameters/critic_0/hidden_1/kernel"
+    ].shape == (8, 8)
 
 
 def test_a_policy_without_goals_acts_on_observations_alone(straight):
@@ -132,3 +137,23 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
 def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
     with pytest.raises(UsageError, match=told):
         build_trainer(replace(CONFIG, **changes), Communicator())
+
+
+def test_a_run_goes_on_without_its_replay_and_its_discriminator_rests_first(tmp_path):
+    terms = recipes.resolve("sac_diayn", "laptop", COUNTING).rewards
+    config = replace(CONFIG, rewards=terms, skills=2, cycles=4)
+    config = with_fields(config, {"skill.hidden_sizes": (8,), "skill.resume_rows": 30})
+    weights = []
+    for epochs, changes in ((2, {}), (3, {"without_replay": True}), (4, {})):
+        own = replace(config, epochs=epochs)
+        run_session(command_of(own, tmp_path, epochs > 2, recipe="sac_diayn", **changes))
+        weights.append(load_weights(tmp_path / "checkpoints")[0])
+    assert column(rows_of(tmp_path), "time/env_steps") == [20, 40, 60, 80]
+    for name, rests in (
+        ("parameters/discriminator/hidden_0/kernel", True),
+        ("parameters/actor/hidden_0/kernel", False),
+    ):
+        moved = [np.abs(after[name] - before[name]).max() for before, after in pairwise(weights)]
+        # ten steps or less are left in Adam's moments
+        assert (moved[0] < 0.7 * moved[1]) == rests
+        assert min(moved) > 0.0

@@ -7,7 +7,7 @@ import time
 import types
 
 
-def run(command, comm, directory, heritage, draw_paths, callbacks):
+def run(command, comm, directory, heritage, draw, callbacks):
     from music_tf.storage.run_directory import link_latest
 
     del heritage

@@ -1,0 +1,37 @@
+"""Are skills found in a box within a minute or two, and what happens where they cannot be?
+
+`sac_diayn`, `sac_dads` and `sac_smerl` on the toy box. `shuffled` is the control: its
+discriminator learns from skills that are dealt out anew, so that nothing can be told apart.
+`dads` sees no places, only how they change: an episode of 5 steps ends before it has met a wall,
+where nothing changes whatever the skill. The target of `smerl` is 0.8 of the way to the wall.
+
+Half a minute to two minutes a run on one core, ten skills twice that: at most 35 minutes in all.
+Beside it stand `experiments/imitate.py` (which skill of one seed went where an episode of another
+seed did) and `experiments/resume_skills.py` (with the replay and without it).
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+BOX = "music_tf/UnitBox-v0"
+FOUR = "--skills 4"
+
+STUDY = Study(
+    question="Are four skills told apart in the box after 20 thousand steps, and ten after 40?",
+    role="reported",
+    tasks=(Task(env_id=BOX, seeds=range(240, 243), epochs=20),),
+    conditions=(
+        Condition(name="four", recipe="sac_diayn", arguments=FOUR),
+        Condition(name="ten", recipe="sac_diayn", arguments="--skills 10", epochs={BOX: 40}),
+        Condition(name="shuffled", recipe="experiments.shuffled:sac_shuffled", arguments=FOUR),
+        Condition(
+            name="dads",
+            recipe="sac_dads",
+            arguments=f"{FOUR} --dads.omit 2 --env.max-episode-steps 5",
+        ),
+        Condition(
+            name="smerl",
+            recipe="sac_smerl",
+            arguments=f"{FOUR} --skill.target 4 --skill.margin 0.5",
+        ),
+    ),
+)

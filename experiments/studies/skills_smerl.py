@@ -1,0 +1,33 @@
+"""Does SMERL run in several ways at 0.9 of the return of plain `sac`, and do they outlive a fault?
+
+300 thousand steps on the cheetah, a quarter update a step. The target is the return of `sac` in
+`skills_smerl_target` (seeds 100 and 101), the margin a tenth of it; both are typed here before the
+first reported run. About 15 minutes a run on one core, nine runs, two and a half hours.
+
+Robustness is measured afterwards, joint after joint, the best skill against plain `sac`:
+
+    music-tf skills RUN --env.kwargs '{"broken_joint": 0}'
+    music-tf evaluate RUN --env.kwargs '{"broken_joint": 0}'
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+CHEETAH = "music_tf/HalfCheetah-v0"
+SLOWLY = "--collect.updates-per-step 0.25"
+TARGET = 2000
+GATE = f"--skill.target {TARGET} --skill.margin {TARGET // 10}"
+
+STUDY = Study(
+    question="What do skills add to a task that is solved, and what when a joint breaks?",
+    role="reported",
+    tasks=(Task(env_id=CHEETAH, seeds=range(240, 243), epochs=60),),
+    conditions=(
+        Condition(name="sac", recipe="sac", arguments=SLOWLY),
+        Condition(name="smerl", recipe="sac_smerl", arguments=f"{SLOWLY} {GATE}"),
+        Condition(
+            name="sum",
+            recipe="sac_smerl",
+            arguments=f"{SLOWLY} --skill.target -inf --skill.margin 0",
+        ),
+    ),
+)

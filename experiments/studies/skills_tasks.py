@@ -1,0 +1,54 @@
+"""Does `sac_diayn` reach the log q that the PyTorch DIAYN shows at equal numbers of episodes?
+
+Its own preset, `diayn_torch`, on the tasks of that code; steps and updates come in turns of 50
+instead of one by one, which is faster and as many. `skill/log_likelihood_running` is the average
+that it logs: in sample, of the state before the action, over episodes. On MountainCarContinuous
+the prior is not subtracted, because a reward above 0 pays for never arriving.
+
+There are fewer than three seeds a task, for want of time. An hour a run at most, on one core:
+Hopper about 25 minutes, MountainCarContinuous 30 (its 200 episodes), BipedalWalker 60 (its extra is
+`box2d`), HalfCheetah 60. Four to five hours in all.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+HOPPER, CAR = "Hopper-v5", "MountainCarContinuous-v0"
+WALKER, CHEETAH = "BipedalWalker-v3", "HalfCheetah-v5"
+TURNS = "--preset diayn_torch --collect.steps 50 --updates 50"
+
+STUDY = Study(
+    question="What is the running log q of sac_diayn after as many episodes as the original?",
+    role="reported",
+    tasks=(
+        Task(env_id=HOPPER, seeds=(240, 241), epochs=20, minutes=60),
+        Task(env_id=CAR, seeds=(240, 241), epochs=200, minutes=60),
+        Task(env_id=WALKER, seeds=(240,), epochs=60, minutes=60),
+        Task(env_id=CHEETAH, seeds=(240,), epochs=60, minutes=60),
+    ),
+    conditions=(
+        Condition(
+            name="twenty",
+            recipe="sac_diayn",
+            arguments=f"{TURNS} --cycles 100 --skills 20 --evaluation.episodes 20",
+            tasks=(HOPPER, CHEETAH),
+        ),
+        Condition(
+            name="arriving",
+            recipe="sac_diayn",
+            arguments=(
+                f"{TURNS} --cycles 20 --skills 20 --evaluation.episodes 20 "
+                "--skill.subtract-prior False"
+            ),
+            tasks=(CAR,),
+        ),
+        Condition(
+            name="fifty",
+            recipe="sac_diayn",
+            arguments=(
+                f"{TURNS} --cycles 100 --skills 50 --evaluation.episodes 50 "
+                "--env.max-episode-steps 1000"
+            ),
+            tasks=(WALKER,),
+        ),
+    ),
+)

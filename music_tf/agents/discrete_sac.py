@@ -1,0 +1,124 @@
+"""Soft actor-critic over K choices (Christodoulou, 2019, arXiv:1910.07207)."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.actor_critic import ActorCritic
+from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.config.settings import DiscreteSacConfig
+from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
+from music_tf.losses.policy import temperature_loss
+from music_tf.losses.temporal_difference import td_target
+from music_tf.networks.models import choices
+from music_tf.networks.parameters import Network, Scalar
+from music_tf.types import Array
+
+
+class DiscreteSac(ActorCritic):
+    """A categorical actor and critics that value all choices at once.
+
+    An action [K] stands for the choice of its largest number: so a categorical policy, whose
+    actions are one-hot, and uniform exploration fit everything that is made for vectors.
+    Expectations over choices are exact. Next choices are those of the main actor.
+    """
+
+    _config: DiscreteSacConfig
+
+    def __init__(
+        self,
+        config: DiscreteSacConfig,
+        input_dim: int,
+        action_dim: int,
+        return_bounds: tuple[float, float],
+        seed: np.random.Generator,
+    ) -> None:
+        """Builds the networks for `action_dim` choices, and the logarithm of the temperature."""
+        super().__init__(config, input_dim, action_dim, return_bounds, seed)
+        self._choices = action_dim
+        self._log_temperature = Scalar(
+            "log_temperature",
+            math.log(config.temperature),
+            config.temperature_learning_rate if config.learn_temperature else 0.0,
+        )
+
+    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
+        """The logit of each choice."""
+        config = self._config
+        return choices(input_dim, action_dim, config.actor_layers, seed, config.initializer)
+
+    def make_critic(
+        self, input_dim: int, action_dim: int, seed: np.random.Generator
+    ) -> keras.Model:
+        """The value of each choice."""
+        config = self._config
+        return choices(input_dim, action_dim, config.critic_layers, seed, config.initializer)
+
+    @property
+    def networks(self) -> Sequence[Network | Scalar]:
+        """Actor, critics and the logarithm of the temperature."""
+        return [*super().networks, self._log_temperature]
+
+    @property
+    def sequence(self) -> Sequence[tuple[str, ...]]:
+        """Critics, then the actor, then the temperature if it is learned."""
+        learned = [("log_temperature",)] if self._config.learn_temperature else []
+        return [*super().sequence, *learned]
+
+    def draws(
+        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
+    ) -> dict[str, Array]:
+        """Needs no noise."""
+        return {}
+
+    def losses(
+        self,
+        weights: Weights,
+        targets: Weights,
+        batch: Batch,
+        noise: Mapping[str, tf.Tensor],
+        entropy_weight: tf.Tensor,
+    ) -> Losses:
+        """Returns critic, actor and temperature losses, all at the weights before the update."""
+        del noise, entropy_weight
+        config = self._config
+        log_temperature = weights["log_temperature"][0]
+        temperature = tf.stop_gradient(tf.exp(log_temperature))
+        next_q = self._all_values(targets, batch.next_inputs)
+        next_value = soft_value(next_q, self._log_policy(weights, batch.next_inputs), temperature)
+        target = td_target(batch.reward, batch.discount, next_value[None], self._bounds)
+        q = self._all_values(weights, batch.inputs)
+        chosen = tf.one_hot(tf.argmax(batch.action, axis=-1), self._choices)
+        taken = tf.reduce_sum(q * chosen, axis=-1)
+        value_loss = self.critic_loss(taken, target, batch.truncated)
+        log_policy = self._log_policy(weights, batch.inputs)
+        policy_loss = choice_loss(q, log_policy, temperature)
+        entropy = choice_entropy(log_policy)
+        total = value_loss + policy_loss
+        if config.learn_temperature:
+            wanted = config.target_entropy * math.log(self._choices)
+            tuning = temperature_loss(log_temperature, -entropy, wanted)
+            total += tuning
+        metrics = {
+            "train/critic_loss": value_loss,
+            "train/actor_loss": policy_loss,
+            "train/mean_q": tf.reduce_mean(taken, axis=[0, 2]),
+            "train/entropy": tf.reduce_mean(entropy, axis=-1),
+            "train/temperature": temperature * tf.ones_like(value_loss),
+        }
+        return Losses(total, metrics)
+
+    def _log_policy(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns log pi of all choices, [W, B, K]."""
+        return tf.nn.log_softmax(self._applied(self._actor, weights, inputs))
+
+    def _all_values(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns the values of all choices, [C, W, B, K]."""
+        return tf.stack([self._applied(critic, weights, inputs) for critic in self._critics])
+
+    def _applied(self, network: Network, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
+        rows = network(weights[network.name], tf.reshape(inputs, [-1, inputs.shape[-1]]))
+        return tf.reshape(rows, [*inputs.shape[:2], self._choices])

@@ -1,0 +1,111 @@
+"""Soft actor-critic with a state value, as it was first published."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.soft import SoftActorCritic
+from music_tf.config.settings import SacValueConfig
+from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, temperature_loss
+from music_tf.losses.temporal_difference import critic_loss, td_target, value_target
+from music_tf.networks.models import critic
+from music_tf.networks.parameters import Network, Scalar
+from music_tf.types import Array
+
+
+class SacValue(SoftActorCritic):
+    r"""SAC of January 2018 (arXiv:1801.01290): critics learn from a slow copy of a state value.
+
+    .. math:: L_V = \frac{1}{B} \sum_b (V(s_b) - y_V)^2, \quad
+        y_V = \min_i Q_i(s, \tilde a) - \alpha \log \pi(\tilde a | s), \quad
+        y_Q = r + \gamma \bar V(s')
+
+    One freshly drawn action per state serves y_V and the actor's loss. Deviations from the paper:
+    the policy is reparameterised Gaussian alone, and the temperature may be learned
+    (arXiv:1812.05905). Losses of values are means, where the paper halves them.
+    """
+
+    _config: SacValueConfig
+
+    def __init__(
+        self,
+        config: SacValueConfig,
+        input_dim: int,
+        action_dim: int,
+        return_bounds: tuple[float, float],
+        seed: np.random.Generator,
+    ) -> None:
+        """Builds the networks, and the state value, which has the critics' sizes."""
+        super().__init__(config, input_dim, action_dim, return_bounds, seed)
+        model = critic(input_dim, 0, config.critic_layers, seed, config.initializer)
+        self._value = Network("value", model, config.value_learning_rate)
+
+    @property
+    def networks(self) -> Sequence[Network | Scalar]:
+        """Actor, critics, state value and the logarithm of the temperature."""
+        return [self._actor, *self._critics, self._value, self._log_temperature]
+
+    @property
+    def target_networks(self) -> Sequence[Network]:
+        """The state value alone."""
+        return [self._value]
+
+    @property
+    def sequence(self) -> Sequence[tuple[str, ...]]:
+        """Critics, then what learns from them: state value, actor and temperature."""
+        critics, *others = super().sequence
+        return [critics, ("value",), *others]
+
+    def draws(
+        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
+    ) -> dict[str, Array]:
+        """Draws the noise of the actions at o_t."""
+        shape = (updates, batch_size, self._action_dim)
+        noise = [generator.standard_normal(shape, np.float32) for generator in generators]
+        return {"policy": np.stack(noise, axis=1)}
+
+    def losses(
+        self,
+        weights: Weights,
+        targets: Weights,
+        batch: Batch,
+        noise: Mapping[str, tf.Tensor],
+        entropy_weight: tf.Tensor,
+    ) -> Losses:
+        """Returns the losses of critics, state value, actor and temperature, all at `weights`."""
+        del entropy_weight
+        config = self._config
+        log_temperature = weights["log_temperature"][0]
+        temperature = tf.stop_gradient(tf.exp(log_temperature))
+        slow = self._state_value(targets, batch.next_inputs)
+        target = td_target(batch.reward, batch.discount, slow[None], self._bounds)
+        q = self.values(weights, batch.inputs, batch.action)
+        td_loss = self.critic_loss(q, target, batch.truncated)
+        drawn = self.sample(weights, batch.inputs, noise["policy"])
+        action_value = self.values(weights, batch.inputs, drawn.action, frozen=True)
+        soft_value = value_target(action_value, drawn.log_density, temperature)
+        value_loss = critic_loss(self._state_value(weights, batch.inputs)[None], soft_value)
+        lowest = tf.reduce_min(action_value, axis=0)
+        policy_loss = deterministic_policy_loss(lowest, drawn.action, config.action_l2)
+        policy_loss += entropy_loss(drawn.log_density, temperature)
+        total = td_loss + value_loss + policy_loss
+        metrics = {
+            "train/critic_loss": td_loss,
+            "train/value_loss": value_loss,
+            "train/actor_loss": policy_loss,
+            "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
+            "train/entropy": -tf.reduce_mean(drawn.log_density, axis=-1),
+            "train/temperature": temperature * tf.ones_like(td_loss),
+        }
+        if config.learn_temperature:
+            tuning = temperature_loss(log_temperature, drawn.log_density, self.wanted_entropy)
+            metrics["train/temperature_loss"] = tuning
+            total += tuning
+        return Losses(total, metrics)
+
+    def _state_value(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns V of inputs [W, B, I], shape [W, B]."""
+        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        return tf.reshape(self._value(weights["value"], rows), inputs.shape[:2])

@@ -1,0 +1,73 @@
+"""What both cores of soft actor-critic share: a squashed Gaussian policy and its temperature."""
+
+import math
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.actor_critic import ActorCritic
+from music_tf.agents.base import Weights
+from music_tf.config.settings import SoftConfig
+from music_tf.distributions import SquashedSample, sample_tanh_gaussian
+from music_tf.networks.models import gaussian_actor
+from music_tf.networks.parameters import Network, Scalar
+
+
+class SoftActorCritic(ActorCritic):
+    """An actor-critic whose policy is drawn from, and whose entropy has a price."""
+
+    _config: SoftConfig
+
+    def __init__(
+        self,
+        config: SoftConfig,
+        input_dim: int,
+        action_dim: int,
+        return_bounds: tuple[float, float],
+        seed: np.random.Generator,
+    ) -> None:
+        """Builds the networks, and the logarithm of the temperature."""
+        super().__init__(config, input_dim, action_dim, return_bounds, seed)
+        self._action_dim = action_dim
+        self._log_temperature = Scalar(
+            "log_temperature",
+            math.log(config.temperature),
+            config.temperature_learning_rate if config.learn_temperature else 0.0,
+        )
+
+    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
+        """Mean and log-deviation of each component of the action."""
+        config = self._config
+        return gaussian_actor(
+            input_dim, action_dim, config.actor_layers, seed, config.actor, config.initializer
+        )
+
+    @property
+    def networks(self) -> Sequence[Network | Scalar]:
+        """Actor, critics and the logarithm of the temperature."""
+        return [*super().networks, self._log_temperature]
+
+    @property
+    def sequence(self) -> Sequence[tuple[str, ...]]:
+        """Critics, then the actor, then the temperature if it is learned."""
+        learned = [("log_temperature",)] if self._config.learn_temperature else []
+        return [*super().sequence, *learned]
+
+    @property
+    def wanted_entropy(self) -> float:
+        """What a learned temperature draws the entropy of the policy to, in nats."""
+        return self._config.target_entropy_per_action * self._action_dim
+
+    def sample(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor) -> SquashedSample:
+        """Draws an action for each of the inputs [W, B, I] by noise [W, B, A]."""
+        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        mean, log_deviation = self._actor(weights["actor"], rows)
+        shape = noise.shape
+        return sample_tanh_gaussian(
+            tf.reshape(mean, shape),
+            tf.reshape(log_deviation, shape),
+            noise,
+            epsilon=self._config.squash_correction == "epsilon",
+        )

@@ -1,0 +1,45 @@
+"""What skills may be told apart by beside columns: read from robots of Gymnasium on MuJoCo."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.errors import UsageError
+
+Floats = npt.NDArray[np.float64]
+_FREE = 0
+"""How MuJoCo calls the joint of a body that nothing holds."""
+
+
+def xy(environment: Any) -> Floats:
+    """Returns x and y of a robot that walks where it will, such as Ant and Humanoid, in metres.
+
+    Raises:
+        UsageError: The robot is held to a line, or is none of MuJoCo's.
+    """
+    model = getattr(environment, "model", None)
+    if model is None or not model.njnt or model.jnt_type[0] != _FREE:
+        raise UsageError("expected a robot that moves freely, such as Ant-v5; or give columns")
+    place: Floats = np.array(environment.data.qpos[:2])
+    return place
+
+
+def foot_contacts(environment: Any) -> Floats:
+    """Returns for each foot whether it touches the floor, 1 or 0.
+
+    Feet are the shapes that the model calls feet, or ankles where it knows no feet.
+
+    Raises:
+        UsageError: There is no floor, or no foot.
+    """
+    model = getattr(environment, "model", None)
+    names = [] if model is None else [model.geom(number).name for number in range(model.ngeom)]
+    feet = [n for n, name in enumerate(names) if "foot" in name]
+    feet = feet or [n for n, name in enumerate(names) if "ankle" in name]
+    if "floor" not in names or not feet:
+        raise UsageError("expected a robot with feet and a floor, such as Ant-v5; or give columns")
+    contacts = environment.data.contact
+    pairs = np.stack([contacts.geom1, contacts.geom2], axis=-1)
+    beside_floor = pairs[(pairs == names.index("floor")).any(axis=-1)]
+    return np.isin(feet, beside_floor).astype(np.float64)

@@ -1,0 +1,137 @@
+"""An environment whose action is a skill: frozen skills of an earlier run act in it."""
+
+import copy
+import importlib
+import math
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.config.settings import EnvConfig
+from music_tf.errors import EnvironmentFault, UsageError
+
+_SEEN = ("observation", "desired_goal")
+_LOADER = "music_tf.storage.policy:load_policy"
+"""What reads a run, of which this folder knows nothing."""
+
+
+class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
+    r"""Plays a chosen skill for k steps as one step.
+
+    The action is a vector of K numbers, of which the largest names the skill. The reward of a step
+    is the discounted sum over those that were taken. `info["discount"]` multiplies the discount of
+    one step: what follows n of them is bootstrapped with gamma^n (options: Sutton, Precup, Singh,
+    1999):
+
+    .. math:: r = \sum_{i < n} \gamma^i r_i, \quad \mathrm{discount} = \gamma^{n - 1}
+
+    n is k but at the end of an episode. Goals become the last columns of the observation, and
+    rewards are the environment's own for them; skills see the columns that they know, the first.
+    """
+
+    def __init__(self, environment: gymnasium.Env[Any, Any], settings: EnvConfig) -> None:
+        """Loads the skills, and wraps an environment in which they can act.
+
+        Raises:
+            UsageError: The run has no skills, or they do not fit the environment.
+        """
+        super().__init__(environment)
+        self._settings = settings
+        self._policy = _skills_of(settings.skills)
+        self._goals = isinstance(environment.observation_space, gymnasium.spaces.Dict)
+        spaces: Any = environment.observation_space
+        sizes = [
+            math.prod(space.shape or ())
+            for space in ([spaces[key] for key in _SEEN] if self._goals else [spaces])
+        ]
+        size = sizes[0] + (sizes[-1] if self._goals else 0)
+        action: Any = environment.action_space
+        self._low, self._high = action.low, action.high
+        wanted = (self._policy.observation_dim, self._policy.action_dim)
+        if wanted[0] > sizes[0] or wanted[1] != len(self._low):
+            raise UsageError(
+                f"env.skills: {settings.skills[:120]} acts on {wanted[0]} columns with "
+                f"{wanted[1]} numbers, this environment has {sizes[0]} and {len(self._low)}\n"
+                f"they were learned on {self._policy.env_id}"
+            )
+        box = gymnasium.spaces.Box
+        self.observation_space = box(-math.inf, math.inf, (size,), np.float64)
+        self.action_space = box(-1.0, 1.0, (self._policy.skills,), np.float32)
+        self._state = np.zeros(size)
+
+    @property
+    def spec(self) -> Any:
+        """As registered, with episodes as long as there are choices in them."""
+        own = copy.copy(self.env.spec)
+        if own is not None and own.max_episode_steps:
+            own.max_episode_steps = math.ceil(own.max_episode_steps / self._settings.skill_steps)
+        return own
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[np.float64], dict[str, Any]]:
+        """Starts an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._state = self._joined(observation)
+        return self._state.copy(), {"discount": 1.0, **info}
+
+    def step(
+        self, action: Any
+    ) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+        """Lets the skill with the largest number act until k steps or the episode are over."""
+        gamma, total, taken = self._settings.skill_discount, 0.0, 0
+        info: dict[str, Any] = {}
+        terminated = truncated = False
+        while taken < self._settings.skill_steps and not (terminated or truncated):
+            inside = self._act(int(np.argmax(action)))
+            scaled = self._low + 0.5 * (inside + 1.0) * (self._high - self._low)
+            observation, reward, terminated, truncated, info = self.env.step(
+                scaled.astype(self._low.dtype)
+            )
+            total += gamma**taken * float(reward)
+            taken += 1
+            self._state = self._joined(observation)
+        info = {**info, "discount": gamma ** (taken - 1)}
+        return self._state.copy(), total, bool(terminated), bool(truncated), info
+
+    def _act(self, skill: int) -> Any:
+        """Returns the action of a skill in the present state, in [-1, 1]."""
+        policy = self._policy
+        seen = self._state[None, : policy.observation_dim].astype(np.float32)
+        noise = None
+        if self._settings.skill_sample:
+            noise = self.np_random.standard_normal((1, policy.action_dim), np.float32)
+        one_hot = np.eye(policy.skills, dtype=np.float32)[[skill]]
+        goals = np.zeros((1, policy.goal_dim), np.float32)
+        return policy.snapshot.act(seen, goals, one_hot, noise)[0]
+
+    def _joined(self, observation: Any) -> npt.NDArray[np.float64]:
+        """Returns an observation as one vector, with its goal at the end."""
+        parts = [observation]
+        if self._goals:
+            parts = [observation["observation"], observation["desired_goal"]]
+        return np.concatenate([np.asarray(part, np.float64) for part in parts])
+
+
+def _skills_of(run: str) -> Any:
+    """Returns the policy of a run with several skills.
+
+    Raises:
+        UsageError: There is no such run, or it has no skills to choose from.
+    """
+    try:
+        module, _, name = _LOADER.partition(":")
+        policy = getattr(importlib.import_module(module), name)(run)
+    except UsageError as error:
+        raise UsageError(f"env.skills: {error}") from error
+    if policy.condition != "one_hot" or policy.skills < 2:  # noqa: PLR2004
+        raise UsageError(
+            f"env.skills: expected a run with several skills, {run[:120]} is {policy.recipe} with "
+            f"{policy.skills} as {policy.condition}\n"
+            "for example: music-tf train sac_diayn --skills 5, then --env.skills latest"
+        )
+    if not policy.zero_goals and policy.goal_dim:
+        raise EnvironmentFault(f"env.skills: {run[:120]} was trained on goals, which none gives it")
+    return policy

@@ -1,0 +1,244 @@
+"""Skills whose consequences can be foretold (Sharma et al., 2020, arXiv:1907.01657)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from music_tf.distributions import mixture_log_density
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import Feed, TermContext, Weights, scale_variables
+from music_tf.intrinsic.gated import GatedTerm
+from music_tf.losses.skill_dynamics import skill_dynamics_reward
+from music_tf.networks.models import skill_dynamics
+from music_tf.networks.parameters import Network
+from music_tf.randomness import stream
+from music_tf.recipes.skills import DadsConfig
+from music_tf.replay.buffer import ReplayBuffer, all_transitions
+from music_tf.rollout import continuous_conditions
+from music_tf.types import Array, Episodes, Metrics, Transition
+
+_VARIANCES = 1e-6, 1e6
+_NORMALIZED = 5.0
+_SMALLEST_DEVIATION = 1e-3
+
+Numbers = npt.NDArray[np.float64]
+
+
+class RunningMoments(NamedTuple):
+    r"""Mean and sum of squared distances of all rows so far; as if one unit was there before.
+
+    .. math:: \mu' = \mu + \frac{1}{n + m} \sum_i (x_i - \mu), \quad
+        M' = M + \sum_i (x_i - \mu') (x_i - \mu), \quad \sigma^2 = \frac{M}{n + 1}
+    """
+
+    mean: Numbers  # [D]
+    squares: Numbers  # [D], M, 1 at the start
+    steps: Numbers  # []
+
+    @property
+    def deviation(self) -> Numbers:
+        """Square root of the variance, which is clipped to [1e-6, 1e6], [D]."""
+        deviation: Numbers = np.sqrt(np.clip(self.squares / (self.steps + 1.0), *_VARIANCES))
+        return deviation
+
+
+class Dads(GatedTerm):
+    r"""Rewards changes that the active skill foretells and other skills do not.
+
+    .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
+        l_k = \log q_\phi(f(s') - f(s) | f(s), e_k)
+
+    Where conditions are continuous, z and L random ones take the place of the K skills, as in the
+    paper. The skill dynamics q are a mixture of Gaussians, learned by maximum likelihood. Changes
+    are normalised by running moments of all fresh steps. Two deviations from the public JAX code:
+    the last step of an episode counts with the state that it truly led to. And the deviations of a
+    mixture stay positive where they are learned.
+    """
+
+    def __init__(self, config: DadsConfig, context: TermContext) -> None:
+        """Builds the skill dynamics.
+
+        Raises:
+            UsageError: More of the descriptor is omitted than there is.
+        """
+        super().__init__(config, context)
+        self._config, self._skills, self._total = config, context.skills, context.total
+        self._seed, self._condition = context.seed, context.condition
+        self._continuous = context.condition.kind != "one_hot"
+        seen = self._seen = context.descriptor()
+        self._width = width = context.spec.extras.get(seen.extra, len(seen.columns))
+        if config.omit > width:
+            raise UsageError(
+                f"dads.omit: expected at most the {width} numbers of the descriptor, got "
+                f"{config.omit}\nnearest: --dads.omit {width}"
+            )
+        scale = context.measure(seen) if config.normalize_inputs and config.omit < width else None
+        if scale is not None:
+            scale = scale[0][config.omit :], scale[1][config.omit :]
+        self.scales = scale_variables("dynamics", scale)
+        source = context.info.extras.get(seen.extra, "")
+        components = [source] if seen.extra else list(seen.columns)
+        self.inputs = {"dynamics": {"components": components, "omit": config.omit}}
+        compared = config.samples + 1 if self._continuous else context.skills
+        self.mixing = self.mixed_up_to(math.log(compared))
+        self._moments = RunningMoments(np.zeros(width), np.ones(width), np.zeros([]))
+        model = skill_dynamics(
+            width - config.omit + context.skills,
+            config.components * (1 + width * (2 if config.learn_deviations else 1)),
+            config.hidden_sizes,
+            stream(context.seed, "initial weights/dynamics"),
+            config.initializer,
+        )
+        rate = config.learning_rate if config.train else 0.0
+        self.networks: Sequence[Network] = [Network("dynamics", model, rate)]
+
+    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
+        """Samples changes with the skill that made them, and says how they are normalised."""
+        known = self._moments_feed(updates, len(replay.shards))
+        if self._continuous:
+            drawn = [
+                self._others(stream(self._seed, "dads/others", worker, cycle), updates)
+                for worker in replay.shards
+            ]
+            known["others"] = np.stack(drawn, axis=1)
+        if not self._config.train:
+            return known
+        batch = replay.sample_transitions(updates, cycle, "dads/transitions")
+        before, after = (self._seen.of(batch, after=last) for last in (False, True))
+        counted = (batch.discount > 0.0).astype(np.float32)
+        return {
+            "before": before,
+            "change": after - before,
+            "skill": batch.skill,
+            "counted": counted,
+            **known,
+        }
+
+    def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
+        """Returns how much better the active skill foretells each change than all do, [W, B]."""
+        before, after = (self._seen.of(batch, after=last) for last in (False, True))
+        change = self._normalized(after - before, feed)[..., None, :]
+        if self._continuous:  # the active one, then those that were drawn for this minibatch
+            shape = [*before.shape[:2], self._config.samples + 1]
+            others = feed["others"][:, None]
+            others = tf.broadcast_to(others, [*shape[:2], *others.shape[2:]])
+            every = tf.concat([batch.skill[..., None, :], others], axis=2)
+            active = tf.broadcast_to(tf.one_hot(0, shape[-1]), shape)
+        else:
+            shape, active = [*before.shape[:2], self._skills], batch.skill
+            every = tf.broadcast_to(tf.eye(self._skills), [*shape, self._skills])
+        alike = tf.broadcast_to(before[..., None, :], [*shape, self._width])
+        densities = self._log_density(weights, alike, every, change)
+        return tf.stop_gradient(skill_dynamics_reward(densities, active))
+
+    def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+        """Returns minus the mean log-density of changes that did not end the task, [W]."""
+        if not self._config.train:
+            return tf.zeros([]), {}
+        change = self._normalized(feed["change"], feed)
+        density = self._log_density(weights, feed["before"], feed["skill"], change)
+        likelihood = tf.reduce_mean(density * feed["counted"], axis=-1)
+        return -likelihood, {"dads/log_density": likelihood}
+
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
+        """Returns the loss, and how changes are normalised, as means over their components."""
+        del updates, episodes
+        moments = {
+            "dads/target_mean": float(self._moments.mean.mean()),
+            "dads/target_std": float(self._moments.deviation.mean()),
+        }
+        if "dads/log_density" not in learned:
+            return moments
+        return {"dads/loss": -learned["dads/log_density"], **moments}
+
+    def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
+        """Counts the changes of fresh steps, of all ranks."""
+        del cycle
+        rows = []
+        for own in episodes.values():
+            steps = all_transitions(own)
+            change = self._seen.of(steps, after=True) - self._seen.of(steps, after=False)
+            rows.append(change[np.arange(change.shape[1]) < own.length[:, None]])
+        self._count(np.concatenate(rows).astype(np.float64))
+
+    def steady_feed(self, workers: int) -> Feed:
+        """Returns how changes are normalised, and the same random conditions each time."""
+        known = {name: tf.constant(v[0]) for name, v in self._moments_feed(1, workers).items()}
+        if self._continuous:
+            fixed = self._others(stream(0, "dads/others"), 1)
+            known["others"] = tf.constant(np.repeat(fixed, workers, axis=0))
+        return known
+
+    def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
+        """Returns the mean raw reward of whole episodes."""
+        steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
+        counted = np.arange(episodes.reward.shape[1]) < episodes.length[:, None]
+        rewards = self.reward(weights, steps, self.steady_feed(len(counted))).numpy()
+        return {"dads/reward_heldout": float(rewards[counted].mean())}
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns the scales of inputs, and the moments of changes."""
+        flat = np.concatenate([np.ravel(part) for part in self._moments])
+        return super().shared() | {f"scales/{self.name}": flat}
+
+    def load(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `shared` of an earlier run returned."""
+        super().load(shared)
+        if f"scales/{self.name}" in shared:
+            mean, squares, steps = np.split(
+                np.array(shared[f"scales/{self.name}"]), [self._width, 2 * self._width]
+            )
+            self._moments = RunningMoments(mean, squares, steps[0])
+
+    def _others(self, generator: np.random.Generator, updates: int) -> Array:
+        """Draws random conditions to compare with, [U, L, K]."""
+        count, size = self._config.samples, self._skills
+        drawn = continuous_conditions(self._condition, generator, updates * count)
+        return drawn.reshape(updates, count, size)
+
+    def _count(self, rows: Numbers) -> None:
+        """Takes rows [N, D] of this rank into the moments, together with those of the others."""
+        mean, squares, steps = self._moments
+        more = self._total(np.array([float(len(rows)), *(rows - mean).sum(axis=0)]))
+        steps = steps + more[0]
+        moved = mean + more[1:] / np.maximum(steps, 1.0)
+        squares = squares + self._total(((rows - moved) * (rows - mean)).sum(axis=0))
+        self._moments = RunningMoments(moved, squares, steps)
+
+    def _moments_feed(self, *shape: int) -> dict[str, np.ndarray]:
+        """Returns mean and deviation of changes as a feed has them, each [..., D]."""
+        if not self._config.normalize_target:
+            return {}
+        moments = {"mean": self._moments.mean, "deviation": self._moments.deviation}
+        return {
+            name: np.broadcast_to(values.astype(np.float32), (*shape, self._width)).copy()
+            for name, values in moments.items()
+        }
+
+    def _normalized(self, change: tf.Tensor, feed: Feed) -> tf.Tensor:
+        """Returns changes [W, B, D] in units of the moments, clipped to [-5, 5]."""
+        if not self._config.normalize_target:
+            return change
+        scaled = (change - feed["mean"][:, None]) / feed["deviation"][:, None]
+        return tf.clip_by_value(scaled, -_NORMALIZED, _NORMALIZED)
+
+    def _log_density(
+        self, weights: Weights, before: tf.Tensor, skill: tf.Tensor, change: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns log q(change | before, skill) of tensors [..., D], [..., K] and [..., D]."""
+        known = self.scaled("dynamics", before[..., self._config.omit :])
+        inputs = tf.concat([known, skill], axis=-1)
+        outputs = self.networks[0](weights["dynamics"], tf.reshape(inputs, [-1, inputs.shape[-1]]))
+        count, width = self._config.components, self._width
+        outputs = tf.reshape(outputs, [*inputs.shape[:-1], outputs.shape[-1]])
+        shape = [*inputs.shape[:-1], count, width]
+        logits, means = outputs[..., :count], outputs[..., count : count * (1 + width)]
+        log_deviations = tf.zeros(shape)
+        if self._config.learn_deviations:
+            positive = tf.nn.softplus(outputs[..., count * (1 + width) :])
+            log_deviations = tf.math.log(tf.reshape(positive, shape) + _SMALLEST_DEVIATION)
+        return mixture_log_density(change, logits, tf.reshape(means, shape), log_deviations)

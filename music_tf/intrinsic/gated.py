@@ -1,0 +1,47 @@
+"""Rewards for skills that differ, paid where the episode also did well enough (SMERL)."""
+
+import math
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from music_tf.config.settings import DiversityConfig
+from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
+from music_tf.types import Transition
+
+
+class GatedTerm(RewardTerm):
+    r"""A term that pays only where the environment's own return says that the task is solved.
+
+    .. math:: r = r_{env} + \mathbb{1}[R(\tau) \ge R^* - \epsilon] \, \eta \, r_{div}
+
+    SMERL (Kumar et al., 2020, arXiv:2010.14484). R is the undiscounted return of the episode that
+    the step belongs to, as far as it is known; eta is the term's weight. The environment's reward
+    is a term of its own. Without a target the gate is open everywhere.
+    """
+
+    def __init__(self, config: DiversityConfig, context: TermContext) -> None:
+        """Takes the gate, and how often networks learn."""
+        super().__init__(config, context)
+        self._diversity = config
+        self.every, self.times = config.every, config.times
+        self._bar = -math.inf
+        if config.target is not None and config.margin is not None:
+            self._bar = config.target - config.margin
+
+    def mixed_up_to(self, most: float) -> Mixing:
+        """Returns how it enters the sum, where no raw reward is above `most`."""
+        config, (lowest, highest) = self._diversity, self._diversity.clip
+        clip = lowest, max(lowest, min(highest, most * (config.scale or 1.0)))
+        return Mixing(config.scale, clip, config.shift, config.weight)
+
+    def gate(self, batch: Transition) -> tf.Tensor | None:
+        """Returns 1 where the episode's return reaches the bar, else 0, [W, B]."""
+        if self._bar == -math.inf:
+            return None
+        return tf.cast(batch.episode_return >= self._bar, tf.float32)
+
+    def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
+        """Returns the share of replayed steps on which a gate is open, [W], where there is one."""
+        gate = self.gate(batch)
+        return {} if gate is None else {f"{self.name}/gate_open": tf.reduce_mean(gate, axis=-1)}

@@ -1,0 +1,56 @@
+"""A prior over skills that favours those which are recognised."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from music_tf.losses.prior import learned_prior
+from music_tf.types import Metrics
+
+_HORIZON = 1000
+"""Updates that the running means look back."""
+
+
+class LearnedPrior:
+    """Follows how well each skill is recognised in its own states, by running means."""
+
+    def __init__(self, skills: int) -> None:
+        """Starts with all of the K skills alike."""
+        self.means = np.zeros([2, skills])
+        """Of log q over all replayed steps, each skill's part of it, and of its share of steps."""
+
+    @property
+    def chances(self) -> npt.NDArray[np.float64]:
+        """How often each skill is to act, [K]; one that was never met counts as guessed."""
+        sums, shares = self.means
+        guess = np.full(len(sums), -math.log(len(sums)))
+        return learned_prior(np.divide(sums, shares, out=guess, where=shares > 0.0))
+
+    def measures(self, skill: tf.Tensor, likelihood: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns what `follow` needs of a minibatch [W, B], as metrics [W]."""
+        sums = tf.reduce_mean(skill * likelihood[..., None], axis=1)
+        shares = tf.reduce_mean(skill, axis=1)
+        return {
+            name: parts[:, number]
+            for parts, names in zip((sums, shares), self._names, strict=True)
+            for number, name in enumerate(names)
+        }
+
+    def follow(self, learned: Metrics, updates: int) -> None:
+        """Takes what `measures` returned, averaged over updates and ranks, out of the metrics."""
+        fresh = np.array([[learned.pop(name) for name in names] for names in self._names])
+        keep = (1.0 - 1.0 / _HORIZON) ** updates
+        self.means = keep * self.means + (1.0 - keep) * fresh
+
+    def load(self, shared: Mapping[str, np.ndarray], name: str) -> None:
+        """Takes over the means of an earlier run, if they are there."""
+        if name in shared:
+            self.means = np.array(shared[name])
+
+    @property
+    def _names(self) -> list[list[str]]:
+        numbers = range(self.means.shape[1])
+        return [[f"skill/{what}_{number}" for number in numbers] for what in ("sum", "share")]

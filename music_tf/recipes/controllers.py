@@ -1,0 +1,54 @@
+"""Choosing among the skills of an earlier run."""
+
+from typing import Literal
+
+from music_tf.config.settings import (
+    CollectConfig,
+    Config,
+    DiscreteSacConfig,
+    EnvConfig,
+    EvaluationConfig,
+    ExplorationConfig,
+    ReplayConfig,
+)
+from music_tf.config.world import World
+
+_GAMMA = 0.99
+
+
+def skills_controller(
+    preset: Literal["laptop", "paper"], env_id: str = "music_tf/AntGoals-v0"
+) -> Config:
+    """Chooses one of the frozen skills of another run every few steps, for the task's reward.
+
+    The hierarchy of DIAYN (arXiv:1802.06070): skills stay as they are, and a controller picks which
+    of them acts for the next k steps. It sees the same observation, and the goal where there is
+    one. It learns by discrete soft actor-critic (arXiv:1910.07207). `--env.skills RUN` names the
+    run with skills, `--env.skill-steps` is k. A step is a choice here: k of the simulator. `paper`
+    has 100 steps, as DIAYN on its ant, and a target entropy of 0.98 log K.
+    """
+    published = preset == "paper"
+    return Config(
+        env_id=env_id,
+        env=EnvConfig(skill_steps=100 if published else 10, skill_discount=_GAMMA),
+        world=World(extras=("discount",)),
+        workers=2,
+        rollouts=1,
+        epochs=50,
+        cycles=20,
+        updates=50,
+        agent=DiscreteSacConfig(
+            hidden_sizes=(256, 256),
+            actor_learning_rate=3e-4,
+            critic_learning_rate=3e-4,
+            critics=2,
+            polyak=0.995,
+            polyak_every="update",
+            discount=_GAMMA,
+            target_entropy=0.98 if published else 0.5,
+        ),
+        collect=CollectConfig(steps=25, random_steps=500, updates_per_step=1.0),
+        replay=ReplayConfig(batch_size=256 if published else 128),
+        exploration=ExplorationConfig(sample=True, noise=0.0, random_probability=0.0),
+        evaluation=EvaluationConfig(episodes=10),
+    )

@@ -1,0 +1,218 @@
+"""What the skills of a run are, and what they can be used for: each is played by itself."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from music_tf.envs.registry import told_apart_by
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.losses.prior import effective_skills, learned_prior
+from music_tf.measures.skills import (
+    diversity_returns,
+    end_distances,
+    kept_steps,
+    named_shares,
+)
+from music_tf.runs.judging import variance_explained
+from music_tf.runs.progress import Progress, Row
+from music_tf.storage.files import replace_file
+from music_tf.training.collect import cut_where_lost
+from music_tf.types import Array, Episodes, IntArray
+
+if TYPE_CHECKING:  # which hands episodes to this module
+    from music_tf.runs.inspection import LoadedRun
+
+SKILLS_NAME = "skills.json"
+"""What `music-tf skills` writes into a run directory."""
+
+
+class Followed(NamedTuple):
+    """What one skill did in E episodes, as far as it tells skills apart."""
+
+    skill: int
+    length: IntArray  # [E], steps until the first end
+    returns: Array  # [E], sum of the environment's own rewards
+    descriptors: Array  # [T, E, D], after each step; they stay where the episode ended
+    diversity: Array | None
+    """Sum of log q - log p over an episode, [E]; None where nothing names skills."""
+    named: Array | None
+    """In which share of the steps each skill was named, [K]."""
+    log_likelihood: float | None
+    """Mean of log q(z | s) over the steps, in nats."""
+
+    @property
+    def ends(self) -> Array:
+        """The last state of each episode, [E, D]."""
+        last: Array = self.descriptors[-1]
+        return last
+
+
+def follow(loaded: "LoadedRun", played: Episodes) -> Followed:
+    """Returns what the episodes of one skill tell of it."""
+    skill = int(played.skill[0].argmax())
+    kept, seen, likelihood = _judged(loaded, played)
+    diversity = named = mean = None
+    if likelihood is not None:
+        acted = np.full(len(likelihood), skill)
+        diversity = diversity_returns(likelihood, acted, kept.length).astype(np.float32)
+        named = named_shares(likelihood, kept.length).astype(np.float32)
+        steps = kept_steps(kept.length, likelihood.shape[1])
+        mean = float(likelihood[..., skill][steps].mean())
+    states = np.swapaxes(seen[:, 1:], 0, 1)
+    return Followed(skill, kept.length, kept.reward.sum(axis=1), states, diversity, named, mean)
+
+
+def skill_arrays(loaded: "LoadedRun", played: Episodes) -> dict[str, np.ndarray]:
+    """Returns what `evaluate --out` adds for one-hot skills: `skill/...` by episode, as follows.
+
+    `return` and `diversity_return` [E], `descriptor` [T, E, D] and `kept` [T, E], the steps before
+    the first end. Nothing without several skills.
+    """
+    if len(loaded.config.acting_skills) < 2:  # noqa: PLR2004
+        return {}
+    kept, seen, likelihood = _judged(loaded, played)
+    arrays = {
+        "skill/return": kept.reward.sum(axis=1),
+        "skill/descriptor": np.swapaxes(seen[:, 1:], 0, 1),
+        "skill/kept": kept_steps(kept.length, kept.reward.shape[1]).T,
+    }
+    if likelihood is not None:
+        acted = played.skill.argmax(axis=-1)
+        paid = diversity_returns(likelihood, acted, kept.length)
+        arrays["skill/diversity_return"] = paid.astype(np.float32)
+    return arrays
+
+
+def _judged(loaded: "LoadedRun", played: Episodes) -> tuple[Episodes, Array, Array | None]:
+    """Returns episodes as far as they count, what is seen of them, [E, T + 1, D], and log q."""
+    if loaded.config.lost_object == "absorb":
+        played = cut_where_lost(played, loaded.envs.info)  # what it was trained on
+    columns, extra = told_apart_by(loaded.envs.info, loaded.envs.spec.observation_dim)
+    seen = played.extras[extra] if extra else played.observation[..., list(columns)]
+    names = loaded.saved.discriminator
+    if names is None:
+        return played, seen, None
+    states = seen[:, 1:] if names.after else seen[:, :-1]
+    return played, seen, names.log_likelihood(states, played.action)
+
+
+def follow_each(loaded: "LoadedRun", episodes: int, only: Sequence[int] = ()) -> Iterator[Followed]:
+    """Plays each skill, or some of them, on the same episodes, and yields what it did.
+
+    Raises:
+        UsageError: The run has no skills to choose from, or not one of these.
+    """
+    acting = loaded.config.acting_skills
+    size = loaded.config.condition_size
+    if len(acting) < 2:  # noqa: PLR2004
+        kind, pinned = loaded.config.condition.kind, loaded.config.pinned_skill
+        raise UsageError(
+            f"RUN: expected a run with several skills, {loaded.path} has {size} as {kind}, "
+            f"pinned_skill {pinned}\nfor example: music-tf train sac_diayn --skills 5"
+        )
+    for skill in only:
+        if skill not in acting:
+            raise UsageError(
+                f"--only: this run has {size} skills, expected 0 to {size - 1}, got {skill}"
+            )
+    for skill in only or acting:
+        yield follow(loaded, loaded.evaluation.play(loaded.policy, episodes, skill))
+
+
+def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
+    """Returns what `skills.json` says of the skills of a run.
+
+    Returns:
+        `effective`: exp(H) of the prior that prefers recognised skills; `recognised`:
+        exp(E[log q] + log K), as many skills as could be told apart without an error; `matrix`:
+        share of steps by skill that acted and skill that was named; `end_distances`; `explained`:
+        share of the variance of end states that skills explain; `best`: by the task's return;
+        `each`: a row for each skill. None where nothing names skills.
+    """
+    ends = np.stack([one.ends for one in followed])
+    likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
+    named = [one.named for one in followed if one.named is not None]
+    returns = [float(one.returns.mean()) for one in followed]
+    several = len(followed) > 1
+    return {
+        "effective": effective_skills(learned_prior(likelihoods)) if likelihoods else None,
+        "recognised": float(np.exp(np.mean(likelihoods)) * len(named[0])) if likelihoods else None,
+        "matrix": [row.tolist() for row in named] or None,
+        "end_distances": end_distances(ends).tolist() if several else None,
+        "explained": variance_explained(ends) if several else None,
+        "best": followed[int(np.argmax(returns))].skill,
+        "each": [
+            {
+                "skill": one.skill,
+                "return": value,
+                "return_std": float(one.returns.std()),
+                "length": float(one.length.mean()),
+                "diversity_return": None if one.diversity is None else float(one.diversity.mean()),
+                "log_likelihood": one.log_likelihood,
+                "end": one.ends.mean(axis=0).tolist(),
+            }
+            for one, value in zip(followed, returns, strict=True)
+        ],
+    }
+
+
+def show_skills(
+    loaded: "LoadedRun", title: str, path: Path, episodes: int, only: Sequence[int] = ()
+) -> list[Followed]:
+    """Plays the skills of a run, shows a table of them, and writes a file such as `skills.json`.
+
+    Returns:
+        What each skill did.
+
+    Raises:
+        UsageError: As `follow_each`.
+        EnvironmentFault: The file cannot be written.
+    """
+    followed = list(follow_each(loaded, episodes, only))
+    found, progress = summarize_skills(followed), Progress()
+    rows: dict[str, Row] = {}
+    apart = np.array(found["end_distances"] or [[np.nan]])
+    np.fill_diagonal(apart, np.inf)
+    for one, row in zip(followed, found["each"], strict=True):
+        cells: dict[str, float | str | None] = {
+            "return": row["return"],
+            "± deviation": row["return_std"],
+            "steps": row["length"],
+        }
+        if one.named is not None:
+            cells |= {"diversity": row["diversity_return"], "named": float(one.named[one.skill])}
+            taken = np.where(np.arange(len(one.named)) == one.skill, -1.0, one.named)
+            cells["else as"] = f"skill {taken.argmax()}" if taken.max() > 0 else "-"
+        if len(followed) > 1:
+            nearest = apart[len(rows)]
+            cells["ends from next"] = float(nearest.min())
+            cells["next"] = f"skill {followed[int(nearest.argmin())].skill}"
+        rows[f"skill {one.skill}"] = cells
+    progress.table(rows, f"{title}: {episodes} episodes of each skill", "skill")
+    lines = [f"best by the task's own reward: skill {found['best']}"]
+    if found["effective"] is not None:
+        lines.append(
+            f"effective number of skills exp(H): {found['effective']:.2f} of "
+            f"{loaded.config.condition_size}; as many told apart as {found['recognised']:.2f} "
+            "without an error"
+        )
+    if found["explained"] is not None:
+        lines.append(f"share of where episodes end that skills explain: {found['explained']:.3f}")
+    about = {
+        "recipe": loaded.saved.recipe,
+        "env_id": loaded.config.env_id,
+        "env_kwargs": json.loads(loaded.config.env.kwargs),
+        "seed": loaded.config.seed,
+        "checkpoint": {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps},
+        "episodes": episodes,
+        "skills": loaded.config.condition_size,
+    }
+    try:
+        replace_file(path, (json.dumps(about | found, indent=1, allow_nan=False) + "\n").encode())
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+    progress.banner([*lines, f"written: {path}"])
+    return followed

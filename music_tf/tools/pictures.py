@@ -1,0 +1,41 @@
+"""What a run draws of its evaluations while it trains."""
+
+import time
+from pathlib import Path
+
+from music_tf.envs.registry import EnvironmentInfo
+from music_tf.storage.metrics import PATHS_TAG, SKILLS_TAG, Drawn
+from music_tf.tools.paths import paths_from_above
+from music_tf.tools.skills import skills_in_training
+from music_tf.types import Episodes
+
+SHARE = 0.03
+"""Of the time of a run, for pictures of skills: each takes a quarter of a second."""
+
+
+class Drawing:
+    """Draws where the object or the skills went, and now and then what the skills earn."""
+
+    def __init__(self, share: float = SHARE) -> None:
+        """Takes the share of the time that pictures of skills may take."""
+        self._share = share
+        self._due = 0.0
+
+    def __call__(self, run: Path, episodes: Episodes, info: EnvironmentInfo) -> list[Drawn]:
+        """Returns the pictures of an evaluation.
+
+        Args:
+            run: The run directory.
+            episodes: Of the evaluation.
+            info: Where the object is, what supports it, and what tells skills apart.
+        """
+        found = []
+        paths = paths_from_above(episodes, info)
+        if paths is not None:
+            found.append(Drawn(PATHS_TAG, "paths_{steps}.png", paths))
+        start = time.monotonic()
+        skills = skills_in_training(run, episodes) if start >= self._due else None
+        if skills is not None:
+            self._due = start + (time.monotonic() - start) / self._share
+            found.append(Drawn(SKILLS_TAG, "skills_in_training.png", skills))
+        return found

@@ -1,0 +1,217 @@
+"""The presets of two public codes of DIAYN: losses written down anew, settings row by row."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf import recipes
+from music_tf.agents.sac import Sac
+from music_tf.agents.sac_value import SacValue
+from music_tf.config.settings import SacConfig
+from music_tf.intrinsic.skill import Skill
+from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+from tests.kit.terms import context
+
+FREE = (-math.inf, math.inf)
+QDAX_RUN, DIAYN_PYTORCH_RUN = (
+    recipes.resolve("sac_diayn", preset, "Hopper-v5") for preset in ("qdax", "diayn_torch")
+)
+QDAX, DIAYN_PYTORCH = QDAX_RUN.agent, DIAYN_PYTORCH_RUN.agent
+
+
+def learner_of(config):
+    kind = Sac if isinstance(config, SacConfig) else SacValue
+    return kind(config, INPUTS, ACTIONS, FREE, np.random.default_rng(0))
+
+
+class Original:
+    """What both codes compute from a case, without our losses and distributions."""
+
+    def __init__(self, config):
+        self.config = config
+        self.case = Case(learner_of(config))
+        self.alpha = math.exp(float(self.case.weights["log_temperature"][0]))
+        self.batch = self.case.batch
+        self.targets, self.fixed = self.case.targets, self.case.weights
+
+    def policy(self, weights, inputs, noise):
+        """Actions and log pi, from the outputs of the two heads."""
+        hidden = tf.reshape(inputs, [-1, INPUTS])
+        *layers, w_kernel, w_bias, mean_kernel, mean_bias = weights["actor"]
+        for kernel, bias in zip(layers[::2], layers[1::2], strict=True):
+            hidden = tf.nn.relu(hidden @ kernel + bias)
+        w, mean = hidden @ w_kernel + w_bias, hidden @ mean_kernel + mean_bias
+        noise = tf.reshape(noise, mean.shape)
+        if self.config is QDAX:
+            scale = tf.nn.softplus(w) + 1e-3
+            raw = mean + scale * noise
+            slope = 2.0 * (math.log(2.0) - raw - tf.nn.softplus(-2.0 * raw))
+        else:
+            scale = tf.exp(tf.clip_by_value(w, -20.0, 2.0))
+            raw = mean + scale * noise
+            slope = tf.math.log(1.0 - tf.tanh(raw) ** 2 + 1e-6)
+        normal = (
+            -0.5 * ((raw - mean) / scale) ** 2 - tf.math.log(scale) - 0.5 * math.log(2.0 * math.pi)
+        )
+        log_pi = tf.reduce_sum(normal - slope, axis=-1)
+        action = tf.reshape(tf.tanh(raw), [WORKERS, ROWS, ACTIONS])
+        return action, tf.reshape(log_pi, [WORKERS, ROWS])
+
+    def lowest(self, weights, inputs, action):
+        return tf.reduce_min(self.case.q(weights, inputs, action), axis=0)
+
+    def value(self, weights, inputs):
+        rows = self.case.network("value")(weights["value"], tf.reshape(inputs, [-1, INPUTS]))
+        return tf.reshape(rows, [WORKERS, ROWS])
+
+    def actor_loss(self, weights):
+        action, log_pi = self.policy(weights, self.batch.inputs, self.case.noise["policy"])
+        return tf.reduce_mean(
+            self.alpha * log_pi - self.lowest(self.fixed, self.batch.inputs, action), axis=1
+        )
+
+    def critic_loss(self, weights):
+        batch = self.batch
+        q = self.case.q(weights, batch.inputs, batch.action)
+        if self.config is DIAYN_PYTORCH:
+            y = batch.reward + batch.discount * self.value(self.targets, batch.next_inputs)
+            return sum(tf.reduce_mean((y - one) ** 2, axis=1) for one in q)
+        action, log_pi = self.policy(self.fixed, batch.next_inputs, self.case.noise["next_policy"])
+        following = self.lowest(self.targets, batch.next_inputs, action) - self.alpha * log_pi
+        error = q - (batch.reward + batch.discount * following)
+        error *= 1.0 - tf.cast(batch.truncated, tf.float32)
+        return 0.5 * tf.reduce_mean(error**2, axis=[0, 2])
+
+    def value_loss(self, weights):
+        action, log_pi = self.policy(self.fixed, self.batch.inputs, self.case.noise["policy"])
+        y = self.lowest(self.fixed, self.batch.inputs, action) - self.alpha * log_pi
+        return tf.reduce_mean((self.value(weights, self.batch.inputs) - y) ** 2, axis=1)
+
+    def temperature_loss(self, weights):
+        _, log_pi = self.policy(self.fixed, self.batch.inputs, self.case.noise["policy"])
+        wanted = -0.5 * ACTIONS
+        return tf.exp(weights["log_temperature"][0]) * tf.reduce_mean(-log_pi - wanted, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("config", "network", "loss"),
+    [
+        (QDAX, "actor", Original.actor_loss),
+        (QDAX, "critic_0", Original.critic_loss),
+        (QDAX, "critic_1", Original.critic_loss),
+        (QDAX, "log_temperature", Original.temperature_loss),
+        (DIAYN_PYTORCH, "actor", Original.actor_loss),
+        (DIAYN_PYTORCH, "critic_0", Original.critic_loss),
+        (DIAYN_PYTORCH, "critic_1", Original.critic_loss),
+        (DIAYN_PYTORCH, "value", Original.value_loss),
+    ],
+)
+def test_each_network_learns_by_the_gradient_of_the_original(config, network, loss):
+    original = Original(config)
+    found, _ = original.case.gradients()
+    expected = original.case.gradient_of(lambda weights: loss(original, weights))[network]
+    scale = np.abs(expected).max()
+    assert scale > 1e-4
+    np.testing.assert_allclose(found[network], expected, rtol=1e-3, atol=1e-4 * scale)
+
+
+@pytest.mark.parametrize(
+    ("row", "qdax", "diayn_pytorch"),
+    [
+        ("core", Sac, SacValue),
+        ("critic loss", "half_mean", "sum"),
+        ("truncated steps", "masked", "bootstrap"),
+        ("deviation and slope", ("softplus", "exact"), ("clip", "epsilon")),
+        ("temperature at the start", 1.0, 0.1),
+        ("temperature is learned", True, False),
+        ("wanted entropy of 3 actions", -1.5, None),
+        ("gamma", 0.97, 0.99),
+        ("slow copies that are used", {"critic_0", "critic_1"}, {"value"}),
+        ("share of the old slow copy", 0.995, 0.995),
+        ("slow copies move", "update", "update"),
+        ("one step from the same weights", 1, 1),
+        ("hidden layers", ((256, 256),) * 3, ((300, 300),) * 3),
+        ("steps of Adam", {3e-4}, {3e-4, 0.0}),  # that of a fixed temperature is 0
+        ("batch", 256, 256),
+        ("reward scale", 1.0, 1.0),
+        ("capacity", 1_000_000, 1_000_000),
+        ("discriminator learns, pays", ("current", "next"), ("current", "next")),
+        ("updates for a step", 0.25, 1.0),
+        ("skills", 5, 50),
+        ("steps at random", 0, 0),
+    ],
+)
+def test_settings_are_those_of_the_original(row, qdax, diayn_pytorch):
+    for run, expected in ((QDAX_RUN, qdax), (DIAYN_PYTORCH_RUN, diayn_pytorch)):
+        config, reward, learner = run.agent, run.rewards["skill"], learner_of(run.agent)
+        slow = {network.name for network in learner.target_networks}
+        rates = {network.learning_rate for network in learner.networks}
+        found = {
+            "core": type(learner),
+            "critic loss": config.critic_loss,
+            "truncated steps": config.truncated,
+            "deviation and slope": (config.deviation, config.squash_correction),
+            "temperature at the start": config.temperature,
+            "temperature is learned": config.learn_temperature,
+            "wanted entropy of 3 actions": learner.wanted_entropy
+            if config.learn_temperature
+            else None,
+            "gamma": config.discount,
+            "slow copies that are used": slow - {"actor"},
+            "share of the old slow copy": config.polyak,
+            "slow copies move": config.polyak_every,
+            "one step from the same weights": len(learner.phases),
+            "hidden layers": (config.actor_layers, config.critic_layers, reward.hidden_sizes),
+            "steps of Adam": rates | {reward.learning_rate},
+            "batch": run.replay.batch_size,
+            "reward scale": reward.scale,
+            "capacity": run.replay.capacity,
+            "discriminator learns, pays": (reward.trained_on, reward.state),
+            "updates for a step": run.collect.updates_per_step,
+            "skills": run.skills,
+            "steps at random": run.collect.random_steps,
+        }
+        assert found[row] == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "hidden", "heads"),
+    [
+        (QDAX_RUN, lambda before, _: before**-0.5, lambda before, _: before**-0.5),
+        (
+            DIAYN_PYTORCH_RUN,
+            lambda before, _: (2 / before) ** 0.5,
+            lambda before, after: (2 / (before + after)) ** 0.5,
+        ),
+    ],
+    ids=["qdax", "diayn_pytorch"],
+)
+def test_kernels_start_as_those_of_the_original(run, hidden, heads):
+    settings = dataclasses.replace(run.rewards["skill"], normalize_inputs=False)
+    term = Skill(settings, context(columns=tuple(range(8)), skills=run.skills))
+    checked = 0
+    for network in (*learner_of(run.agent).networks, *term.networks):
+        if network.name == "log_temperature":
+            continue
+        names, weights = network.weight_names, network.model.get_weights()
+        for name, kernel in zip(names, weights, strict=True):
+            if name.endswith("bias"):
+                assert not kernel.any()
+            elif kernel.size > 500:
+                wanted = hidden if "hidden" in name else heads
+                assert kernel.std() == pytest.approx(wanted(*kernel.shape), rel=0.1)
+                checked += 1
+    assert checked >= 8
+
+
+@pytest.mark.parametrize("config", [QDAX, DIAYN_PYTORCH], ids=["qdax", "diayn_pytorch"])
+def test_the_most_likely_action_is_the_tanh_of_the_mean_whatever_the_noise(config):
+    original = Original(config)
+    inputs = random(WORKERS, ROWS, INPUTS, seed=3)
+    nothing = tf.zeros([WORKERS, ROWS, ACTIONS])
+    action, _ = original.policy(original.fixed, inputs, nothing)
+    drawn = original.case.learner.sample(original.fixed, inputs, nothing)
+    np.testing.assert_allclose(drawn.action, action, rtol=1e-5, atol=1e-6)

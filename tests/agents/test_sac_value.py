@@ -1,0 +1,127 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.agents.sac_value import SacValue
+from music_tf.config.settings import Config, ExplorationConfig, SacValueConfig
+from music_tf.distributions import sample_tanh_gaussian
+from music_tf.errors import UsageError
+from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case
+
+FREE = (-math.inf, math.inf)
+
+
+def case_of(bounds=FREE, **config):
+    defaults = {"hidden_sizes": (8, 8), "action_l2": 0.0, "critics": 2}
+    config = SacValueConfig(**{**defaults, **config})
+    return Case(SacValue(config, INPUTS, ACTIONS, bounds, np.random.default_rng(0)))
+
+
+def drawn(case, weights):
+    rows = tf.reshape(case.batch.inputs, [-1, INPUTS])
+    parts = (tf.reshape(part, [WORKERS, ROWS, ACTIONS]) for part in network(case, weights, rows))
+    return sample_tanh_gaussian(*parts, case.noise["policy"])
+
+
+def network(case, weights, rows, name="actor"):
+    return case.network(name)(weights[name], rows)
+
+
+def state_value(case, weights, inputs):
+    return tf.reshape(
+        network(case, weights, tf.reshape(inputs, [-1, INPUTS]), "value"), [WORKERS, ROWS]
+    )
+
+
+def parts_of(case):
+    """Temperature, TD target, and target of the state value, from the Keras models."""
+    alpha = math.exp(float(case.weights["log_temperature"][0]))
+    batch, chosen = case.batch, drawn(case, case.weights)
+    y_q = batch.reward + batch.discount * state_value(case, case.targets, batch.next_inputs)
+    lowest = tf.reduce_min(case.q(case.weights, batch.inputs, chosen.action), axis=0)
+    return alpha, y_q, lowest - alpha * chosen.log_density
+
+
+def value_loss(case, weights, target):
+    error = state_value(case, weights, case.batch.inputs) - target
+    return tf.reduce_mean(tf.square(error), axis=1)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.7])
+def test_critics_learn_from_the_slow_state_value_and_that_from_the_critics(temperature):
+    case = case_of(temperature=temperature)
+    alpha, y_q, y_v = parts_of(case)
+    metrics = case.losses().metrics
+    np.testing.assert_allclose(metrics["train/critic_loss"], case.critic_loss(y_q), rtol=1e-4)
+    expected = value_loss(case, case.weights, y_v)
+    np.testing.assert_allclose(metrics["train/value_loss"], expected, rtol=1e-4)
+    np.testing.assert_allclose(metrics["train/temperature"], [alpha] * WORKERS, rtol=1e-6)
+
+
+def test_each_network_gets_the_gradient_of_its_own_loss_alone():
+    case = case_of(learn_temperature=True, target_entropy_per_action=-2.0)
+    alpha, y_q, y_v = parts_of(case)
+
+    def policy_loss(weights):
+        chosen = drawn(case, weights)
+        lowest = tf.reduce_min(case.q(case.weights, case.batch.inputs, chosen.action), axis=0)
+        return tf.reduce_mean(alpha * chosen.log_density - lowest, axis=1)
+
+    found, on_targets = case.gradients()
+    assert on_targets is None
+    for name, loss in {
+        "actor": policy_loss,
+        "critic_0": lambda weights: case.critic_loss(y_q, weights),
+        "critic_1": lambda weights: case.critic_loss(y_q, weights),
+        "value": lambda weights: value_loss(case, weights, y_v),
+    }.items():
+        np.testing.assert_allclose(found[name], case.gradient_of(loss)[name], atol=1e-5)
+        assert np.abs(found[name]).max() > 1e-3
+    gap = drawn(case, case.weights).log_density.numpy().mean(axis=1) - 2.0 * ACTIONS
+    np.testing.assert_allclose(found["log_temperature"], [-alpha * gap.sum()], rtol=1e-4)
+
+
+def test_where_an_episode_ends_the_state_after_it_does_not_count():
+    case = case_of()
+    moved = case.batch.next_inputs + np.float32([[[0], [9], [0], [0], [0]], [[0]] * 5])
+    before = case.losses().total
+    case.batch = case.batch._replace(next_inputs=moved)  # of the only step without a discount
+    np.testing.assert_array_equal(case.losses().total, before)
+
+
+def test_the_temperature_is_fixed_unless_it_is_learned():
+    case = case_of()
+    assert case.gradients()[0]["log_temperature"].tolist() == [0.0]
+    assert case.network("log_temperature").learning_rate == 0.0
+    assert "train/temperature_loss" not in case.losses().metrics
+
+
+def test_the_state_value_alone_has_a_slow_copy_and_the_sizes_of_the_critics():
+    learner = case_of(critic_sizes=(5,)).learner
+    assert [network.name for network in learner.target_networks] == ["value"]
+    names = ["actor", "critic_0", "critic_1", "value", "log_temperature"]
+    assert [network.name for network in learner.networks] == names
+    assert learner.networks[3].shapes[0] == (INPUTS, 5)
+
+
+def test_the_td_target_is_bounded_as_asked():
+    case = case_of(bounds=(0.1, 0.2))
+    _, y_q, _ = parts_of(case)
+    expected = case.critic_loss(tf.clip_by_value(y_q, 0.1, 0.2))
+    np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
+
+
+def test_bounds_from_the_rewards_are_refused_and_sampling_is_not():
+    with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. needs bounded"):
+        SacValueConfig(return_clip="auto")
+    Config(agent=SacValueConfig(), exploration=ExplorationConfig(sample=True))
+
+
+def test_noise_is_drawn_for_each_worker_from_its_own_generator():
+    draws = case_of().learner.draws
+    both = draws([np.random.default_rng(1), np.random.default_rng(2)], 3, 4)["policy"]
+    alone = draws([np.random.default_rng(2)], 3, 4)["policy"]
+    assert both.shape == (3, 2, 4, ACTIONS)
+    np.testing.assert_array_equal(both[:, 1], alone[:, 0])

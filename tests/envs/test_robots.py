@@ -1,0 +1,68 @@
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+
+import music_tf.envs  # noqa: F401 - registers them
+from music_tf.config.settings import EnvConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import UsageError
+
+
+def test_an_ant_is_paid_for_what_a_step_brings_it_nearer_to_its_goal():
+    environment = gymnasium.make("music_tf/AntGoals-v0").unwrapped
+    first, _ = environment.reset(seed=3)
+    assert first.shape == (29 + 2,)
+    np.testing.assert_allclose(np.linalg.norm(first[:2] + first[-2:]), 4.0, rtol=1e-6)
+    total = 0.0
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        state, reward, *_, info = environment.step(generator.uniform(-1, 1, 8))
+        total += reward
+        assert info["distance"] == pytest.approx(np.linalg.norm(state[-2:]))
+        np.testing.assert_allclose(state[:2] + state[-2:], first[:2] + first[-2:], atol=1e-9)
+    assert total == pytest.approx(np.linalg.norm(first[-2:]) - np.linalg.norm(state[-2:]))
+    again, _ = environment.reset(seed=3)
+    np.testing.assert_array_equal(again, first)
+    other, _ = environment.reset(seed=4)
+    assert np.abs(other[-2:] - first[-2:]).max() > 1e-3
+
+
+def test_skills_of_the_ant_see_the_first_columns_of_its_task():
+    plain, task = (gymnasium.make(f"music_tf/{name}-v0") for name in ("Ant", "AntGoals"))
+    first, _ = plain.reset(seed=1)
+    assert first.shape == (29,)
+    np.testing.assert_allclose(task.unwrapped.observation_space.shape, (31,))
+    assert plain.spec.max_episode_steps == task.spec.max_episode_steps == 200
+
+
+@pytest.mark.parametrize(("name", "joints"), [("HalfCheetah", 6), ("Ant", 8), ("AntGoals", 8)])
+def test_a_broken_joint_does_nothing(name, joints):
+    env_id = f"music_tf/{name}-v0"
+    whole, broken = (
+        LockstepEnvs(env_id, 1, EnvConfig(kwargs=json.dumps({"broken_joint": joint})))
+        for joint in (None, joints - 1)
+    )
+    action = np.random.default_rng(0).uniform(-1, 1, (1, joints)).astype(np.float32)
+    weak = action.copy()
+    weak[0, -1] = 0.0
+    for envs in (whole, broken):
+        envs.reset([0], [7])
+    with_all = whole.step(action, [0]).observation
+    found = broken.step(action, [0]).observation
+    assert np.abs(found - with_all).max() > 1e-4
+    whole.reset([0], [7])
+    np.testing.assert_allclose(found, whole.step(weak, [0]).observation, atol=1e-5)
+    for envs in (whole, broken):
+        envs.close()
+
+
+def test_a_joint_that_is_not_there_is_refused():
+    for joint in (6, -1, "hip"):
+        with pytest.raises(UsageError, match="broken_joint: expected a joint from 0 to 5, or null"):
+            LockstepEnvs(
+                "music_tf/HalfCheetah-v0",
+                1,
+                EnvConfig(kwargs=json.dumps({"broken_joint": joint})),
+            )

@@ -1,0 +1,161 @@
+import math
+import types
+
+import gymnasium
+import numpy as np
+import pytest
+
+from music_tf.cli import run_verb
+from music_tf.cli.exits import guarded
+from music_tf.config.settings import EnvConfig
+from music_tf.config.world import World
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.skill_choice import SkillChoice
+from music_tf.errors import UsageError
+from music_tf.storage import policy as storage_policy
+from music_tf.storage.policy import load_policy
+from tests.kit.saved_run import rows_of, save_run
+
+POINT = "music_tf/PointPush-v0"
+
+
+class Line(gymnasium.Env):
+    """A place on a line that an action moves by 2; it pays the place, and ends at 8."""
+
+    observation_space = gymnasium.spaces.Box(-math.inf, math.inf, (1,))
+    action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0.0
+        return np.array([self.place]), {}
+
+    def step(self, action):
+        self.place += float(action[0])
+        return np.array([self.place]), self.place, self.place >= 8.0, False, {}
+
+
+@pytest.fixture
+def line(monkeypatch):
+    """Skill 0 goes up by 2, skill 1 down."""
+
+    def act(observation, goal, skill, noise):
+        assert noise is None
+        return np.float32([[1.0 if skill[0, 0] else -1.0]])
+
+    snapshot = types.SimpleNamespace(act=act)
+    policy = types.SimpleNamespace(
+        condition="one_hot",
+        skills=2,
+        goal_dim=0,
+        observation_dim=1,
+        action_dim=1,
+        zero_goals=True,
+        snapshot=snapshot,
+        env_id="Line",
+        recipe="sac_diayn",
+    )
+    monkeypatch.setattr(storage_policy, "load_policy", lambda run: policy)
+    settings = EnvConfig(skills="somewhere", skill_steps=3, skill_discount=0.5)
+    environment = SkillChoice(Line(), settings)
+    environment.reset(seed=0)
+    return environment
+
+
+def test_a_choice_pays_the_discounted_sum_and_says_how_far_it_looks(line):
+    state, reward, terminated, _, info = line.step(np.float32([0.3, 0.2]))  # 2, 4 and 6
+    assert (state.tolist(), terminated) == ([6.0], False)
+    assert reward == 2.0 + 0.5 * 4.0 + 0.25 * 6.0
+    assert info["discount"] == 0.5**2
+
+
+def test_an_end_cuts_a_choice_short_and_its_true_length_counts(line):
+    line.step(np.float32([1.0, 0.0]))
+    state, reward, terminated, _, info = line.step(np.float32([1.0, 0.0]))  # 8, the end
+    assert (state.tolist(), terminated, reward, info["discount"]) == ([8.0], True, 8.0, 1.0)
+
+
+def test_the_largest_number_names_the_skill(line):
+    _, reward, *_ = line.step(np.float32([-0.9, -0.8]))
+    assert reward == -(2.0 + 0.5 * 4.0 + 0.25 * 6.0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("skills")
+    save_run(path, "sac_diayn", skills=3)
+    return path
+
+
+def test_it_acts_as_the_run_does_and_goals_are_columns(run):
+    settings = EnvConfig(skills=str(run), skill_steps=7)
+    envs = LockstepEnvs(POINT, 1, settings, world=World(extras=("discount",)))
+    plain = LockstepEnvs(POINT, 1)
+    spec = envs.spec
+    assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (8 + 3, 0, 3)
+    assert spec.max_episode_steps == math.ceil(30 / 7)
+    policy = load_policy(run)
+    state, first = envs.reset([0], [5]).observation, plain.reset([0], [5])
+    np.testing.assert_allclose(state[0], [*first.observation[0], *first.desired_goal[0]])
+    rewards, seen = [], first.observation
+    for choice, steps in ((2, 7), (0, 7), (1, 7), (1, 7), (0, 2)):
+        total = 0.0
+        for step in range(steps):
+            taken = plain.step(policy.act(seen, np.zeros(3), choice), [0])
+            seen, total = taken.observation, total + 0.99**step * float(taken.reward[0])
+        rewards.append(total)
+        found = envs.step(np.eye(3, dtype=np.float32)[[choice]], [0])
+        np.testing.assert_allclose(found.observation[0, :8], seen[0], atol=1e-6)
+        assert found.reward[0] == pytest.approx(total, rel=1e-5)
+        assert found.extras["discount"][0, 0] == pytest.approx(0.99 ** (steps - 1))
+    assert found.truncated[0]
+    envs.close()
+    plain.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "env_id", "text"),
+    [
+        ({"skills": 1}, POINT, "expected a run with several skills, .* is ddpg with 1 as one_hot"),
+        ({"skills": 2, "goals": "zero"}, "music_tf/PointReach-v0", "acts on 8 columns with 3 numb"),
+    ],
+)
+def test_runs_that_do_not_fit_are_refused(tmp_path, changes, env_id, text):
+    save_run(tmp_path, **changes)
+    with pytest.raises(UsageError, match=text):
+        LockstepEnvs(env_id, 1, EnvConfig(skills=str(tmp_path)))
+    with pytest.raises(UsageError, match=r"env\.skills: RUN: expected a run directory"):
+        LockstepEnvs(env_id, 1, EnvConfig(skills=str(tmp_path / "nowhere")))
+
+
+def test_a_controller_without_skills_is_told_what_to_train_first(capsys):
+    assert guarded(lambda: run_verb(["train", "skills_controller"])) == 2
+    text = capsys.readouterr().err
+    assert "--env.skills RUN is missing" in text
+    assert "first: music-tf train sac_diayn --skills 5" in text
+
+
+def test_a_controller_trains_and_is_evaluated_as_it_acts(run, tmp_path):
+    import music_tf
+
+    done = music_tf.train(
+        "skills_controller",
+        env_id=POINT,
+        run_dir=tmp_path / "controller",
+        epochs=2,
+        cycles=2,
+        updates=4,
+        env={"skills": str(run), "skill_steps": 10},
+        agent={"hidden_sizes": (8, 8)},
+        collect={"steps": 6, "random_steps": 6, "updates_per_step": None},
+        replay={"batch_size": 8},
+        evaluation={"episodes": 2},
+    )
+    rows = rows_of(done.path)
+    assert len(rows) == 2
+    assert 0.0 < float(rows[-1]["train/entropy"]) <= math.log(3)
+    assert float(rows[-1]["eval/length"]) == 3.0
+    policy = done.policy()
+    assert (policy.observation_dim, policy.action_dim) == (11, 3)
+    assert sorted(policy.act(np.zeros(11)).tolist()) == [0.0, 0.0, 1.0]
+    assert done.evaluate(2)["policies"]["ours"]["eval/length"] == 3.0

@@ -1,0 +1,183 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.config.settings import ConditionConfig, ReplayConfig
+from music_tf.errors import UsageError
+from music_tf.intrinsic.dads import Dads
+from music_tf.losses.skill_dynamics import skill_dynamics_reward
+from music_tf.recipes.skills import DadsConfig
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.terms import context, gradient_of_reward, train, weights_of
+
+SKILLS = 3
+
+
+def dads(columns=(0, 2), total=np.asarray, kind="one_hot", **config):
+    settings = DadsConfig(hidden_sizes=(16,), **config)
+    condition = ConditionConfig(kind=kind, size=SKILLS)
+    made = context(columns=columns, skills=SKILLS)._replace(total=total, condition=condition)
+    return Dads(settings, made)
+
+
+def parted(count, seed=0):
+    """Episodes whose skill moves both components seen by skill - 1 a step, and a little noise."""
+    episodes = make_episodes(0, count, skills=SKILLS)
+    generator = np.random.default_rng(seed)
+    pace = (episodes.skill.argmax(axis=-1) - 1.0)[:, None, None]
+    steps = np.arange(STEPS + 1)[None, :, None]
+    noise = generator.normal(0.0, 0.05, episodes.observation.shape)
+    return episodes._replace(observation=(pace * steps + noise).astype(np.float32))
+
+
+def replay(episodes):
+    shard = Shard(SPEC, SKILLS, ReplayConfig(capacity=len(episodes.length) * STEPS))
+    shard.add(episodes, np.random.default_rng(0))
+    return ReplayBuffer({0: shard}, ReplayConfig(batch_size=64), goal_reward, 0.9, seed=1)
+
+
+def first(values):
+    return tf.nest.map_structure(lambda array: tf.constant(array[0]), values)
+
+
+def test_the_reward_has_its_known_values():
+    densities = tf.constant([-1.0, -3.0, -2.5])
+    for number, expected in ((0, 0.792257), (1, -1.207743)):
+        found = skill_dynamics_reward(densities, tf.one_hot(number, 3))
+        assert float(found) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_reward_is_zero_where_skills_foretell_alike_and_never_above_log_k():
+    generator = np.random.default_rng(0)
+    skill = tf.one_hot(generator.integers(SKILLS, size=50), SKILLS)
+    np.testing.assert_allclose(skill_dynamics_reward(tf.fill([50, 3], -7.0), skill), 0.0, atol=1e-6)
+    densities = generator.normal(0.0, 20.0, (50, SKILLS)).astype(np.float32)
+    found = skill_dynamics_reward(tf.constant(densities), skill).numpy()
+    assert found.max() <= math.log(3) + 1e-6
+    assert found.min() < -10.0
+
+
+def test_the_reward_stays_finite_for_any_difference():
+    apart = tf.constant([[0.0, -1e4, 1e4]])
+    for number in range(3):
+        assert np.isfinite(skill_dynamics_reward(apart, tf.one_hot([number], 3))).all()
+    assert float(skill_dynamics_reward(apart, tf.one_hot([1], 3))[0]) < -48.0
+
+
+def test_moments_are_those_of_all_rows_with_a_unit_before_them_on_any_number_of_ranks():
+    rows = np.random.default_rng(0).normal(3.0, 2.0, (40, 2))
+    whole, halves = dads(), dads()
+    whole._count(rows)
+    for part in np.split(rows, [7, 8, 31]):
+        halves._count(part)
+    mean = rows.mean(axis=0)
+    for term in (whole, halves):
+        np.testing.assert_allclose(term._moments.mean, mean)
+        squares = np.square(rows - mean).sum(axis=0)
+        np.testing.assert_allclose(term._moments.squares - 1.0, squares, rtol=0.05)
+        np.testing.assert_allclose(term._moments.deviation, np.sqrt((squares + 1) / 41), rtol=0.03)
+    ranks = dads(total=lambda array: 2.0 * array)  # two that see the same
+    ranks._count(rows)
+    np.testing.assert_allclose(ranks._moments.mean, mean)
+    np.testing.assert_allclose(ranks._moments.steps, 80)
+
+
+def test_evaluation_counts_nothing_and_a_loaded_term_goes_on():
+    term, episodes = dads(), parted(6)
+    term.observe({0: episodes}, 0)
+    before = term.shared()["scales/dads"]
+    assert before[-1] == episodes.length.sum()
+    term.heldout(weights_of(term), episodes)
+    term.feed(replay(episodes), 2, 0)
+    np.testing.assert_array_equal(term.shared()["scales/dads"], before)
+    again = dads()
+    again.load(term.shared())
+    np.testing.assert_array_equal(again.shared()["scales/dads"], before)
+
+
+def test_steps_after_an_end_count_in_no_moment_and_ends_in_no_loss():
+    term = dads(normalize_target=False)
+    episodes = make_episodes(0, 2, lengths=[2, 5], skills=SKILLS)
+    term.observe({0: episodes}, 0)
+    assert term._moments.steps == 7
+    feed = first(term.feed(replay(parted(6)), 1, 0))
+    nothing = {**feed, "counted": tf.zeros_like(feed["counted"])}
+    assert float(term.loss(weights_of(term), nothing)[0][0]) == 0.0
+
+
+def test_no_gradient_passes_through_the_reward():
+    batch = first(replay(parted(6)).sample_transitions(1, 0))
+    term = dads()
+    assert gradient_of_reward(term, batch, term.steady_feed(1)) is None
+
+
+@pytest.mark.parametrize("learn_deviations", [False, True])
+@pytest.mark.parametrize("omit", [0, 1, 2])
+def test_skills_that_move_apart_are_soon_foretold(omit, learn_deviations):
+    term = dads(omit=omit, learn_deviations=learn_deviations, learning_rate=1e-2)
+    term.observe({0: parted(60)}, 0)
+    weights, losses = train(term, replay(parted(60)), 200)
+    assert losses[-1] < losses[0]
+    seen = term.heldout(weights, parted(30, seed=1))["dads/reward_heldout"]
+    assert 0.3 < seen <= math.log(SKILLS)
+    alike = parted(30, seed=1)
+    alike = alike._replace(skill=np.roll(alike.skill, 1, axis=0))
+    assert term.heldout(weights, alike)["dads/reward_heldout"] < 0.0
+
+
+def test_what_is_omitted_is_not_looked_at():
+    for omit, alike in ((1, True), (0, False)):
+        term = dads(omit=omit)
+        batch = replay(parted(6)).sample_transitions(1, 0)
+        moved = batch.observation.copy(), batch.next_observation.copy()
+        for array in moved:
+            array[..., 0] += 5.0  # the first of the columns seen; the change stays
+        other = batch._replace(observation=moved[0], next_observation=moved[1])
+        feed, weights = term.steady_feed(1), weights_of(term, 1)
+        found = [term.reward(weights, first(each), feed).numpy() for each in (batch, other)]
+        assert np.allclose(*found, atol=1e-3) == alike
+
+
+def test_more_than_there_is_cannot_be_omitted():
+    with pytest.raises(
+        UsageError, match=r"(?s)omit: expected at most the 2 .* got 3.*--dads.omit 2"
+    ):
+        dads(omit=3)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "sphere", "box"])
+def test_a_continuous_condition_is_compared_with_random_ones(kind):
+    term, episodes = dads(kind=kind, samples=7), parted(6)
+    assert term.mixing.range == (-math.inf, pytest.approx(math.log(8)))
+    feed = term.feed(replay(episodes), 4, 0)
+    assert feed["others"].shape == (4, 1, 7, SKILLS)
+    assert (feed["others"][0] != feed["others"][1]).any()
+    if kind == "sphere":
+        np.testing.assert_allclose(np.linalg.norm(feed["others"], axis=-1), 1.0, rtol=1e-6)
+    weights, now = weights_of(term, 1), first(feed)
+    batch = first(replay(episodes).sample_transitions(1, 0))
+    found = term.reward(weights, batch, now).numpy()
+    before = tf.gather(batch.observation, [0, 2], axis=-1)
+    change = term._normalized(tf.gather(batch.next_observation, [0, 2], axis=-1) - before, now)
+    densities = [
+        term._log_density(weights, before, tf.zeros_like(batch.skill) + other, change).numpy()
+        for other in (batch.skill, *now["others"][0])
+    ]
+    better = np.exp(np.clip(np.array(densities) - densities[0], -50.0, 50.0))
+    expected = math.log(8) - np.log(better.sum(axis=0))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_continuous_conditions_of_an_evaluation_are_compared_with_the_same_ones():
+    term, episodes = dads(kind="sphere"), parted(6)
+    seen = [term.heldout(weights_of(term, 1), episodes) for _ in range(2)]
+    assert seen[0] == seen[1]
+    assert term.steady_feed(5)["others"].shape == (5, 20, SKILLS)
+
+
+def test_the_dynamics_learn_at_a_pace_of_their_own():
+    term = dads(every=3, times=2)
+    assert (term.every, term.times) == (3, 2)

@@ -1,0 +1,98 @@
+import keras
+import numpy as np
+import pytest
+
+from music_tf.networks.discriminator import Discriminator, discriminator_of
+from music_tf.networks.models import skill_discriminator
+from music_tf.networks.parameters import Layout, Network
+
+SEEN = {"components": [0, 2], "state": "next"}
+SCALE = np.array([[0.1, -0.2], [2.0, 0.5]], np.float32)
+
+
+def arrays(hidden=(4, 6), columns=2, skills=3):
+    network = Network(
+        "discriminator",
+        skill_discriminator(columns, skills, hidden, np.random.default_rng(0)),
+        0.1,
+    )
+    layout = Layout([network])
+    named = layout.name_arrays(layout.initial() + 0.1)
+    return network, {f"parameters/{name}": array for name, array in named.items()}
+
+
+def test_the_golden_values_of_three_logits():
+    kernel = np.zeros([1, 3], np.float32)
+    bias = np.array([2.0, 0.0, -1.0], np.float32)
+    names = Discriminator([(kernel, bias)], None, (0,), True)
+    np.testing.assert_allclose(
+        names.log_likelihood(np.zeros([1, 1])), [[-0.169846, -2.169846, -3.169846]], atol=1e-5
+    )
+
+
+def test_it_names_as_the_network_that_learned_does():
+    network, saved = arrays()
+    saved["scales/discriminator"] = SCALE
+    names = discriminator_of(saved, SEEN, (4, 6), 3)
+    assert (names.columns, names.after, names.size) == ((0, 2), True, 2)
+    states = np.random.default_rng(1).normal(0, 3, (5, 2)).astype(np.float32)
+    layers = [array for name, array in saved.items() if name.startswith("parameters")]
+    logits = network(layers, (states - SCALE[0]) / SCALE[1])
+    expected = keras.ops.convert_to_numpy(keras.ops.log_softmax(logits))
+    np.testing.assert_allclose(names.log_likelihood(states), expected, atol=1e-5)
+
+
+def test_actions_stand_behind_what_it_sees():
+    network, saved = arrays(columns=5)
+    names = discriminator_of(saved, {**SEEN, "actions": 3}, (4, 6), 3)
+    assert (names.columns, names.actions, names.size) == ((0, 2), 3, 2)
+    states, actions = np.random.default_rng(1).normal(size=(2, 5, 3)).astype(np.float32)
+    rows = np.concatenate([states[:, :2], actions], axis=-1)
+    layers = [array for name, array in saved.items() if name.startswith("parameters")]
+    expected = keras.ops.convert_to_numpy(keras.ops.log_softmax(network(layers, rows)))
+    np.testing.assert_allclose(names.log_likelihood(states[:, :2], actions), expected, atol=1e-5)
+
+
+def test_one_that_is_blind_says_the_same_of_every_state():
+    _, saved = arrays()
+    seen = {"components": [], "state": "next", "blind": True}
+    names = discriminator_of(saved, seen, (4, 6), 3)
+    found = names.log_likelihood(np.random.default_rng(1).normal(size=(5, 25)))
+    assert found.shape == (5, 3)
+    np.testing.assert_array_equal(found, found[:1].repeat(5, axis=0))
+
+
+@pytest.mark.parametrize("actions", [2, -1, True, "3", None])
+def test_numbers_of_actions_that_cannot_be_are_refused(actions):
+    _, saved = arrays()
+    with pytest.raises(ValueError, match="what it sees does not fit its 2 inputs"):
+        discriminator_of(saved, {**SEEN, "actions": actions}, (4, 6), 3)
+
+
+def test_what_stands_beside_the_observation_has_no_columns():
+    _, saved = arrays()
+    names = discriminator_of(saved, {"components": ["my:torso"], "state": "current"}, (4, 6), 3)
+    assert (names.columns, names.after) == ((), False)
+
+
+def test_a_checkpoint_without_one_has_none():
+    assert discriminator_of({"parameters/actor/x": np.zeros(1)}, SEEN, (4, 6), 3) is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "hidden", "skills", "scale", "text"),
+    [
+        (SEEN, (4, 7), 3, SCALE, r"hidden_1/kernel: expected \(4, 7\), found \(4, 6\)"),
+        (SEEN, (4, 6, 6), 3, SCALE, "hidden_2/kernel: expected .*, found nothing"),
+        (SEEN, (4, 6), 4, SCALE, r"logits/kernel: expected \(6, 4\), found \(6, 3\)"),
+        (SEEN, (4, 6), 3, SCALE[:1], "does not fit its 2 inputs"),
+        ({"components": [1], "state": "next"}, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
+        ({"components": [0, 2], "state": "then"}, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
+        (None, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
+    ],
+)
+def test_one_of_another_run_is_refused(inputs, hidden, skills, scale, text):
+    _, saved = arrays()
+    saved["scales/discriminator"] = scale
+    with pytest.raises(ValueError, match=text):
+        discriminator_of(saved, inputs, hidden, skills)

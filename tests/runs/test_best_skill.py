@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+import music_tf
+from music_tf.config.stored import read_run
+from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
+from music_tf.runs.inspection import load_run
+from music_tf.runs.warm_start import best_skill
+from music_tf.storage.policy import load_policy
+from music_tf.training.evaluation import Evaluation
+from tests.kit.saved_run import ENV_ID, save_run, small_config
+
+
+def test_the_best_skill_is_the_one_with_the_highest_return_in_the_task(tmp_path):
+    save_run(tmp_path, "sac_diayn", skills=3)
+    config = small_config("sac_finetune_skill", skills=3)
+    best, returns = best_skill(config, str(tmp_path), 3)
+    assert best == int(np.argmax(returns))
+    assert len(returns) == 3
+    loaded = load_run(tmp_path)
+    evaluation = Evaluation(loaded.envs, config, Communicator(alone=True))
+    policy = load_policy(tmp_path)
+
+    def act(observation, goal, skill, noise):
+        return policy.act(observation, np.zeros(3), skill.argmax(axis=-1))
+
+    expected = [evaluation.play(act, 3, skill).reward.sum(axis=1).mean() for skill in range(3)]
+    loaded.envs.close()
+    np.testing.assert_allclose(returns, expected)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "skills", "text"),
+    [
+        (ENV_ID, 4, "expected a run with 4 skills, .* is sac_diayn with 3 as one_hot"),
+        ("music_tf/PointReach-v0", 3, "acts on 8 columns with 3 numbers, .* has 3 and 2"),
+    ],
+)
+def test_skills_that_cannot_be_tried_are_refused(tmp_path, env_id, skills, text):
+    save_run(tmp_path, "sac_diayn", skills=3)
+    with pytest.raises(UsageError, match=text):
+        best_skill(small_config("sac_finetune_skill", env_id, skills=skills), str(tmp_path), 1)
+
+
+def test_fine_tuning_pins_the_best_skill_unless_the_user_does(tmp_path, capsys):
+    small = {"env_id": ENV_ID, "workers": 1, "rollouts": 2, "cycles": 1, "updates": 1, "epochs": 1}
+    small |= {"agent": {"hidden_sizes": (8, 8)}, "evaluation": {"episodes": 2}, "skills": 3}
+    first = music_tf.train("sac_diayn", run_dir=tmp_path / "skills", **small)
+    capsys.readouterr()
+    tuned = music_tf.train(
+        "sac_finetune_skill", run_dir=tmp_path / "best", init_from=first.path, best_of=2, **small
+    )
+    best = read_run(tuned.path).config.pinned_skill
+    assert f"skill {best} is best at the task; mean returns: " in capsys.readouterr().out
+    assert tuned.policy().act(np.zeros(8), goal=np.zeros(3)).shape == (3,)
+    tuned.resume(epochs=2)
+    other = music_tf.train(
+        "sac_finetune_skill",
+        run_dir=tmp_path / "own",
+        init_from=first.path,
+        pinned_skill=1,
+        **small,
+    )
+    assert read_run(other.path).config.pinned_skill == 1
+    for words, text in (
+        ({"best_of": 2}, "--best-of: needs --init-from RUN"),
+        ({"best_of": 2, "pinned_skill": 1, "init_from": first.path}, "pinned_skill is 1; leave"),
+    ):
+        recipe = "sac_finetune_skill" if "init_from" in words else "sac"
+        with pytest.raises(UsageError, match=text):
+            music_tf.train(recipe, run_dir=tmp_path / "none", **small, **words)

@@ -1,0 +1,231 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.cli import run_verb
+from music_tf.cli.exits import guarded
+from music_tf.config.settings import SkillConfig
+from music_tf.errors import UsageError
+from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.runs.judging import measure_skills
+from music_tf.runs.learned import Learned
+from music_tf.runs.skills import follow, follow_each, summarize_skills
+from music_tf.storage.policy import load_policy
+from music_tf.tools.export import exporter
+from tests.kit.saved_run import save_run, write_config
+
+BROKEN = "_broken_joint_3"
+SKILL = {"skill": SkillConfig(hidden_sizes=(8,), state="next")}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("skills")
+    save_run(path, "sac_diayn", skills=3, rewards=SKILL)
+    return path
+
+
+def test_each_skill_plays_the_same_episodes_and_is_named_as_the_run_names_it(run):
+    loaded = load_run(run)
+    followed = list(follow_each(loaded, 2))
+    loaded.envs.close()
+    assert [one.skill for one in followed] == [0, 1, 2]
+    policy = load_policy(run)
+    for one in followed:
+        steps = one.length.max()
+        assert one.descriptors.shape == (30, 2, 3)
+        assert one.named.sum() == pytest.approx(1.0)
+        seen = np.zeros([steps, 8])
+        seen[:, 3:6] = one.descriptors[:steps, 0]
+        found = policy.skill_log_likelihood(seen)
+        paid = found[: one.length[0], one.skill] + np.log(3)
+        assert one.diversity[0] == pytest.approx(paid.sum(), rel=1e-4)
+        assert policy.nearest_skill(seen) == found.sum(axis=0).argmax()
+
+
+def test_numpy_and_the_network_agree_on_what_an_episode_earned(run):
+    loaded = load_run(run)
+    networks = Learned(loaded.evaluation, loaded.learned)
+
+    def heldout(played):
+        return networks.heldout(played, 1)
+
+    rows = measure_skills(loaded.evaluation, loaded.policy, 2, heldout)
+    followed = list(follow_each(loaded, 2))
+    loaded.envs.close()
+    for row, one in zip(rows, followed, strict=True):
+        earned = row["metrics"]["skill/diversity_return"]
+        assert earned == pytest.approx(one.diversity.mean(), rel=1e-4)
+
+
+def test_the_summary_of_skills(run):
+    loaded = load_run(run)
+    followed = list(follow_each(loaded, 2))
+    loaded.envs.close()
+    found = summarize_skills(followed)
+    assert 1.0 <= found["effective"] <= 3.0
+    likelihood = np.mean([one.log_likelihood for one in followed])
+    assert found["recognised"] == pytest.approx(3 * np.exp(likelihood))
+    assert np.shape(found["matrix"]) == np.shape(found["end_distances"]) == (3, 3)
+    assert 0.0 <= found["explained"] <= 1.0
+    best = max(found["each"], key=lambda row: row["return"])
+    assert found["best"] == best["skill"]
+
+
+def test_the_verb_writes_a_table_a_file_and_a_picture(run, capsys):
+    assert run_verb(["skills", str(run), "--episodes", "2", "--only", "0", "2"]) == 0
+    shown = capsys.readouterr().out
+    for text in ("skill 2", "diversity", "effective number of skills exp(H)", "skills.png"):
+        assert text in shown
+    assert "skill 1 " not in shown.replace("else as", "")[: shown.index("best by")].split("│")[1]
+    found = json.loads((run / "skills.json").read_text())
+    assert (found["episodes"], found["skills"], len(found["each"])) == (2, 3, 2)
+    assert (run / "videos" / "skills.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_skill_or_skills_that_do_not_exist_are_refused(run, tmp_path, capsys):
+    assert guarded(lambda: run_verb(["skills", str(run), "--only", "3"])) == 2
+    assert "this run has 3 skills, expected 0 to 2, got 3" in capsys.readouterr().err
+    save_run(tmp_path / "one")
+    assert guarded(lambda: run_verb(["skills", str(tmp_path / "one")])) == 2
+    text = capsys.readouterr().err
+    assert "expected a run with several skills" in text
+    assert "music-tf train sac_diayn --skills 5" in text
+
+
+def test_skills_that_nothing_names_are_measured_without_a_matrix(tmp_path):
+    save_run(tmp_path, skills=2)
+    loaded = load_run(tmp_path)
+    found = summarize_skills(list(follow_each(loaded, 2)))
+    loaded.envs.close()
+    assert (found["matrix"], found["effective"], found["recognised"]) == (None, None, None)
+    assert np.shape(found["end_distances"]) == (2, 2)
+    with pytest.raises(ValueError, match="has nothing that names skills; expected a run with"):
+        load_policy(tmp_path).nearest_skill(np.zeros([4, 8]))
+
+
+def test_exported_episodes_have_returns_and_descriptors_by_skill(run, tmp_path):
+    evaluate_run(load_run(run), 4, export=exporter(tmp_path / "a.npz", None), shown=False)
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
+        arrays = dict(file)
+    assert arrays["skill"].tolist() == [0, 1, 2, 0]
+    assert arrays["skill/descriptor"].shape == (30, 4, 3)
+    np.testing.assert_array_equal(arrays["skill/return"], arrays["reward"].sum(axis=1))
+    found = load_policy(run).skill_log_likelihood(arrays["observation"][1, 1:])
+    paid = found[: arrays["length"][1], 1] + np.log(3)
+    assert arrays["skill/diversity_return"][1] == pytest.approx(paid.sum(), rel=1e-3)
+    expected = np.arange(30)[:, None] < arrays["length"]
+    np.testing.assert_array_equal(arrays["skill/kept"], expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "env_id"),
+    [
+        ({"include_actions": True}, "music_tf/PointPush-v0"),
+        ({"missing_descriptor": "zeros"}, "Pendulum-v1"),
+    ],
+)
+def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, options, env_id):
+    rewards = {"skill": SkillConfig(hidden_sizes=(8,), state="next", **options)}
+    save_run(tmp_path, "sac_diayn", env_id=env_id, skills=3, rewards=rewards)
+    loaded = load_run(tmp_path)
+    networks = Learned(loaded.evaluation, loaded.learned)
+    played = loaded.evaluation.play(loaded.policy, 2, 1)
+    expected = networks.heldout(played, 1)
+    found = follow(loaded, played)
+    loaded.envs.close()
+    earned = expected["skill/diversity_return"]
+    assert found.diversity.mean() == pytest.approx(earned, rel=1e-3, abs=1e-4)
+    likelihood = expected["skill/log_likelihood_heldout"]
+    assert found.log_likelihood == pytest.approx(likelihood, rel=1e-4)
+    policy, states = load_policy(tmp_path), played.observation[0, 1:]
+    if "missing_descriptor" in options:
+        named = policy.skill_log_likelihood(states)
+        np.testing.assert_array_equal(named, named[:1].repeat(len(states), axis=0))
+        with pytest.raises(ValueError, match=r"actions: .* trained on none, got some"):
+            policy.nearest_skill(states, played.action[0])
+        return
+    named = policy.skill_log_likelihood(states, played.action[0])
+    assert policy.nearest_skill(states, played.action[0]) == named.sum(axis=0).argmax()
+    with pytest.raises(ValueError, match=r"actions: .* shape \[T, 3\], got none"):
+        policy.nearest_skill(states)
+    with pytest.raises(ValueError, match="one for each of 30 states"):
+        policy.nearest_skill(states, played.action[0, :4])
+
+
+def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, capsys):
+    save_run(tmp_path, "sac_diayn", env_id="music_tf/HalfCheetah-v0", skills=2, rewards=SKILL)
+    config = (tmp_path / "config.json").read_bytes()
+    other = ["--env.kwargs", '{"broken_joint": 3}']
+    short = ["--episodes", "2"]
+    assert run_verb(["skills", str(tmp_path), *short]) == 0
+    assert run_verb(["skills", str(tmp_path), *short, *other]) == 0
+    found = [json.loads((tmp_path / f"skills{n}.json").read_text()) for n in ("", BROKEN)]
+    assert [one["env_kwargs"] for one in found] == [{}, {"broken_joint": 3}]
+    returns = [[row["return"] for row in one["each"]] for one in found]
+    assert returns[0] != returns[1]
+    assert (tmp_path / "videos" / f"skills{BROKEN}.png").exists()
+    assert 'music_tf/HalfCheetah-v0 with {"broken_joint": 3}' in capsys.readouterr().out
+    assert run_verb(["evaluate", str(tmp_path), *short, *other]) == 0
+    assert not (tmp_path / "evaluation.json").exists()
+    judged = json.loads((tmp_path / f"evaluation{BROKEN}.json").read_text())
+    assert judged["env_kwargs"] == {"broken_joint": 3}
+    by_skill = [row["metrics"]["eval/return"] for row in judged["skills"]]
+    np.testing.assert_allclose(by_skill, returns[1], rtol=1e-5)
+    assert (tmp_path / "config.json").read_bytes() == config
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "text"),
+    [
+        ("joint", "env.kwargs: expected text, a JSON object such as"),
+        ('{"joint": 3}', "env.kwargs: music_tf/PointPush-v0 does not take"),
+    ],
+)
+def test_arguments_that_an_environment_does_not_take_are_refused(run, kwargs, text, capsys):
+    assert guarded(lambda: run_verb(["skills", str(run), "--env.kwargs", kwargs])) == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("states", "text"),
+    [
+        (np.zeros([3, 7]), r"states: expected numbers of shape \[8\] or .*, got \[3, 7\]"),
+        (np.full([2, 8], np.nan), "states: expected finite numbers"),
+    ],
+)
+def test_states_of_another_shape_are_refused(run, states, text):
+    with pytest.raises(ValueError, match=text):
+        load_policy(run).nearest_skill(states)
+
+
+def test_a_skill_may_be_one_hot(run):
+    policy = load_policy(run)
+    state = np.linspace(-1.0, 1.0, 8)
+    for skill in range(3):
+        expected = policy.act(state, skill=skill)
+        np.testing.assert_array_equal(policy.act(state, skill=np.eye(3)[skill]), expected)
+    both = policy.act([state, state], skill=np.eye(3)[[2, 0]])
+    np.testing.assert_array_equal(both, policy.act([state, state], skill=[2, 0]))
+    with pytest.raises(ValueError, match="expected one-hot vectors"):
+        policy.act(state, skill=[0.5, 0.5, 0.0])
+
+
+def test_a_pinned_or_continuous_run_is_refused(tmp_path):
+    save_run(tmp_path, skills=3, pinned_skill=1)
+    loaded = load_run(tmp_path)
+    with pytest.raises(UsageError, match="pinned_skill 1"):
+        next(follow_each(loaded, 1))
+    loaded.envs.close()
+
+
+def test_a_discriminator_of_other_sizes_keeps_no_policy_from_acting(tmp_path):
+    trainer = save_run(tmp_path, "sac_diayn", skills=3, rewards=SKILL)
+    larger = {"skill": SkillConfig(hidden_sizes=(16,), state="next")}
+    write_config(tmp_path, dataclasses.replace(trainer.config, rewards=larger), "sac_diayn")
+    policy = load_policy(tmp_path)
+    assert policy.act(np.zeros(8), skill=1).shape == (3,)
+    with pytest.raises(ValueError, match=r"hidden_0/kernel: expected \(3, 16\), found \(3, 8\)"):
+        policy.nearest_skill(np.zeros([4, 8]))
