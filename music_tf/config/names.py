@@ -81,7 +81,8 @@ DISCRETE = (
     *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
 )
 """Tasks of gymnasium whose actions are choices: refused with the reason."""
-ROBOTICS = (*FETCH, "music_tf/FetchPushConveyor-v0", *HAND, *POINT_MAZE, *ANT_MAZE)
+CONVEYOR = "music_tf/FetchPushConveyor-v0"
+ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 

@@ -5,18 +5,15 @@ Importing this package registers ours, `music_tf/...-v0`, with Gymnasium.
 
 import gymnasium
 
+from music_tf.config.names import CONVEYOR
 from music_tf.envs.toys import register_toys
 
 register_toys()
-for _name, _entry, _steps in (
-    ("FetchPushConveyor", "conveyor:FetchPushConveyor", 50),
-    ("AntGoals", "robots:ant_goals", 200),
-    ("Ant", "robots:ant", 200),
-    ("HalfCheetah", "robots:half_cheetah", 1000),
+for _id, _entry, _steps in (
+    (CONVEYOR, "conveyor:FetchPushConveyor", 50),
+    ("music_tf/AntGoals-v0", "robots:ant_goals", 200),
+    ("music_tf/Ant-v0", "robots:ant", 200),
+    ("music_tf/HalfCheetah-v0", "robots:half_cheetah", 1000),
 ):
-    if f"music_tf/{_name}-v0" not in gymnasium.registry:
-        gymnasium.register(
-            id=f"music_tf/{_name}-v0",
-            entry_point=f"music_tf.envs.{_entry}",
-            max_episode_steps=_steps,
-        )
+    if _id not in gymnasium.registry:
+        gymnasium.register(id=_id, entry_point=f"music_tf.envs.{_entry}", max_episode_steps=_steps)

@@ -103,7 +103,7 @@ FAULTS = {
         ),
     ],
     ("music_tf/intrinsic/paid.py", "tests/intrinsic/test_paid.py"): [
-        ("gain-before-its-measure", "/ max(above / below, _FINEST)", "/ max(below, _FINEST)"),
+        ("gain-before-its-measure", "/ max(total / weights, _FINEST)", "/ max(weights, _FINEST)"),
     ],
     ("music_tf/intrinsic/joint_motion.py", "tests/intrinsic/test_joint_motion.py"): [
         ("either-moves", "agent & surrounding, tf.float32", "agent | surrounding, tf.float32"),

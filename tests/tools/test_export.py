@@ -172,7 +172,7 @@ def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
 def test_a_minari_dataset_of_a_task_without_goals_holds_vectors(tmp_path, minari):
     save_run(tmp_path / "run", "sac", env_id="Pendulum-v1", rollouts=1)
     loaded = load_run(tmp_path / "run")
-    evaluate_run(tmp_path / "run", 2, export=exporter(None, "push/pendulum-v0"))
+    evaluate_run(loaded, 2, export=exporter(None, "push/pendulum-v0"))
     played = loaded.evaluation.play(loaded.policy, 2)
     dataset = minari.load_dataset("push/pendulum-v0")
     assert dataset.spec.observation_space.shape == (3,)
