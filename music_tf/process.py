@@ -139,10 +139,10 @@ def check_topology(workers: int, ranks: int, learners: int, device: str = "auto"
 def asked_learners(arguments: Sequence[str]) -> int:
     """Returns how many ranks shall learn, by a command line that nobody has checked yet."""
     found = 0
-    for word, after in zip(arguments, (*arguments[1:], ""), strict=True):
+    for word, after in zip(arguments, (*arguments, "")[1:], strict=True):
         option, equals, value = word.partition("=")
         text = value if equals else after
-        if option == "--learners" and text.isdigit():
+        if option == "--learners" and text.isdecimal():
             found = int(text)
     return found
 
