@@ -1,5 +1,7 @@
 # `make` lists the targets. On a fresh machine `make train` or `make test` is all it takes.
 NP ?= 2
+LEARNERS ?=
+HOSTS ?=
 SEED ?= 0
 RECIPE ?=
 ENV_ID ?= FetchPush-v4
@@ -21,7 +23,8 @@ FIND_PYTHON = for name in python3.11 python3.12 python3.13 python3; do \
     $$name -c '$(SUITABLE)' >/dev/null 2>&1 && { echo $$name; break; }; done
 PYTHON ?= $(eval PYTHON := $(shell $(FIND_PYTHON)))$(PYTHON)
 
-launch = $(MUSIC_TF) launch -n $(NP) train $(1) --env-id $(2) --seed $(SEED) \
+launch = $(MUSIC_TF) launch $(if $(HOSTS),--hosts $(HOSTS),-n $(NP)) train $(1) --env-id $(2) \
+    --seed $(SEED) $(if $(LEARNERS),--learners $(LEARNERS)) \
     $(if $(EPOCHS),--epochs $(EPOCHS)) $(if $(3),--max-minutes $(3)) $(ARGS)
 fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
@@ -32,7 +35,8 @@ fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 help:  ## List the targets and their variables
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  variables: NP=2 ranks, SEED=0, RECIPE, ENV_ID (train), EPOCHS, MINUTES, RUN=runs/latest,"
+	@echo "  variables: NP=2 ranks, LEARNERS=1 of them learns, HOSTS=a:8,b:8 in place of NP,"
+	@echo "             SEED=0, RECIPE, ENV_ID (train), EPOCHS, MINUTES, RUN=runs/latest,"
 	@echo "             ARGS='--any.config.field VALUE', PYTHON=python3.11 (install)"
 
 install: $(STAMP)  ## Build .venv from requirements.lock; happens by itself when needed

@@ -65,6 +65,7 @@ setup(
             "hypothesis>=6.100",
             MINARI,  # so that its tests run
         ],
+        "gpu": ["tensorflow[and-cuda]"],  # of NVIDIA; gigabytes
         "bench": ["stable-baselines3>=2.6"],
         "box2d": ["box2d>=2.3.10,<3"],  # what Gymnasium's own extra asks for, without a compiler
         "panda": ["panda-gym>=3.0.7,<4", "pybullet>=3.2.7,<4"],

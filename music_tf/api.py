@@ -197,7 +197,7 @@ _FAULTS: Mapping[int | None, type[MusicError]] = {
 }
 
 
-def _prepare() -> None:
+def _prepare(shows_gpus: bool = False) -> None:
     """Prepares for TensorFlow in a process that may have loaded it already."""
     keras = sys.modules.get("keras")
     if keras is not None and keras.config.backend() != "tensorflow":
@@ -205,7 +205,7 @@ def _prepare() -> None:
             f"keras: expected the backend tensorflow, this process has {keras.config.backend()}\n"
             "start another process, with KERAS_BACKEND=tensorflow before keras is imported"
         )
-    prepare_tensorflow()
+    prepare_tensorflow(shows_gpus)
 
 
 def _trained(words: list[str], callbacks: object) -> Run:
@@ -218,7 +218,7 @@ def _trained(words: list[str], callbacks: object) -> Run:
         )
     command = parse_train(words)
     with as_guest():
-        _prepare()
+        _prepare(command.may_use_gpu)
         from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, after parsing
 
         directory = training.train(command, Communicator(alone=True), listening)

@@ -17,12 +17,14 @@ from music_tf.errors import (
     NoMpi,
     NumbersFault,
 )
-from music_tf.process import asked_world_size, launched_world_size, workers_per_rank
+from music_tf.process import asked_world_size, launched_world_size, prove_end, workers_per_rank
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
 
 _FAREWELL_SECONDS = 60.0
+_LOOK_SECONDS = 2e-4
+"""Between two looks at a message, so that a rank that waits leaves its core to others."""
 _OTHERS_LEAVE_SECONDS = 1.0
 """How long the root waits before it ends with a fault: mpirun would report ranks still alive, and
 on a busy machine they need this long to leave."""
@@ -179,6 +181,33 @@ class Communicator:
         if self._comm is not None:
             self._comm.Barrier()
 
+    def meet(self) -> None:
+        """Waits until every rank has come this far, and leaves the core to others meanwhile."""
+        if self._comm is not None:
+            self._patiently(self._comm.Ibarrier())
+
+    def spread(self, data: npt.NDArray[np.uint8]) -> None:
+        """Overwrites `data` on every rank with the root's; who waits leaves the core to others."""
+        if self._comm is not None:
+            self._patiently(self._comm.Ibcast(data, root=0))
+
+    def send(self, data: npt.NDArray[np.uint8], to: int) -> None:
+        """Sends bytes to a rank that receives them some time; returns once they are on the way."""
+        self._patiently(self._comm.Isend(data, to))
+
+    def receive(self, source: int) -> npt.NDArray[np.uint8]:
+        """Waits for bytes that a rank sends, and leaves the core to others meanwhile."""
+        status = self._mpi.Status()
+        while (message := self._comm.Improbe(source, status=status)) is None:
+            time.sleep(_LOOK_SECONDS)
+        data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+        self._patiently(message.Irecv(data))
+        return data
+
+    def _patiently(self, request: Any) -> None:
+        while not request.Test():
+            time.sleep(_LOOK_SECONDS)
+
     def take_timing(self) -> tuple[float, float]:
         """Measures waiting: (mean, longest) milliseconds of a reduction since the last call."""
         mean = 1e3 * self._seconds / max(1, self._calls)
@@ -212,6 +241,8 @@ class Communicator:
                     os._exit(EXIT_DONE)
                 if code != EXIT_DONE:
                     time.sleep(_OTHERS_LEAVE_SECONDS)
+            if self.is_root:
+                prove_end(code)
         os._exit(code)
 
     def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:

@@ -50,6 +50,21 @@ class Hanging(MusicError):
     exit_code = EXIT_HANGING
 
 
+class LearnerEnded(MusicError):
+    """The rank that learns has ended the run, and says why itself."""
+
+    def __init__(self, code: int) -> None:
+        """Takes the exit code of that rank."""
+        super().__init__("")
+        self.exit_code = code
+
+
+class HostLost(MusicError):
+    """A host of the job is gone, and what ran there with it."""
+
+    exit_code = EXIT_HANGING
+
+
 class Stopped(MusicError):
     """The run was asked to stop, has saved, and can be resumed."""
 

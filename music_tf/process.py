@@ -23,10 +23,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from music_tf.errors import EXIT_HANGING, Hanging, UsageError
+from music_tf.errors import EXIT_HANGING, EnvironmentFault, Hanging, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
+END_VARIABLE = "MUSIC_TF_END"
+"""Set by `music-tf launch` to the file in which the first rank proves that it came to its end."""
+NO_GPU = "-1"
+"""What CUDA_VISIBLE_DEVICES says where a process shall see none."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 _received: list[int] = []
@@ -93,9 +97,76 @@ def workers_per_rank(workers: int, ranks: int) -> int:
     return workers // ranks
 
 
-def threads_per_rank(asked: int, ranks: int) -> int:
-    """Returns the threads asked for; for 0 all cores of this process, or 1 of several ranks."""
-    return asked or (available_cores() if ranks == 1 else 1)
+def check_topology(workers: int, ranks: int, learners: int, device: str = "auto") -> None:
+    """Checks that the ranks can share the workers: all alike, or those that act while one learns.
+
+    Several ranks that learn cannot use a GPU: they meet between updates.
+
+    Raises:
+        UsageError: They cannot; the text names the nearest number that can.
+    """
+    if device == "gpu" and (learners or ranks) > 1:
+        raise UsageError(
+            f"--device gpu: expected one rank that learns, got {learners or ranks}\n"
+            "for example: --learners 1 --device gpu"
+        )
+    if not learners:
+        workers_per_rank(workers, ranks)
+        return
+    actors = ranks - learners
+    if actors < 1:
+        raise UsageError(
+            f"--learners: expected fewer than there are ranks, since the others act, got "
+            f"{learners} of {ranks}\n"
+            f"for example: music-tf launch -n {2 * learners} train ... --learners {learners}"
+        )
+    if actors % learners:
+        near = learners * max(1, round(actors / learners))
+        raise UsageError(
+            f"--learners: expected a multiple of the {learners} learners to act, got {actors}\n"
+            f"start {learners + near} ranks, of which {near} act"
+        )
+    if workers % actors:
+        fitting = [n for n in range(learners, workers + 1, learners) if workers % n == 0]
+        near = min(fitting, key=lambda number: abs(number - actors), default=0)
+        cure = f"start {learners + near} ranks, of which {near} act, or set" if near else "set"
+        raise UsageError(
+            f"workers: expected a multiple of the {actors} actors, got {workers}\n"
+            f"{cure} --workers {actors * max(1, round(workers / actors))}"
+        )
+
+
+def asked_learners(arguments: Sequence[str]) -> int:
+    """Returns how many ranks shall learn, by a command line that nobody has checked yet."""
+    found = 0
+    for word, after in zip(arguments, (*arguments, "")[1:], strict=True):
+        option, equals, value = word.partition("=")
+        text = value if equals else after
+        if option == "--learners" and text.isdecimal():
+            found = int(text)
+    return found
+
+
+def prove_end(code: int) -> None:
+    """Writes this process's exit code where the launcher looks for it, just before it leaves."""
+    place = os.environ.get(END_VARIABLE)
+    if place:
+        with contextlib.suppress(OSError):
+            Path(place).write_text(f"{code}\n", encoding="ascii")
+
+
+def hide_gpus() -> None:
+    """Hides all GPUs from this process, whatever the user chose; before anything is imported."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = NO_GPU
+
+
+def threads_per_rank(asked: int, ranks: int, actors: int = 0) -> int:
+    """Returns the threads asked for; for 0 one of several ranks that learn has 1.
+
+    A single one has all cores of this process but those of its actors, and at least two then.
+    """
+    cores = available_cores()
+    return asked or (1 if ranks > 1 else max(2, cores - actors) if actors else cores)
 
 
 def available_memory() -> float:
@@ -127,6 +198,11 @@ def install_signal_handlers() -> None:
 def stop_requested() -> bool:
     """Whether a signal has asked this process to save and stop."""
     return bool(_received)
+
+
+def request_stop() -> None:
+    """Asks this process to save and stop, as a signal does that another rank got."""
+    _received.append(signal.SIGUSR1)
 
 
 def forget_signals() -> None:
@@ -179,12 +255,16 @@ def as_guest() -> Iterator[None]:
         forget_signals()
 
 
-def prepare_tensorflow() -> None:
-    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some."""
+def prepare_tensorflow(shows_gpus: bool = False) -> None:
+    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some.
+
+    With `shows_gpus` nothing is hidden.
+    """
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    if not shows_gpus:
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", NO_GPU)
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
 
 
@@ -217,6 +297,31 @@ def load_tensorflow() -> None:
             raise
         finally:
             os.dup2(screen.fileno(), 2)
+
+
+def claim_gpu(needed: bool) -> str | None:
+    """Takes the first GPU that TensorFlow sees, whose memory is taken as it is needed.
+
+    Returns:
+        Its name; None where there is none.
+
+    Raises:
+        EnvironmentFault: There is none, and one is needed.
+    """
+    config = importlib.import_module("tensorflow").config
+    gpus = config.list_physical_devices("GPU")
+    if needed and not gpus:
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        raise EnvironmentFault(
+            f"--device gpu: TensorFlow sees none (CUDA_VISIBLE_DEVICES is {hidden})\n"
+            "for one of NVIDIA's: pip install 'music_tf[gpu]'; else --device cpu"
+        )
+    if not gpus:
+        return None
+    config.set_visible_devices(gpus[:1], "GPU")
+    config.experimental.set_memory_growth(gpus[0], True)
+    details = config.experimental.get_device_details(gpus[0])
+    return str(details.get("device_name", gpus[0].name))
 
 
 def limit_threads(threads: int) -> None:

@@ -163,7 +163,7 @@ def play(
         EnvironmentFault: An environment spoiled the same episode four times.
         NumbersFault: The policy returned an action that is not finite.
     """
-    played = _blank(envs.spec, conditions.skills, envs.spec.max_episode_steps)
+    played = blank(envs.spec, conditions.skills, envs.spec.max_episode_steps)
     pending = list(range(len(conditions.seeds)))
     for _ in range(MAX_ATTEMPTS):
         faults = _attempt(envs, policy, conditions, explore, played, pending)
@@ -190,7 +190,7 @@ class OpenEpisodes:
         count = len(envs)
         self._envs = envs
         self._steps = steps
-        self._part = _blank(envs.spec, np.zeros([count, skills], np.float32), steps)
+        self._part = blank(envs.spec, np.zeros([count, skills], np.float32), steps)
         self._open = np.zeros(count, np.bool_)
         self._every = every or _NEVER
         self._age = np.zeros(count, np.int64)
@@ -311,7 +311,7 @@ def padded(episodes: Episodes) -> Episodes:
     )
 
 
-def _blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
+def blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
     """Returns arrays for episodes in play, to be filled in place."""
     count = len(skill)
 

@@ -178,7 +178,7 @@ def test_an_agent_of_the_wheel_is_filmed(inside, tmp_path):
 
 def test_extras_are_those_of_the_documentation(requirements):
     own = {"", "mpi", "dev", "bench", "box2d", "panda", "minari", "wandb", "mlflow", "docs"}
-    own |= {"notebook"}
+    own |= {"notebook", "gpu"}
     assert set(requirements) == own
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert [name for name in own - {""} if f"`{name}`" not in page] == []

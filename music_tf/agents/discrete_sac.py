@@ -7,18 +7,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.actor_critic import ActorCritic
 from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.settings import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.losses.policy import temperature_loss
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import choices
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network
 from music_tf.types import Array
 
 
-class DiscreteSac(ActorCritic):
+class DiscreteSac(SoftActorCritic):
     """A categorical actor and critics that value all choices at once.
 
     An action [K] stands for the choice of its largest number: so a categorical policy, whose
@@ -27,23 +27,6 @@ class DiscreteSac(ActorCritic):
     """
 
     _config: DiscreteSacConfig
-
-    def __init__(
-        self,
-        config: DiscreteSacConfig,
-        input_dim: int,
-        action_dim: int,
-        return_bounds: tuple[float, float],
-        seed: np.random.Generator,
-    ) -> None:
-        """Builds the networks for `action_dim` choices, and the logarithm of the temperature."""
-        super().__init__(config, input_dim, action_dim, return_bounds, seed)
-        self._choices = action_dim
-        self._log_temperature = Scalar(
-            "log_temperature",
-            math.log(config.temperature),
-            config.temperature_learning_rate if config.learn_temperature else 0.0,
-        )
 
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
         """The logit of each choice."""
@@ -56,17 +39,6 @@ class DiscreteSac(ActorCritic):
         """The value of each choice."""
         config = self._config
         return choices(input_dim, action_dim, config.critic_layers, seed, config.initializer)
-
-    @property
-    def networks(self) -> Sequence[Network | Scalar]:
-        """Actor, critics and the logarithm of the temperature."""
-        return [*super().networks, self._log_temperature]
-
-    @property
-    def sequence(self) -> Sequence[tuple[str, ...]]:
-        """Critics, then the actor, then the temperature if it is learned."""
-        learned = [("log_temperature",)] if self._config.learn_temperature else []
-        return [*super().sequence, *learned]
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
@@ -91,7 +63,7 @@ class DiscreteSac(ActorCritic):
         next_value = soft_value(next_q, self._log_policy(weights, batch.next_inputs), temperature)
         target = td_target(batch.reward, batch.discount, next_value[None], self._bounds)
         q = self._all_values(weights, batch.inputs)
-        chosen = tf.one_hot(tf.argmax(batch.action, axis=-1), self._choices)
+        chosen = tf.one_hot(tf.argmax(batch.action, axis=-1), self._action_dim)
         taken = tf.reduce_sum(q * chosen, axis=-1)
         value_loss = self.critic_loss(taken, target, batch.truncated)
         log_policy = self._log_policy(weights, batch.inputs)
@@ -99,7 +71,7 @@ class DiscreteSac(ActorCritic):
         entropy = choice_entropy(log_policy)
         total = value_loss + policy_loss
         if config.learn_temperature:
-            wanted = config.target_entropy * math.log(self._choices)
+            wanted = config.target_entropy * math.log(self._action_dim)
             tuning = temperature_loss(log_temperature, -entropy, wanted)
             total += tuning
         metrics = {
@@ -121,4 +93,4 @@ class DiscreteSac(ActorCritic):
 
     def _applied(self, network: Network, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         rows = network(weights[network.name], tf.reshape(inputs, [-1, inputs.shape[-1]]))
-        return tf.reshape(rows, [*inputs.shape[:2], self._choices])
+        return tf.reshape(rows, [*inputs.shape[:2], self._action_dim])

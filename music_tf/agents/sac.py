@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.base import Batch, Losses, Weights
-from music_tf.agents.soft import SoftActorCritic
+from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.settings import ENTROPY, SacConfig
 from music_tf.losses.policy import (
     deterministic_policy_loss,
@@ -18,7 +18,7 @@ from music_tf.losses.temporal_difference import td_target
 from music_tf.types import Array
 
 
-class Sac(SoftActorCritic):
+class Sac(GaussianActorCritic):
     """SAC (Haarnoja et al., 2018, arXiv:1801.01290) with every choice of the release an option.
 
     As released: one critic, next actions sampled from the *target* actor, a clipped entropy

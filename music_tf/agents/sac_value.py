@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.base import Batch, Losses, Weights
-from music_tf.agents.soft import SoftActorCritic
+from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.settings import SacValueConfig
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, temperature_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target, value_target
@@ -15,7 +15,7 @@ from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
 
 
-class SacValue(SoftActorCritic):
+class SacValue(GaussianActorCritic):
     r"""SAC of January 2018 (arXiv:1801.01290): critics learn from a slow copy of a state value.
 
     .. math:: L_V = \frac{1}{B} \sum_b (V(s_b) - y_V)^2, \quad

@@ -1,4 +1,4 @@
-"""What both cores of soft actor-critic share: a squashed Gaussian policy and its temperature."""
+"""What the cores of soft actor-critic share: a temperature, and most a squashed Gaussian."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from music_tf.agents.actor_critic import ActorCritic
 from music_tf.agents.base import Weights
-from music_tf.config.settings import SoftConfig
+from music_tf.config.settings import GaussianConfig, SoftConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
 from music_tf.networks.models import gaussian_actor
 from music_tf.networks.parameters import Network, Scalar
@@ -37,13 +37,6 @@ class SoftActorCritic(ActorCritic):
             config.temperature_learning_rate if config.learn_temperature else 0.0,
         )
 
-    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
-        """Mean and log-deviation of each component of the action."""
-        config = self._config
-        return gaussian_actor(
-            input_dim, action_dim, config.actor_layers, seed, config.actor, config.initializer
-        )
-
     @property
     def networks(self) -> Sequence[Network | Scalar]:
         """Actor, critics and the logarithm of the temperature."""
@@ -54,6 +47,19 @@ class SoftActorCritic(ActorCritic):
         """Critics, then the actor, then the temperature if it is learned."""
         learned = [("log_temperature",)] if self._config.learn_temperature else []
         return [*super().sequence, *learned]
+
+
+class GaussianActorCritic(SoftActorCritic):
+    """A soft actor-critic whose actions are those of a Gaussian, squashed."""
+
+    _config: GaussianConfig
+
+    def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
+        """Mean and log-deviation of each component of the action."""
+        config = self._config
+        return gaussian_actor(
+            input_dim, action_dim, config.actor_layers, seed, config.actor, config.initializer
+        )
 
     @property
     def wanted_entropy(self) -> float:

@@ -1,7 +1,8 @@
-"""`music-tf launch -n N VERB ...`: runs a verb on N MPI ranks of this machine."""
+"""`music-tf launch -n N VERB ...`: runs a verb on N MPI ranks, of this machine or of several."""
 
 import contextlib
 import importlib.util
+import math
 import os
 import signal
 import subprocess
@@ -9,36 +10,60 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from music_tf import process
 from music_tf.cli import VERBS, run_verb
-from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
+from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
+from music_tf.cli.mpirun import (
+    OPEN_MPI,
+    ask_version,
+    find_mpirun,
+    flavour,
+    needed,
+    own_sessions,
+    rank_words,
+)
 from music_tf.config.command import asks_for_help, parse_train
 from music_tf.config.names import suggestion
-from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped, UsageError
-from music_tf.process import ASKED_VARIABLE, death_follower, workers_per_rank
+from music_tf.errors import (
+    EXIT_DONE,
+    EXIT_STOPPED,
+    EnvironmentFault,
+    HostLost,
+    Stopped,
+    UsageError,
+)
+from music_tf.process import ASKED_VARIABLE, END_VARIABLE, check_topology, death_follower
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\
 usage: music-tf launch -n N VERB ...
+       music-tf launch --hosts a:8,b:8 VERB ...
 
-Finds mpirun, sets it up, and runs a verb on N ranks of this machine; with -n 1 without MPI.
+Finds mpirun, sets it up, and runs a verb on N ranks of this machine; with -n 1 without MPI. With
+--hosts, or --hostfile FILE, on hosts with room for so many; start it on the first of them.
 Ctrl-C, SIGTERM and SIGUSR1 let the ranks save and stop (exit code 75, the run can be resumed);
 a second Ctrl-C ends them at once.
 
 examples:
   music-tf launch -n 2 train ddpg_her --env-id FetchPush-v4
   music-tf launch -n 2 train --run-dir DIR --resume
+  music-tf launch -n 3 train ddpg_music --learners 1 --lag 1   # one rank learns, two act
+  music-tf launch --hosts node1:8,node2:8 train ddpg_music --workers 16
 """
 CURE = "install it with: pip install 'music_tf[mpi]'"
 
 _RANK_OPTIONS = ("-n", "-np", "--ranks")
+_HOST_OPTIONS = ("--hosts", "--hostfile")
 _MOST_RANKS = 4096
 _START_SECONDS = 1.0
 _REPEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 _VERSION_SECONDS = 60.0
 _GRACE_SECONDS = 1.0
+_END_SECONDS = 20.0
+"""How long mpirun may take to end after the first rank has."""
 _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
 """Starts a rank so that SIGUSR1 does not end it before it has installed its handler."""
 
@@ -51,35 +76,42 @@ def main(arguments: list[str]) -> int:
         EnvironmentFault: There is no MPI to run it with.
         Stopped: A signal came before there was anything to stop.
     """
-    ranks, command = _split(arguments)
+    ranks, hosts, command = _split(arguments)
     if not command:
         sys.stdout.write(USAGE)
         return EXIT_DONE
     made: list[Path] = []
+    proof = None
     if command[0] == "train" and not asks_for_help(command):
-        command, made = _check_train(command, ranks)
-    if ranks == 1:
+        command, made, proof = _check_train(command, ranks)
+    if ranks == 1 and not hosts:
         return run_verb(command)
-    command = [*_mpirun(ranks), *command]
+    environment = {**os.environ, **needed(os.environ), ASKED_VARIABLE: str(ranks)}
+    if proof is not None:
+        environment[END_VARIABLE] = str(proof)
+    start = _mpirun(ranks, hosts, environment)
     if process.stop_requested():
         raise Stopped("stopped before the start")
-    more = {**needed(os.environ), ASKED_VARIABLE: str(ranks)}
     with own_sessions(os.environ) as sessions:
-        code = run_job(command, {**os.environ, **more, **sessions})
+        code = run_job([*start, *command], {**environment, **sessions}, proof)
     if code != EXIT_DONE:
         remove_empty(made)  # where it was refused, or ended before it had begun
     return code
 
 
-def run_job(command: list[str], environment: Mapping[str, str]) -> int:
+def run_job(command: list[str], environment: Mapping[str, str], proof: Path | None = None) -> int:
     """Runs an mpirun and returns its exit code, or 128 + N where signal N ended it.
 
     It has a process group of its own, so that Ctrl-C does not reach it directly. A signal goes to
     the ranks as SIGUSR1, which asks them to save and stop, again every second until the job ends:
     while it starts, mpirun and ranks miss signals. A second Ctrl-C ends the job at once, with 75.
+
+    mpirun ends with 0 where it has lost a host. So 0 counts only if the first rank has written its
+    exit code into `proof`, just before it left; once it has, mpirun is waited for no longer than
+    `_END_SECONDS`.
     """
     process.install_signal_handlers()
-    ask_at = time.monotonic() + _START_SECONDS
+    ask_at, end = time.monotonic() + _START_SECONDS, math.inf
     job = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -94,28 +126,56 @@ def run_job(command: list[str], environment: Mapping[str, str]) -> int:
                 ask_at = time.monotonic() + _REPEAT_SECONDS
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = job.wait(timeout=_POLL_SECONDS)
+                if code == EXIT_DONE and proof is not None and not proof.exists():
+                    raise HostLost(
+                        "a host was lost: mpirun ended, and the first rank had not; to go on:\n"
+                        f"music-tf train --run-dir {proof.parent} --resume"
+                    )
                 return code if code >= 0 else 128 - code
+            if proof is not None and proof.exists():
+                end = min(end, time.monotonic() + _END_SECONDS)
+            if proof is not None and time.monotonic() > end:
+                _stop(job)
+                return int(proof.read_text(encoding="ascii"))
     except KeyboardInterrupt:
-        job.terminate()  # ranks follow their mpirun
-        try:
-            job.wait(timeout=_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            job.kill()
-            job.wait()
+        _stop(job)
         return EXIT_STOPPED
+    finally:
+        if proof is not None:
+            proof.unlink(missing_ok=True)
 
 
-def _split(arguments: list[str]) -> tuple[int, list[str]]:
-    """Returns the number of ranks and the verb with its arguments, empty to show the help."""
-    ranks = ""
+def _stop(job: "subprocess.Popen[bytes]") -> None:
+    """Ends an mpirun, whom its ranks follow."""
+    job.terminate()
+    try:
+        job.wait(timeout=_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        job.wait()
+
+
+def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
+    """Returns the ranks, their hosts, and the verb with its arguments, empty to show the help."""
+    given = dict.fromkeys(("ranks", "hosts", "hostfile"), "")
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         option, equals, value = rest.pop(0).partition("=")
         if option in ("-h", "--help"):
-            return 1, []
-        if option not in _RANK_OPTIONS:
-            raise UsageError(f"unknown option {option[:80]!r}{suggestion(option, _RANK_OPTIONS)}")
-        ranks = value if equals else (rest.pop(0) if rest else "")
+            return 1, {}, []
+        if option not in (*_RANK_OPTIONS, *_HOST_OPTIONS):
+            near = suggestion(option, (*_RANK_OPTIONS, *_HOST_OPTIONS))
+            raise UsageError(f"unknown option {option[:80]!r}{near}")
+        name = option[2:] if option in _HOST_OPTIONS else "ranks"
+        given[name] = value if equals else (rest.pop(0) if rest else "")
+        if not given[name]:
+            raise UsageError(f"{option}: expected a value, got none")
+    if given["hosts"] and given["hostfile"]:
+        raise UsageError("launch: expected --hosts or --hostfile, got both")
+    hosts = hosts_of(given["hosts"]) if given["hosts"] else {}
+    hosts = hosts_in(Path(given["hostfile"])) if given["hostfile"] else hosts
+    slots = sum(hosts.values())
+    ranks = given["ranks"] or (str(slots) if hosts else "")
     if not ranks:
         raise UsageError("launch: expected -n N\nfor example: music-tf launch -n 2 train ddpg_her")
     few = ranks.isascii() and ranks.isdigit() and len(ranks) <= len(str(_MOST_RANKS))
@@ -124,6 +184,11 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
         raise UsageError(
             f"--ranks: expected a whole number in 1..{_MOST_RANKS}, got {ranks[:80]!r}"
         )
+    if hosts and number > slots:
+        raise UsageError(
+            f"--ranks: expected at most {slots}, for which the hosts have room, got {number}\n"
+            f"for example: --hosts {next(iter(hosts))}:{number}"
+        )
     known = [verb for verb in VERBS if verb != "launch"]
     verb = rest[0] if rest else ""
     if verb not in known:
@@ -131,22 +196,33 @@ def _split(arguments: list[str]) -> tuple[int, list[str]]:
             f"launch: expected one of {', '.join(known)}, got {verb[:80]!r}"
             + suggestion(verb, known)
         )
-    return number, rest
+    return number, hosts, rest
 
 
-def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path]]:
-    """Refuses what the ranks would; returns the words with a run directory, and new folders."""
+def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path], Path | None]:
+    """Refuses what the ranks would.
+
+    Returns:
+        The words with a run directory, new folders, and where the first rank proves its end.
+    """
     train = parse_train(command[1:])
-    workers_per_rank(train.config.workers, ranks)
-    if train.run_dir is None and ranks > 1:
+    check_topology(train.config.workers, ranks, train.learners, train.device)
+    if ranks == 1:
+        return command, [], None
+    proof = f"launch_{os.getpid()}_{time.time_ns()}.end"
+    if train.run_dir is None:
         _mpirun(ranks)
         missing = missing_folders(train)
         directory = new_directory(train)
-        return [*command, "--run-dir", str(directory)], [directory, *missing]
-    return command, []
+        return [*command, "--run-dir", str(directory)], [directory, *missing], directory / proof
+    return command, [], train.run_dir.absolute() / proof
 
 
-def _mpirun(ranks: int) -> list[str]:
+def _mpirun(
+    ranks: int,
+    hosts: Mapping[str, int] = MappingProxyType({}),
+    environment: Mapping[str, str] = os.environ,
+) -> list[str]:
     """Returns the words that start this interpreter's package on several ranks."""
     mpirun = find_mpirun()
     if mpirun is None:
@@ -156,5 +232,11 @@ def _mpirun(ranks: int) -> list[str]:
     answer = ask_version(mpirun, _VERSION_SECONDS)
     if answer.code is None:
         raise EnvironmentFault(f"{mpirun} cannot be used: {answer.reason}\n{CURE}")
-    package = [*_DEAF_UNTIL_READY, sys.executable, "-m", "music_tf"]
-    return [*rank_words(mpirun, flavour(answer.output), ranks), *package]
+    library, python = flavour(answer.output), [sys.executable, "-m", "music_tf"]
+    package = [*_DEAF_UNTIL_READY, *python]
+    if not hosts:
+        return [*rank_words(mpirun, library, ranks), *package]
+    if library != OPEN_MPI:
+        raise EnvironmentFault(f"--hosts: needs the mpirun of Open MPI, got {library}\n{CURE}")
+    check_hosts(mpirun, hosts, [sys.executable], environment)
+    return [mpirun, "-n", str(ranks), *host_words(hosts, environment), *package]

@@ -12,8 +12,8 @@ from pathlib import Path
 from music_tf.errors import EnvironmentFault
 from music_tf.process import Probe, run_command
 
-_OPEN_MPI = "Open MPI"
-_MARKS = {_OPEN_MPI: _OPEN_MPI, "OpenRTE": _OPEN_MPI, "HYDRA": "MPICH", "Intel": "Intel MPI"}
+OPEN_MPI = "Open MPI"
+_MARKS = {OPEN_MPI: OPEN_MPI, "OpenRTE": OPEN_MPI, "HYDRA": "MPICH", "Intel": "Intel MPI"}
 """Libraries by what their mpirun says of itself."""
 _SESSIONS_VARIABLE = "PRTE_MCA_prte_tmpdir_base"
 """Where Open MPI 5 keeps the files of a job while it runs."""
@@ -41,7 +41,7 @@ def rank_words(mpirun: str, library: str, ranks: int) -> list[str]:
     `library` is what `flavour` says of the mpirun.
     """
     open_mpi = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
-    return [mpirun, "-n", str(ranks), *(open_mpi if library == _OPEN_MPI else [])]
+    return [mpirun, "-n", str(ranks), *(open_mpi if library == OPEN_MPI else [])]
 
 
 def needed(given: Mapping[str, str]) -> dict[str, str]:

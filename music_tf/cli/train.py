@@ -13,8 +13,11 @@ from music_tf.cli.exits import run_together
 from music_tf.config.command import TrainCommand, asks_for_help, parse_train, train_help
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.process import (
+    asked_learners,
     backstop,
+    check_topology,
     die_with_parent,
+    hide_gpus,
     launched_rank,
     launched_world_size,
     load_tensorflow,
@@ -50,6 +53,8 @@ def main(arguments: list[str]) -> int:
         if launched_rank() == 0:
             train_help(arguments)
         return EXIT_DONE
+    if 0 < asked_learners(arguments) <= launched_rank():
+        hide_gpus()  # this rank only acts; before a module of the user's is imported
     if launched_world_size() > 1:
         die_with_parent(signal.SIGKILL)  # MPI leaves a rank alone whose mpirun was killed
     parsed: TrainCommand | UsageError
@@ -59,7 +64,7 @@ def main(arguments: list[str]) -> int:
         if launched_world_size() == 1:
             raise
         parsed = fault  # the other ranks must hear of it: they may not have met it
-    prepare_tensorflow()
+    prepare_tensorflow(isinstance(parsed, TrainCommand) and parsed.may_use_gpu)
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
     limit = _seconds_to_start(parsed) if launched_world_size() > 1 else math.inf
@@ -98,9 +103,10 @@ def _run(
     command: TrainCommand, comm: "Communicator", made: list[Path], callbacks: Iterable[object]
 ) -> Path:
     """Trains, and notes a directory that it makes, so that a run refused leaves none."""
+    acts = 0 < command.learners <= comm.rank
     with _watch_the_start(command):
-        comm.local_workers(command.config.workers)  # refuses workers that ranks cannot share
-        if command.start is not None:
+        check_topology(command.config.workers, comm.size, command.learners, command.device)
+        if command.start is not None and not acts:
             load_tensorflow()  # what is taken over is tried on networks before anything is written
         directory, heritage, pinned = _prepared(command, comm)
         command = dataclasses.replace(
@@ -108,6 +114,13 @@ def _run(
         )
         if comm.is_root and command.run_dir is None:
             made.insert(0, directory)
+        if acts:
+            from music_tf.runs.actors import act  # noqa: PLC0415 - numpy, MuJoCo
+
+    if acts:
+        act(command, comm, directory, heritage)
+        return directory
+    with _watch_the_start(command):
         load_tensorflow()
         from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks
         from music_tf.tools.pictures import Drawing  # noqa: PLC0415 - Pillow

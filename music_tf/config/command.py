@@ -273,6 +273,12 @@ class TrainCommand(Options):
     best_of: Annotated[int | None, In(1, 10**5)] = None
     """With --init-from: pin the skill of that run with the highest return in the task, over so many
     episodes of each; some recipes know theirs."""
+    learners: Annotated[int, In(0, 4096)] = 0
+    """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
+    acts and learns. The numbers are those of so many ranks; it may be another with --resume."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """What learns. auto: the first GPU that TensorFlow sees, for one learner with actors; else the
+    CPU. A GPU computes other last bits, and so does another kind of GPU."""
     track: Literal["wandb", "mlflow"] | None = None
     """Show configuration, metrics and films there too; needs the package, see docs/python.md."""
     config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (
@@ -289,6 +295,11 @@ class TrainCommand(Options):
         """Refuses to leave behind the replay of a new run."""
         if self.without_replay and not self.resume:
             raise UsageError("--without-replay: a new run has none; expected --resume beside it")
+
+    @property
+    def may_use_gpu(self) -> bool:
+        """Whether what learns may look for a GPU."""
+        return self.device == "gpu" or (self.device == "auto" and self.learners == 1)
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]

@@ -154,7 +154,19 @@ class DdpgConfig(AgentConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SoftConfig(AgentConfig):
-    """What both cores of soft actor-critic share: a squashed Gaussian policy, a temperature."""
+    """What all cores of soft actor-critic share: a temperature, the price of entropy."""
+
+    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
+    """Alpha at the start."""
+    learn_temperature: bool = False
+    """Tunes alpha towards the wanted entropy."""
+    temperature_learning_rate: Rate = 1e-3
+    """Adam step size of log alpha."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GaussianConfig(SoftConfig):
+    """What the cores with a squashed Gaussian policy share."""
 
     linear_features: bool = True
     """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
@@ -163,14 +175,8 @@ class SoftConfig(AgentConfig):
     softplus(w) + 0.001, or log sigma is w, clipped to [-20, 2]."""
     squash_correction: Literal["exact", "epsilon"] = "exact"
     """Log-slope of the tanh that squashes actions a: as it is, or log(1 - a^2 + 1e-6)."""
-    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
-    """Alpha at the start."""
-    learn_temperature: bool = False
-    """Tunes alpha towards `target_entropy_per_action` nats per action component."""
     target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
     """Wanted entropy in nats for each component of the action."""
-    temperature_learning_rate: Rate = 1e-3
-    """Adam step size of log alpha."""
 
     def refuse_auto_clip(self) -> None:
         """Refuses bounds from the rewards where the value counts entropy, which has none."""
@@ -188,7 +194,7 @@ class SoftConfig(AgentConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SacConfig(SoftConfig):
+class SacConfig(GaussianConfig):
     """Soft actor-critic (arXiv:1801.01290); the defaults are the released MUSIC variant.
 
     That variant is a stochastic DDPG: a clipped entropy reward at o_t, averaged over the batch
@@ -220,7 +226,7 @@ class SacConfig(SoftConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SacValueConfig(SoftConfig):
+class SacValueConfig(GaussianConfig):
     """Soft actor-critic as first published (arXiv:1801.01290): critics learn from a state value.
 
     The core of DIAYN (arXiv:1802.06070). Entropy is in the state value and in the actor's loss,
@@ -239,22 +245,17 @@ class SacValueConfig(SoftConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DiscreteSacConfig(AgentConfig):
+class DiscreteSacConfig(SoftConfig):
     """Soft actor-critic over K choices (arXiv:1910.07207); an action's largest number counts."""
 
     learner: ClassVar[str] = "music_tf.agents.discrete_sac:DiscreteSac"
 
     action_l2: Annotated[float, In(0, 0)] = 0.0
     """0: a choice has no size that could cost something."""
-
-    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
-    """Alpha at the start."""
     learn_temperature: bool = True
-    """Tunes alpha towards `target_entropy`."""
+    """Tunes alpha towards the wanted entropy."""
     target_entropy: Annotated[float, In(0, 1)] = 0.98
     """Wanted entropy as a share of log K, the most that there can be."""
-    temperature_learning_rate: Rate = 1e-3
-    """Adam step size of log alpha."""
 
     @property
     def actor(self) -> str:
@@ -690,6 +691,9 @@ class Config(Settings):
     """What learning makes of an object that has left its support: the episode goes on, or it is
     cut there and every reward term counts as paying its lowest value for ever after. Needs
     `world.support` or an environment whose support is known; elsewhere nothing is ever lost."""
+    lag: Annotated[int, In(0, 1)] = 0
+    """Cycles by which the weights that play are older than those that learn: with 1 actors play
+    (`--learners`) while the learner learns. The numbers are the same on any ranks."""
     threads: Annotated[int, In(0, 1024)] = 0
     """TensorFlow threads per rank; 0 means all cores for one rank, else one."""
     checkpoint_every: Annotated[int, In(1, 10**6)] = 1
@@ -717,7 +721,7 @@ class Config(Settings):
             raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
         if not self.rewards:
             raise UsageError("rewards: expected at least one term, got none")
-        if self.exploration.sample and not isinstance(self.agent, SoftConfig | DiscreteSacConfig):
+        if self.exploration.sample and not isinstance(self.agent, SoftConfig):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
         if self.env.skills and self.agent.discount != self.env.skill_discount:
             raise UsageError(

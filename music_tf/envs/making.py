@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import dataclasses
 import difflib
 import functools
 import importlib
@@ -17,8 +18,8 @@ from typing import Any
 import gymnasium
 
 from music_tf.config.names import ROBOTICS, WITH_GOALS, is_one_of
-from music_tf.config.settings import EnvConfig
-from music_tf.config.world import import_own
+from music_tf.config.settings import Config, EnvConfig
+from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
@@ -178,6 +179,19 @@ def _refuse_without_extra(env_id: str, error: BaseException) -> None:
                 f"cure: pip install 'music_tf[{extra}]'"
             ) from error
         cause = cause.__cause__
+
+
+def with_registered_world(config: Config) -> Config:
+    """Returns the configuration with all that is registered of its environment's columns.
+
+    So another process, in which nothing registers it, knows it too.
+
+    Raises:
+        UsageError: Unknown environment, or its module cannot be imported.
+    """
+    find_spec(config.env_id)  # its module may register a world
+    world = config.world.over(registered_world(config.env_id))
+    return dataclasses.replace(config, world=world)
 
 
 @functools.cache

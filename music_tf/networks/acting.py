@@ -4,6 +4,7 @@ What acts is a `Snapshot`, whoever holds it: training between two updates, a ran
 a saved run. A learner with an action distribution of its own adds its actor to `ACTORS`.
 """
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -59,6 +60,8 @@ class Snapshot(NamedTuple):
     weights: Mapping[str, Array]
     """Of the actor by name, `actor/hidden_0/kernel`, in the order of its Keras model."""
     inputs: NetworkInputs
+    prior: Array | None = None
+    """Chances [K] with which exploring episodes draw one-hot conditions; None: all alike."""
 
     @property
     def action_dim(self) -> int:
@@ -71,29 +74,51 @@ class Snapshot(NamedTuple):
         return ACTORS[self.actor].act(list(self.weights.values()), given, noise)
 
 
-def policy_of(
-    snapshot: Snapshot, sample: bool = False, rows: int | None = None
-) -> Callable[[Array, Array, Array, Array], Array]:
+def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
+    """Returns the numbers of a snapshot by name: weights, moments as [2, D], and any prior."""
+    moments = {"observation": snapshot.inputs.observation, "goal": snapshot.inputs.goal}
+    prior = {} if snapshot.prior is None else {"prior": snapshot.prior}
+    return {**snapshot.weights, **{n: np.stack(one) for n, one in moments.items()}, **prior}
+
+
+def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
+    """Returns a snapshot of the kind of another one, with what `arrays_of` has returned."""
+    observation, goal = (Moments(*arrays[name]) for name in ("observation", "goal"))
+    inputs = like.inputs._replace(observation=observation, goal=goal)
+    weights = {name: arrays[name] for name in like.weights}
+    return like._replace(weights=weights, inputs=inputs, prior=arrays.get("prior"))
+
+
+@dataclasses.dataclass(frozen=True)
+class SnapshotPolicy:
+    """A snapshot as a policy that `rollout.play` can play, here or on another rank."""
+
+    snapshot: Snapshot
+    sample: bool
+    rows: int | None
+
+    def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        """Returns actions [E, A]."""
+        step = self.rows or len(observation)
+        parts = (slice(start, start + step) for start in range(0, len(observation), step))
+        return np.concatenate(
+            [
+                self.snapshot.act(
+                    observation[part], goal[part], skill[part], noise[part] if self.sample else None
+                )
+                for part in parts
+            ]
+        )
+
+
+def policy_of(snapshot: Snapshot, sample: bool = False, rows: int | None = None) -> SnapshotPolicy:
     """Makes a snapshot a policy that `rollout.play` can play.
 
     The last bit of a matrix product depends on how many rows it has, and contacts amplify it. With
     a fixed number of `rows` at a time a worker acts alike on any number of ranks. With `sample`
     actions are drawn from a stochastic policy instead of taking its mean.
     """
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        step = rows or len(observation)
-        parts = (slice(start, start + step) for start in range(0, len(observation), step))
-        return np.concatenate(
-            [
-                snapshot.act(
-                    observation[part], goal[part], skill[part], noise[part] if sample else None
-                )
-                for part in parts
-            ]
-        )
-
-    return act
+    return SnapshotPolicy(snapshot, sample, rows)
 
 
 class Actor(NamedTuple):

@@ -157,10 +157,14 @@ class Layout:
         return np.concatenate([np.ravel(arrays[name]) for name in self.names])
 
 
-def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def compiled(
+    function: Callable[Parameters, Result], xla: bool = False
+) -> Callable[Parameters, Result]:
     """Compiles a function of nests of tensors, always of the same shapes, to a graph.
 
-    Debug eagerly with `tf.config.run_functions_eagerly`. XLA is left out: measured on the CPU it
-    does not speed up these networks, and it costs every rank 70 MB.
+    Debug eagerly with `tf.config.run_functions_eagerly`. XLA is for a GPU, where each operation
+    would be a launch: measured on the CPU it does not speed up these networks, and it costs every
+    rank 70 MB.
     """
-    return cast(Callable[Parameters, Result], tf.function(function, autograph=False))
+    graph = tf.function(function, autograph=False, jit_compile=xla or None)
+    return cast(Callable[Parameters, Result], graph)

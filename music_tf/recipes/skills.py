@@ -12,13 +12,13 @@ from music_tf.config.settings import (
     DiversityConfig,
     EvaluationConfig,
     ExplorationConfig,
+    GaussianConfig,
     Layers,
     Rate,
     ReplayConfig,
     SacConfig,
     SacValueConfig,
     SkillConfig,
-    SoftConfig,
     Source,
     TaskConfig,
     TermConfig,
@@ -192,7 +192,7 @@ def _on_states(preset: str, env_id: str) -> Config:
     )
     if with_value:
         shared = {
-            field.name: getattr(agent, field.name) for field in dataclasses.fields(SoftConfig)
+            field.name: getattr(agent, field.name) for field in dataclasses.fields(GaussianConfig)
         }
         agent = SacValueConfig(**shared, value_learning_rate=rate)
     skill = SkillConfig(

@@ -1,19 +1,25 @@
 """Whether all ranks were started alike: command line, code, libraries and processors."""
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from music_tf.config.stored import flatten
+from music_tf.config.stored import StoredRun, flatten, run_to_json
 from music_tf.distributed import Communicator
+from music_tf.envs.making import with_registered_world
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.run_directory import versions
 
+if TYPE_CHECKING:
+    from music_tf.config.command import TrainCommand
+
+Result = TypeVar("Result")
 PACKAGE = Path(__file__).resolve().parents[1]
 CPUINFO = Path("/proc/cpuinfo")
 _SHOWN = 5
@@ -27,20 +33,64 @@ _VECTORS = (
 _LOGGER = logging.getLogger(__name__)
 
 
-def check_alike(record: Mapping[str, Any], resume: bool, comm: Communicator) -> None:
+def agreed(
+    command: "TrainCommand", start: Mapping[str, Any] | None, comm: Communicator
+) -> "tuple[TrainCommand, dict[str, Any]]":
+    """Checks that all ranks were started alike; every rank must call it together.
+
+    Args:
+        command: What this one was asked for.
+        start: What a new run takes over from an earlier one.
+        comm: The ranks.
+
+    Returns:
+        The command with what is registered of its environment, and the record of its run.
+
+    Raises:
+        UsageError: Another command line on some rank, or no such environment.
+        EnvironmentFault: Another version of the code or of a library on some rank.
+    """
+    if not command.resume:
+        command = dataclasses.replace(command, config=with_registered_world(command.config))
+    run = StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
+    record = run_to_json(run)
+    check_alike(record, command.resume, comm, command.learners)
+    return command, record
+
+
+def told_to_all(action: Callable[[], Result], comm: Communicator) -> Result | None:
+    """Returns the result of an action whose fault all ranks raise; each calls it with its own.
+
+    Raises:
+        EnvironmentFault: On every rank, if the action raised it on any.
+    """
+    found, text = None, ""
+    try:
+        found = action()
+    except EnvironmentFault as fault:
+        text = str(fault)
+    for said in filter(None, comm.collect(text)):
+        raise EnvironmentFault(said)
+    return found
+
+
+def check_alike(
+    record: Mapping[str, Any], resume: bool, comm: Communicator, learners: int = 0
+) -> None:
     """Compares what the ranks were started with; every rank must call it together.
 
     Args:
         record: What `config.json` shall say of the run.
         resume: Whether to continue the run that lies there.
         comm: The ranks.
+        learners: How many of them learn while the others act.
 
     Raises:
         UsageError: Another command line on some rank; the text names settings and rank.
         EnvironmentFault: Another version of the code or of a library on some rank.
     """
     settings = {"--resume": resume, "recipe": record.get("recipe"), "preset": record.get("preset")}
-    settings |= flatten(record.get("config") or {})
+    settings |= {"--learners": learners} | flatten(record.get("config") or {})
     code = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         code.update(path.read_bytes())

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import functools
+import itertools
 import json
 import logging
 import textwrap
@@ -13,13 +15,14 @@ from typing import Any, NoReturn, TypeAlias
 from music_tf.config.command import TrainCommand
 from music_tf.config.names import names_a_module
 from music_tf.config.start import other_source
-from music_tf.config.stored import StoredRun, run_to_json, stored_start
+from music_tf.config.stored import stored_start
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import repeats_itself
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import (
-    available_cores,
+    check_topology,
+    claim_gpu,
     limit_threads,
     longer_timeout,
     since_launch,
@@ -27,7 +30,7 @@ from music_tf.process import (
     threads_per_rank,
     watchdog,
 )
-from music_tf.runs.agreement import check_alike, warn_of_processors
+from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
 from music_tf.runs.callbacks import Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
@@ -37,7 +40,8 @@ from music_tf.storage.metrics import Drawn, MetricsWriter, metrics_of
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
-from music_tf.training.build import build_trainer, with_registered_world
+from music_tf.training.actors import Actors, Ranks
+from music_tf.training.build import build_trainer
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -46,6 +50,8 @@ OTHER_CYCLES = 10**9
 """Added to the cycle counter on a rollback, so that every random stream draws other numbers."""
 COMPACT_EVERY = 20
 """Checkpoints from one that writes the whole replay to the next; others write what is new."""
+_SETTLED = 3
+"""Cycles after which everything is compiled and at its pace."""
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
@@ -80,21 +86,25 @@ def run(
         Stopped: A signal asked for it; everything is saved and can be resumed.
         Exception: What a callback raised, on the root; the others are stopped then.
     """
-    limit_threads(threads_per_rank(command.config.threads, comm.size))
-    comm.local_workers(command.config.workers)
+    check_topology(command.config.workers, comm.size, command.learners, command.device)
+    actors = comm.size - command.learners if command.learners else 0
+    limit_threads(threads_per_rank(command.config.threads, comm.size - actors, actors))
     speaker = f"music-tf: rank {comm.rank}"
-    with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):
-        if not command.resume:
-            command = dataclasses.replace(command, config=with_registered_world(command.config))
-        start = heritage.record if heritage else None
-        record = run_to_json(
-            StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
-        )
-        check_alike(record, command.resume, comm)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
+        if command.learners:
+            comm.meet()
+        gpu = told_to_all(functools.partial(found_gpu, command), comm)
+        command, record = agreed(command, heritage.record if heritage else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
+            warn_of_processors(comm)
+            ranks = Ranks(comm, gpu=gpu)
+            if command.learners:
+                acting = stack.enter_context(Actors(command.config, comm, command.learners))
+                ranks = Ranks(acting.learning, acting, gpu)
             try:
                 listeners = Listeners(callbacks if comm.is_root else ())
-                session = Session(command, comm, directory, heritage, draw, listeners)
+                session = Session(command, ranks, directory, heritage, draw, listeners)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path)}"
                 if not command.resume:
@@ -109,13 +119,18 @@ def run(
                 session.run(record)
 
 
+def found_gpu(command: TrainCommand) -> str | None:
+    """Returns the GPU that learns, if any; raises as `claim_gpu`."""
+    return claim_gpu(command.device == "gpu") if command.may_use_gpu else None
+
+
 class Session:
     """One job's part of a run: what it shows, writes and saves around the trainer."""
 
     def __init__(
         self,
         command: TrainCommand,
-        comm: Communicator,
+        ranks: Ranks,
         directory: RunDirectory,
         heritage: Heritage | None,
         draw: Draw | None,
@@ -123,7 +138,8 @@ class Session:
     ) -> None:
         """Builds the trainer and brings it to where the run was left, or to where it starts."""
         config = self._config = command.config
-        self._comm, self._directory, self._draw = comm, directory, draw
+        comm = self._comm = ranks.learning
+        self._ranks, self._directory, self._draw = ranks, directory, draw
         self._listeners = listeners
         self._resuming = _resuming(command, directory.path)
         self._allowing = _allowing(command)
@@ -132,7 +148,6 @@ class Session:
         self._before = taken_before(origin, directory.path)
         leading = "eval/success_rate" if "task" in config.rewards else "eval/object_comotion_m"
         self._progress = Progress(leading, shown=comm.is_root)
-        threads, ranks = threads_per_rank(config.threads, comm.size), comm.size
         count, steps = config.workers * config.rollouts, config.collect.steps
         played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
         ratio = config.collect.updates_per_step
@@ -141,16 +156,16 @@ class Session:
             [
                 f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, "
                 f"seed {config.seed}",
-                f"workers {config.workers} on {ranks} rank{'s' if ranks > 1 else ''} of "
-                f"{available_cores()} cores, {threads} thread(s) each; "
+                f"workers {config.workers} on {ranks.described(config)}; "
                 f"global batch {config.workers * config.replay.batch_size}",
                 f"an epoch is {config.cycles} cycles of {played} and {updates}",
                 *([start_line(origin)] if origin is not None else []),
                 f"run directory: {directory.path}",
             ]
         )
-        warn_of_processors(comm)
-        self._trainer = build_trainer(config, comm)
+        self._trainer = build_trainer(config, comm, ranks.actors)
+        if ranks.gpu is not None:
+            self._trainer.update.use_xla()
         self._trainer.envs.reset([0], [0])  # what never starts is refused before anything is kept
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
@@ -160,7 +175,7 @@ class Session:
         if not self._goals:
             self._progress.leading = "eval/return"
         self._terms = tuple(map(type, config.rewards.values()))
-        self._metrics = metrics_of(self._terms, self._goals)
+        self._metrics = metrics_of(self._terms, self._goals, ranks.actors is not None)
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
@@ -196,7 +211,11 @@ class Session:
             text = textwrap.indent(json.dumps(record, indent=2), "    ")
             self._writer.write_text("configuration", text)
 
+        cycles = itertools.count(1)
+
         def on_cycle(done: int) -> bool:
+            if self._ranks.actors is not None and next(cycles) == _SETTLED:
+                progress.banner([self._ranks.actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             return stop_requested() or self._listeners.fault is not None
@@ -410,7 +429,7 @@ class Session:
                 "env_steps": counters.env_steps,
                 "updates": counters.updates,
                 "epochs": counters.epoch,
-                "ranks": self._comm.size,
+                "ranks": self._ranks.size,
             }
         )
         progress.policies(policies, f"{self._config.env_id}, {EPISODES} episodes")

@@ -69,6 +69,20 @@ WITHOUT_GOALS = {
     "time/episodes": "training episodes so far, over all ranks",
 }
 """Metrics of environments without goals alone."""
+OF_ACTORS = {
+    "time/act_s": "seconds that an actor played in this epoch, mean over actors",
+    "time/take_in_s": "seconds that the learner stored and counted what actors had played",
+    "time/feed_s": "seconds that it drew minibatches",
+    "time/learn_s": "seconds that it took updates",
+    "time/learner_wait_s": "seconds that it waited for actors",
+    "time/actors_wait_s": "seconds that an actor waited for the learner, mean over actors",
+    "time/actors_wait_s_max": "the same of the actor that waited longest",
+    "time/staleness_cycles": "cycles by which acting weights are older than learning ones: lag",
+    "train/replay_ratio": "transitions learned from for each environment step",
+    "mpi/broadcast_ms": "milliseconds to send actors an order, mean of the epoch",
+    "mpi/gather_ms": "milliseconds to read what they sent, mean of the epoch",
+}
+"""Metrics of runs in which one rank learns and others act."""
 _LAST = {
     "stats/observation_mean": "mean over components of the running observation mean",
     "stats/observation_std": "mean over components of the running observation deviation",
@@ -79,12 +93,15 @@ _LAST = {
 }
 
 
-def metrics_of(terms: Iterable[type[TermConfig]], goals: bool = True) -> dict[str, str]:
+def metrics_of(
+    terms: Iterable[type[TermConfig]], goals: bool = True, actors: bool = False
+) -> dict[str, str]:
     """Returns the metrics of runs that these reward terms may pay, with their meanings.
 
     Args:
         terms: Of the user's; ours come first, paid or not, so that columns keep their order.
         goals: Whether the environment has any.
+        actors: Whether ranks act that do not learn.
     """
     every = list(dict.fromkeys([*TERMS, *terms]))
     paid = {
@@ -95,10 +112,17 @@ def metrics_of(terms: Iterable[type[TermConfig]], goals: bool = True) -> dict[st
         for statistic, meaning in _STATISTICS.items()
     }
     own = {name: meaning for term in every for name, meaning in term.metrics.items()}
-    return {**_FIRST, **({} if goals else WITHOUT_GOALS), **paid, **own, **_LAST}
+    return {
+        **_FIRST,
+        **({} if goals else WITHOUT_GOALS),
+        **paid,
+        **own,
+        **_LAST,
+        **(OF_ACTORS if actors else {}),
+    }
 
 
-METRICS = metrics_of((), goals=False)
+METRICS = metrics_of((), goals=False, actors=True)
 """Every metric of ours with its meaning, in the order of columns; the names are public."""
 
 CONTROL = {
@@ -168,7 +192,7 @@ class MetricsWriter:
         path = directory / CSV_NAME
         self._warn = warn or RateLimitedWarning()
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, self._warn)
-        self._metrics = metrics_of(terms, goals)
+        self._metrics = metrics_of(terms, goals, actors=True)  # those of a resumed run too
         self._csv = _AppendFile(path, len(kept), self._warn)
         self._header = _cells(kept.partition(b"\n")[0])
         steps = _last_steps(self._header, kept)

@@ -1,8 +1,5 @@
 """Builds a run from its configuration: every part is made here, and handed to those that use it."""
 
-import contextlib
-import dataclasses
-import functools
 import importlib
 import math
 from collections.abc import Callable, Sequence
@@ -11,18 +8,16 @@ import numpy as np
 
 from music_tf.agents.base import Learner
 from music_tf.config.settings import AgentConfig, Config, SacConfig
-from music_tf.config.world import registered_world
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
-from music_tf.envs.making import find_spec
-from music_tf.errors import Stopped, UsageError
+from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm, Seen, TermContext
 from music_tf.normalizer import InputMoments
-from music_tf.process import stop_requested
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, empty_store
-from music_tf.training.collect import Collector
-from music_tf.training.memory import refuse_too_large
+from music_tf.training.actors import Actors
+from music_tf.training.collect import Collector, make_environments
+from music_tf.training.memory import Share
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
 from music_tf.types import Array, EnvSpec
@@ -30,8 +25,10 @@ from music_tf.types import Array, EnvSpec
 _SCALING_EPISODES = 20
 
 
-def build_trainer(config: Config, comm: Communicator) -> Trainer:
+def build_trainer(config: Config, comm: Communicator, actors: Actors | None = None) -> Trainer:
     """Builds environments, rewards, learner, replay and the loop that joins them.
+
+    Where there are actors, they play, and `comm` are the ranks that learn.
 
     Raises:
         UsageError: Settings that do not fit the environment, the ranks or the memory.
@@ -39,13 +36,14 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
         Stopped: A signal asked for it meanwhile, on any rank.
     """
     workers = comm.local_workers(config.workers)
-    envs = None
-    with contextlib.suppress(Stopped):  # what takes longest
-        accept = functools.partial(refuse_too_large, config, comm)
-        count = len(workers) * config.rollouts
-        envs = LockstepEnvs(config.env_id, count, config.env, accept, config.world)
-    if any(comm.collect(envs is None or stop_requested())) or envs is None:
-        raise Stopped("stopped before the first step")
+    collector: Collector | Actors
+    if actors is None:
+        share = Share(len(workers) * config.rollouts, len(workers))
+        envs = make_environments(config, comm, share)
+        collector = Collector(config, envs, workers, comm)
+    else:
+        envs = actors.make_environment()
+        collector = actors
     spec, gamma = envs.spec, discount(config, envs.spec)
     if config.collect.steps and config.lost_object == "absorb" and envs.info.support is not None:
         raise UsageError(
@@ -59,24 +57,11 @@ def build_trainer(config: Config, comm: Communicator) -> Trainer:
     return Trainer(
         config=config,
         comm=comm,
-        collector=Collector(config, envs, workers, comm),
+        collector=collector,
         replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed),
         inputs=InputMoments(spec, config.normalizer, comm),
         update=Update(learner, terms, config.agent, gamma, comm, config.workers),
     )
-
-
-def with_registered_world(config: Config) -> Config:
-    """Returns the configuration with all that is registered of its environment's columns.
-
-    So another process, in which nothing registers it, knows it too.
-
-    Raises:
-        UsageError: Unknown environment, or its module cannot be imported.
-    """
-    find_spec(config.env_id)  # its module may register a world
-    world = config.world.over(registered_world(config.env_id))
-    return dataclasses.replace(config, world=world)
 
 
 def discount(config: Config, spec: EnvSpec) -> float:

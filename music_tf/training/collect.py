@@ -1,6 +1,8 @@
 """Plays the episodes that a cycle learns from."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import functools
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +11,10 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
+from music_tf.errors import Stopped
 from music_tf.measures.behaviour import support_lost_at
 from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.process import stop_requested
 from music_tf.randomness import stream
 from music_tf.rollout import (
     Conditions,
@@ -20,18 +24,49 @@ from music_tf.rollout import (
     perturbation,
     play,
 )
+from music_tf.training.memory import Share, refuse_too_large
 from music_tf.types import BoolArray, Episodes
 
 
+class Order(NamedTuple):
+    """What the environments shall play next."""
+
+    cycle: int
+    """Decides, with the seed, all that is drawn."""
+    snapshot: Snapshot
+    """What acts."""
+    at_random: bool
+    """Whether uniform actions are taken in place of the policy's."""
+
+
 class Collected(NamedTuple):
-    """What the environments of this rank played in a cycle."""
+    """What environments played in a cycle."""
 
     played: Episodes
     """All of it, worker by worker."""
-    kept: Mapping[int, Episodes]
-    """What is learned from, by worker: without what follows a lost object."""
+    parts: Sequence[int]
+    """How many of them each worker has."""
     succeeded: BoolArray
     """Of each episode that came to its end, whether it succeeded."""
+
+
+def make_environments(config: Config, comm: Communicator, share: Share) -> LockstepEnvs:
+    """Makes the environments of this rank; every rank must call it together.
+
+    Raises:
+        UsageError: Settings that do not fit the environment or the memory.
+        EnvironmentFault: The environment cannot be created.
+        Stopped: A signal asked for it meanwhile, on any rank.
+    """
+    envs = None
+    with contextlib.suppress(Stopped):  # what takes longest
+        accept = functools.partial(refuse_too_large, config, comm, share)
+        count = share.environments
+        envs = LockstepEnvs(config.env_id, count, config.env, accept, config.world)
+    comm.meet()
+    if any(comm.collect(envs is None or stop_requested())) or envs is None:
+        raise Stopped("stopped before the first step")
+    return envs
 
 
 class Collector:
@@ -52,6 +87,8 @@ class Collector:
         self.sampler = ConditionSampler(config, envs.spec.goal_dim)
         steps, size, every = config.collect.steps, config.condition_size, config.condition.every
         self._open = None if steps is None else OpenEpisodes(envs, size, steps, every)
+        self.ordered: Order | None = None
+        """What has been asked for and not been collected yet."""
 
     def begin_epoch(self) -> None:
         """Cuts off all episodes that are still open, so that an epoch begins with resets."""
@@ -59,16 +96,25 @@ class Collector:
         if self._open is not None:
             self._open.cut()
 
-    def collect(self, snapshot: Snapshot, cycle: int, at_random: bool = False) -> Collected:
-        """Plays the episodes or steps of a cycle; every rank must call it together.
+    def order(self, order: Order) -> None:
+        """Says what the next `collect` returns."""
+        self.ordered = order
 
-        The cycle decides which draws are taken; `at_random` takes uniform actions in place of the
-        policy's.
+    def forget(self) -> None:
+        """Takes back what has been ordered and not been collected."""
+        self.ordered = None
+
+    def collect(self) -> Collected:
+        """Returns the episodes or steps that were ordered; every rank must call it together.
 
         Raises:
+            ValueError: Nothing has been ordered.
             EnvironmentFault: An environment of any rank spoiled an episode again and again.
             NumbersFault: The policy of any rank returned an action that is not finite.
         """
+        if self.ordered is None:
+            raise ValueError("collect: nothing has been ordered")
+        (cycle, snapshot, at_random), self.ordered = self.ordered, None
         config, spec = self._config, self.envs.spec
         size, opened = config.rollouts, self._open
 
@@ -84,6 +130,10 @@ class Collector:
         if at_random:
             explore = explore._replace(replaced=np.ones_like(explore.replaced))
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
+        self.sampler.prior = None
+        if snapshot.prior is not None:
+            chances = snapshot.prior.astype(np.float64)
+            self.sampler.prior = chances / chances.sum()  # `choice` refuses a sum of float32
         self.sampler.begin_cycle(cycle)
         numbers = np.add.outer(np.multiply(self._workers, size), np.arange(size))  # [workers, R]
         if opened is not None:
@@ -93,11 +143,10 @@ class Collector:
                 return self.sampler.begin_episodes(starts[env // size], number)
 
             parts, succeeded = self._comm.together(lambda: opened.play(policy, begin, explore))
-            kept = {
-                worker: _joined(parts[index * size : (index + 1) * size])
-                for index, worker in enumerate(self._workers)
-            }
-            return Collected(_joined(parts), kept, succeeded)
+            counts = np.array([len(own) - 1 for own in parts]).reshape(-1, size).sum(axis=1)
+            named = [part.named() for own in parts for part in own]
+            joined = {name: np.concatenate([one[name] for one in named]) for name in named[0]}
+            return Collected(Episodes.from_named(joined), counts.tolist(), succeeded)
         drawn = list(map(self.sampler.begin_episodes, starts, numbers))
         goals = [one.goals for one in drawn if one.goals is not None]
         conditions = Conditions(
@@ -106,20 +155,21 @@ class Collector:
             skills=np.concatenate([one.skills for one in drawn]),
         )
         played = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
-        cut = cut_where_lost(played, self.envs.info) if config.lost_object == "absorb" else played
-        kept = {
-            worker: Episodes.from_named(
-                {n: rows[index * size : (index + 1) * size] for n, rows in cut.named().items()}
-            )
-            for index, worker in enumerate(self._workers)
-        }
-        return Collected(played, kept, played.success)
+        return Collected(played, [size] * len(self._workers), played.success)
 
 
-def _joined(parts: Sequence[Sequence[Episodes]]) -> Episodes:
-    """Returns the parts that several environments played as one batch."""
-    named = [part.named() for own in parts for part in own]
-    return Episodes.from_named({n: np.concatenate([one[n] for one in named]) for n in named[0]})
+def by_worker(
+    config: Config, info: EnvironmentInfo, collected: Collected, workers: Iterable[int]
+) -> dict[int, Episodes]:
+    """Returns what is learned from, by worker: without what follows a lost object."""
+    played = collected.played
+    if config.lost_object == "absorb" and config.collect.steps is None:
+        played = cut_where_lost(played, info)
+    named, end, kept = played.named(), 0, {}
+    for worker, count in zip(workers, collected.parts, strict=True):
+        start, end = end, end + count
+        kept[worker] = Episodes.from_named({n: rows[start:end] for n, rows in named.items()})
+    return kept
 
 
 def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:

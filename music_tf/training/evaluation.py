@@ -13,8 +13,9 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.measures.behaviour import summarize
+from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.randomness import reset_seeds, stream
-from music_tf.rollout import Conditions, Perturbation, Policy, continuous_conditions, play
+from music_tf.rollout import Conditions, Perturbation, Policy, blank, continuous_conditions, play
 from music_tf.training.collect import cut_where_lost
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
 
@@ -36,6 +37,8 @@ class Evaluation(NamedTuple):
     config: Config
     """Of the run."""
     comm: Communicator
+    actors: Callable[[Snapshot, int], dict[str, np.ndarray]] | None = None
+    """Lets actors play this rank's share of episodes with a snapshot, where there are any."""
 
     def play(
         self,
@@ -57,10 +60,13 @@ class Evaluation(NamedTuple):
             NumbersFault: On every rank, where an action of the policy is not finite on any.
         """
         config, envs, comm = self.config, self.envs, self.comm
+        plain = skill is None and added is None and planned is None
         conditions = evaluation_conditions(range(episodes), config, envs.spec.goal_dim, skill)
 
         def own_part() -> dict[str, np.ndarray]:
             """Plays this rank's share, among the rows of all episodes; the others are zeros."""
+            if self.actors is not None and plain and isinstance(policy, SnapshotPolicy):
+                return self.actors(policy.snapshot, episodes)
             result: dict[str, np.ndarray] = {}
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
                 wanted = np.arange(start, start + len(envs)) % episodes
@@ -89,6 +95,29 @@ class Evaluation(NamedTuple):
             summable = values.astype(np.int64) if values.dtype == np.bool_ else values
             whole[name] = comm.sum_in_place(summable).astype(kind, copy=False)
         return Episodes.from_named(whole)
+
+    def play_some(self, policy: Policy, indices: IntArray, together: int) -> Episodes:
+        """Plays the episodes `indices` as a process would that plays so many `together`.
+
+        The last bits of an action depend on the size of the batch, and on the place in it.
+        """
+        spec, config = self.envs.spec, self.config
+        skills = np.zeros([0, config.condition_size], np.float32)
+        parts = [blank(spec, skills, spec.max_episode_steps).named()]
+        for batch in np.unique(indices // together):
+            mine = indices[indices // together == batch]
+            places = mine % together
+
+            def act(*given: Array, places: IntArray = places) -> Array:
+                padded = [np.zeros([together, *rows.shape[1:]], rows.dtype) for rows in given]
+                for rows, whole in zip(given, padded, strict=True):
+                    whole[places] = rows
+                return policy(*padded)[places]
+
+            conditions = evaluation_conditions(mine.tolist(), config, spec.goal_dim)
+            parts.append(play(self.envs, act, conditions, None).named())
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return Episodes.from_named(joined)
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""

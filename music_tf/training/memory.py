@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import socket
+from typing import NamedTuple
 
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
@@ -14,7 +15,17 @@ from music_tf.types import EnvSpec
 _GIB = 2.0**30
 
 
-def refuse_too_large(config: Config, comm: Communicator, spec: EnvSpec, each: int) -> None:
+class Share(NamedTuple):
+    """What a rank of a run will hold."""
+
+    environments: int
+    stores: int
+    """Workers whose experience it keeps."""
+
+
+def refuse_too_large(
+    config: Config, comm: Communicator, share: Share, spec: EnvSpec, each: int
+) -> None:
     """Compares what a run will fill in all its epochs with what its hosts have to give.
 
     The estimate is low, so that nothing is refused that works: networks and batches are not
@@ -24,14 +35,14 @@ def refuse_too_large(config: Config, comm: Communicator, spec: EnvSpec, each: in
     Args:
         config: Of the run.
         comm: The ranks.
+        share: What this one will hold.
         spec: Sizes of the environment.
         each: Bytes that one environment takes at least.
 
     Raises:
         UsageError: A host has too little memory.
     """
-    workers = len(comm.local_workers(config.workers))
-    environments = workers * config.rollouts * each
+    environments = share.environments * each
     replay = 0
     if math.isinf(config.max_minutes):
         steps = config.collect.steps or spec.max_episode_steps
@@ -39,7 +50,7 @@ def refuse_too_large(config: Config, comm: Communicator, spec: EnvSpec, each: in
         capacity = max(min(played, config.replay.capacity), steps)
         filled = dataclasses.replace(config.replay, capacity=capacity)
         store = empty_store(dataclasses.replace(config, replay=filled), spec)
-        replay = workers * store.bytes
+        replay = share.stores * store.bytes
     found = comm.collect([socket.gethostname(), environments, replay, available_memory()])
     for host in dict.fromkeys(name for name, *_ in found):
         ranks = [numbers for name, *numbers in found if name == host]

@@ -1,9 +1,10 @@
 """The training loop: collect, remember, learn, and evaluate at the end of an epoch."""
 
+import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
-from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.acting import Snapshot, arrays_of, policy_of, snapshot_from
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ExpectedState, expected_of, take_over
-from music_tf.training.collect import Collector
+from music_tf.training.actors import Actors
+from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.update import Feed, Schedules, Update, check_same_state
 from music_tf.types import Episodes, Metrics
@@ -99,12 +101,20 @@ class Trainer:
 
     config: Config
     comm: Communicator
-    collector: Collector
+    collector: Collector | Actors
     replay: ReplayBuffer
     inputs: InputMoments
     update: Update
     counters: Counters = dataclasses.field(default_factory=Counters)
     log: EpochLog = dataclasses.field(default_factory=EpochLog)
+    lagged: Snapshot | None = None
+    """With a lag, what the cycle at hand acts with: the weights before those of the last one."""
+    _spent: Metrics = dataclasses.field(default_factory=dict)
+    """Seconds in this epoch, by metric."""
+
+    def __post_init__(self) -> None:
+        if self.config.lag:
+            self.lagged = self.snapshot()
 
     def run_epoch(
         self,
@@ -162,7 +172,10 @@ class Trainer:
         if counters.env_steps < config.collect.random_steps:
             turns = 0
         for turn in range(turns):
-            learned = over_ranks(self.update.run(self.feed(turn), self.schedules()), self.comm)
+            with self._timed("time/feed_s"):
+                feed = self.feed(turn)
+            with self._timed("time/learn_s"):
+                learned = over_ranks(self.update.run(feed, self.schedules()), self.comm)
             for term in self.terms:
                 learned |= term.adapt(learned, config.updates, counters.episodes)
             log.totals.append(learned)
@@ -172,12 +185,31 @@ class Trainer:
         counters.cycle += 1
 
     def collect(self) -> None:
-        """Plays for a cycle and hands it to all who remember or count something of it."""
+        """Plays for a cycle, orders the next one where it need not wait, and takes in this one."""
         config, counters, log = self.config, self.counters, self.log
-        cycle, at_random = counters.cycle, counters.env_steps < config.collect.random_steps
-        said = [prior for term in self.terms if (prior := term.prior()) is not None]
-        self.collector.sampler.prior = said[0] if said else None
-        played, kept, ends = self.collector.collect(self.snapshot(), cycle, at_random)
+        cycle = counters.cycle
+        if self.collector.ordered is None:
+            self.order(cycle)
+        collected = self.collector.collect()
+        played, _, ends = collected
+        counts = np.array([ends.sum(), len(ends), played.length.sum()])
+        succeeded, tried, steps = map(int, self.comm.sum_in_place(counts))
+        log.succeeded += succeeded
+        log.tried += tried
+        log.env_steps += steps
+        counters.env_steps += steps
+        counters.episodes += tried
+        if self.lagged is not None:
+            self.lagged = self.snapshot()
+            if log.cycles + 1 < config.cycles:  # environments begin anew with an epoch
+                self.order(cycle + 1)
+        with self._timed("time/take_in_s"):
+            self._take_in(collected, cycle)
+
+    def _take_in(self, collected: Collected, cycle: int) -> None:
+        """Hands what was played to all who remember or count something of it."""
+        config, log, played = self.config, self.log, collected.played
+        kept = by_worker(config, self.envs.info, collected, self.replay.shards)
         priorities = None
         for term in self.terms:
             if term.name == config.replay.priority:
@@ -190,16 +222,14 @@ class Trainer:
         for term in self.terms:
             term.observe(kept, cycle)
         self.inputs.see(*self.replay.sample_fresh(kept, cycle), config.workers)
-        counts = np.array([ends.sum(), len(ends), played.length.sum()])
-        succeeded, tried, steps = map(int, self.comm.sum_in_place(counts))
         cells = visited_cells(played.observation, played.length, self.envs.info)
         visited = [(int(x), int(y)) for own in self.comm.collect(sorted(cells)) for x, y in own]
         log.cells = sorted({*log.cells, *visited})
-        log.succeeded += succeeded
-        log.tried += tried
-        log.env_steps += steps
-        counters.env_steps += steps
-        counters.episodes += tried
+
+    def order(self, cycle: int) -> None:
+        """Orders what is played in a cycle."""
+        at_random = self.counters.env_steps < self.config.collect.random_steps
+        self.collector.order(Order(cycle, self.lagged or self.snapshot(), at_random))
 
     def feed(self, turn: int = 0) -> Feed:
         """Draws all that one turn of updates of a cycle needs."""
@@ -250,12 +280,16 @@ class Trainer:
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acts, as it is now."""
-        return Snapshot(self.config.agent.actor, self.update.actor_weights(), self.inputs.now)
+        said = [chances for term in self.terms if (chances := term.prior()) is not None]
+        prior = said[0].astype(np.float32) if said else None
+        weights = self.update.actor_weights()
+        return Snapshot(self.config.agent.actor, weights, self.inputs.now, prior)
 
     @property
     def evaluation(self) -> Evaluation:
         """Plays and measures without exploration; all ranks together."""
-        return Evaluation(self.envs, self.config, self.comm)
+        elsewhere = self.collector.evaluate if isinstance(self.collector, Actors) else None
+        return Evaluation(self.envs, self.config, self.comm, elsewhere)
 
     def evaluate(self, on_played: Callable[[Episodes], None] | None = None) -> Metrics:
         """Measures the present policy and terms on episodes that `on_played` sees first."""
@@ -273,7 +307,11 @@ class Trainer:
     def shared(self) -> dict[str, np.ndarray]:
         """Returns the state that all ranks share, by explicit names."""
         owners: list[Update | RewardTerm | InputMoments] = [self.update, *self.terms, self.inputs]
-        return {name: array for owner in owners for name, array in owner.shared().items()}
+        lagged = {} if self.lagged is None else arrays_of(self.lagged)
+        return {
+            **{name: array for owner in owners for name, array in owner.shared().items()},
+            **{f"lagged/{name}": array for name, array in lagged.items()},
+        }
 
     def of_workers(self, everything: bool = False) -> dict[int, dict[str, np.ndarray]]:
         """Returns what belongs to the workers of this rank: new replay rows, or all of them."""
@@ -321,6 +359,10 @@ class Trainer:
         self._load_beside_weights(shared)
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
         self.counters, self.log = counters, log
+        self.collector.forget()
+        if self.lagged is not None:
+            named = {n.removeprefix("lagged/"): array for n, array in shared.items()}
+            self.lagged = snapshot_from(self.lagged, named)
 
     def load_workers(self, saved: Mapping[int, Sequence[Mapping[str, np.ndarray]]]) -> None:
         """Takes over what `of_workers` returned at each save, by worker, oldest first.
@@ -349,6 +391,8 @@ class Trainer:
         """Takes over weights, targets and statistics alone; refuses as `load` does."""
         self.update.start_from(shared)
         self._load_beside_weights(shared)
+        if self.lagged is not None:
+            self.lagged = self.snapshot()
 
     def _load_beside_weights(self, shared: Mapping[str, np.ndarray]) -> None:
         for term in self.terms:
@@ -362,6 +406,13 @@ class Trainer:
             for term in self.terms
             for name, array in term.of_worker(worker).items()
         }
+
+    @contextlib.contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Adds the seconds within to what the learner has spent."""
+        start = time.monotonic()
+        yield
+        self._spent[name] = self._spent.get(name, 0.0) + time.monotonic() - start
 
     def _throughput(self) -> Metrics:
         """Returns what the clocks and the running moments say at the end of an epoch."""
@@ -381,6 +432,11 @@ class Trainer:
             metrics["stats/goal_std"] = float(inputs.goal.deviation.mean())
         else:
             metrics["time/episodes"] = float(counters.episodes)
+        if isinstance(self.collector, Actors):
+            drawn = self.log.updates * self.config.replay.batch_size * self.config.workers
+            metrics["train/replay_ratio"] = drawn / self.log.env_steps
+            metrics |= self.collector.take_metrics() | self._spent
+            self._spent = {}
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
         return metrics

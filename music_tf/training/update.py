@@ -130,6 +130,26 @@ class Update:
         self._names: dict[frozenset[str], tuple[list[tuple[str, int]], list[str]]] = {}
         self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
+        self._xla = False
+
+    def use_xla(self) -> None:
+        """Makes all updates of a cycle one XLA program that nothing calls back from, for a GPU.
+
+        So it says how far it is only at its end; watchdogs have to be that patient.
+
+        Raises:
+            ValueError: Several ranks learn, which meet within the loop.
+        """
+        if self._comm.size > 1:
+            raise ValueError("use_xla: ranks that learn together meet between updates")
+        self._xla = True
+        self._run_updates = compiled(self._updates, xla=True)
+
+    def hlo(self, feed: Feed, schedules: Schedules) -> str:
+        """Returns what XLA makes of all updates of a cycle, as text, after `use_xla`."""
+        tensors: Any = tf.nest.map_structure(tf.convert_to_tensor, feed)
+        program: Any = self._run_updates
+        return str(program.experimental_get_compiler_ir(tensors, schedules)(stage="optimized_hlo"))
 
     def run(self, feed: Feed, schedules: Schedules) -> Metrics:
         """Takes all updates of a cycle; every rank must call it together.
@@ -428,6 +448,8 @@ class Update:
             heartbeat()
             return total
 
+        if self._xla:
+            return gradient
         if self._comm.size == 1:
             due = index % HEARTBEAT_INTERVAL == 0
             tf.cond(due, lambda: tf.numpy_function(beat, [], tf.bool), lambda: True)

@@ -107,7 +107,7 @@ def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
 
 
 def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
-    monkeypatch.setattr(launch, "_mpirun", lambda ranks: ["mpirun"])
+    monkeypatch.setattr(launch, "_mpirun", lambda *given: ["mpirun"])
     monkeypatch.setattr(launch.process, "stop_requested", lambda: True)
     with pytest.raises(Stopped, match="before the start"):
         launch.main(["-n", "2", "recipes"])
@@ -174,7 +174,7 @@ def test_one_rank_needs_no_mpirun(monkeypatch, capsys):
 @pytest.mark.parametrize("words", [["-n", "2"], ["-n=2"], ["-np", "2"], ["--ranks", "2"]])
 def test_the_number_of_ranks_comes_before_the_verb(words):
     verb = ["train", "ddpg", "-n", "3"]
-    assert launch._split([*words, *verb]) == (2, verb)
+    assert launch._split([*words, *verb]) == (2, {}, verb)
 
 
 @pytest.mark.parametrize(("version", "binds"), [("mpirun (Open MPI) 5", True), ("HYDRA", False)])

@@ -11,6 +11,7 @@ from music_tf.cli import train
 from music_tf.config.command import parse_train
 from music_tf.process import (
     as_guest,
+    asked_learners,
     launched_rank,
     launched_world_size,
     load_tensorflow,
@@ -142,3 +143,11 @@ def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_ow
         inside = since_launch()
         assert 0.0 <= inside < outside
     assert since_launch() >= outside
+
+
+@pytest.mark.parametrize(
+    ("words", "learners"),
+    [("", 0), ("--learners", 0), ("--learners 2", 2), ("--learners=3", 3), ("--learners ²", 0)],
+)
+def test_how_many_learn_is_read_from_a_command_line_that_may_be_wrong(words, learners):
+    assert asked_learners(words.split()) == learners

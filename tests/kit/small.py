@@ -63,6 +63,11 @@ EVERYTHING = paying(
     skills=3,
     agent=SacConfig(**NETWORK),
 )
+LEARNED_PRIOR = paying(
+    BASE,
+    dataclasses.replace(SMALL_SKILL, prior="learned", subtract_prior=True, state="next"),
+    skills=4,
+)
 ALL = {"her": HER, "music": MUSIC, "sac": SAC, "soft": SOFT, "everything": EVERYTHING}
 OPTIONS = {
     "env_id": PUSH,

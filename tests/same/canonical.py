@@ -80,6 +80,10 @@ def read_metrics(path):
 def repeated(saved):
     """Returns the filled slots of a worker's replay, after repeating what was saved, in order."""
     arrays, size, cursor = {}, 0, 0
+    if saved and "slots" not in saved[0]:  # a ring of steps, behind which all is added
+        return {
+            name: np.concatenate([np.atleast_1d(one[name]) for one in saved]) for name in saved[0]
+        }
     for shard in saved:
         fields = dict(shard)
         slots, size, cursor = (fields.pop(name) for name in ("slots", "size", "cursor"))
@@ -94,7 +98,7 @@ def repeated(saved):
 
 def valid_rows(arrays):
     """Returns replay without what lies beyond the length of an episode; slots stay in order."""
-    if "length" not in arrays:
+    if "length" not in arrays or "parts" in arrays:  # a ring holds no padding
         return arrays
     length = arrays["length"][:, None]
     rows = {}

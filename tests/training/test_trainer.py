@@ -271,7 +271,8 @@ def test_a_lost_object_ends_an_episode_in_replay_but_not_in_behaviour(monkeypatc
     found = {}
     for mode in ("continue", "absorb"):
         trainer = trainer_of(MUSIC, rollouts=5, lost_object=mode, exploration=quiet)
-        episodes = trainer.collector.collect(trainer.snapshot(), 0).played
+        trainer.order(0)
+        episodes = trainer.collector.collect().played
         trainer.collect()
         found[mode] = replay_state(trainer)
         assert (episodes.length == STEPS).all()

@@ -1,0 +1,113 @@
+"""What a GPU does for learning, for whoever has one: `python -m experiments.gpu`.
+
+Times all updates of a cycle as one XLA program for several numbers of rows, and sets the model of
+docs/scale.md beside them: K kernels of 4 us, and 2.75 MFLOP a row. Then it trains a small run twice
+and once more with a resume, and says whether the bits are the same. `--device cpu` tries the
+program without a GPU: its times then say nothing about one.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")
+
+import numpy as np
+import tensorflow as tf
+
+from experiments.benchmark import FULL, QUICK, header
+from experiments.measure import configuration, filled_trainer
+from music_tf.distributed import Communicator
+from music_tf.process import NO_GPU, claim_gpu
+from music_tf.storage.checkpoint import newest_weights
+
+RECIPES = ("ddpg_her", "ddpg_music", "sac_her")
+ROWS = (256, 1024, 4096, 16384)
+OUT = Path(__file__).parent / "results" / "gpu.json"
+_KERNEL_S, _FLOP_A_ROW, _FLOP_PER_S = 4e-6, 2.75e6, 27e12
+"""Of a small kernel with its launch; of DDPG; and what single precision reaches on an H100."""
+_TINY = (
+    *("train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--workers", "2", "--cycles", "3"),
+    *("--updates", "4", "--agent.hidden-sizes", "32", "32", "--evaluation.episodes", "4"),
+)
+
+
+def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
+    """Returns milliseconds and kernels of an update of so many rows, and what the model says."""
+    sizes = dict(vars(QUICK if quick else FULL))
+    trainer = filled_trainer(
+        configuration(recipe, sizes, {"replay.batch_size": rows}), sizes, Communicator()
+    )
+    trainer.update.use_xla()
+    feed, schedules = trainer.feed(), trainer.schedules()
+    trainer.update.run(feed, schedules)  # compiles
+    times = []
+    for _ in range(sizes["rounds"]):
+        start = time.perf_counter()
+        trainer.update.run(feed, schedules)
+        times.append(time.perf_counter() - start)
+    kernels = kernels_of(trainer.update.hlo(feed, schedules))
+    model = kernels * _KERNEL_S + rows * _FLOP_A_ROW / _FLOP_PER_S
+    return {
+        "update_ms": 1e3 * min(times) / sizes["updates"],
+        "kernels": kernels,
+        "model_ms": 1e3 * model,
+    }
+
+
+def kernels_of(hlo: str) -> int:
+    """Returns how many products and fusions an optimised program has: each is a kernel."""
+    return len(re.findall(r"= \S+ (?:fusion|dot|custom-call)\(", hlo))
+
+
+def same_bits(device: str) -> dict[str, bool]:
+    """Says whether a run repeats itself to the bit, and goes on to the same bits after a resume."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        def state(name: str, *more: str) -> dict[str, np.ndarray]:
+            words = [*_TINY, "--run-dir", f"{folder}/{name}", "--device", device]
+            if "--resume" in more:
+                words = ["train", "--run-dir", f"{folder}/{name}", "--device", device]
+            subprocess.run([sys.executable, "-m", "music_tf", *words, *more], check=True)
+            return dict(newest_weights(Path(folder, name, "checkpoints")).arrays)
+
+        first, again = state("first", "--epochs", "2"), state("again", "--epochs", "2")
+        state("cut", "--epochs", "1")
+        resumed = state("cut", "--epochs", "2", "--resume")
+    return {
+        name: all(np.array_equal(array, first[key]) for key, array in other.items())
+        for name, other in (("two_runs", again), ("resumed", resumed))
+    }
+
+
+def main() -> None:
+    """Measures everything and writes one file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
+    parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
+    parser.add_argument("--out", type=Path, default=OUT, help="file of results")
+    given = parser.parse_args()
+    if given.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = NO_GPU
+    name = claim_gpu(needed=given.device == "gpu")
+    found: dict[str, Any] = {"header": header(" ".join(sys.argv), 1, given.quick)}
+    found["header"]["machine"]["gpu"] = name
+    found["header"]["build"] = dict(tf.sysconfig.get_build_info())
+    for recipe in RECIPES[:1] if given.quick else RECIPES:
+        for rows in ROWS[:1] if given.quick else ROWS:
+            found[f"{recipe}/{rows}"] = row = update_times(recipe, rows, given.quick)
+            sys.stdout.write(f"{recipe} {rows} {row}\n")
+    found["same_bits"] = same_bits(given.device)
+    sys.stdout.write(f"{found['same_bits']}\n")
+    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""What does it cost to act with the weights of one cycle before?
+
+`--lag 1` lets actors play while the learner learns. The numbers are the same on any ranks, so a
+run of one process shows what it does to learning. About eleven minutes a seed of `ddpg_music`, and
+thirty of `ddpg_her_fast`, on two cores.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+PUSH = "FetchPush-v4"
+EPOCHS = {"ddpg_music": 20, "ddpg_her_fast": 14}
+
+STUDY = Study(
+    question="Does lag 1 cost steps or success?",
+    role="reported",
+    tasks=(Task(env_id=PUSH, seeds=range(260, 265)),),
+    conditions=tuple(
+        Condition(
+            name=f"{recipe.removeprefix('ddpg_')}_lag_{lag}",
+            recipe=recipe,
+            arguments=f"--lag {lag}",
+            epochs={PUSH: epochs},
+        )
+        for recipe, epochs in EPOCHS.items()
+        for lag in (0, 1)
+    ),
+)

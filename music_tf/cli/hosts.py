@@ -1,0 +1,116 @@
+"""Hosts that ranks run on: how users list them, what mpirun is told, and whether they fit."""
+
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.process import run_command
+
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_MOST_SLOTS = 4096
+_MOST_LINES = 4096
+_PROBE_SECONDS = 60.0
+_FORWARDED = ("PYTHONPATH", "OMP_NUM_THREADS", "KERAS_BACKEND", "TF_", "MUSIC_TF_", "XLA_")
+"""How names of environment variables begin that ranks elsewhere need too: ssh passes none on."""
+KEEPALIVE = {"time": 5, "intvl": 2, "probes": 3}
+"""Seconds after which mpirun asks a silent host, and how often: it notes a lost one in 11 s."""
+_PROBE = "import socket, music_tf; print('host', socket.gethostname(), music_tf.__version__)"
+
+
+def hosts_of(text: str, option: str = "--hosts") -> dict[str, int]:
+    """Returns the ranks that each host has room for, from `a:8,b:8`.
+
+    Raises:
+        UsageError: Something else is written there, or a host twice.
+    """
+    found: dict[str, int] = {}
+    for word in text.split(","):
+        name, colon, slots = word.strip().partition(":")
+        few = slots.isascii() and slots.isdigit() and len(slots) <= len(str(_MOST_SLOTS))
+        number = (int(slots) if few else 0) if colon else 1
+        if not _HOST.fullmatch(name) or not 1 <= number <= _MOST_SLOTS:
+            raise UsageError(
+                f"{option}: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
+                "for example: music-tf launch --hosts node1:8,node2:8 train ..."
+            )
+        if name in found:
+            raise UsageError(
+                f"{option}: {name} is listed twice; once, with all its ranks: "
+                f"{name}:{found[name] + number}"
+            )
+        found[name] = number
+    return found
+
+
+def hosts_in(path: Path) -> dict[str, int]:
+    """Returns the same from a host file of Open MPI: a host a line, as in `node1 slots=8`.
+
+    Raises:
+        UsageError: There is no such file, or something else stands in it.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            lines = [line.partition("#")[0].split() for line in file.readlines(2**20)[:_MOST_LINES]]
+    except OSError as error:
+        raise UsageError(f"--hostfile: {path} cannot be read: {error.strerror}") from error
+    words = []
+    for name, *settings in filter(None, lines):
+        values = dict(setting.partition("=")[::2] for setting in settings)
+        if set(values) - {"slots", "max_slots"}:
+            raise UsageError(
+                f"--hostfile: expected lines such as 'node1 slots=8', got "
+                f"{' '.join([name, *settings])[:80]!r}"
+            )
+        words.append(f"{name}:{values.get('slots', 1)}")
+    if not words:
+        raise UsageError(f"--hostfile: {path} lists no host")
+    return hosts_of(",".join(words), "--hostfile")
+
+
+def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list[str]:
+    """Returns what Open MPI's mpirun is told of hosts, and which variables their ranks get."""
+    listed = ",".join(f"{name}:{slots}" for name, slots in hosts.items())
+    words = ["--host", listed, "--map-by", "slot", "--bind-to", "none"]
+    for name, value in KEEPALIVE.items():
+        words += ["--prtemca", f"oob_tcp_keepalive_{name}", str(value)]
+    for name in sorted(environment):
+        if name.startswith(_FORWARDED):
+            words += ["-x", name]
+    return words
+
+
+def check_hosts(
+    mpirun: str, hosts: Mapping[str, int], python: Sequence[str], environment: Mapping[str, str]
+) -> None:
+    """Starts a process on each host, which says who it is, before anything is trained.
+
+    Raises:
+        EnvironmentFault: A host cannot be reached, has no such Python with this package, or says
+            the name of another one.
+    """
+    each = {name: 1 for name in hosts}
+    command = [mpirun, *host_words(each, environment), "-n", str(len(hosts)), *python, "-c", _PROBE]
+    probe = run_command(command, seconds=_PROBE_SECONDS, environment=environment)
+    said = [line.split()[1:] for line in probe.output.splitlines() if line.startswith("host ")]
+    if not probe.ok or len(said) != len(hosts):
+        first = next(iter(hosts))
+        other = next((name for name in hosts if name != socket.gethostname()), first)
+        raise EnvironmentFault(
+            f"--hosts: no rank could be started on each of {', '.join(hosts)}: {probe.reason}\n"
+            f"each must be reached without a password and have the same Python: "
+            f"ssh {other} {python[0]} -c 'import music_tf'"
+        )
+    names, versions = [name for name, _ in said], {version for _, version in said}
+    double = [name for name in names if names.count(name) > 1]
+    if double:
+        raise EnvironmentFault(
+            f"--hosts: two of {', '.join(hosts)} call themselves {double[0]}, so ranks would "
+            "think that they share memory\n"
+            "give each host a name of its own: hostnamectl hostname NAME"
+        )
+    if len(versions) > 1:
+        raise EnvironmentFault(
+            f"--hosts: they have music_tf {', '.join(sorted(versions))}; install the same on all"
+        )

@@ -1,0 +1,37 @@
+"""A rank that only acts, from its first line to the end that the learner gives it."""
+
+import contextlib
+from pathlib import Path
+
+from music_tf.config.command import TrainCommand
+from music_tf.distributed import Communicator
+from music_tf.process import watchdog
+from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
+from music_tf.storage.run_directory import log_path, open_run
+from music_tf.storage.start import Heritage
+from music_tf.training.actors import Actor
+
+
+def act(
+    command: TrainCommand, comm: Communicator, path: Path, heritage: Heritage | None = None
+) -> None:
+    """Acts for the learner, which goes through `runs.session.run` meanwhile.
+
+    Args:
+        command: What the user asked for.
+        comm: All ranks.
+        path: The run directory.
+        heritage: What a new run takes over from an earlier one, the same on every rank.
+
+    Raises:
+        MusicError: The run is refused, or the learner has ended it with an exit code.
+    """
+    speaker = f"music-tf: rank {comm.rank}"
+    with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):
+        comm.meet()  # the learner loads TensorFlow meanwhile
+        told_to_all(lambda: None, comm)
+        command, record = agreed(command, heritage.record if heritage else None, comm)
+        with contextlib.closing(open_run(path, record, command.resume, comm)):
+            warn_of_processors(comm)
+            with contextlib.closing(Actor(command.config, comm, command.learners)) as actor:
+                actor.serve()

@@ -1,0 +1,202 @@
+"""What the learner and the ranks that act send each other: an order, and what was played.
+
+Each message begins with a header of int64 numbers that its receiver checks; what follows are the
+numbers themselves, little-endian, of steps that were taken alone and without padding.
+"""
+
+import itertools
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.errors import NumbersFault
+from music_tf.networks.acting import Snapshot, arrays_of, snapshot_from
+from music_tf.rollout import blank, padded
+from music_tf.training.collect import Collected
+from music_tf.types import BoolArray, EnvSpec, Episodes
+
+Data = npt.NDArray[np.uint8]
+FORMAT = 1
+"""Of messages; another version of this module may have another."""
+PLAY, EVALUATE, END = 1, 2, 3
+"""What an order asks for: a cycle, evaluation episodes, or to end with an exit code."""
+_STATES, _STEPS = ("observation", "achieved_goal", "extras/"), ("action", "reward")
+_INTEGER = 8
+
+
+class OrderHeader(NamedTuple):
+    """The header of what the learner tells all actors."""
+
+    kind: int = END
+    number: int = 0
+    """Of the order, counted from 1."""
+    cycle: int = 0
+    at_random: int = 0
+    begins_epoch: int = 0
+    """Whether what is open is cut off first."""
+    episodes: int = 0
+    """Of an evaluation."""
+    code: int = 0
+    """Exit code at the end."""
+
+
+class AnswerHeader(NamedTuple):
+    """The header of what an actor has played, or of the text of a fault."""
+
+    number: int
+    """Of the order."""
+    cycle: int
+    first_worker: int
+    workers: int
+    fault: int
+    """Exit code of a fault, of which a text follows; 0 where all went well."""
+    ends: int
+    """Episodes that came to their end."""
+    stop: int
+    """Whether a signal has asked the actor to stop."""
+    played_us: int
+    waited_us: int
+    """Microseconds of playing, and of waiting for this order."""
+
+
+def headed(header: OrderHeader | AnswerHeader, *rest: bytes) -> Data:
+    """Returns a message."""
+    numbers = (FORMAT, *map(int, header))
+    return np.frombuffer(b"".join([struct.pack(f"<{len(numbers)}q", *numbers), *rest]), np.uint8)
+
+
+def header_size(kind: type[OrderHeader] | type[AnswerHeader]) -> int:
+    """Returns the bytes of a header."""
+    return _INTEGER * (1 + len(kind._fields))
+
+
+def order_in(data: Data) -> OrderHeader:
+    """Returns the header of an order.
+
+    Raises:
+        NumbersFault: It is of another format.
+    """
+    return OrderHeader(*_numbers(data, len(OrderHeader._fields)))
+
+
+def answer_in(data: Data) -> AnswerHeader:
+    """Returns the header of an answer.
+
+    Raises:
+        NumbersFault: It is of another format, or too short.
+    """
+    return AnswerHeader(*_numbers(data, len(AnswerHeader._fields)))
+
+
+def _numbers(data: Data, count: int) -> Sequence[int]:
+    size = _INTEGER * (1 + count)
+    if len(data) < size:
+        raise NumbersFault(f"a message of {len(data)} bytes, expected at least {size}")
+    form, *numbers = struct.unpack(f"<{1 + count}q", data[:size].tobytes())
+    if form != FORMAT:
+        raise NumbersFault(f"a message of format {form}, expected {FORMAT}")
+    return numbers
+
+
+class SnapshotFormat:
+    """How a snapshot lies in an order: one number after the other."""
+
+    def __init__(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Takes the shapes of `arrays_of` a snapshot, by name."""
+        self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
+        ends = itertools.accumulate(map(math.prod, self.shapes.values()), initial=0)
+        self._slices = [slice(*pair) for pair in itertools.pairwise(ends)]
+        self.bytes = 4 * sum(map(math.prod, self.shapes.values()))
+        """Of the numbers of a snapshot."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "SnapshotFormat":
+        """Returns the format of such a snapshot."""
+        return cls({name: array.shape for name, array in arrays_of(snapshot).items()})
+
+    def pack(self, snapshot: Snapshot) -> bytes:
+        """Returns the numbers of a snapshot."""
+        return b"".join(array.astype("<f4").tobytes() for array in arrays_of(snapshot).values())
+
+    def unpack(self, data: Data, like: Snapshot) -> Snapshot:
+        """Returns what was packed, as a snapshot of the kind of another one."""
+        numbers = np.frombuffer(data.tobytes(), "<f4")
+        named = zip(self.shapes.items(), self._slices, strict=True)
+        return snapshot_from(
+            like, {name: numbers[part].reshape(shape) for (name, shape), part in named}
+        )
+
+
+class EpisodeFormat:
+    """How episodes, or parts of them, of up to T steps lie in an answer."""
+
+    def __init__(self, spec: EnvSpec, skills: int, steps: int) -> None:
+        """Takes the environment, the size K of a condition, and T."""
+        self._steps = steps
+
+        def empty(count: int) -> dict[str, np.ndarray]:
+            return blank(spec, np.zeros([count, skills], np.float32), steps).named()
+
+        self._empty = empty
+
+    def pack(self, collected: Collected) -> bytes:
+        """Returns what was played."""
+        named = collected.played.named()
+        length = named.pop("length")
+        counts = np.array(collected.parts, "<i8").tobytes()
+        found = [counts, collected.succeeded.tobytes(), length.astype("<i8").tobytes()]
+        for name, rows in named.items():
+            found.append(rows[self._taken(name, length)].tobytes())
+        return b"".join(found)
+
+    def unpack(self, data: Data, workers: int, ends: int) -> Collected:
+        """Returns what was packed.
+
+        Raises:
+            NumbersFault: There is more or less than the lengths say, or a number is not finite.
+        """
+        rest = data.tobytes()
+
+        def take(count: int, kind: np.dtype) -> np.ndarray:
+            nonlocal rest
+            size = count * kind.itemsize
+            if count < 0 or len(rest) < size:
+                raise NumbersFault(f"a message ends after {len(data)} bytes, too early")
+            found, rest = np.frombuffer(rest[:size], kind), rest[size:]
+            return found
+
+        parts = take(workers, np.dtype("<i8"))
+        over = take(ends, np.dtype(np.bool_))
+        count = int(parts.sum()) if (parts >= 0).all() else -1
+        length = take(count, np.dtype("<i8"))
+        if not ((length >= 1) & (length <= self._steps)).all():
+            raise NumbersFault(
+                f"episodes of {length.min()} to {length.max()} steps, expected 1 to {self._steps}"
+            )
+        named = self._empty(count)
+        named["length"][:] = length
+        for name, rows in named.items():
+            if name == "length":
+                continue
+            where = self._taken(name, length)
+            shape = (int(where.sum()), *rows.shape[where.ndim :])
+            found = take(math.prod(shape), rows.dtype)
+            if rows.dtype.kind == "f" and not np.isfinite(found).all():
+                raise NumbersFault(f"{name} is not finite")
+            rows[where] = found.reshape(shape)
+        if rest:
+            raise NumbersFault(f"a message of {len(data)} bytes, {len(rest)} too many")
+        return Collected(padded(Episodes.from_named(named)), parts.tolist(), over)
+
+    def _taken(self, name: str, length: np.ndarray) -> BoolArray:
+        """Returns which rows of an array are no padding."""
+        if name.startswith(_STATES):
+            taken: BoolArray = np.arange(self._steps + 1) <= length[:, None]
+            return taken
+        if name in _STEPS:
+            return np.arange(self._steps) < length[:, None]
+        return np.ones(len(length), np.bool_)

@@ -1,0 +1,101 @@
+"""Several hosts: lists, refusals, and what mpirun is told; hosts themselves are stood in for."""
+
+import pytest
+
+from music_tf.cli import hosts, launch
+from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
+from music_tf.errors import EnvironmentFault, HostLost, UsageError
+from music_tf.process import Probe
+
+TWO = {"node1": 8, "node2": 4}
+
+
+def test_hosts_are_listed_with_their_ranks(tmp_path):
+    file = tmp_path / "hosts"
+    file.write_text("# ours\nnode1 slots=8 max_slots=9\n\nnode2 slots=4 # slow\n")
+    assert hosts_of("node1:8,node2:4") == hosts_in(file) == TWO
+    assert hosts_of("a") == {"a": 1}
+    assert launch._split(["--hosts", "node1:8,node2:4", "recipes"]) == (12, TWO, ["recipes"])
+    assert launch._split([f"--hostfile={file}", "-n", "3", "recipes"]) == (3, TWO, ["recipes"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--hosts", "a:8,a:2"], r"--hosts: a is listed twice; once, with all its ranks: a:10"),
+        (["--hosts", "a:0"], "--hosts: expected hosts and how many ranks each takes, got 'a:0'"),
+        (["--hosts", "a b:1"], "got 'a b:1'"),
+        (["--hosts", "-x:1"], "got '-x:1'"),
+        (["--hosts", "a:99999"], "got 'a:99999'"),
+        (["--hosts", ""], "--hosts: expected a value, got none"),
+        (["--hosts", "a:1,b:1", "-n", "3"], "--ranks: expected at most 2, .* got 3"),
+        (["--hosts", "a", "--hostfile", "b"], "expected --hosts or --hostfile, got both"),
+        (["--hostfile", "/nowhere/hosts"], "--hostfile: /nowhere/hosts cannot be read: No such"),
+        (["--host", "a"], r"unknown option '--host'\ndid you mean --hosts"),
+    ],
+)
+def test_a_list_that_is_none_is_refused(words, told):
+    with pytest.raises(UsageError, match=told):
+        launch._split([*words, "recipes"])
+
+
+@pytest.mark.parametrize("line", ["a slots=x", "a cores=4", "a 4", "a slots=2\na slots=2"])
+def test_a_host_file_of_something_else_is_refused(tmp_path, line):
+    file = tmp_path / "hosts"
+    file.write_text(line)
+    with pytest.raises(UsageError, match="--hostfile: "):
+        hosts_in(file)
+    file.write_text("# nobody\n")
+    with pytest.raises(UsageError, match="lists no host"):
+        hosts_in(file)
+
+
+def test_mpirun_is_told_of_hosts_keepalives_and_variables():
+    words = host_words(TWO, {"PYTHONPATH": "x", "TF_X": "1", "HOME": "/", "MUSIC_TF_RANKS": "2"})
+    assert words[:2] == ["--host", "node1:8,node2:4"]
+    pairs = [words[at + 1] for at, word in enumerate(words) if word == "-x"]
+    assert pairs == ["MUSIC_TF_RANKS", "PYTHONPATH", "TF_X"]
+    kept = {words[at + 1]: words[at + 2] for at, w in enumerate(words) if w == "--prtemca"}
+    assert kept == {f"oob_tcp_keepalive_{k}": str(v) for k, v in hosts.KEEPALIVE.items()}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (Probe(0, "host node1 0.1.0\nhost node2 0.1.0\n"), None),
+        (Probe(255, "", "ssh: connect to host node2 port 22: refused"), "no rank .* node1, node2"),
+        (Probe(0, "host node1 0.1.0\n"), "no rank could be started on each"),
+        (Probe(None, "", "", 60.0), "no answer within 60 s"),
+        (Probe(0, "host node1 0.1.0\nhost node1 0.1.0\n"), "two of node1, node2 call themselves"),
+        (Probe(0, "host node1 0.1.0\nhost node2 0.2.0\n"), "they have music_tf 0.1.0, 0.2.0"),
+    ],
+)
+def test_hosts_that_cannot_train_together_are_refused_before_training(monkeypatch, said, told):
+    asked = []
+    monkeypatch.setattr(
+        hosts, "run_command", lambda command, **named: asked.append(command) or said
+    )
+    if told is None:
+        check_hosts("mpirun", TWO, ["python"], {})
+    else:
+        with pytest.raises(EnvironmentFault, match=told) as fault:
+            check_hosts("mpirun", TWO, ["python"], {})
+        assert len(str(fault.value).splitlines()) <= 10
+    assert asked[0][:3] == ["mpirun", "--host", "node1:1,node2:1"]
+
+
+def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first_rank(tmp_path):
+    proof = tmp_path / "proof"
+    assert launch.run_job(["sh", "-c", f"echo 0 > {proof}"], {}, proof) == 0
+    assert not proof.exists()
+    with pytest.raises(HostLost, match=f"a host was lost: .*\n.* --run-dir {tmp_path} --resume"):
+        launch.run_job(["true"], {}, proof)
+    assert HostLost.exit_code == 86
+    assert launch.run_job(["sh", "-c", "exit 75"], {}, proof) == 75
+
+
+def test_an_mpirun_that_stays_once_the_first_rank_has_left_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "_END_SECONDS", 0.2)
+    proof = tmp_path / "proof"
+    stays = f"echo 75 > {proof}; exec sleep 60"
+    assert launch.run_job(["sh", "-c", stays], {}, proof) == 75

@@ -1,0 +1,234 @@
+"""One rank learns and the others act: the same bits as in one process, whatever their number."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from music_tf.storage.metrics import OF_ACTORS
+from tests.kit.counting import COUNTING
+from tests.kit.jobs import (
+    DONE,
+    ENVIRONMENT,
+    HANGING,
+    STOPPED,
+    USAGE,
+    Job,
+    resume,
+    rows_of,
+    run,
+    train,
+)
+from tests.kit.seen import FOLDER, SEEN
+from tests.same.canonical import read_run
+
+pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
+
+EPISODES = ("--cycles", 3, "--evaluation.episodes", 7, "--epochs", 2)
+STEPS = (
+    *("--env-id", COUNTING, "--rollouts", 2, "--collect.steps", 5, "--replay.draw", "steps"),
+    *("--replay.overwrite", "oldest", "--replay.relabel-k", 0, "--cycles", 3, "--epochs", 2),
+    *("--collect.random-steps", 45),
+)
+LEARNED_PRIOR = (
+    *("--skills", 4, "--skill.prior", "learned", "--skill.hidden-sizes", 8),
+    *("--agent.hidden-sizes", 8, "--threads", 1),
+)
+
+
+def learner(actors):
+    """How a learner and some actors are started; 0: one process that does both."""
+    return {"ranks": 1 + actors} if actors else {"how": "alone"}
+
+
+def words(path, actors, *more):
+    return train(path, *more, *(("--learners", 1) if actors else ()))
+
+
+def computed(path):
+    """All that a run has computed, without what only actors and clocks say."""
+    own = {f"metrics/{name}" for name in OF_ACTORS}
+    return {name: array for name, array in read_run(path).items() if name not in own}
+
+
+def assert_same_bits(one, other):
+    one, other = computed(one), computed(other)
+    assert one.keys() == other.keys()
+    assert any(name.startswith("replay/worker_0003/") for name in one)
+    for name, array in one.items():
+        np.testing.assert_array_equal(other[name], array, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Runs of one process, by what is asked for."""
+    made, folder = {}, tmp_path_factory.mktemp("alone")
+
+    def run_of(*more):
+        if more not in made:
+            path = folder / str(len(made))
+            ended = run(words(path, 0, *more), path, how="alone")
+            assert ended.code == DONE, ended.err
+            made[more] = path
+        return made[more]
+
+    return run_of
+
+
+@pytest.mark.parametrize("actors", [1, 2, 4])
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("more", [EPISODES, STEPS], ids=["episodes", "steps"])
+def test_any_number_of_actors_gives_the_bits_of_one_process(alone, tmp_path, actors, lag, more):
+    path, more = tmp_path / "run", (*more, "--lag", lag)
+    ended = run(words(path, actors, *more), path, **learner(actors))
+    assert ended.code == DONE, ended.err
+    assert_same_bits(path, alone(*more))
+    assert f"{actors} actor(s) beside 1 learner(s)" in ended.out
+    assert ended.out.count("ms, the learner ") == 1  # the line after the third cycle
+    row = rows_of(path, without=())[-1]
+    assert float(row["time/staleness_cycles"]) == lag
+    assert all(float(row[name]) >= 0.0 for name in OF_ACTORS)
+    assert json.loads((path / "summary.json").read_text())["ranks"] == 1 + actors
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_an_actor_draws_skills_by_the_prior_that_the_learner_has_learned(tmp_path, lag):
+    paths = [tmp_path / "actors", tmp_path / "alone"]
+    for path, actors in zip(paths, (1, 0), strict=True):
+        _, _, *given = words(path, actors, *EPISODES, "--lag", lag, *LEARNED_PRIOR)
+        ended = run(["train", "sac_diayn", *given], path, real=True, **learner(actors))
+        assert ended.code == DONE, ended.err
+    assert_same_bits(*paths)
+    assert 1.0 < float(rows_of(paths[0])[-1]["skill/effective"]) < 4.0
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_two_learners_with_an_actor_each_give_the_bits_of_two_equal_ranks(tmp_path, lag):
+    paths = [tmp_path / "teams", tmp_path / "equal"]
+    for path, ranks, more in zip(paths, (4, 2), (("--learners", 2), ()), strict=True):
+        ended = run(train(path, *EPISODES, "--lag", lag, *more), path, ranks=ranks)
+        assert ended.code == DONE, ended.err
+    assert_same_bits(*paths)
+
+
+def test_lag_is_what_makes_runs_differ(alone):
+    without, late = (computed(alone(*EPISODES, "--lag", lag)) for lag in (0, 1))
+    assert {name for name in late if name.startswith("state/lagged/")}
+    assert not np.array_equal(
+        without["state/parameters/actor/kernel"], late["state/parameters/actor/kernel"]
+    )
+
+
+@pytest.mark.parametrize("then", [4, 0], ids=["four actors", "one process"])
+def test_a_run_of_two_actors_goes_on_with_any_number(alone, tmp_path, then):
+    path, more = tmp_path / "run", (*EPISODES, "--lag", 1)
+    slow = {"phase": "update", "how": "slow"}
+    with Job(words(path, 2, *more), path, fault=slow, **learner(2)) as job:
+        job.wait_for_epoch(1)
+        job.send(signal.SIGUSR1)
+        ended = job.end()
+    assert ended.code == STOPPED, ended.err
+    assert ended.err.count("stopped and saved after") == 1
+    ended = resume(path, *(("--learners", 1) if then else ()), **learner(then))
+    assert ended.code == DONE, ended.err
+    assert_same_bits(path, alone(*more))
+
+
+def test_a_checkpoint_of_equal_ranks_goes_on_with_actors_as_it_does_in_one_process(tmp_path):
+    paths = [tmp_path / "actors", tmp_path / "alone"]
+    for path, actors in zip(paths, (2, 0), strict=True):
+        assert run(train(path, *EPISODES[:-1], 1), path, ranks=4).code == DONE
+        more = ("--learners", 1) if actors else ()
+        ended = resume(path, "--epochs", 2, *more, **learner(actors))
+        assert ended.code == DONE, ended.err
+    assert_same_bits(*paths)
+
+
+def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    path = tmp_path / "run"
+    more = ("--env-id", SEEN, "--epochs", 1, "--agent.return-clip", "off")
+    ended = run(words(path, 2, *more), path, real=True, **learner(2))
+    assert ended.code == DONE, ended.err
+    learning, *acting = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3))
+    assert (learning["tensorflow"], learning["gpus"]) == (True, "0")
+    for found in acting:
+        assert (found["tensorflow"], found["keras"], found["gpus"]) == (False, False, "-1")
+        assert found["peak_mb"] < 160.0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [
+        (1, "--learners: expected fewer than there are ranks, since the others act, got 1 of 1"),
+        (4, "workers: expected a multiple of the 3 actors, got 4"),
+        (5, "--learners: expected a multiple of the 2 learners to act, got 3"),
+    ],
+)
+@pytest.mark.parametrize("how", ["launch", "mpirun"])
+def test_what_ranks_cannot_share_is_refused_once_with_the_nearest_number(
+    tmp_path, ranks, text, how
+):
+    path = tmp_path / "run"
+    ended = run(train(path, "--learners", 2 if ranks == 5 else 1), path, ranks=ranks, how=how)
+    assert ended.code == USAGE
+    assert ended.err.count(text) == ended.err.count("music-tf:") == 1
+    assert len(ended.err.splitlines()) <= 10
+    nearest = {4: "start 3 ranks, of which 2 act, or set --workers 3", 5: "start 6 ranks"}
+    assert nearest.get(ranks, "") in ended.err
+    assert not path.exists()
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_written(tmp_path):
+    path = tmp_path / "run"
+    ended = run(words(path, 2, "--device", "gpu"), path, real=True, **learner(2))
+    assert ended.code == ENVIRONMENT, ended.err
+    assert ended.err.count("music-tf: --device gpu: TensorFlow sees none") == 1
+    assert not path.exists()
+    ended = run(words(path, 0, "--device", "gpu"), path, ranks=2)
+    assert ended.code == USAGE
+    assert "--device gpu: expected one rank that learns, got 2" in ended.err
+
+
+def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
+    path = tmp_path / "run"
+    more = ("--env-id", "music_tf/PointPush-v0", "--lost-object", "absorb")
+    ended = run(words(path, 2, *STEPS, *more), path, **learner(2))
+    assert ended.code == USAGE
+    assert ended.err.count("music-tf: collect.steps: lost_object 'absorb' needs whole") == 1
+    assert len(ended.err.splitlines()) == 1
+    assert not path.exists()
+
+
+def test_a_broken_environment_names_the_actor(tmp_path):
+    path = tmp_path / "run"
+    faulty = ("--env-id", "tests.faults.faulty:Faulty/raises-v0", "--epochs", 2)
+    ended = run(words(path, 2, *faulty), path, **learner(2))
+    assert ended.code == ENVIRONMENT, ended.err
+    assert "rank 1: 4 tries at one episode failed" in ended.err
+    assert ended.err.count("music-tf:") == 1
+    assert "Traceback" not in ended.err
+
+
+def test_an_actor_that_stands_still_is_ended_by_the_watchdog(tmp_path):
+    path = tmp_path / "run"
+    faulty = ("--env-id", "tests.faults.faulty:Faulty/hangs-v0", "--hang-after", 2)
+    ended = run(words(path, 2, *faulty), path, **learner(2))
+    assert ended.code == HANGING, ended.err
+    assert "in _go_wrong" in ended.err
+
+
+@pytest.mark.parametrize("rank", [0, 2], ids=["the learner", "an actor"])
+def test_a_rank_that_is_killed_takes_the_job_with_it_and_the_run_goes_on(alone, tmp_path, rank):
+    path, more = tmp_path / "run", (*EPISODES[:-1], 30, "--lag", 1)
+    with Job(words(path, 2, *more), path, **learner(2)) as job:
+        pids = job.wait_for_ranks()
+        job.wait_for_epoch(1)
+        os.kill(pids[rank], signal.SIGKILL)
+        ended = job.end()  # once no process is left
+    assert ended.code not in (DONE, STOPPED)
+    assert resume(path, "--learners", 1, **learner(2)).code == DONE
+    assert_same_bits(path, alone(*more))

@@ -1,0 +1,39 @@
+"""What somebody with a GPU would run, tried on the CPU."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from experiments.gpu import kernels_of
+from tests.kit.jobs import REPOSITORY, environment
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
+    out = tmp_path / "gpu.json"
+    words = ["-m", "experiments.gpu", "--device", "cpu", "--quick", "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=REPOSITORY,
+        env=environment(real=True),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(out.read_text())
+    assert found["header"]["machine"]["gpu"] is None
+    row = found["ddpg_her/256"]
+    assert 0 < row["kernels"] <= 150
+    assert row["update_ms"] > 0.0
+    assert row["model_ms"] == pytest.approx(row["kernels"] * 4e-3 + 256 * 2.75e6 / 27e9)
+    assert found["same_bits"] == {"two_runs": True, "resumed": True}
+
+
+def test_kernels_are_products_and_fusions():
+    text = "a = f32[2]{0} fusion(b)\n  c = f32[] dot(d, e)\n g = f32[2]{0} add(h, i)"
+    assert kernels_of(text) == 2

@@ -1,0 +1,84 @@
+"""A learner and its actors in the threads of one process, which meet without MPI."""
+
+import contextlib
+import queue
+import threading
+
+from music_tf.distributed import Communicator
+from music_tf.errors import LearnerEnded
+from music_tf.training.actors import Actor, Actors
+
+SECONDS = 60.0
+
+
+class Wires(Communicator):
+    """One of several ranks; `change(rank, data)` may spoil what it sends."""
+
+    def __init__(self, rank, between, change=None):
+        super().__init__(alone=True)
+        self.rank, self.size = rank, between.size
+        self._between, self._change = between, change
+
+    def group(self, role):
+        del role
+        return self
+
+    def collect(self, value):
+        self._between.told[self.rank] = value
+        self._between.meeting.wait(SECONDS)
+        found = list(self._between.told)
+        self._between.meeting.wait(SECONDS)
+        return found
+
+    def meet(self):
+        self._between.meeting.wait(SECONDS)
+
+    def spread(self, data):
+        if self.rank:
+            data[:] = self._between.posts[0, self.rank].get(timeout=SECONDS)
+        else:
+            for rank in range(1, self.size):
+                self._between.posts[0, rank].put(data.copy())
+
+    def send(self, data, to):
+        if self._change is not None:
+            data = self._change(self.rank, data)
+        self._between.posts[self.rank, to].put(data.copy())
+
+    def receive(self, source):
+        return self._between.posts[source, self.rank].get(timeout=SECONDS).copy()
+
+
+class Between:
+    """What lies between ranks."""
+
+    def __init__(self, size):
+        self.size = size
+        self.told = [None] * size
+        self.meeting = threading.Barrier(size)
+        ranks = range(size)
+        self.posts = {(one, other): queue.Queue() for one in ranks for other in ranks}
+
+
+@contextlib.contextmanager
+def actors_of(config, count, change=None):
+    """The learner's `Actors`, with `count` of them that act in threads until the block ends."""
+    between, codes = Between(1 + count), []
+
+    def act(rank):
+        try:
+            Actor(config, Wires(rank, between, change)).serve()
+            codes.append(0)
+        except LearnerEnded as ended:
+            codes.append(ended.exit_code)
+
+    threads = [threading.Thread(target=act, args=[rank]) for rank in range(1, 1 + count)]
+    for thread in threads:
+        thread.start()
+    try:
+        with Actors(config, Wires(0, between)) as actors:
+            actors.codes = codes
+            yield actors
+    finally:
+        for thread in threads:
+            thread.join(SECONDS)

@@ -1,0 +1,143 @@
+"""A learner and actors in one process: the bits of one that does both, order of work, and lies."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.errors import NumbersFault
+from music_tf.training.actors import Actor, Actors
+from music_tf.training.build import build_trainer
+from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
+from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, assert_same_state, go_on, trainer_of
+from tests.kit.wires import Between, Wires, actors_of
+from tests.training.test_lag import STEPS
+
+FOUR = {"workers": 4, "rollouts": 1, "cycles": 3}
+CONFIGS = {**{name: replace(config, **FOUR) for name, config in ALL.items()}, "steps": STEPS}
+CONFIGS["prior"] = replace(LEARNED_PRIOR, **FOUR)
+CONFIGS["steps"] = replace(STEPS, workers=2, rollouts=2)
+OF_ACTORS = ("time/", "mpi/", "train/replay_ratio")
+
+
+def told(row):
+    return {n: v for n, v in row.items() if n not in TIMES and not n.startswith(OF_ACTORS)}
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_two_actors_and_a_learner_compute_the_bits_and_metrics_of_one_process(name, lag):
+    config = replace(CONFIGS[name], lag=lag)
+    one = trainer_of(config)
+    expected = [one.run_epoch(go_on) for _ in range(2)]
+    with actors_of(config, 2) as actors:
+        trainer = build_trainer(config, Communicator(), actors)
+        rows = [trainer.run_epoch(go_on) for _ in range(2)]
+        assert list(map(told, rows)) == list(map(told, expected))
+        np.testing.assert_equal(trainer.shared(), one.shared())
+        everything = [each.of_workers(everything=True) for each in (trainer, one)]
+        np.testing.assert_equal(*everything)
+        assert trainer.counters.env_steps == one.counters.env_steps
+    assert actors.codes == [0, 0]
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_with_a_lag_a_cycle_is_ordered_before_the_last_one_is_learned_from(lag):
+    config = replace(HER, lag=lag, cycles=3)
+    events = []
+    with actors_of(config, 1) as actors:
+        trainer = build_trainer(config, Communicator(), actors)
+        order, learn = actors.order, trainer.update.run
+        actors.order = lambda given: (events.append(f"order {given.cycle}"), order(given))[1]
+        trainer.update.run = lambda *given: (events.append("learn"), learn(*given))[1]
+        trainer.run_epoch(go_on)
+    late = ["order 0", "order 1", "learn", "order 2", "learn", "learn"]
+    assert events == (late if lag else ["order 0", "learn", "order 1", "learn", "order 2", "learn"])
+
+
+def test_with_a_lag_actors_play_while_the_learner_learns():
+    config, waited = replace(HER, lag=1, cycles=2), []
+    there = threading.Event()
+
+    def change(rank, data):
+        if answer_in(data).cycle == 1:
+            there.set()  # the second cycle is played
+        return data
+
+    with actors_of(config, 1, change) as actors:
+        trainer = build_trainer(config, Communicator(), actors)
+        learn = trainer.update.run
+
+        def learned(*given):
+            waited.append(there.wait(30.0))  # within the first cycle's updates
+            return learn(*given)
+
+        trainer.update.run = learned
+        trainer.run_epoch(go_on)
+    assert waited == [True, True]
+
+
+def lying(**fields):
+    def change(rank, data):
+        header = answer_in(data)
+        if rank == 2 and header.cycle == 1:
+            rest = data[header_size(AnswerHeader) :].tobytes()
+            return headed(header._replace(**fields), rest)
+        return data
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            {"number": 1},
+            r"rank 2: answered with number, .* \(1, 1, 1, 1\), expected \(2, 1, 1, 1\)",
+        ),
+        ({"cycle": 7}, r"rank 2: answered .* \(2, 7, 1, 1\)"),
+        ({"first_worker": 0}, r"rank 2: answered .* \(2, 1, 0, 1\)"),
+        ({"ends": 10**6}, "rank 2: a message ends after"),
+    ],
+)
+def test_an_actor_that_answers_something_else_is_named(fields, told):
+    config = replace(HER, cycles=3)
+    with pytest.raises(NumbersFault, match=told), actors_of(config, 2, lying(**fields)) as actors:
+        build_trainer(config, Communicator(), actors).run_epoch(go_on)
+    assert actors.codes == [4, 4]
+
+
+def test_a_trainer_that_goes_back_drops_what_is_played_meanwhile():
+    config = replace(HER, lag=1, cycles=3)
+    straight = trainer_of(config)
+    with actors_of(config, 2) as actors:
+        trainer = build_trainer(config, Communicator(), actors)
+        start, meta = trainer.shared(), trainer.meta()
+        trainer.run_epoch(lambda done: done == 1)
+        assert actors.ordered.cycle == 1
+        trainer.load(start, meta)
+        for shard in trainer.replay.shards.values():
+            shard.restore([])
+        trainer.run_epoch(go_on)
+        straight.run_epoch(go_on)
+        assert_same_state(straight, trainer)
+
+
+def test_an_actor_that_sees_a_gpu_is_refused_on_all_ranks(monkeypatch):
+    between = Between(2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    found = []
+
+    def learn():
+        with pytest.raises(Exception, match="rank 1 only acts, and sees a GPU") as fault:
+            Actors(HER, Wires(0, between))
+        found.append(fault.value.exit_code)
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    with pytest.raises(Exception, match="CUDA_VISIBLE_DEVICES is '0'") as fault:
+        Actor(HER, Wires(1, between))
+    thread.join()
+    assert [*found, fault.value.exit_code] == [3, 3]

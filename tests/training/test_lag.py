@@ -1,0 +1,161 @@
+"""Lag 1: what plays is one cycle older than what learns, wherever a run is cut or resumed."""
+
+import dataclasses
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from music_tf import recipes
+from music_tf.config.command import parse_train
+from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
+from music_tf.config.stored import CONFIG_NAME
+from music_tf.errors import UsageError
+from music_tf.networks.acting import arrays_of
+from tests.kit.counting import COUNTING
+from tests.kit.saved_run import load_weights
+from tests.kit.sessions import command_of, run_session
+from tests.kit.small import BASE, HER, LEARNED_PRIOR, assert_same_state, go_on, trainer_of
+
+LATE = replace(HER, lag=1, cycles=3)
+WITH_PRIOR = replace(LEARNED_PRIOR, lag=1, cycles=3)
+STEPS = replace(
+    recipes.resolve("sac", "laptop", COUNTING),
+    lag=1,
+    cycles=3,
+    updates=2,
+    agent=replace(recipes.resolve("sac", "laptop", COUNTING).agent, hidden_sizes=(8,)),
+    collect=CollectConfig(steps=5, updates_per_step=0.4),
+    replay=ReplayConfig(batch_size=8, capacity=100),
+    evaluation=EvaluationConfig(episodes=2),
+)
+
+
+def watched(trainer):
+    """What a trainer orders and what it knows after each cycle, from now on."""
+    ordered, after, order = [], [arrays_of(trainer.snapshot())], trainer.collector.order
+
+    def noted(given):
+        ordered.append((given.cycle, arrays_of(given.snapshot)))
+        order(given)
+
+    def on_cycle(done):
+        del done
+        after.append(arrays_of(trainer.snapshot()))
+        return False
+
+    trainer.collector.order = noted
+    return ordered, after, on_cycle
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_a_cycle_acts_with_the_weights_after_the_last_one_or_after_the_one_before_it(lag):
+    trainer = trainer_of(LATE, lag=lag)
+    ordered, after, on_cycle = watched(trainer)
+    for _ in range(2):
+        trainer.run_epoch(on_cycle)
+    assert [cycle for cycle, _ in ordered] == list(range(6))
+    for cycle, (_, acting) in enumerate(ordered):
+        np.testing.assert_equal(acting, after[max(0, cycle - lag)])  # after[c] precedes cycle c
+    assert (after[1]["actor/action/kernel"] != after[0]["actor/action/kernel"]).any()
+    assert (after[1]["observation"] != after[0]["observation"]).any()
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 3])
+@pytest.mark.parametrize("config", [LATE, WITH_PRIOR], ids=["goals", "prior"])
+def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(config, cycles):
+    straight, cut = trainer_of(config), trainer_of(config)
+    for _ in range(2):
+        straight.run_epoch(go_on)
+    cut.run_epoch(lambda done: done == cycles)
+    arrays = {name: np.copy(array) for name, array in cut.shared().items()}
+    assert {name for name in arrays if name.startswith("lagged/")} == {
+        *(f"lagged/{name}" for name in cut.update.actor_weights()),
+        "lagged/observation",
+        "lagged/goal",
+        *(["lagged/prior"] if config is WITH_PRIOR else ()),
+    }
+    resumed = trainer_of(config)
+    resumed.load(arrays, json.loads(json.dumps(cut.meta())))
+    resumed.load_workers({worker: [rows] for worker, rows in cut.of_workers().items()})
+    while resumed.counters.epoch < 2:
+        resumed.run_epoch(go_on)
+    assert_same_state(straight, resumed)
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_skills_are_drawn_by_the_prior_that_is_as_old_as_the_weights(lag):
+    trainer = trainer_of(WITH_PRIOR, lag=lag)
+    ordered, after, on_cycle = watched(trainer)
+    trainer.run_epoch(on_cycle)
+    for cycle, (_, acting) in enumerate(ordered):
+        assert acting["prior"].dtype == np.float32
+        np.testing.assert_equal(acting, after[max(0, cycle - lag)])
+    assert np.ptp(after[0]["prior"]) == 0.0
+    assert np.ptp(after[2]["prior"]) > 0.0
+    drawn_by = trainer.collector.sampler.prior
+    expected = after[2 - lag]["prior"].astype(np.float64)
+    np.testing.assert_array_equal(drawn_by, expected / expected.sum())
+
+
+def test_a_trainer_that_goes_back_forgets_what_it_has_ordered():
+    trainer = trainer_of(LATE)
+    start, meta = trainer.shared(), json.loads(json.dumps(trainer.meta()))
+    trainer.run_epoch(lambda done: done == 1)
+    assert trainer.collector.ordered.cycle == 1
+    trainer.load(start, meta)
+    assert trainer.collector.ordered is None
+    np.testing.assert_equal(trainer.shared(), start)
+
+
+def test_a_run_that_starts_from_another_acts_with_what_it_took_over():
+    source, trainer = trainer_of(HER), trainer_of(LATE)
+    source.run_epoch(go_on)
+    trainer.start_from(source.shared())
+    np.testing.assert_equal(arrays_of(trainer.lagged), arrays_of(source.snapshot()))
+
+
+def test_lag_changes_what_is_learned_and_nothing_is_kept_without_it():
+    without, late = trainer_of(LATE, lag=0), trainer_of(LATE)
+    for trainer in (without, late):
+        trainer.run_epoch(go_on)
+    assert not any(name.startswith("lagged/") for name in without.shared())
+    name = "parameters/actor/action/kernel"
+    assert (without.shared()[name] != late.shared()[name]).any()
+
+
+def test_steps_of_open_episodes_lag_too_and_an_epoch_begins_anew():
+    trainer = trainer_of(STEPS)
+    ordered, after, on_cycle = watched(trainer)
+    for _ in range(2):
+        trainer.run_epoch(on_cycle)
+        assert trainer.collector.ordered is None  # the next epoch's environments are reset first
+    for cycle, (_, acting) in enumerate(ordered):
+        np.testing.assert_equal(acting, after[max(0, cycle - 1)])
+    assert trainer.shared()["lagged/goal"].shape == (2, 0)
+
+
+def test_a_run_is_resumed_with_its_own_lag_alone(tmp_path):
+    path = tmp_path / "run"
+    run_session(command_of(replace(BASE, epochs=1), path))
+    with pytest.raises(UsageError, match=r"--lag: the run has 0, got 1"):
+        parse_train(["--run-dir", str(path), "--resume", "--lag", "1"])
+    record = json.loads((path / CONFIG_NAME).read_text())
+    del record["config"]["lag"]  # an older version wrote it
+    (path / CONFIG_NAME).write_text(json.dumps(record))
+    assert parse_train(["--run-dir", str(path), "--resume", "--lag", "0"]).config.lag == 0
+    with pytest.raises(UsageError, match=r"--lag: the run has 0, got 1"):
+        parse_train(["--run-dir", str(path), "--resume", "--lag", "1"])
+    with pytest.raises(UsageError, match=r"lag: expected .* in \[0, 1\], got 2"):
+        dataclasses.replace(BASE, lag=2)
+
+
+def test_a_resumed_session_with_lag_and_without_goals_ends_with_the_same_bits(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    run_session(command_of(replace(STEPS, epochs=2), one, recipe="sac"))
+    run_session(command_of(replace(STEPS, epochs=1), two, recipe="sac"))
+    run_session(command_of(replace(STEPS, epochs=2), two, True, recipe="sac"))
+    found, expected = (load_weights(path / "checkpoints")[0] for path in (two, one))
+    assert any(name.startswith("lagged/") for name in found)
+    np.testing.assert_equal(found, expected)

@@ -1,0 +1,62 @@
+"""What a GPU would run, compiled for the CPU: one loop that nothing calls back from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.gpu import kernels_of
+from music_tf.errors import EnvironmentFault
+from music_tf.process import claim_gpu
+from tests.kit.ranks import Beside
+from tests.kit.small import HER, MUSIC, SOFT, trainer_of
+
+DEEP = {"her": (HER, 150), "music": (MUSIC, 190), "soft": (SOFT, 230)}
+"""Configurations, and the most products and fusions of an update: each is a kernel on a GPU."""
+SEED = 11
+"""Under which the object is touched: gradients that are mere rounding have no digits in common."""
+
+
+@pytest.fixture(scope="module", params=DEEP)
+def pair(request):
+    """Two trainers that have collected the same, one of them with XLA, and the budget."""
+    config, budget = DEEP[request.param]
+    agent = replace(config.agent, hidden_sizes=(16, 16, 16))
+    plain, xla = (trainer_of(config, agent=agent, updates=4, seed=SEED) for _ in range(2))
+    xla.update.use_xla()
+    for trainer in (plain, xla):
+        trainer.collect()
+    return plain, xla, budget
+
+
+def test_the_results_are_those_of_the_plain_graph_up_to_rounding(pair):
+    plain, xla, _ = pair
+    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
+    assert metrics[0].keys() == metrics[1].keys()
+    for name, value in metrics[0].items():
+        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
+    assert int(xla.update.step) == 4
+    for name, array in plain.shared().items():
+        if name.startswith(("parameters/", "targets/")):
+            np.testing.assert_allclose(xla.shared()[name], array, atol=1e-5, err_msg=name)
+
+
+def test_all_updates_are_one_loop_of_a_known_length_and_few_kernels(pair):
+    _, xla, budget = pair
+    text = xla.update.hlo(xla.feed(), xla.schedules())
+    assert '"known_trip_count":{"n":"4"}' in text
+    assert 0 < kernels_of(text) <= budget
+
+
+def test_ranks_that_meet_within_the_loop_cannot_use_it():
+    trainer = trainer_of(HER)
+    trainer.update._comm = Beside(lambda value: value)
+    with pytest.raises(ValueError, match="meet between updates"):
+        trainer.update.use_xla()
+
+
+def test_a_gpu_that_is_not_there_is_refused_only_where_it_is_needed():
+    assert claim_gpu(needed=False) is None
+    with pytest.raises(EnvironmentFault, match="--device gpu: TensorFlow sees none") as fault:
+        claim_gpu(needed=True)
+    assert len(str(fault.value).splitlines()) == 2
