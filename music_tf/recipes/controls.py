@@ -28,9 +28,8 @@ def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
     """`ddpg_music` with a statistics network that never learns: what its random start is worth.
 
     A control of ours: a random network already pays for some joint motion. Only what `ddpg_music`
-    does better than this has been learned. Compare at a gain that fits it: on FetchPush the learned
-    network's 1000 pays it next to nothing; `--music.gain 20000` pays it enough to move the block
-    as well, if later. `--music.gain auto` pays both alike.
+    does better than this has been learned. Compare at a gain that fits it: it sees less in a step
+    than the learned one. `--music.gain auto` pays both alike.
     """
     return with_fields(ddpg_music(preset, env_id), {"music.train": False})
 
