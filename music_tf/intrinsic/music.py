@@ -90,10 +90,11 @@ class Music(PaidTerm):
     def priorities(self, weights: Weights, episodes: Episodes, worker: int, cycle: int) -> Array:
         r"""Returns the mutual information that the steps of fresh episodes show, shape [E].
 
-        .. math:: p = \sum_t \operatorname{clip}(m(o_t, o_{t+1}), 0, 1/c)
+        .. math:: p = \sum_t \operatorname{clip}(m(o_t, o_{t+1}), 0, m_1)
 
-        With `pair_negatives` random there is a coin for each time step, which the episodes of a
-        worker share, as in the release. Its bound of 0.0002 is 1/c at its gain c of 5000.
+        m_1 is the least bound that is paid in full: 1/c where c m is clipped to 1, as in the
+        release, whose 0.0002 is that at its gain c of 5000. With `pair_negatives` random there is
+        a coin for each time step, which the episodes of a worker share, as in the release.
         """
         states = np.swapaxes(episodes.observation, 0, 1)  # [T + 1, E, O]
         steps = len(states) - 1
@@ -103,7 +104,10 @@ class Music(PaidTerm):
             swapped = generator.integers(2, size=steps) == 1
         bound = self._on_pairs(weights, states[:-1], states[1:], tf.constant(swapped)).numpy()
         taken = np.arange(steps)[:, None] < episodes.length
-        shown = np.clip(bound, 0.0, 1.0 / self.gain)
+        full = self.mixing.clip[1]
+        if self.mixing.pay == "log":
+            full = np.expm1(full)
+        shown = np.clip(bound, 0.0, full / self.gain)
         priority: Array = np.where(taken, shown, 0.0).sum(axis=0)
         return priority
 

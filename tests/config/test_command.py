@@ -119,8 +119,8 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
         rewards={term.name: term for term in every},
         skills=3,
     )
-    # where skills are paid, none is pinned, all are one-hot
-    apart = {"rewards", "pinned_skill", "skill.posterior"}
+    # where skills are paid, none is pinned, all are one-hot; collected steps hold no action
+    apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     fields = [field for field in of_default if not field.name.startswith("condition.")]
     values = {field.name: changed(field) for field in fields}
@@ -133,6 +133,8 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     assert same == ["env_id"]
     pinned = parse_train(["sac", "--skills", "3", spelling("pinned_skill"), "2"]).config
     assert pinned.pinned_skill == 2
+    held = parse_train(["sac", spelling("exploration.random_hold"), "4"]).config
+    assert held.exploration.random_hold == 4.0
 
 
 def test_conditions_are_typed_like_all_else():

@@ -1,5 +1,7 @@
 """MUSIC on made-up walks of a gripper that may carry an object."""
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -419,8 +421,13 @@ def test_a_fixed_gain_measures_nothing():
     assert (term.gain, term.shared()) == (5000.0, {})
 
 
-def test_the_priority_of_an_episode_is_the_sum_of_its_clipped_bounds():
-    term = music(pair_negatives="swap")  # gain 5000
+@pytest.mark.parametrize(
+    ("paid", "full"),
+    # c m is clipped to 1, or log(1 + c m) to 2, with a gain c of 5000
+    [({}, 1.0 / 5000), ({"pay": "log", "clip": (0.0, 2.0)}, (math.e**2 - 1.0) / 5000)],
+)
+def test_the_priority_of_an_episode_is_the_sum_of_bounds_up_to_what_is_paid_in_full(paid, full):
+    term = music(pair_negatives="swap", **paid)
     weights = weights_of(term, 3)
     episodes = carried_episodes(6, 0.5, rng(5))
     steps = transitions(episodes.observation[None, :, 0], episodes.observation[None, :, 1])
@@ -429,10 +436,10 @@ def test_the_priority_of_an_episode_is_the_sum_of_its_clipped_bounds():
         states = (episodes.observation[None, :, t], episodes.observation[None, :, t + 1])
         steps = transitions(*states)
         bounds.append(term.reward(weights, steps, {"swapped": tf.constant([True])})[0])
-    expected = np.clip(np.array(bounds), 0.0, 0.0002).sum(axis=0)
+    expected = np.clip(np.array(bounds), 0.0, full).sum(axis=0)
     found = term.priorities(weights, episodes, 0, 0)
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert 0.0 < found.max() <= STEPS / 5000 + 1e-7
+    assert 0.0 < found.max() <= STEPS * full * (1.0 + 1e-5)
     assert found.min() >= 0.0
 
 
