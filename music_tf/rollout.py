@@ -136,14 +136,15 @@ def perturbation(
         uniform = generator.uniform(-1.0, 1.0, shape).astype(np.float32)
         policy = generator.standard_normal(shape, np.float32)
         if config.random_hold > 1.0:
-            held = 1.0 / config.random_hold
-            chance = config.random_probability * held
+            let_go = 1.0 / config.random_hold
+            chance = config.random_probability * let_go
+            # As many random steps begin as end: the share of random steps stays as it is.
             begins = chance / (1.0 - config.random_probability + chance)
             drawn = generator.random((2, steps, episodes))
             replaced = drawn[0] < begins
             replaced[0] = drawn[0, 0] < config.random_probability
             for step in range(1, steps):
-                goes_on = replaced[step - 1] & (drawn[1, step] >= held)
+                goes_on = replaced[step - 1] & (drawn[1, step] >= let_go)
                 replaced[step] |= goes_on
                 uniform[step, goes_on] = uniform[step - 1, goes_on]
         parts.append((gaussian, replaced, uniform, policy))

@@ -109,6 +109,12 @@ class Mixing(NamedTuple):
         low, high = self.clip
         return (low + self.shift, high + self.shift) if self.scale else (0.0, 0.0)
 
+    @property
+    def full(self) -> float:
+        """Least scaled reward c r that is paid the most there is."""
+        most = self.clip[1]
+        return float(np.expm1(most)) if self.pay == "log" else most
+
     def lowest(self, weight: tf.Tensor) -> tf.Tensor:
         """Returns the lowest value under the schedule's present weight."""
         low, high = self.range

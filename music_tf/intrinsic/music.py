@@ -104,10 +104,7 @@ class Music(PaidTerm):
             swapped = generator.integers(2, size=steps) == 1
         bound = self._on_pairs(weights, states[:-1], states[1:], tf.constant(swapped)).numpy()
         taken = np.arange(steps)[:, None] < episodes.length
-        full = self.mixing.clip[1]
-        if self.mixing.pay == "log":
-            full = np.expm1(full)
-        shown = np.clip(bound, 0.0, full / self.gain)
+        shown = np.clip(bound, 0.0, self.mixing.full / self.gain)
         priority: Array = np.where(taken, shown, 0.0).sum(axis=0)
         return priority
 
