@@ -365,10 +365,16 @@ class MusicConfig(PaidConfig):
     normalize_inputs: bool = False
     """Feeds the statistics network normalised instead of raw positions; needs another gain, such as
     auto."""
+    normalize_by: Literal["column", "side"] = "column"
+    """What has a deviation of its own: each column, for states of mixed units, or the robot's and
+    the surrounding state, whose directions keep their proportions."""
     train: bool = True
     """False leaves the statistics network as it starts, at random or as loaded."""
     hidden_size: Annotated[int, In(1, 8192)] = 128
     """Units of the statistics network."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """Of these units. The pair bound is a second difference: a step within a flat piece of a ReLU
+    is paid nothing, while tanh bends everywhere."""
     learning_rate: Rate = 1e-3
     """Adam step size of the statistics network."""
     trajectories: Annotated[int, In(1, 65536)] = 256

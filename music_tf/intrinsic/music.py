@@ -41,6 +41,9 @@ class Music(PaidTerm):
         self._agent_dim = len(split.agent)
         self.columns = [*split.agent, *split.surrounding]
         scale = context.measure(Seen(tuple(self.columns))) if config.normalize_inputs else None
+        if scale is not None and config.normalize_by == "side":
+            for side in np.split(scale[1], [self._agent_dim]):
+                side[:] = np.sqrt(np.mean(side**2))
         self.scales = scale_variables("statistics", scale)
         self.inputs = {
             "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}
@@ -50,6 +53,7 @@ class Music(PaidTerm):
             len(split.surrounding),
             config.hidden_size,
             stream(context.seed, "initial weights/statistics"),
+            config.activation,
         )
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("statistics", model, rate)]
@@ -171,8 +175,12 @@ class Music(PaidTerm):
         rows = self.scaled("statistics", tf.concat([agent, surrounding], axis=-1))
         kernel = tf.concat([agent_kernel, other_kernel], axis=0)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
-        score = two_layers(flat, kernel, agent_bias + other_bias, score_kernel) + score_bias
-        return tf.reshape(tf.tanh(score), rows.shape[:-1])
+        bias = agent_bias + other_bias
+        if self._config.activation == "relu":
+            score = two_layers(flat, kernel, bias, score_kernel)
+        else:
+            score = tf.tanh(flat @ kernel + bias) @ score_kernel
+        return tf.reshape(tf.tanh(score + score_bias), rows.shape[:-1])
 
     def _permutations(self, worker: int, cycle: int, lengths: IntArray, states: int) -> IntArray:
         """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.

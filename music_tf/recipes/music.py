@@ -38,17 +38,21 @@ def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
         workers=4,
         epochs=20,
         cycles=20,
+        updates=80,
         lost_object="absorb",
         agent=DdpgConfig(
             critics=2, polyak=0.99, polyak_every="update", action_l2=0.1, return_clip="auto"
         ),
         rewards={
             "music": MusicConfig(
-                gain=400.0,
+                gain="auto",
+                mean=5.0,
                 pay="log",
                 clip=(0.0, 4.0),
                 shift=0.0,
                 normalize_inputs=True,
+                normalize_by="side",
+                activation="tanh",
                 pair_negatives="swap",
                 trajectories=32,
             )

@@ -158,7 +158,8 @@ def _finetuned(
 ) -> Config:
     """Starts from a policy; the release leaves its running statistics behind."""
     if preset == "laptop":
-        return dataclasses.replace(config, start=Source(source, (*parts, "normalizer")))
+        start = Source(source, (*parts, "normalizer"))
+        return with_fields(dataclasses.replace(config, start=start), {"agent.critics": 2})
     epochs = 13 if published and config.env_id == _SLIDE else None
     return dataclasses.replace(config, start=Source(source, parts, epochs=epochs))
 

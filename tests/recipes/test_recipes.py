@@ -236,7 +236,9 @@ def test_a_variant_is_its_baseline_with_what_music_gives(name, preset, env_id):
     config = recipes.resolve(name, preset, env_id)
     fields = {"rewards": base.rewards, "replay": base.replay}
     if variant == "finetune":
-        fields = {}
+        before = recipes.resolve(f"{learner}_music", preset, env_id)
+        assert learner == "sac" or config.agent.critics == before.agent.critics
+        fields = {"agent": base.agent} if preset == "laptop" else {}
         entropy = 0.5 if name == "sac_music_finetune" else 0.2  # the release's, on fine-tuning
         if learner == "sac":
             assert schedule_value(config.agent.entropy_weight, 10) == entropy
@@ -254,12 +256,13 @@ def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
     frozen = config.rewards["music"]
     assert not frozen.train
     by_priority = "prioritized" in name
-    assert schedule_value(frozen.weight, 10) == (0.0 if by_priority else 1.0)
+    paid = {"laptop": 0.25, "paper": 1.0}[preset]
+    assert schedule_value(frozen.weight, 10) == (0.0 if by_priority else paid)
     assert config.replay.priority == ("music" if by_priority else "uniform")
     assert dataclasses.replace(frozen, train=True, weight=music.weight) == music
     assert recipes.source(name, preset).parts == ("statistics",)
     slide = recipes.resolve(name, preset, SLIDE).rewards["music"].weight
-    assert schedule_value(slide, 10) == (0.0 if by_priority else 0.5)
+    assert schedule_value(slide, 10) == (0.0 if by_priority else 0.5 * paid)
 
 
 @pytest.mark.parametrize(
