@@ -363,11 +363,8 @@ class MusicConfig(PaidConfig):
     trajectory_negatives: Literal["shared", "independent"] = "shared"
     """Whether all trajectories of a batch are shuffled by one permutation or each by its own."""
     normalize_inputs: bool = False
-    """Feeds the statistics network normalised instead of raw positions; needs another gain, such as
-    auto."""
-    normalize_by: Literal["column", "side"] = "column"
-    """What has a deviation of its own: each column, for states of mixed units, or the robot's and
-    the surrounding state, whose directions keep their proportions."""
+    """Feeds the statistics network normalised instead of raw columns; needs another gain, such as
+    auto. Each column has a deviation of its own, but x, y and z of gripper and object share one."""
     train: bool = True
     """False leaves the statistics network as it starts, at random or as loaded."""
     hidden_size: Annotated[int, In(1, 8192)] = 128

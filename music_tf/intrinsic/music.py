@@ -41,9 +41,12 @@ class Music(PaidTerm):
         self._agent_dim = len(split.agent)
         self.columns = [*split.agent, *split.surrounding]
         scale = context.measure(Seen(tuple(self.columns))) if config.normalize_inputs else None
-        if scale is not None and config.normalize_by == "side":
-            for side in np.split(scale[1], [self._agent_dim]):
-                side[:] = np.sqrt(np.mean(side**2))
+        if scale is not None:
+            # a direction in which a position happened to stay would count far more than the others
+            for position in (context.info.gripper, context.info.object):
+                its = np.isin(self.columns, position or ())
+                if its.any():
+                    scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))
         self.scales = scale_variables("statistics", scale)
         self.inputs = {
             "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}

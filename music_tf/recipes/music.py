@@ -51,7 +51,6 @@ def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
                 clip=(0.0, 4.0),
                 shift=0.0,
                 normalize_inputs=True,
-                normalize_by="side",
                 activation="tanh",
                 pair_negatives="swap",
                 trajectories=32,
