@@ -13,9 +13,9 @@ REWARDS = {
 }
 SETTINGS = {
     "preset": "",
-    "triple_pay": "--{term}.mean 15",
+    "third_pay": "--{term}.mean 5",
+    "penalty01": "--agent.action-l2 0.1",
     "hold8": "--exploration.random-hold 8",
-    "updates120": "--updates 120",
 }
 STUDY = Study(
     question="Which settings serve FetchPush and FetchPickAndPlace alike, for each reward?",

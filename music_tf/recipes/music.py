@@ -41,12 +41,12 @@ def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
         updates=80,
         lost_object="absorb",
         agent=DdpgConfig(
-            critics=2, polyak=0.99, polyak_every="update", action_l2=0.1, return_clip="auto"
+            critics=2, polyak=0.99, polyak_every="update", action_l2=0.3, return_clip="auto"
         ),
         rewards={
             "music": MusicConfig(
                 gain="auto",
-                mean=5.0,
+                mean=15.0,
                 pay="log",
                 clip=(0.0, 4.0),
                 shift=0.0,
