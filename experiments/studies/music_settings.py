@@ -1,7 +1,8 @@
 """Which settings serve FetchPush and FetchPickAndPlace alike, for MUSIC and for its controls?
 
 Each reward gets the same search: the preset, and one change at a time. A setting is judged by
-control on both tasks together. All runs take 80 thousand steps.
+control on both tasks together. All runs take 80 thousand steps. A search has fewer than three seeds
+of each: it chooses, it shows nothing.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -48,9 +48,9 @@ class Music(PaidTerm):
                 if its.any():
                     scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))
         self.scales = scale_variables("statistics", scale)
-        self.inputs = {
-            "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}
-        }
+        seen = {"agent": list(split.agent), "surrounding": list(split.surrounding)}
+        bends = {} if config.activation == "relu" else {"activation": config.activation}
+        self.inputs = {"statistics": {**seen, **bends}}
         model = statistics_network(
             self._agent_dim,
             len(split.surrounding),

@@ -48,6 +48,7 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     handover = {
         "task.weight": ((0.0, 0.0), (begin, 0.0), (end, 1.0)),
         "music.weight": ((0.0, weight), (begin, weight), (end, 0.0)),
+        "exploration.random_hold": 4.0,
     }
     return with_fields(dataclasses.replace(config, rewards=both), handover)
 
