@@ -91,6 +91,7 @@ _OF_A_HAND = {
 }
 _MOVES = {MOVED: 0.8}
 _HAS_CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
+_LIFTS = {**_HAS_CONTROL, "eval/object_lift_rate": 0.6}
 _LEVELS = (0.5, 0.9)
 _POLICIES = {"random": "random policy"}
 COVERAGE = "coverage"
@@ -299,11 +300,18 @@ def after(result: StoredResult, metric: str, steps: int) -> float | None:
     return float(result.columns[metric][at[0]]) if known else None
 
 
-def control_table(sources: Mapping[str, str], results: Path) -> str:
+def control_table(
+    sources: Mapping[str, str],
+    results: Path,
+    wanted: Mapping[str, float] = _HAS_CONTROL,
+    name: str = "control",
+) -> str:
     """Returns when seeds of unsupervised runs came to control, and their last 100 episodes.
 
     Rows have labels, with `{seed}` in them, by study or pattern of files. What else there is
-    beside a run, such as a random policy, comes from the first run of the first.
+    beside a run, such as a random policy, comes from the first run of the first. `wanted` are the
+    least values that count as control, or as what `name` says. Co-motion since then is the median
+    of evaluations.
     """
     runs = [
         (label, run)
@@ -322,24 +330,33 @@ def control_table(sources: Mapping[str, str], results: Path) -> str:
     def cells(run: StoredResult, policy: str) -> list[str]:
         return [number(final_of(run, policy).get(name)) for name in shown]
 
+    def when(run: StoredResult, row: int | None) -> str:
+        if row is None:
+            return "never"
+        taken, steps = seconds_of(run)[row] / 60.0, run.in_all("time/env_steps")[row]
+        return f"{taken:.1f} min, {steps / 1e3:.0f} k steps"
+
     rows = []
     for label, run in runs:
-        taken = seconds_of(run) / 60.0
         moves, _ = first_time(run.columns, _MOVES)
-        control, held = first_time(run.columns, _HAS_CONTROL)
+        control, held = first_time(run.columns, wanted)
+        since = run.columns["eval/object_comotion_m"][control:] if control is not None else None
         cores = f", {place_of(run)}" if place_of(run) != place_of(first) else ""
         rows.append(
             [
                 label.format(seed=option_of(run, "seed", "0")) + cores,
-                *("never" if row is None else f"{taken[row]:.1f} min" for row in (moves, control)),
+                when(run, moves),
+                when(run, control),
                 "" if held is None else f"{held:.0%}",
-                minutes(taken[-1]),
+                number(None if since is None else float(np.nanmedian(since))),
+                minutes(seconds_of(run)[-1] / 60.0),
                 *cells(run, "ours"),
             ]
         )
     for policy in policies_beside(first):
-        rows.append([_POLICIES.get(policy, policy), *[""] * 4, *cells(first, policy)])
-    header = ["", "moves it (80 %)", "control", "held", "minutes in all"]
+        rows.append([_POLICIES.get(policy, policy), *[""] * 5, *cells(first, policy)])
+    since_then = "co-motion since then (m)"
+    header = ["", "moves it (80 %)", name, "held", since_then, "minutes in all"]
     return markdown([*header, *(TITLES[name] for name in shown)], rows)
 
 
@@ -568,6 +585,20 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         },
     ),
     "music_pick": partial(control_table, {"music_pick": "seed {seed}"}),
+    "music_holds_push": partial(
+        control_table,
+        {
+            "music_holds/music_FetchPush-v4_seed*.csv": "seed {seed}",
+            "music_sac/music_FetchPush-v4_seed*.csv": "`sac_music`, seed {seed}",
+        },
+    ),
+    "music_holds_pick": partial(
+        control_table,
+        {"music_holds/music_FetchPickAndPlace-v4_seed*.csv": "seed {seed}"},
+        wanted=_LIFTS,
+        name="control, and lifts (60 %)",
+    ),
+    "music_holds_control": partial(measures_table, "music_holds", CONTROL),
     "her_fast": partial(
         task_table,
         {

@@ -38,17 +38,26 @@ LINES = [shlex.split(command, comments=True) for command in dict.fromkeys(COMMAN
 FILM = ROOT / "docs" / "images" / "push.gif"
 MOTION, SUCCESS = "eval/object_comotion_m", "eval/success_rate"
 RESULTS = {
-    ("FetchPush", "`ddpg_music`"): ("music_push", MOTION, range(5)),
-    ("the same, other seeds", "`ddpg_music`"): (
-        "unseen_seeds/music_FetchPush-v4_",
+    ("FetchPush", "`ddpg_music`"): ("music_holds/music_FetchPush-v4_", MOTION, range(200, 202)),
+    ("the same, T never learns", "`ddpg_music_frozen`"): (
+        "music_controls/frozen_FetchPush-v4_",
         MOTION,
-        range(100, 103),
+        range(200, 201),
     ),
-    ("FetchPickAndPlace", "`ddpg_music`"): ("music_pick", MOTION, range(5)),
+    ("FetchPickAndPlace", "`ddpg_music`"): (
+        "music_holds/music_FetchPickAndPlace-v4_",
+        MOTION,
+        range(200, 202),
+    ),
+    ("the same", "`ddpg_music`"): (
+        "music_holds/music_FetchPickAndPlace-v4_",
+        "eval/object_lift_rate",
+        range(200, 202),
+    ),
     ("FetchReach", "`ddpg_her_fast`"): ("her_fast_reach", SUCCESS, range(5)),
-    ("FetchPush", "`ddpg_her_fast`"): ("her_fast_push", SUCCESS, range(5), 112_000),
-    ("FetchPickAndPlace", "`ddpg_her_fast`"): ("her_fast_pick", SUCCESS, range(2)),
-    ("FetchSlide", "`ddpg_her_fast`"): ("her_fast_slide", SUCCESS, range(1)),
+    ("FetchPush", "`ddpg_her_fast`, before"): ("her_fast_push", SUCCESS, range(5), 112_000),
+    ("FetchPickAndPlace", "`ddpg_her_fast`, before"): ("her_fast_pick", SUCCESS, range(2)),
+    ("FetchSlide", "`ddpg_her_fast`, before"): ("her_fast_slide", SUCCESS, range(1)),
 }
 """The folder, or the beginning of the names, behind each row of the README's table.
 

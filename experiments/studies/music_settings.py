@@ -1,34 +1,39 @@
-"""Which pay of the mutual information serves FetchPush and FetchPickAndPlace alike?
+"""Which settings serve FetchPush and FetchPickAndPlace alike, for MUSIC and for its controls?
 
-The same settings on both tasks: the gain follows the bound, two critics. Judged by control on both
-together, on seeds 100 to 102. A run takes 128 thousand steps on FetchPush, 160 thousand on
-FetchPickAndPlace.
+Each reward gets the same search: the preset, and one change at a time. A setting is judged by
+control on both tasks together. All runs take 80 thousand steps. A search has fewer than three seeds
+of each: it chooses, it shows nothing.
 """
 
 from music_tf.tools.study import Condition, Study, Task
 
-COMMON = (
-    "--agent.critics 2 --agent.discount 0.98 --agent.return-clip auto"
-    " --{term}.gain auto --{term}.pay log --{term}.clip 0 4"
-)
+REWARDS = {
+    "music": "ddpg_music",
+    "music_frozen": "ddpg_music_frozen",
+    "joint_motion": "ddpg_joint_motion",
+}
 SETTINGS = {
-    "mean30": "--{term}.mean 30",
-    "mean100": "--{term}.mean 100",
-    "mean100_normalized": "--{term}.mean 100 --{term}.normalize-inputs true",
+    "preset": "",
+    "third_pay": "--{term}.mean 5",
+    "penalty01": "--agent.action-l2 0.1",
+    "hold8": "--exploration.random-hold 8",
 }
 STUDY = Study(
-    question="Which pay serves FetchPush and FetchPickAndPlace alike?",
+    question="Which settings serve FetchPush and FetchPickAndPlace alike, for each reward?",
     role="tuning",
-    tasks=(
-        Task(env_id="FetchPush-v4", seeds=(101, 102, 100), epochs=16),
-        Task(env_id="FetchPickAndPlace-v4", seeds=(101, 102, 100), epochs=20),
+    tasks=tuple(
+        Task(env_id=env_id, seeds=(102, 103), epochs=10)
+        for env_id in ("FetchPush-v4", "FetchPickAndPlace-v4")
     ),
     conditions=tuple(
         Condition(
-            name=f"music_{name}",
-            recipe="ddpg_music",
-            arguments=f"{COMMON} {setting}".format(term="music"),
+            name=f"{reward}_{setting}",
+            recipe=recipe,
+            arguments=arguments.format(
+                term="joint-motion" if reward == "joint_motion" else "music"
+            ),
         )
-        for name, setting in SETTINGS.items()
+        for reward, recipe in REWARDS.items()
+        for setting, arguments in SETTINGS.items()
     ),
 )

@@ -363,12 +363,15 @@ class MusicConfig(PaidConfig):
     trajectory_negatives: Literal["shared", "independent"] = "shared"
     """Whether all trajectories of a batch are shuffled by one permutation or each by its own."""
     normalize_inputs: bool = False
-    """Feeds the statistics network normalised instead of raw positions; needs another gain, such as
-    auto."""
+    """Feeds the statistics network normalised instead of raw columns; needs another gain, such as
+    auto. Each column has a deviation of its own, but x, y and z of gripper and object share one."""
     train: bool = True
     """False leaves the statistics network as it starts, at random or as loaded."""
     hidden_size: Annotated[int, In(1, 8192)] = 128
     """Units of the statistics network."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """Of these units. The pair bound is a second difference: a step within a flat piece of a ReLU
+    is paid nothing, while tanh bends everywhere."""
     learning_rate: Rate = 1e-3
     """Adam step size of the statistics network."""
     trajectories: Annotated[int, In(1, 65536)] = 256

@@ -41,15 +41,22 @@ class Music(PaidTerm):
         self._agent_dim = len(split.agent)
         self.columns = [*split.agent, *split.surrounding]
         scale = context.measure(Seen(tuple(self.columns))) if config.normalize_inputs else None
+        if scale is not None:
+            # a direction in which a position happened to stay would count far more than the others
+            for position in (context.info.gripper, context.info.object):
+                its = np.isin(self.columns, position or ())
+                if its.any():
+                    scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))
         self.scales = scale_variables("statistics", scale)
-        self.inputs = {
-            "statistics": {"agent": list(split.agent), "surrounding": list(split.surrounding)}
-        }
+        seen = {"agent": list(split.agent), "surrounding": list(split.surrounding)}
+        bends = {} if config.activation == "relu" else {"activation": config.activation}
+        self.inputs = {"statistics": {**seen, **bends}}
         model = statistics_network(
             self._agent_dim,
             len(split.surrounding),
             config.hidden_size,
             stream(context.seed, "initial weights/statistics"),
+            config.activation,
         )
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("statistics", model, rate)]
@@ -171,8 +178,12 @@ class Music(PaidTerm):
         rows = self.scaled("statistics", tf.concat([agent, surrounding], axis=-1))
         kernel = tf.concat([agent_kernel, other_kernel], axis=0)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
-        score = two_layers(flat, kernel, agent_bias + other_bias, score_kernel) + score_bias
-        return tf.reshape(tf.tanh(score), rows.shape[:-1])
+        bias = agent_bias + other_bias
+        if self._config.activation == "relu":
+            score = two_layers(flat, kernel, bias, score_kernel)
+        else:
+            score = tf.tanh(flat @ kernel + bias) @ score_kernel
+        return tf.reshape(tf.tanh(score + score_bias), rows.shape[:-1])
 
     def _permutations(self, worker: int, cycle: int, lengths: IntArray, states: int) -> IntArray:
         """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.

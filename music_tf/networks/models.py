@@ -124,11 +124,15 @@ def choices(
 
 
 def statistics_network(
-    agent_dim: int, surrounding_dim: int, hidden_size: int, seed: np.random.Generator
+    agent_dim: int,
+    surrounding_dim: int,
+    hidden_size: int,
+    seed: np.random.Generator,
+    activation: str = "relu",
 ) -> keras.Model:
     r"""The MINE network T(x, y) of MUSIC: maps [R, agent] and [R, surrounding] to (-1, 1), [R, 1].
 
-    .. math:: T(x, y) = \tanh(v^T \operatorname{relu}(A x + a + B y + b) + c)
+    .. math:: T(x, y) = \tanh(v^T \sigma(A x + a + B y + b) + c)
     """
     agent = keras.Input([agent_dim])
     surrounding = keras.Input([surrounding_dim])
@@ -138,7 +142,7 @@ def statistics_network(
             _dense(hidden_size, None, "surrounding", seed)(surrounding),
         ]
     )
-    score = _dense(1, "tanh", "score", seed)(keras.ops.relu(joined))
+    score = _dense(1, "tanh", "score", seed)(keras.layers.Activation(activation)(joined))
     return keras.Model([agent, surrounding], score)
 
 

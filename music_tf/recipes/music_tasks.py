@@ -17,6 +17,8 @@ from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her
 _REACH, _PUSH = "FetchReach-v4", "FetchPush-v4"
 _PICK, _SLIDE = "FetchPickAndPlace-v4", "FetchSlide-v4"
 _PARTS = ("actor", "critic", "targets")
+_WEIGHT = {"laptop": 0.25, "paper": 1.0}
+"""Of MUSIC beside a task, which costs at most 1 a step: the most that MUSIC pays is 4 or 1."""
 
 
 def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
@@ -42,9 +44,11 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
         env_id, (5.0, 10.0)
     )
     both = {"task": TaskConfig(), **ddpg_music("laptop", env_id).rewards}
+    weight = _WEIGHT["laptop"]
     handover = {
         "task.weight": ((0.0, 0.0), (begin, 0.0), (end, 1.0)),
-        "music.weight": ((0.0, 1.0), (begin, 1.0), (end, 0.0)),
+        "music.weight": ((0.0, weight), (begin, weight), (end, 0.0)),
+        "exploration.random_hold": 4.0,
     }
     return with_fields(dataclasses.replace(config, rewards=both), handover)
 
@@ -155,15 +159,17 @@ def _finetuned(
 ) -> Config:
     """Starts from a policy; the release leaves its running statistics behind."""
     if preset == "laptop":
-        return dataclasses.replace(config, start=Source(source, (*parts, "normalizer")))
+        start = Source(source, (*parts, "normalizer"))
+        return with_fields(dataclasses.replace(config, start=start), {"agent.critics": 2})
     epochs = 13 if published and config.env_id == _SLIDE else None
     return dataclasses.replace(config, start=Source(source, parts, epochs=epochs))
 
 
 def _rewarded(preset: Preset, config: Config, source: str) -> Config:
     """Adds the reward of a statistics network that learns no more."""
-    half = {"music.weight": ((0.0, 0.5),)} if config.env_id == _SLIDE else {}
-    return _with_frozen_music(preset, config, source, half)
+    weight = (0.5 if config.env_id == _SLIDE else 1.0) * _WEIGHT[preset]
+    changes = {"music.weight": ((0.0, weight),)} if weight < 1.0 else {}
+    return _with_frozen_music(preset, config, source, changes)
 
 
 def _prioritized(preset: Preset, config: Config, source: str) -> Config:

@@ -359,15 +359,21 @@ def test_minutes_are_those_since_the_launch_where_they_are_known(store, tmp_path
 
 
 def test_control_that_nothing_follows_has_no_share_that_held(tmp_path):
-    rows = "1,1000,60,{},0.3\n2,2000,120,,\n3,3000,180,0.9,0.3\n"
+    rows = "1,1000,60,{},0.3\n2,2000,120,,\n3,3000,180,0.9,0.36\n"
     for seed, first in ((3, 0.5), (4, 0.9)):
         text = f"# music-tf train\n{TITLES}\n{rows.format(first)}"
         (tmp_path / f"seed{seed}.csv").write_text(text)
     _, _, *rows = tables.control_table({"*.csv": "seed {seed}"}, tmp_path).splitlines()
-    assert [row.split(" | ")[2:5] for row in rows] == [
-        ["3.0 min", "", "3.0"],
-        ["1.0 min", "100%", "3.0"],
+    assert [row.split(" | ")[2:6] for row in rows] == [
+        ["3.0 min, 3 k steps", "", "0.36", "3.0"],
+        ["1.0 min, 1 k steps", "100%", "0.33", "3.0"],
     ]
+    higher = {"eval/object_comotion_m": 0.34}
+    header, _, *rows = tables.control_table(
+        {"*.csv": "seed {seed}"}, tmp_path, wanted=higher, name="carries"
+    ).splitlines()
+    assert header.split(" | ")[2] == "carries"
+    assert [row.split(" | ")[2] for row in rows] == ["3.0 min, 3 k steps"] * 2
 
 
 def test_seeds_stand_in_the_order_of_their_numbers(folder):

@@ -91,9 +91,10 @@ def keras_scores(term, weights, agent, surrounding):
     return tf.reshape(term.networks[0](weights["statistics"], *rows), agent.shape[:-1])
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("shape", [(7, 3), (2, 5, 3), (2, 3, 4, 3)])
-def test_scores_are_those_of_the_keras_model(shape):
-    term = music()
+def test_scores_are_those_of_the_keras_model(shape, activation):
+    term = music(activation=activation)
     for seed in (None, 1):
         weights = weights_of(term, seed)
         agent, surrounding = (
@@ -333,6 +334,41 @@ def test_normalised_inputs_are_centred_and_divided():
     found = scaled._score(weights["statistics"], raw[:, :3], raw[:, 3:])
     expected = plain._score(weights["statistics"], inputs[:, :3], inputs[:, 3:])
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_x_y_and_z_of_a_position_share_the_root_of_their_mean_variance():
+    split = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5, 9))
+    unit = np.float32([3, 0.5, 0.5, 0.1, 0.1, 0.01, 7])
+    config = MusicConfig(normalize_inputs=True)
+    scale = (np.arange(7, dtype=np.float32), unit)
+    told = context(split, scale=scale, gripper=(0, 1, 2), object=(3, 4, 5))
+    found = Music(config, told).scales["statistics"].numpy()
+    np.testing.assert_array_equal(found[0], np.arange(7))
+    # sqrt(9.5 / 3), and sqrt((0.01 + 0.01 + 0.0001) / 3); what is no position is by itself
+    np.testing.assert_allclose(found[1], [1.7795130] * 3 + [0.0818535] * 3 + [7], rtol=1e-6)
+
+
+def test_within_a_flat_piece_a_step_of_both_is_paid_by_tanh_and_not_by_relu():
+    """The unit sees 0.6 before, 1 after, 0.8 when mixed, all of it to the right of its kink."""
+    kernel = np.float32([[1], [0], [0]])
+    weights = {
+        "statistics": [
+            tf.constant(values, tf.float32)
+            for values in (kernel, [0.5], kernel, [0.5], [[-0.01]], [0])
+        ]
+    }
+    states = np.zeros((2, 1, 1, 25), np.float32)
+    states[0, ..., [0, 3]], states[1, ..., [0, 3]] = -0.2, 0.0
+    paid = {
+        activation: music(pair_negatives="swap", activation=activation)
+        .reward(weights, transitions(*states), {"swapped": tf.constant([True])})
+        .numpy()
+        .item()
+        for activation in ("relu", "tanh")
+    }
+    assert abs(paid["relu"]) < 1e-7
+    # -0.01 (tanh 0.6 + tanh 1 - 2 tanh 0.8) / 2
+    assert paid["tanh"] == pytest.approx(1.4715e-4, rel=1e-2)
 
 
 def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):

@@ -94,6 +94,12 @@ FAULTS = {
         ),
         ("priority-mask", "np.where(taken, shown, 0.0).sum(axis=0)", "shown.sum(axis=0)"),
         ("permutation-of-the-last-state", "beyond = order > lengths", "beyond = order >= lengths"),
+        ("network-flat-again", "tf.tanh(flat @ kernel + bias)", "tf.nn.relu(flat @ kernel + bias)"),
+        (
+            "one-scale-for-a-position",
+            "scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))",
+            "scale[1][its] = np.mean(scale[1][its])",
+        ),
     ],
     ("music_tf/intrinsic/base.py", "tests/intrinsic/test_mixing.py"): [
         (

@@ -263,10 +263,15 @@ def test_a_network_of_scaled_inputs_brings_its_scale_and_fits_no_raw_ones(tmp_pa
             try_heritage(into, tmp_path / there / "checkpoints", (part,))
 
 
-def test_a_reward_network_of_other_components_is_refused(tmp_path, music_run):
+def test_a_reward_network_that_sees_something_else_or_computes_otherwise_is_refused(
+    tmp_path, music_run
+):
     swapped = with_fields(MUSIC, {"world.agent": (3, 4, 5), "world.surrounding": (0, 1, 2)})
     with pytest.raises(UsageError, match=r"(?s)statistics.*\[3, 4, 5\].*found.*\[0, 1, 2\]"):
         try_heritage(swapped, music_run[0], ("statistics",))
+    bent = with_fields(MUSIC, {"music.activation": "tanh"})
+    with pytest.raises(UsageError, match=r"(?s)statistics: .*expected .*tanh.*found \{(?!.*tanh)"):
+        try_heritage(bent, music_run[0], ("statistics",))
     raw = with_fields(SCALED["discriminator"], {"skill.normalize_inputs": False})
     trained(tmp_path, raw)
     other = with_fields(raw, {"skill.state": "next"})

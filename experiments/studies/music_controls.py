@@ -1,0 +1,24 @@
+"""What is learning the bound worth, and what is it worth to know the table?
+
+Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
+reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
+episode goes on after the block is lost. Each reward has a search of the same size on seeds 102 and
+103 (`music_settings`).
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="What does ddpg_music do that its controls do not?",
+    role="reported",
+    tasks=(
+        Task(env_id="FetchPush-v4", seeds=range(200, 210), epochs=20),
+        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 205), epochs=20),
+    ),
+    conditions=(
+        Condition(name="frozen", recipe="ddpg_music_frozen"),
+        Condition(name="joint_motion", recipe="ddpg_joint_motion"),
+        Condition(name="random_reward", recipe="ddpg_random_reward"),
+        Condition(name="continue", recipe="ddpg_music", arguments="--lost-object continue"),
+    ),
+)
