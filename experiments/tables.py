@@ -273,7 +273,11 @@ def reached(result: StoredResult, level: float) -> str:
     """Returns after what a run first came to a level of success; blank where it had no task."""
     if not evaluated(result, SUCCESS).size:
         return ""
-    row, _ = first_time(result.columns, {SUCCESS: level})
+    return when(result, first_time(result.columns, {SUCCESS: level})[0])
+
+
+def when(result: StoredResult, row: int | None) -> str:
+    """Returns minutes and steps until a row; never without one."""
     if row is None:
         return "never"
     taken = seconds_of(result)[row] / 60.0
@@ -329,12 +333,6 @@ def control_table(
 
     def cells(run: StoredResult, policy: str) -> list[str]:
         return [number(final_of(run, policy).get(name)) for name in shown]
-
-    def when(run: StoredResult, row: int | None) -> str:
-        if row is None:
-            return "never"
-        taken, steps = seconds_of(run)[row] / 60.0, run.in_all("time/env_steps")[row]
-        return f"{taken:.1f} min, {steps / 1e3:.0f} k steps"
 
     rows = []
     for label, run in runs:

@@ -287,6 +287,11 @@ class TermConfig(Settings):
     weight: Schedule = ((0.0, 1.0),)
     """Weight in the sum of rewards, by epoch."""
 
+    @property
+    def unit_weight(self) -> float:
+        """The weight at which it pays at most 1 a step, as much as a step of a task costs."""
+        return 1.0 / self.clip[1]
+
     def check(self, run: "Config") -> None:
         """Refuses a run in which this term cannot work; any is fine by default.
 

@@ -27,9 +27,9 @@ class Music(PaidTerm):
     .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
 
     Deviations from the release, all options: negatives of the pair (`pair_negatives`), one
-    permutation a trajectory (`trajectory_negatives`), normalised inputs, another shift, a gain
-    that follows the bound (`gain`), pay that goes on rising (`pay`). States beyond the end of a
-    shorter episode are left out of both averages.
+    permutation a trajectory (`trajectory_negatives`), normalised inputs, units of tanh, another
+    shift, a gain that follows the bound (`gain`), pay that goes on rising (`pay`). States beyond
+    the end of a shorter episode are left out of both averages.
     """
 
     def __init__(self, config: MusicConfig, context: TermContext) -> None:
@@ -49,6 +49,7 @@ class Music(PaidTerm):
                     scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))
         self.scales = scale_variables("statistics", scale)
         seen = {"agent": list(split.agent), "surrounding": list(split.surrounding)}
+        # weights of an older run are those of ReLUs, and do not say so
         bends = {} if config.activation == "relu" else {"activation": config.activation}
         self.inputs = {"statistics": {**seen, **bends}}
         model = statistics_network(

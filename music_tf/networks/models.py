@@ -133,6 +133,8 @@ def statistics_network(
     r"""The MINE network T(x, y) of MUSIC: maps [R, agent] and [R, surrounding] to (-1, 1), [R, 1].
 
     .. math:: T(x, y) = \tanh(v^T \sigma(A x + a + B y + b) + c)
+
+    `activation` is sigma: relu as released, or tanh.
     """
     agent = keras.Input([agent_dim])
     surrounding = keras.Input([surrounding_dim])

@@ -47,14 +47,14 @@ def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_random_reward(preset: Preset, env_id: str = _PUSH) -> Config:
     """`ddpg_music` with a reward drawn at random, whatever is done: what no reward is worth.
 
-    A control of ours. Under `laptop` its mean pay is 0.7 a step, about what `ddpg_music` is paid
-    once it controls the object. All else is as there, so that a lost object costs what it costs
-    there.
+    A control of ours. Under `laptop` its mean pay is 1 a step, about what `ddpg_music` is paid
+    after 80 thousand steps on the seeds that settings are chosen on. All else is as there, so that
+    a lost object costs what it costs there.
     """
     config = _paid_as_music(RandomRewardConfig(gain="auto"), preset, env_id)
     if preset == "paper":
         return config
-    return with_fields(config, {"random_reward.pay": "clip", "random_reward.mean": 0.7})
+    return with_fields(config, {"random_reward.pay": "clip", "random_reward.mean": 1.0})
 
 
 def _paid_as_music(reward: PaidConfig, preset: Preset, env_id: str) -> Config:

@@ -17,8 +17,6 @@ from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her
 _REACH, _PUSH = "FetchReach-v4", "FetchPush-v4"
 _PICK, _SLIDE = "FetchPickAndPlace-v4", "FetchSlide-v4"
 _PARTS = ("actor", "critic", "targets")
-_WEIGHT = {"laptop": 0.25, "paper": 1.0}
-"""Of MUSIC beside a task, which costs at most 1 a step: the most that MUSIC pays is 4 or 1."""
 
 
 def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
@@ -28,10 +26,11 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     that were reached by doing nothing. So the first epochs are paid by the mutual information
     between robot and object (MUSIC, arXiv:2103.08107), which moves it within one to five epochs;
     then the weights pass linearly to the task's own reward. Goals are relabelled in hindsight
-    (arXiv:1707.01495) all along. It is one run with one replay buffer, so that its time counts the
-    pre-training. Once its weight is zero for good, the statistics network is neither trained nor
-    computed. On FetchReach there is no object to move, and no such phase. `laptop` takes 40
-    updates a cycle, 80 on FetchPush. All else is as in `ddpg_her`.
+    (arXiv:1707.01495) all along, and random actions are held for some steps, as in `ddpg_music`. It
+    is one run with one replay buffer, so that its time counts the pre-training. Once its weight is
+    zero for good, the statistics network is neither trained nor computed. On FetchReach there is no
+    object to move, and no such phase. `laptop` takes 40 updates a cycle, 80 on FetchPush. All else
+    is as in `ddpg_her`.
     """
     config = ddpg_her(preset, env_id)
     if preset == "laptop":
@@ -44,7 +43,7 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
         env_id, (5.0, 10.0)
     )
     both = {"task": TaskConfig(), **ddpg_music("laptop", env_id).rewards}
-    weight = _WEIGHT["laptop"]
+    weight = both["music"].unit_weight
     handover = {
         "task.weight": ((0.0, 0.0), (begin, 0.0), (end, 1.0)),
         "music.weight": ((0.0, weight), (begin, weight), (end, 0.0)),
@@ -167,7 +166,8 @@ def _finetuned(
 
 def _rewarded(preset: Preset, config: Config, source: str) -> Config:
     """Adds the reward of a statistics network that learns no more."""
-    weight = (0.5 if config.env_id == _SLIDE else 1.0) * _WEIGHT[preset]
+    music = ddpg_music(preset, config.env_id).rewards["music"]
+    weight = (0.5 if config.env_id == _SLIDE else 1.0) * music.unit_weight
     changes = {"music.weight": ((0.0, weight),)} if weight < 1.0 else {}
     return _with_frozen_music(preset, config, source, changes)
 

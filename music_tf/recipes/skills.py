@@ -352,7 +352,8 @@ def sac_music_diayn(preset: Preset, env_id: str = _PICK) -> Config:
     if preset == "paper":
         return dataclasses.replace(alone, start=Source("sac_music_skills", _PARTS))
     before = sac_music_skills(preset, env_id)
-    quieter = with_fields(before, {"music.weight": ((0.0, 0.075),), "agent.action_l2": 0.0})
+    quiet = 0.3 * before.rewards["music"].unit_weight
+    quieter = with_fields(before, {"music.weight": ((0.0, quiet),), "agent.action_l2": 0.0})
     return dataclasses.replace(
         quieter,
         rewards={**quieter.rewards, **alone.rewards},
