@@ -3,8 +3,10 @@
 Four skills in the toy box for ten thousand steps, then two thousand more: with the replay; without
 it, the discriminator at rest until each skill has 500 fresh steps; without it and without that
 rest, which shows how the loss collapses where few episodes are learned by heart. An epoch has 500
-steps and as many updates, and its mean loss of the discriminator stands in the table. The runs lie
-in `runs/resume_skills`; about four minutes a seed on one core.
+steps and as many updates. The table shows the discriminator's mean loss in an epoch, and after a
+slash the loss on the evaluation episodes that follow. The replay holds episodes of older policies,
+which are harder to tell apart, so a loss falls without it; learned by heart is what falls below the
+loss on evaluation episodes. The runs lie in `runs/resume_skills`; four minutes a seed on one core.
 """
 
 import argparse
@@ -25,8 +27,11 @@ WAYS = {"with replay": (500, False), "guarded": (500, True), "unguarded": (0, Tr
 """Fresh steps of each skill before the discriminator learns on, and whether replay is left."""
 
 
-def losses(folder: Path, seed: int, way: str) -> list[float]:
-    """Returns the mean loss of the last epochs before a stop, then that of each epoch after it."""
+def losses(folder: Path, seed: int, way: str) -> list[list[float]]:
+    """Returns means of the last epochs before a stop, then of each epoch after it.
+
+    Each has the loss on the replay and that on evaluation episodes, in nats.
+    """
     rows, without_replay = WAYS[way]
     begun, run = folder / f"seed{seed}_{rows}", folder / f"seed{seed}_{way.replace(' ', '_')}"
     if not begun.exists():
@@ -44,8 +49,9 @@ def losses(folder: Path, seed: int, way: str) -> list[float]:
     shutil.copytree(begun, run, dirs_exist_ok=True)
     options: dict[str, Any] = {"without_replay": True} if without_replay else {}
     resumed = music_tf.load_run(run).resume(epochs=BEFORE + AFTER, **options)
-    loss = resumed.metrics["skill/loss"]
-    return [float(np.mean(loss[BEFORE - AFTER : BEFORE])), *loss[BEFORE:].tolist()]
+    seen = resumed.metrics
+    both = np.stack([seen["skill/loss"], -seen["skill/log_likelihood_heldout"]], axis=1)
+    return [both[BEFORE - AFTER : BEFORE].mean(axis=0).tolist(), *both[BEFORE:].tolist()]
 
 
 def main() -> int:
@@ -59,7 +65,7 @@ def main() -> int:
     for seed in given.seeds:
         for way in WAYS:
             found = losses(given.folder, seed, way)
-            cells = [str(seed), way, *(f"{value:.3f}" for value in found)]
+            cells = [str(seed), way, *(f"{loss:.3f} / {heldout:.3f}" for loss, heldout in found)]
             lines.append("| " + " | ".join(cells) + " |")
     sys.stdout.write("\n".join([*lines, ""]))
     return EXIT_DONE

@@ -322,19 +322,10 @@ class PaidConfig(TermConfig):
     mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
     """With gain auto: what gain times raw reward is on average, before it is clipped or logged."""
     pay: Literal["clip", "log"] = "clip"
-    """What a scaled reward r is paid: r, or log(1 + max(0, r)), which rises ever more slowly; both
-    within `clip`."""
+    """What a scaled reward r is paid, within `clip`: r, or sign(r) log(1 + |r|), which rises ever
+    more slowly."""
     clip: Bounds = (0.0, 1.0)
-    """Bounds of what the scaled reward is paid."""
-
-    def __post_init__(self) -> None:
-        """Rejects values outside their range, and bounds that a logarithm cannot reach."""
-        super().__post_init__()
-        if self.pay == "log" and self.clip[0] < 0:
-            raise UsageError(
-                f"{self.shown('clip')}: pay log is never below 0, expected bounds of at least 0, "
-                f"got {self.clip[0]:g} {self.clip[1]:g}\nfor example: --{self.name}.clip 0 4"
-            )
+    """Bounds of what the scaled reward is paid; with -4 4 noise, whose mean is 0, pays nothing."""
 
     @property
     def measured(self) -> Sequence[str]:

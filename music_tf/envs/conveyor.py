@@ -20,6 +20,10 @@ _SWING = 0.1
 """Metres that the second block goes to either side of that."""
 _TURN_STEPS = 15
 """Steps from one side to the other and back."""
+_SHAKE = 0.03
+"""Metres that it is shaken to either side instead."""
+_NEAR = 0.06
+"""Metres from the gripper at which the first block begins if it is near; they do not touch."""
 
 
 class FetchPushConveyor(MujocoFetchPushEnv):
@@ -28,11 +32,19 @@ class FetchPushConveyor(MujocoFetchPushEnv):
     Observation: the 25 columns of FetchPush; x, y and z of the second block; metres that it moves
     along y in a step. Where it begins follows from the seed. It is a body of the simulator, driven
     by its speed, so what it meets it pushes; blocks and goals lie out of its way.
+
+    A robot can follow what goes to and fro. `shakes` throws the second block to a random place
+    within 3 cm in every step, which nothing can follow. `near` places the first block beside the
+    gripper, so that random actions often move it.
     """
 
     initial_qpos: Any
     _middle = 0.0
     _angle = 0.0
+
+    def __init__(self, *, shakes: bool = False, near: bool = False, **options: Any) -> None:
+        self._shakes, self._near = shakes, near
+        super().__init__(**options)
 
     def _initialize_simulation(self) -> None:
         """Adds the second block to the model of FetchPush, then does what that does."""
@@ -55,6 +67,11 @@ class FetchPushConveyor(MujocoFetchPushEnv):
         placed: bool = super()._reset_sim()
         middle, turn = self.np_random.uniform(-1.0, 1.0, 2).tolist()
         self._middle, self._angle = _REACH * middle, math.pi * turn
+        if self._near:
+            side = math.pi * float(self.np_random.uniform(-1.0, 1.0))
+            place = self.data.joint("object0:joint").qpos
+            place[:2] = self.initial_gripper_xpos[:2]
+            place[:2] += _NEAR * np.array([math.cos(side), math.sin(side)])
         self.data.qpos[self._way] = self._wanted()
         self._drive()
         mujoco.mj_forward(self.model, self.data)
@@ -62,12 +79,15 @@ class FetchPushConveyor(MujocoFetchPushEnv):
 
     def _mujoco_step(self, action: Any) -> None:
         """Gives the second block the speed that takes it where its way leads next."""
-        self._angle += 2.0 * math.pi / _TURN_STEPS
+        if self._shakes:
+            self._angle = math.asin(float(self.np_random.uniform(-1.0, 1.0)))
+        else:
+            self._angle += 2.0 * math.pi / _TURN_STEPS
         self._drive()
         super()._mujoco_step(action)
 
     def _wanted(self) -> float:
-        return self._middle + _SWING * math.sin(self._angle)
+        return self._middle + (_SHAKE if self._shakes else _SWING) * math.sin(self._angle)
 
     def _drive(self) -> None:
         missing = self._wanted() - self.data.qpos[self._way]

@@ -21,6 +21,7 @@ STEP_LENGTH = 0.1
 """How far an action of 1 moves the point."""
 TOUCH = 0.15
 """Distance at which the point pushes the disc before it, or can hold it; over any step's length."""
+_NEAR = TOUCH + 0.05
 REACHED = 0.1
 """Distance at which a goal counts as achieved."""
 _IMAGE_SIZE = 96
@@ -160,7 +161,8 @@ class PointPushCrowd(PointPush):
 
     Observation: that of `PointPush`; x and y of a second disc that goes round in a circle of its
     own and touches nothing, times `unit`; two columns of uniform noise in [-1, 1]. Where circle and
-    disc begin, and which way round, follows from the seed.
+    disc begin, and which way round, follows from the seed. `near` places the first disc beside the
+    point, so that random actions often move it.
     """
 
     observation_size = 12
@@ -168,15 +170,19 @@ class PointPushCrowd(PointPush):
     """Steps that the second disc takes for a round."""
     radius = 0.3
 
-    def __init__(self, *, unit: float = 1.0, **options: Any) -> None:
+    def __init__(self, *, unit: float = 1.0, near: bool = False, **options: Any) -> None:
         super().__init__(**options)
-        self.unit = unit
+        self.unit, self.near = unit, near
         self._centre, self._angle, self._way = [0.0, 0.0], 0.0, 1.0
 
     def _place_others(self) -> None:
         x, y, turn, way = self.np_random.uniform(-1.0, 1.0, 4).tolist()
         self._centre, self._angle = [0.6 * x, 0.6 * y], math.pi * turn
         self._way = math.copysign(2.0 * math.pi / self.turn_steps, way)
+        if self.near:
+            side = math.pi * float(self.np_random.uniform(-1.0, 1.0))
+            x, y = self._point
+            self._object = [x + _NEAR * math.cos(side), y + _NEAR * math.sin(side)]
 
     def _move(self, action: list[float]) -> None:
         super()._move(action)

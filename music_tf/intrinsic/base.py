@@ -140,7 +140,7 @@ def paid_for(scaled: tf.Tensor, pay: Pay, clip: tuple[float, float]) -> tf.Tenso
     r"""Returns what a scaled reward r = c m is paid; both never fall where it rises.
 
     .. math:: \operatorname{clip}(r, lo, hi) \quad \text{or} \quad
-        \operatorname{clip}(\log(1 + \max(0, r)), lo, hi)
+        \operatorname{clip}(\operatorname{sign}(r) \log(1 + |r|), lo, hi)
 
     Args:
         scaled: Raw rewards times their gain, of any shape.
@@ -148,7 +148,7 @@ def paid_for(scaled: tf.Tensor, pay: Pay, clip: tuple[float, float]) -> tf.Tenso
         clip: Lowest and highest pay.
     """
     if pay == "log":
-        scaled = tf.math.log1p(tf.nn.relu(scaled))
+        scaled = tf.sign(scaled) * tf.math.log1p(tf.abs(scaled))
     return tf.clip_by_value(scaled, clip[0], clip[1])
 
 

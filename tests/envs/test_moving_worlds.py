@@ -106,6 +106,29 @@ def test_the_conveyor_follows_its_way_and_pushes_what_it_meets():
 
 
 @WORLDS
+def test_what_can_be_moved_may_begin_beside_the_robot(env_id):
+    near = make_environment(env_id, EnvConfig(kwargs=json.dumps({"near": True})))
+    away = {CROWD: 0.2, CONVEYOR: 0.06}[env_id]
+    begun = np.array([played(near, seed, [])[0] for seed in range(5)])
+    ways = begun[:, 3:5] - begun[:, 0:2]
+    np.testing.assert_allclose(np.linalg.norm(ways, axis=1), away, atol=2e-3)
+    assert np.ptp(np.arctan2(*ways.T)) > 1.0  # to any side
+    seen = played(near, 0, resting(near))
+    assert np.abs(seen[:, 3:6] - seen[0, 3:6]).max() < 1e-3  # and is not touched there
+    far = np.array([played(make_environment(env_id), seed, [])[0] for seed in range(5)])
+    np.testing.assert_array_equal(begun[:, SECOND[env_id]], far[:, SECOND[env_id]])
+
+
+def test_the_conveyor_may_shake_as_nothing_can_follow():
+    environment = make_environment(CONVEYOR, EnvConfig(kwargs=json.dumps({"shakes": True})))
+    place = played(environment, 3, resting(environment, 45))[1:, 26]
+    assert 0.04 < np.ptp(place) <= 0.061
+    # uniform and anew in each step: +-0.03 m deviate by 0.0173, and no step says what comes next
+    assert abs(place.std() - 0.0173) < 0.004
+    assert abs(np.corrcoef(place[1:], place[:-1])[0, 1]) < 0.35
+
+
+@WORLDS
 @pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_music_frozen"])
 def test_music_trains_there(env_id, recipe, tmp_path):
     train(tmp_path / "run", recipe, "--env-id", env_id, "--cycles", "1", "--rollouts", "1")

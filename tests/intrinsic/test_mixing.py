@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from music_tf.config.settings import MusicConfig, TaskConfig
-from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, paid_for, schedule_value
 from music_tf.intrinsic.task import TaskReward
 from tests.kit.terms import context, made_transition
@@ -42,10 +41,17 @@ def test_a_logarithm_keeps_the_order_of_steps():
     assert (paid[raw <= 0] == 0).all()
 
 
-def test_a_logarithm_reaches_no_bound_below_zero():
-    with pytest.raises(UsageError, match=r"music.clip.*never below 0.*got -1 1\n.*clip 0 4"):
-        MusicConfig(pay="log", clip=(-1.0, 1.0))
-    assert MusicConfig(pay="log", clip=(0.0, math.inf)).pay == "log"
+def test_bounds_on_both_sides_of_zero_pay_nothing_for_noise():
+    both = Mixing(2.0, (-4.0, 4.0), 0.0, ((0.0, 1.0),), "log")
+    # log(1 + 2 * 0.5) = log 2 on either side; log 201 = 5.3 is cut at 4
+    raw = [0.5, -0.5, 100.0, -100.0, 0.0]
+    expected = [math.log(2.0), -math.log(2.0), 4.0, -4.0, 0.0]
+    np.testing.assert_allclose(mixed(both, raw), expected, rtol=1e-6)
+    noise = np.random.default_rng(0).normal(size=100_000).astype(np.float32)
+    for_noise = [mixed(pay, noise).mean() for pay in (both, both._replace(clip=(0.0, 4.0)))]
+    assert abs(for_noise[0]) < 0.01  # its deviation is 0.96, so 0.003 of a mean
+    assert for_noise[1] > 0.4
+    assert MusicConfig(pay="log", clip=(-4.0, 4.0)).clip == (-4.0, 4.0)
 
 
 def test_the_skill_term_of_the_release_pays_between_minus_one_and_zero():
