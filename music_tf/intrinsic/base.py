@@ -51,9 +51,16 @@ class TermContext(NamedTuple):
                 "nothing says which components of its observation are the robot and which its "
                 "surroundings."
             )
+            columns = self.spec.observation_dim
+            ids = [str(column) for column in range(columns)]
+            half = min(3, columns // 2)
+            example = (
+                f"--world.agent {' '.join(ids[:half])} "
+                f"--world.surrounding {' '.join(ids[half : 2 * half])}"
+            )
             raise UsageError(
                 f"{self.spec.env_id}: {reason}\n"
-                "for example: --world.agent 0 1 2 --world.surrounding 3 4 5"
+                f"its observation has {columns} columns, for example: {example}"
             )
         return self.spec.split
 

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from music_tf import recipes
 from music_tf.config.settings import JointMotionConfig
+from music_tf.errors import UsageError
 from music_tf.intrinsic.joint_motion import JointMotion
 from music_tf.types import SplitSpec
 from tests.kit.small import MUSIC, go_on, paying, trainer_of
@@ -57,3 +58,17 @@ def test_the_recipe_differs_from_music_by_its_reward_alone(preset):
     ours, music = (recipes.resolve(name, preset) for name in ("ddpg_joint_motion", "ddpg_music"))
     assert ours.rewards["joint_motion"].shift == music.rewards["music"].shift
     assert dataclasses.replace(ours, rewards=music.rewards) == music
+
+
+@pytest.mark.parametrize(
+    ("columns", "example"),
+    [
+        (25, "--world.agent 0 1 2 --world.surrounding 3 4 5"),
+        (3, "--world.agent 0 --world.surr"),
+    ],
+)
+def test_without_a_split_the_example_fits_the_observation(columns, example):
+    without = context()
+    spec = dataclasses.replace(without.spec, observation_dim=columns)
+    with pytest.raises(UsageError, match=f"has {columns} columns, for example: {example}"):
+        without._replace(spec=spec).split()
