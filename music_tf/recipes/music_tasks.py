@@ -24,32 +24,34 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
 
     A policy that has never moved the object learns little from hindsight: all it sees are goals
     that were reached by doing nothing. So the first epochs are paid by the mutual information
-    between robot and object (MUSIC, arXiv:2103.08107), which moves it within one to five epochs;
+    between robot and object (MUSIC, arXiv:2103.08107), which moves it within two to six epochs;
     then the weights pass linearly to the task's own reward. Goals are relabelled in hindsight
     (arXiv:1707.01495) all along, and random actions are held for some steps, as in `ddpg_music`. It
     is one run with one replay buffer, so that its time counts the pre-training. Once its weight is
-    zero for good, the statistics network is neither trained nor computed. On FetchReach there is no
-    object to move, and no such phase. `laptop` takes 40 updates a cycle, 80 on FetchPush. All else
-    is as in `ddpg_her`.
+    zero for good, the statistics network is neither trained nor computed. `laptop` has two critics
+    and 160 updates a cycle. On FetchReach there is no object to move: no such phase, and 40 updates
+    of one critic. All else is as in `ddpg_her`.
     """
     config = ddpg_her(preset, env_id)
-    if preset == "laptop":
-        epochs = {_REACH: 10, _PUSH: 30, _PICK: 60, _SLIDE: 150}.get(env_id, 40)
-        updates = 80 if env_id == _PUSH else 40
-        config = dataclasses.replace(config, epochs=epochs, updates=updates)
-    if env_id == _REACH:
+    laptop, reach = preset == "laptop", env_id == _REACH
+    if laptop:
+        epochs = {_REACH: 10, _PUSH: 20, _PICK: 30, _SLIDE: 150}.get(env_id, 40)
+        config = dataclasses.replace(config, epochs=epochs, updates=40 if reach else 160)
+    if reach:
         return config
-    begin, end = {_PUSH: (5.0, 8.0), _PICK: (15.0, 20.0), _SLIDE: (3.0, 10.0)}.get(
+    begin, end = {_PUSH: (3.0, 5.0), _PICK: (8.0, 12.0), _SLIDE: (3.0, 10.0)}.get(
         env_id, (5.0, 10.0)
     )
     both = {"task": TaskConfig(), **ddpg_music("laptop", env_id).rewards}
     weight = both["music"].unit_weight
-    handover = {
+    changes = {
         "task.weight": ((0.0, 0.0), (begin, 0.0), (end, 1.0)),
         "music.weight": ((0.0, weight), (begin, weight), (end, 0.0)),
         "exploration.random_hold": 4.0,
     }
-    return with_fields(dataclasses.replace(config, rewards=both), handover)
+    if laptop:
+        changes["agent.critics"] = 2
+    return with_fields(dataclasses.replace(config, rewards=both), changes)
 
 
 def ddpg_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
