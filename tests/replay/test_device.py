@@ -14,6 +14,7 @@ from music_tf.config.settings import NormalizerConfig, ReplayConfig
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.toys import PointReach
+from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.recipes.skills import DadsConfig
@@ -193,15 +194,27 @@ def test_a_resumed_run_goes_on_to_the_same_bits():
     np.testing.assert_equal(again.shared(), straight.shared())
 
 
+def test_bad_numbers_come_with_all_that_was_drawn():
+    _, device = trainers(EVERYTHING)
+    play(device)
+    drawn = device.feed()
+    bad = [moments._replace(mean=moments.mean * np.nan) for moments in drawn.moments]
+    with pytest.raises(NumbersFault, match="non-finite") as fault:
+        device.update.run(drawn._replace(moments=bad), device.schedules())
+    evidence = fault.value.evidence
+    assert np.isnan(evidence["goal.mean"]).all()
+    for name, picks in {
+        "transitions": drawn.transitions,
+        "skill.picks": drawn.terms["skill"]["picks"],
+    }.items():
+        np.testing.assert_array_equal(evidence[f"{name}.time"], picks.time)
+    assert evidence["music.slots"].shape == (3, 2, 8)
+    assert all(isinstance(array, np.ndarray) for array in evidence.values())
+
+
 class Elsewhere(PointReach):
     def compute_reward(self, achieved_goal, desired_goal, info):
         return -np.abs(np.subtract(achieved_goal, desired_goal)).sum(axis=-1)
-
-
-class Closer(gymnasium.Env):
-    """Has the method of another class, and means something else by what it reads."""
-
-    compute_reward = PointReach.compute_reward
 
 
 @pytest.fixture
