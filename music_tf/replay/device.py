@@ -15,7 +15,10 @@ from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.rows import Picks
 from music_tf.types import IntArray, Transition
 
+_AT_ONCE = 256
+"""Episodes of a worker that are sent together: a full store needs little room on its way."""
 _GIB = 2.0**30
+_NONE = np.zeros(0, np.int64)
 
 
 def why_not_on_device(replay: ReplayBuffer, near: DistanceReward | None) -> str:
@@ -51,14 +54,14 @@ class DeviceReplay:
         self._discount, self._bounds = replay.discount, inputs.config
         self._goals = len(inputs.goal.mean)
         self._count, self._layout = shards[0].capacity, shards[0].layout
-        self._states_each, self._steps_each = replay.longest + 1, replay.longest
         self._first = self._count * np.arange(len(shards))[:, None]  # [W, 1]
         self._written: list[list[IntArray]] = []
         for shard in shards:
             self._written.append([np.arange(shard.size)])
             shard.on_write = self._written[-1].append
-        sizes = [rows.shape[-1] for rows in shards[0].numbers(np.zeros(0, np.int64))]
-        counts = [len(shards) * self._count * n for n in (self._states_each, self._steps_each, 1)]
+        sizes = [rows.shape[-1] for rows in shards[0].numbers(_NONE)]
+        self._each = (replay.longest + 1, replay.longest, 1)
+        counts = [len(shards) * self._count * each for each in self._each]
         shapes = list(zip(counts, sizes, strict=True))
         self.bytes = sum(4 * rows * size for rows, size in shapes)
         try:
@@ -69,26 +72,26 @@ class DeviceReplay:
 
     def refresh(self) -> None:
         """Sends what has been written since the last time."""
-        found: list[list[np.ndarray]] = [[], [], []]
-        places: list[list[np.ndarray]] = [[], [], []]
-        for number, (shard, written) in enumerate(zip(self._shards, self._written, strict=True)):
-            slots = np.unique(np.concatenate([np.zeros(0, np.int64), *written]))
-            first = number * self._count
+        waiting = [np.unique(np.concatenate(own or [_NONE])) for own in self._written]
+        for written in self._written:
             written.clear()
-            for index, rows in enumerate(shard.numbers(slots)):
-                each = rows.shape[1] if rows.ndim > 2 else 1  # noqa: PLR2004
-                places[index].append(((first + slots)[:, None] * each + np.arange(each)).ravel())
-                found[index].append(rows.reshape(-1, rows.shape[-1]))
-        for table, new, at in zip(self.tables, found, places, strict=True):
-            table.scatter_update(tf.IndexedSlices(np.concatenate(new), np.concatenate(at)))
+        for start in range(0, max(map(len, waiting)), _AT_ONCE):
+            slots = [own[start : start + _AT_ONCE] for own in waiting]
+            rows = zip(*map(Shard.numbers, self._shards, slots), strict=True)
+            places = np.concatenate([*map(np.add, self._first[:, 0], slots)])
+            for table, each, new in zip(self.tables, self._each, rows, strict=True):
+                at = (places[:, None] * each + np.arange(each)).ravel()
+                values = np.concatenate(new).reshape(len(at), table.shape[1])
+                table.scatter_update(tf.IndexedSlices(values, at))
 
     def transitions(self, picks: Picks) -> Transition:
         """Returns the transitions that have been picked, [W, B, ...], in tensors."""
         states, steps, episodes = self.tables
         slot, time, chosen = picks.slot + self._first, picks.time, picks.goal
-        first = slot * self._states_each
+        states_each, steps_each, _ = self._each
+        first = slot * states_each
         state, after = tf.gather(states, first + time), tf.gather(states, first + time + 1)
-        step = tf.gather(steps, slot * self._steps_each + time)
+        step = tf.gather(steps, slot * steps_each + time)
         episode = tf.gather(episodes, slot)
         goal = episode[..., : self._goals]
         other = self._of(tf.gather(states, first + tf.maximum(chosen, 0)), "achieved_goal")
@@ -120,8 +123,8 @@ class DeviceReplay:
 
     def trajectories(self, slots: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
         """Returns columns of the trajectories in slots [W, M], [W, M, T + 1, D]."""
-        first = (slots + self._first) * self._states_each
-        rows = tf.gather(self.tables[0], first[..., None] + np.arange(self._states_each))
+        states = (slots + self._first)[..., None] * self._each[0] + np.arange(self._each[0])
+        rows = tf.gather(self.tables[0], states)
         return tf.gather(self._of(rows, "observation"), list(columns), axis=-1)
 
     def inputs(

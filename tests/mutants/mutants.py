@@ -165,7 +165,7 @@ FAULTS = {
             "shard.on_write = self._written[-1].append",
             "shard.on_write = None",
         ),
-        ("worker-on-the-device", "first = number * self._count", "first = 0"),
+        ("worker-on-the-device", "map(np.add, self._first[:, 0], slots)", "slots"),
     ],
     ("music_tf/normalizer.py", "tests/test_normalizer.py"): [
         ("prior-count", "self._totals[-1] = 1.0", "self._totals[-1] = 0.0"),

@@ -76,9 +76,9 @@ def play(*each, cycles=2):
             trainer.counters.cycle += 1
 
 
-def looked_up(function, drawn):
+def looked_up(function, drawn, xla=None):
     """What all updates of a cycle see, [U, ...], where each looks up its own."""
-    graph = tf.function(function, autograph=False)
+    graph = tf.function(function, autograph=False, jit_compile=xla)
     found = []
     for index in range(len(tf.nest.flatten(drawn)[0])):
         row = tf.nest.map_structure(lambda rows, at=index: tf.convert_to_tensor(rows[at]), drawn)
@@ -93,16 +93,19 @@ def assert_same_bits(found, expected):
         assert one.tobytes() == np.ascontiguousarray(other).tobytes()
 
 
-def assert_same_feed(host, device):
-    assert_same_bits(looked_up(device.update._look_up, device.feed()), host.feed())
+def assert_same_feed(host, device, xla=None):
+    assert_same_bits(looked_up(device.update._look_up, device.feed(), xla), host.feed())
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_number_is_the_one_that_numpy_looks_up(name):
+@pytest.mark.parametrize(
+    ("name", "xla"),
+    [*((name, None) for name in CONFIGS), ("her", True), ("everything", True), ("dads", True)],
+)
+def test_every_number_is_the_one_that_numpy_looks_up(name, xla):
     host, device = trainers(CONFIGS[name])
     for _ in range(2):  # what is overwritten is sent anew
         play(host, device)
-        assert_same_feed(host, device)
+        assert_same_feed(host, device, xla)
 
 
 def test_goals_are_relabelled_and_episodes_of_all_kinds_are_looked_up():
@@ -148,7 +151,14 @@ def test_only_what_has_been_written_is_sent(monkeypatch):
             play(device, cycles=1)
         sent.clear()
         device.feed()
-        assert [slots.tolist() for slots in sent] == [expected] * 2
+        assert [slots.tolist() for slots in sent] == [expected] * 2 * bool(expected)
+
+
+def test_a_full_store_is_sent_in_parts(monkeypatch):
+    monkeypatch.setattr("music_tf.replay.device._AT_ONCE", 3)
+    host, device = trainers(HER)
+    play(host, device, cycles=4)
+    assert_same_feed(host, device)
 
 
 TWICE = dataclasses.replace(DADS, every=2, times=2)
