@@ -13,7 +13,8 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
+import timeit
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,14 @@ from experiments.measure import configuration, filled_trainer
 from music_tf.distributed import Communicator
 from music_tf.process import NO_GPU, claim_gpu
 from music_tf.storage.checkpoint import newest_weights
+from music_tf.training.trainer import Trainer
 
 RECIPES = ("ddpg_her", "ddpg_music", "sac_her")
 ROWS = (256, 1024, 4096, 16384)
 OUT = Path(__file__).parent / "results" / "gpu.json"
 _KERNEL_S, _FLOP_A_ROW, _FLOP_PER_S = 4e-6, 2.75e6, 27e12
 """Of a small kernel with its launch; of DDPG; and what single precision reaches on an H100."""
+_CAPACITY = 100_000
 _TINY = (
     *("train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--workers", "2", "--cycles", "3"),
     *("--updates", "4", "--agent.hidden-sizes", "32", "32", "--evaluation.episodes", "4"),
@@ -40,26 +43,42 @@ _TINY = (
 
 
 def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
-    """Returns milliseconds and kernels of an update of so many rows, and what the model says."""
+    """Returns milliseconds and kernels of an update of so many rows, and what the model says.
+
+    `feed_ms` is for drawing and sending what all of them see, `host_feed_ms` for looking it up on
+    the host too.
+    """
     sizes = dict(vars(QUICK if quick else FULL))
     trainer = filled_trainer(
-        configuration(recipe, sizes, {"replay.batch_size": rows}), sizes, Communicator()
+        configuration(recipe, sizes, {"replay.batch_size": rows, "replay.capacity": _CAPACITY}),
+        sizes,
+        Communicator(),
     )
+    host_feed_s = _fastest(lambda: _sent(trainer), sizes["rounds"])
     trainer.update.use_xla()
+    trainer.copy_replay()
     feed, schedules = trainer.feed(), trainer.schedules()
     trainer.update.run(feed, schedules)  # compiles
-    times = []
-    for _ in range(sizes["rounds"]):
-        start = time.perf_counter()
-        trainer.update.run(feed, schedules)
-        times.append(time.perf_counter() - start)
+    update_s = _fastest(lambda: trainer.update.run(feed, schedules), sizes["rounds"])
     kernels = kernels_of(trainer.update.hlo(feed, schedules))
     model = kernels * _KERNEL_S + rows * _FLOP_A_ROW / _FLOP_PER_S
     return {
-        "update_ms": 1e3 * min(times) / sizes["updates"],
+        "update_ms": 1e3 * update_s / sizes["updates"],
+        "feed_ms": 1e3 * _fastest(lambda: _sent(trainer), sizes["rounds"]),
+        "host_feed_ms": 1e3 * host_feed_s,
         "kernels": kernels,
         "model_ms": 1e3 * model,
     }
+
+
+def _sent(trainer: Trainer) -> Any:
+    """Returns what one cycle needs, where updates run."""
+    return tf.nest.map_structure(tf.convert_to_tensor, trainer.feed())
+
+
+def _fastest(action: Callable[[], Any], rounds: int) -> float:
+    """Returns the seconds of the fastest round."""
+    return min(timeit.repeat(action, number=1, repeat=rounds))
 
 
 def kernels_of(hlo: str) -> int:

@@ -29,6 +29,8 @@ ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
 END_VARIABLE = "MUSIC_TF_END"
 """Set by `music-tf launch` to the file in which the first rank proves that it came to its end."""
+AUTOTUNED_NAME = "autotune.textproto"
+"""File of a run in which XLA keeps the kernels that it has chosen for a GPU."""
 NO_GPU = "-1"
 """What CUDA_VISIBLE_DEVICES says where a process shall see none."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
@@ -266,6 +268,22 @@ def prepare_tensorflow(shows_gpus: bool = False) -> None:
     if not shows_gpus:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", NO_GPU)
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
+
+
+def keep_autotuning(directory: Path) -> None:
+    """Lets XLA keep which kernels it chooses for a GPU with the run, and choose them again.
+
+    It chooses by the clock, and other kernels round differently: a resume that chose anew could not
+    be bit-equal. XLA reads this once in a process, when it compiles first. What the user's
+    `XLA_FLAGS` say of it counts instead.
+    """
+    flags, file = os.environ.get("XLA_FLAGS", ""), directory.absolute() / AUTOTUNED_NAME
+    if "_autotune_results_" in flags or "'" in str(file):
+        return
+    added = [f"--xla_gpu_dump_autotune_results_to='{file}'"]
+    if file.is_file() and file.stat().st_size:  # XLA fails where there is none
+        added.append(f"--xla_gpu_load_autotune_results_from='{file}'")
+    os.environ["XLA_FLAGS"] = " ".join([flags, *added]).strip()
 
 
 def load_tensorflow() -> None:

@@ -17,7 +17,14 @@ from tests.kit.jobs import TINY
 
 ROOT = pathlib.Path(__file__).parents[1]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-LOCKED = dict(re.findall(r"^([a-z0-9.-]+)==(\S+) \\$", LOCK, re.MULTILINE))
+
+
+def versions_in(lock):
+    return dict(re.findall(r"^([a-z0-9.-]+)==(\S+) \\$", lock, re.MULTILINE))
+
+
+LOCKED = versions_in(LOCK)
+GPU_LOCK = (ROOT / "gpu.lock").read_text(encoding="utf-8")
 AGENT = ("agent.json", "config.json", "manifest.json", "meta.json", "state.npz")
 SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
 MAKE_TARGETS = [
@@ -190,11 +197,25 @@ def test_the_lock_satisfies_every_requirement(extra, requirements):
         assert wanted.specifier.contains(LOCKED[canonicalize_name(wanted.name)]), wanted
 
 
-def test_every_locked_package_has_a_hash_and_none_a_source_of_its_own():
-    blocks = re.split(r"^(?=[a-z0-9])", LOCK, flags=re.MULTILINE)[1:]
-    assert len(blocks) == len(LOCKED) > 50
+@pytest.mark.parametrize(("lock", "most"), [(LOCK, 200), (GPU_LOCK, 20)], ids=["usual", "gpu"])
+def test_every_locked_package_has_a_hash_and_none_a_source_of_its_own(lock, most):
+    blocks = re.split(r"^(?=[a-z0-9])", lock, flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(versions_in(lock))
+    assert most / 4 < len(blocks) <= most
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
-    assert re.findall(r"index|find-links|https?://|file:| @ ", LOCK) == []
+    assert re.findall(r"index|find-links|https?://|file:| @ ", lock) == []
+
+
+def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements):
+    assert [str(wanted) for wanted in requirements["gpu"]] == ["tensorflow[and-cuda]"]
+    assert importlib.metadata.version("tensorflow") == LOCKED["tensorflow"]
+    asked = map(Requirement, importlib.metadata.requires("tensorflow") or ())
+    cuda = [one for one in asked if one.marker and one.marker.evaluate({"extra": "and-cuda"})]
+    cuda = [one for one in cuda if not one.marker.evaluate({"extra": ""})]
+    added = versions_in(GPU_LOCK)
+    assert {canonicalize_name(one.name) for one in cuda} == set(added)
+    assert [str(one) for one in cuda if not one.specifier.contains(added[one.name])] == []
+    assert not set(added) & set(LOCKED)
 
 
 def test_torch_is_not_locked():

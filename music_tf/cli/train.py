@@ -18,6 +18,7 @@ from music_tf.process import (
     check_topology,
     die_with_parent,
     hide_gpus,
+    keep_autotuning,
     launched_rank,
     launched_world_size,
     load_tensorflow,
@@ -120,6 +121,8 @@ def _run(
     if acts:
         act(command, comm, directory, heritage)
         return directory
+    if command.may_use_gpu:
+        keep_autotuning(directory)
     with _watch_the_start(command):
         load_tensorflow()
         from music_tf.runs.session import run  # noqa: PLC0415 - TensorFlow, after all checks

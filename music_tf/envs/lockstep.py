@@ -16,6 +16,7 @@ import numpy.typing as npt
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
 from music_tf.envs import simulator
+from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.extras import find_extras
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
@@ -29,6 +30,8 @@ from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
 _LOGGER = logging.getLogger(__name__)
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
+_COMPARED = 1000
+"""Pairs of goals on which a reward is tried."""
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
 _BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
@@ -206,6 +209,24 @@ class LockstepEnvs:
                 f"{achieved.shape[:1]} finite numbers, got {came}; see music-tf check-env"
             )
         return rewards.astype(np.float32)
+
+    def distance_reward(self) -> DistanceReward | None:
+        """Returns `goal_reward` as a distance and a threshold; None where it is something else.
+
+        What is known of it is compared with what the environment says of goals on both sides.
+        """
+        known = distance_reward(self._some_member().environment)
+        if known is None or self._extras.asked:
+            return None
+        shape = (_COMPARED, self.spec.goal_dim)
+        achieved, way = np.random.default_rng(0).standard_normal((2, *shape))
+        way *= np.linspace(0.0, 2.0, _COMPARED)[:, None] / np.linalg.norm(way, axis=1)[:, None]
+        goals = [v.astype(np.float32) for v in (achieved, achieved + known.threshold * way)]
+        try:
+            same = np.array_equal(known(*goals), self.goal_reward(*goals))
+        except EnvironmentFault:  # it is told where rewards count
+            same = False
+        return known if same else None
 
     def render(self, index: int) -> npt.NDArray[np.uint8]:
         """Image [height, width, 3] of an environment's present state, which stays untouched.

@@ -15,6 +15,7 @@ from music_tf.envs.registry import EnvironmentInfo, told_apart_by
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
+from music_tf.replay.rows import Store
 from music_tf.types import Array, EnvSpec, Episodes, Metrics, SplitSpec, Transition
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
@@ -208,8 +209,28 @@ class RewardTerm(abc.ABC):
         return None
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples and draws what all updates of a cycle need, each [U * times, W, ...]."""
+        """Samples and draws what all updates of a cycle need, each [U * times, W, ...].
+
+        A term that samples replay says it in two steps instead, `draws` and `looked_up`: the second
+        may then happen on a device.
+        """
+        return dict(self.looked_up(self.draws(replay, updates, cycle), replay))
+
+    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
+        """Draws random numbers, and picks what `looked_up` looks up, each [U * times, W, ...]."""
         return {}
+
+    def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
+        """Returns the feed that draws stand for.
+
+        Of all updates of a cycle in numpy, or of one update, [W, ...], in tensors.
+        """
+        return drawn
+
+    @property
+    def feeds_itself(self) -> bool:
+        """Whether it has a `feed` of its own in place of the two steps."""
+        return type(self).feed is not RewardTerm.feed
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
         """Returns what to log of a minibatch and its raw rewards [W, B], each [W]."""
@@ -282,6 +303,11 @@ class RewardTerm(abc.ABC):
     def load_worker(self, worker: int, kept: Mapping[str, np.ndarray]) -> None:
         """Takes over what `of_worker` of an earlier run returned for this worker."""
         del worker, kept
+
+
+def as_floats(flags: Any) -> Any:
+    """Returns 1 where a flag is set, else 0; numpy stays numpy."""
+    return flags.astype(np.float32) if isinstance(flags, np.ndarray) else tf.cast(flags, tf.float32)
 
 
 def scale_variables(network: str, scale: tuple[Array, Array] | None) -> dict[str, tf.Variable]:

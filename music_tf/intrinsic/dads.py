@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from music_tf.distributions import mixture_log_density
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import Feed, TermContext, Weights, as_floats, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
 from music_tf.networks.models import skill_dynamics
@@ -18,6 +18,7 @@ from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
+from music_tf.replay.rows import Store
 from music_tf.rollout import continuous_conditions
 from music_tf.types import Array, Episodes, Metrics, Transition
 
@@ -96,9 +97,9 @@ class Dads(GatedTerm):
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("dynamics", model, rate)]
 
-    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples changes with the skill that made them, and says how they are normalised."""
-        known = self._moments_feed(updates, len(replay.shards))
+    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
+        """Picks steps to learn from, and says how their changes are normalised."""
+        known: dict[str, Any] = self._moments_feed(updates, len(replay.shards))
         if self._continuous:
             drawn = [
                 self._others(stream(self._seed, "dads/others", worker, cycle), updates)
@@ -107,14 +108,20 @@ class Dads(GatedTerm):
             known["others"] = np.stack(drawn, axis=1)
         if not self._config.train:
             return known
-        batch = replay.sample_transitions(updates, cycle, "dads/transitions")
+        return {"picks": replay.pick(updates, cycle, "dads/transitions"), **known}
+
+    def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
+        """Returns changes with the skill that made them."""
+        if not self._config.train:
+            return drawn
+        known = dict(drawn)
+        batch = store.transitions(known.pop("picks"))
         before, after = (self._seen.of(batch, after=last) for last in (False, True))
-        counted = (batch.discount > 0.0).astype(np.float32)
         return {
             "before": before,
             "change": after - before,
             "skill": batch.skill,
-            "counted": counted,
+            "counted": as_floats(batch.discount > 0.0),
             **known,
         }
 

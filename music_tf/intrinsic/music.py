@@ -1,12 +1,20 @@
 """Mutual information state intrinsic control (Zhao et al., 2021, arXiv:2103.08107)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from music_tf.config.settings import MusicConfig
-from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import (
+    Feed,
+    Seen,
+    TermContext,
+    Weights,
+    as_floats,
+    scale_variables,
+)
 from music_tf.intrinsic.paid import PaidTerm
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
@@ -14,6 +22,7 @@ from music_tf.networks.parameters import Network
 from music_tf.networks.two_layers import two_layers
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
+from music_tf.replay.rows import Store
 from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
 
@@ -62,8 +71,8 @@ class Music(PaidTerm):
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("statistics", model, rate)]
 
-    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples trajectories beside a shuffled copy of their surroundings, and the coin."""
+    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
+        """Picks trajectories, and draws orders of their states and the coin."""
         coins = [
             stream(self._seed, "music/coin", worker, cycle).integers(2, size=updates) == 1
             for worker in replay.shards
@@ -71,23 +80,24 @@ class Music(PaidTerm):
         swapped = np.stack(coins, axis=1)
         if self._config.pair_negatives == "swap":
             swapped = np.ones_like(swapped)
-        feed = {"swapped": swapped, **self.gain_feed(*swapped.shape)}
+        drawn = {"swapped": swapped, **self.gain_feed(*swapped.shape)}
         if self._config.train:
-            columns, lengths = replay.sample_trajectories(
-                updates, self._config.trajectories, cycle, self.columns
-            )
-            order = np.stack(
-                [
-                    self._permutations(worker, cycle, lengths[:, index], columns.shape[3])
-                    for index, worker in enumerate(replay.shards)
-                ],
-                axis=1,
-            )
-            surrounding = columns[..., self._agent_dim :]
-            feed["trajectories"] = columns
-            feed["shuffled"] = _reordered(surrounding, order)
-            states = np.arange(columns.shape[3])
-            feed["valid"] = (states <= lengths[..., None]).astype(np.float32)
+            slots, lengths = replay.pick_trajectories(updates, self._config.trajectories, cycle)
+            orders = [
+                self._permutations(worker, cycle, lengths[:, index], replay.longest + 1)
+                for index, worker in enumerate(replay.shards)
+            ]
+            drawn |= {"slots": slots, "lengths": lengths, "order": np.stack(orders, axis=1)}
+        return drawn
+
+    def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
+        """Returns trajectories beside a shuffled copy of their surroundings, and the coin."""
+        feed = dict(drawn)
+        if self._config.train:
+            slots, lengths, order = (feed.pop(name) for name in ("slots", "lengths", "order"))
+            columns = feed["trajectories"] = store.trajectories(slots, self.columns)
+            feed["shuffled"] = _reordered(columns[..., self._agent_dim :], order)
+            feed["valid"] = as_floats(np.arange(columns.shape[-2]) <= lengths[..., None])
         return feed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
@@ -207,12 +217,14 @@ class Music(PaidTerm):
         )
 
 
-def _reordered(values: Array, order: IntArray) -> Array:
+def _reordered(values: Any, order: Any) -> Any:
     """Returns values [..., N, D] with the states of each trajectory in its order [..., N].
 
     `np.take_along_axis` does the same five times slower.
     """
+    if not isinstance(values, np.ndarray):
+        return tf.gather(values, order, axis=-2, batch_dims=len(order.shape) - 1)
     states, size = values.shape[-2:]
     starts = states * np.arange(order.size // states).reshape(*order.shape[:-1], 1)
-    rows: Array = values.reshape(-1, size).take((starts + order).ravel(), axis=0)
+    rows = values.reshape(-1, size).take((starts + order).ravel(), axis=0)
     return rows.reshape(values.shape)

@@ -30,6 +30,7 @@ from music_tf.networks.models import skill_discriminator
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
+from music_tf.replay.rows import Store
 from music_tf.types import Array, Episodes, Metrics, Transition
 
 
@@ -101,15 +102,22 @@ class Skill(GatedTerm):
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("discriminator", model, rate)]
 
-    def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples states with the skill that was active there; and says the prior if it moves."""
-        known = self._prior_feed(updates, len(replay.shards))
+    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
+        """Picks steps to learn from; and says the prior if it moves."""
+        known: dict[str, Any] = self._prior_feed(updates, len(replay.shards))
         if self._rows is not None:
             rested = self._rows.min() >= self._config.resume_rows
             known["learns"] = np.full([updates, len(replay.shards)], rested, np.float32)
         if not self._config.train:
             return known
-        batch = replay.sample_transitions(updates, cycle, "skill/transitions")
+        return {"picks": replay.pick(updates, cycle, "skill/transitions"), **known}
+
+    def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
+        """Returns states with the skill that was active there."""
+        if not self._config.train:
+            return drawn
+        known = dict(drawn)
+        batch = store.transitions(known.pop("picks"))
         state = self._state(batch, self._config.trained_on or self._config.state)
         return {"state": state, "skill": batch.skill, **known}
 

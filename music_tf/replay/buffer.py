@@ -1,6 +1,6 @@
 """The experience of one rank: a store of episodes for each of its workers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import Drawn, GoalReward, packed, transition
+from music_tf.replay.rows import Drawn, GoalReward, Picks, packed, transition
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
 
 LEARNING = "replay/transitions"
@@ -66,6 +66,8 @@ class Shard:
         blocks = (self._states, self._steps, self._episodes, self.tracks, self._returns)
         self.bytes = sum(block.nbytes for block in blocks)
         """What it takes once it is full."""
+        self.on_write: Callable[[IntArray], None] | None = None
+        """Hears which slots have been written."""
 
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
@@ -94,17 +96,21 @@ class Shard:
         self._unsaved.append(slots)
         return slots
 
-    def trajectories(self, out: Array, generator: np.random.Generator) -> IntArray:
-        """Draws kept columns of episodes into [U, M, T + 1, D]; returns lengths [U, M]."""
-        slots = generator.integers(self.size, size=out.shape[:2])
+    def pick_trajectories(
+        self, shape: tuple[int, ...], generator: np.random.Generator
+    ) -> tuple[IntArray, IntArray]:
+        """Draws episodes; returns their slots [U, M] and lengths [U, M]."""
+        slots = generator.integers(self.size, size=shape)
+        return slots, self.arrays["length"][slots]
+
+    def trajectories(self, slots: IntArray, out: Array) -> None:
+        """Copies kept columns of the episodes in slots [U, M] into [U, M, T + 1, D]."""
         for found, own in zip(out, slots, strict=True):  # half the time of a copy more
             self.tracks.take(own, axis=0, out=found, mode="clip")
-        length: IntArray = self.arrays["length"][slots]
-        return length
 
-    def draw(
+    def pick(
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
-    ) -> Drawn:
+    ) -> Picks:
         """Draws steps with replacement: an episode, then a step of it, then perhaps a new goal.
 
         With `by_priority`, episodes are drawn by the rank of their priority, if they have one.
@@ -114,16 +120,22 @@ class Shard:
             slot = generator.choice(self.size, size=shape, p=chances)
         else:
             slot = generator.integers(self.size, size=shape)
-        episode = self._episodes.take(slot)
-        length = episode["length"]
+        length = self.arrays["length"][slot]
         time = (generator.random(shape) * length).astype(np.int64)
         relabelled, chosen = choose_goals(time, length, self._config, generator)
+        return Picks(slot, time, np.where(relabelled, chosen, -1))
+
+    def look_up(self, picks: Picks) -> Drawn:
+        """Returns the steps that have been picked, under the goals that count."""
+        slot, time, chosen = picks
+        shape, relabelled = slot.shape, chosen >= 0
+        episode = self._episodes.take(slot)
         states, first = self._states.ravel(), slot * self._states.shape[1]
         goal = episode["desired_goal"].copy()
         goal[relabelled] = states["achieved_goal"][(first + chosen)[relabelled]]
         state, after = states.take(first + time), states.take(first + time + 1)
         step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
-        last = time == length - 1
+        last = time == episode["length"] - 1
         return Drawn(
             state,
             after,
@@ -206,16 +218,49 @@ class Shard:
         size, cursor = np.array(self.size), np.array(self._cursor)
         return {**fields, "slots": slots, "size": size, "cursor": cursor}
 
+    def numbers(self, slots: IntArray) -> tuple[Array, Array, Array]:
+        """Returns copies of packed rows as plain numbers, for another place to look them up.
+
+        States [N, T + 1, S] and steps [N, T, A + 1] as `layout` has them; of episodes [N, E] goal,
+        skill, return, `terminated`, `lost` and length.
+        """
+        states, steps = (
+            rows[slots].view(np.float32).reshape(len(slots), rows.shape[1], rows.itemsize // 4)
+            for rows in (self._states, self._steps)
+        )
+        episodes = self._episodes[slots]
+        each = [self._returns[slots], *(episodes[n] for n in ("terminated", "lost", "length"))]
+        alone = np.stack(each, axis=-1).astype(np.float32)
+        parts = [episodes["desired_goal"], episodes["skill"], alone]
+        return states, steps, np.concatenate(parts, axis=-1)
+
+    @property
+    def layout(self) -> dict[str, slice]:
+        """Where what states and steps hold lies in their plain numbers, by name."""
+        places: dict[str, slice] = {}
+        for block in (self._states, self._steps):
+            start = 0
+            for name in block.dtype.names or ():
+                size = block.dtype[name].itemsize // 4
+                places[name] = slice(start, start + size)
+                start += size
+        return places
+
     def _put(self, slots: IntArray, rows: Mapping[str, np.ndarray]) -> None:
         """Writes rows into given slots, and what follows from them."""
         for name, array in self.arrays.items():
             array[slots] = rows[name]
         self.tracks[slots] = rows["observation"][:, :, self.columns]
         self._returns[slots] = rows["reward"].sum(axis=1)
+        if self.on_write is not None:
+            self.on_write(slots)
 
 
 class ReplayBuffer:
-    """The shards of this rank's workers, sampled alike: batches are [U, W, B, ...]."""
+    """The shards of this rank's workers, sampled alike: batches are [U, W, B, ...].
+
+    What is drawn, and looking it up, are two steps: the second may happen elsewhere.
+    """
 
     def __init__(
         self,
@@ -233,9 +278,14 @@ class ReplayBuffer:
         self.shards = shards
         self.batch_size = config.batch_size
         self._config = config
-        self._goal_reward = goal_reward
-        self._discount = discount
+        self.goal_reward = goal_reward
+        self.discount = discount
         self._seed = seed
+
+    @property
+    def longest(self) -> int:
+        """Most steps T of a trajectory."""
+        return next(iter(self.shards.values())).longest
 
     def add(
         self,
@@ -252,17 +302,35 @@ class ReplayBuffer:
     def sample_transitions(self, updates: int, cycle: int, purpose: str = LEARNING) -> Transition:
         """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...].
 
+        Every task reward is recomputed under the goal that the transition ends up with.
+        """
+        return self.transitions(self.pick(updates, cycle, purpose))
+
+    def pick(self, updates: int, cycle: int, purpose: str = LEARNING) -> Picks:
+        """Draws which steps all updates of a cycle see, and under which goals, [U, W, B].
+
         Episodes are drawn uniformly or, for `LEARNING`, by the rank of their priority if they have
-        one. Every task reward is recomputed under the goal that the transition ends up with.
+        one.
         """
         shape = (updates, self._config.batch_size)
         drawn = [
-            shard.draw(
+            shard.pick(
                 shape, stream(self._seed, purpose, worker, cycle), by_priority=purpose == LEARNING
             )
             for worker, shard in self.shards.items()
         ]
-        batches = [transition(one, self._discount, self._goal_reward) for one in drawn]
+        return Picks(*(np.stack(parts, axis=1) for parts in zip(*drawn, strict=True)))
+
+    def transitions(self, picks: Picks) -> Transition:
+        """Returns the transitions that have been picked, [U, W, B, ...]."""
+        batches = [
+            transition(
+                shard.look_up(Picks(*(part[:, index] for part in picks))),
+                self.discount,
+                self.goal_reward,
+            )
+            for index, shard in enumerate(self.shards.values())
+        ]
         return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))
 
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
@@ -288,17 +356,29 @@ class ReplayBuffer:
         `columns` says which of these, in which order; None takes all as they are kept. Returns
         them, [U, W, M, T + 1, D], with the lengths in steps, [U, W, M].
         """
-        one = next(iter(self.shards.values()))
-        kept = list(one.columns)
-        shape = (updates, len(self.shards), count)
-        found = np.empty([*shape, one.longest + 1, len(kept)], np.float32)
-        lengths = np.empty(shape, np.int64)
-        for index, (worker, shard) in enumerate(self.shards.items()):
-            generator = stream(self._seed, "replay/trajectories", worker, cycle)
-            lengths[:, index] = shard.trajectories(found[:, index], generator)
+        slots, lengths = self.pick_trajectories(updates, count, cycle)
+        return self.trajectories(slots, columns), lengths
+
+    def pick_trajectories(self, updates: int, count: int, cycle: int) -> tuple[IntArray, IntArray]:
+        """Draws M = `count` whole trajectories an update: slots and lengths, each [U, W, M]."""
+        drawn = [
+            shard.pick_trajectories(
+                (updates, count), stream(self._seed, "replay/trajectories", worker, cycle)
+            )
+            for worker, shard in self.shards.items()
+        ]
+        slots, lengths = (np.stack(parts, axis=1) for parts in zip(*drawn, strict=True))
+        return slots, lengths
+
+    def trajectories(self, slots: IntArray, columns: Sequence[int] | None = None) -> Array:
+        """Returns the trajectories in slots [U, W, M], [U, W, M, T + 1, D]."""
+        kept = list(next(iter(self.shards.values())).columns)
+        found = np.empty([*slots.shape, self.longest + 1, len(kept)], np.float32)
+        for index, shard in enumerate(self.shards.values()):
+            shard.trajectories(slots[:, index], found[:, index])
         if columns is not None and list(columns) != kept:  # other terms keep columns too
             found = found[..., [kept.index(column) for column in columns]]
-        return found, lengths
+        return found
 
     def unsaved(self) -> dict[int, dict[str, np.ndarray]]:
         """Returns what was stored since `mark_saved`, by worker; empty where there is nothing."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from music_tf.config.settings import ReplayConfig
-from music_tf.replay.rows import Drawn, packed
+from music_tf.replay.rows import Drawn, Picks, packed
 from music_tf.types import Array, EnvSpec, Episodes, IntArray
 
 _FEWEST_PARTS = 1024
@@ -89,15 +89,20 @@ class StepRing:
         self._append(rows)
         self._unsaved += len(episodes.length)
 
-    def draw(
+    def pick(
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
-    ) -> Drawn:
+    ) -> Picks:
         """Draws steps with replacement, all with equal chance and under their own goals."""
         del by_priority
-        live = self._live
-        number = generator.integers(self.size, size=shape) + live["first"][0]
-        part = live.take(np.searchsorted(live["first"], number, side="right") - 1)
-        time = number - part["first"]
+        first = self._live["first"]
+        number = generator.integers(self.size, size=shape) + first[0]
+        slot = np.searchsorted(first, number, side="right") - 1
+        return Picks(slot, number - first[slot], np.full(shape, -1))
+
+    def look_up(self, picks: Picks) -> Drawn:
+        """Returns the steps that have been picked, before anything else is added."""
+        slot, time, _ = picks
+        part = self._live.take(slot)
         cell = (part["start"] + time) % self.capacity
         state, after = self._cells.take(cell), self._cells.take((cell + 1) % self.capacity)
         last = time == part["length"] - 1
@@ -111,7 +116,7 @@ class StepRing:
             episode_return=self._returns[part["episode"]],
             terminated=part["terminated"] & last,
             truncated=part["truncated"] & last,
-            lost=np.zeros(shape, np.bool_),
+            lost=np.zeros(slot.shape, np.bool_),
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
@@ -121,15 +126,19 @@ class StepRing:
         goals = np.repeat(episodes.desired_goal, episodes.length, axis=0)
         return episodes.observation[:, :-1][steps], goals
 
-    def trajectories(self, out: Array, generator: np.random.Generator) -> IntArray:
-        """Draws parts with equal chance into [U, M, T + 1, D], padded; returns lengths [U, M]."""
-        live = self._live
-        part = live.take(generator.integers(len(live), size=out.shape[:2]))
+    def pick_trajectories(
+        self, shape: tuple[int, ...], generator: np.random.Generator
+    ) -> tuple[IntArray, IntArray]:
+        """Draws parts with equal chance; returns their places [U, M] and lengths [U, M]."""
+        slots = generator.integers(len(self._live), size=shape)
+        return slots, self._live["length"][slots]
+
+    def trajectories(self, slots: IntArray, out: Array) -> None:
+        """Copies columns of the parts in places [U, M] into [U, M, T + 1, D], padded."""
+        part = self._live.take(slots)
         state = np.minimum(np.arange(self.longest + 1), part["length"][..., None])
         cells = (part["start"][..., None] + state) % self.capacity
         out[:] = self._cells["observation"][cells][..., self.columns]
-        length: IntArray = part["length"]
-        return length
 
     def full_rows(self) -> dict[str, np.ndarray]:
         """Returns what a save of a full ring holds, for names, types and shapes."""

@@ -1,11 +1,11 @@
 """Packed rows of experience, and what is made of drawn ones: the same for every store."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from music_tf.types import Array, BoolArray, Transition
+from music_tf.types import Array, BoolArray, IntArray, Transition
 
 GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
 """Rewards [N] of achieved goals [N, G] under desired goals [N, G], beside extras [N, D]."""
@@ -22,6 +22,24 @@ def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
     prefix = "extras/"
     names = [name for name in state.dtype.names or () if name.startswith(prefix)]
     return {name.removeprefix(prefix): state[name] for name in names}
+
+
+class Picks(NamedTuple):
+    """Which steps have been drawn: all that looking them up needs, wherever the rows lie."""
+
+    slot: IntArray  # [...], the episode's place in its worker's store
+    time: IntArray  # [...], the step t within it
+    goal: IntArray  # [...], the state whose achieved goal counts; -1: the episode's own goal
+
+
+class Store(Protocol):
+    """Where rows are looked up: by numpy for all updates of a cycle, or on a device for one."""
+
+    def transitions(self, picks: Picks) -> Transition:
+        """Returns the transitions that have been picked, [..., W, B, ...]."""
+
+    def trajectories(self, slots: Any, columns: Sequence[int]) -> Any:
+        """Returns columns of whole trajectories, [..., W, M, T + 1, D], of their slots."""
 
 
 class Drawn(NamedTuple):

@@ -166,6 +166,7 @@ class Session:
         self._trainer = build_trainer(config, comm, ranks.actors)
         if ranks.gpu is not None:
             self._trainer.update.use_xla()
+            self._progress.banner([self._trainer.copy_replay()])
         self._trainer.envs.reset([0], [0])  # what never starts is refused before anything is kept
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"

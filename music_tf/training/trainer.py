@@ -15,16 +15,17 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
-from music_tf.networks.acting import Snapshot, arrays_of, policy_of, snapshot_from
+from music_tf.networks.acting import Moments, Snapshot, arrays_of, policy_of, snapshot_from
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
+from music_tf.replay.device import DeviceReplay, why_not_on_device
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ExpectedState, expected_of, take_over
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
-from music_tf.training.update import Feed, Schedules, Update, check_same_state
+from music_tf.training.update import Draws, Feed, Schedules, Update, check_same_state
 from music_tf.types import Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/")
@@ -107,6 +108,8 @@ class Trainer:
     update: Update
     counters: Counters = dataclasses.field(default_factory=Counters)
     log: EpochLog = dataclasses.field(default_factory=EpochLog)
+    device: DeviceReplay | None = None
+    """A copy of replay where updates look it up, if any."""
     lagged: Snapshot | None = None
     """With a lag, what the cycle at hand acts with: the weights before those of the last one."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
@@ -231,25 +234,67 @@ class Trainer:
         at_random = self.counters.env_steps < self.config.collect.random_steps
         self.collector.order(Order(cycle, self.lagged or self.snapshot(), at_random))
 
-    def feed(self, turn: int = 0) -> Feed:
-        """Draws all that one turn of updates of a cycle needs."""
-        config, inputs = self.config, self.inputs.now
+    def feed(self, turn: int = 0) -> Feed | Draws:
+        """Draws all that one turn of updates of a cycle needs, and looks it up where that is here.
+
+        The numbers drawn are the same either way.
+        """
+        config, replay, inputs = self.config, self.replay, self.inputs.now
         cycle = self.counters.cycle + turn * _TURN
-        batch = self.replay.sample_transitions(config.updates, cycle)
+        noise = self.update.learner.draws(
+            [stream(config.seed, "agent/noise", w, cycle) for w in replay.shards],
+            config.updates,
+            config.replay.batch_size,
+        )
+        if self.device is not None:
+            self.device.refresh()
+            drawn = {}
+            for term in self.active_terms():
+                draw = term.feed if term.feeds_itself else term.draws
+                drawn[term.name] = draw(replay, config.updates * term.times, cycle)
+            moments = [
+                Moments(*(np.broadcast_to(each, (config.updates, len(each))) for each in moment))
+                for moment in (inputs.observation, inputs.goal)
+            ]
+            return Draws(replay.pick(config.updates, cycle), moments, drawn, noise)
+        batch = replay.sample_transitions(config.updates, cycle)
         return Feed(
             batch,
             inputs(batch.observation, batch.desired_goal, batch.skill),
             inputs(batch.next_observation, batch.desired_goal, batch.skill),
             {
-                term.name: term.feed(self.replay, config.updates * term.times, cycle)
+                term.name: term.feed(replay, config.updates * term.times, cycle)
                 for term in self.active_terms()
             },
-            self.update.learner.draws(
-                [stream(config.seed, "agent/noise", w, cycle) for w in self.replay.shards],
-                config.updates,
-                config.replay.batch_size,
-            ),
+            noise,
         )
+
+    def copy_replay(self) -> str:
+        """Lets updates look up a copy of replay on the device that learns; returns a line on it."""
+        near = self.envs.distance_reward() if self.replay.goal_reward is not None else None
+        reason = why_not_on_device(self.replay, near)
+        if reason:
+            return f"replay stays on the host: {reason}"
+        device = self.device = DeviceReplay(self.replay, near, self.inputs.now)
+        by_name = {term.name: term for term in self.terms}
+
+        def look_up(now: Draws) -> Feed:
+            batch = device.transitions(now.transitions)
+            states = (batch.observation, batch.next_observation)
+            terms = {
+                name: drawn
+                if by_name[name].feeds_itself
+                else by_name[name].looked_up(drawn, device)
+                for name, drawn in now.terms.items()
+            }
+            inputs, next_inputs = (
+                device.inputs(now.moments, state, batch.desired_goal, batch.skill)
+                for state in states
+            )
+            return Feed(batch, inputs, next_inputs, terms, now.noise)
+
+        self.update.look_up_with(look_up)
+        return f"replay has a copy on the device, {device.bytes / 2.0**30:.2f} GiB"
 
     def schedules(self) -> Schedules:
         """Returns the weights of terms and entropy in the present epoch."""

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,10 @@ from music_tf.config.settings import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import RewardTerm
+from music_tf.networks.acting import Moments
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.process import heartbeat, longer_timeout
+from music_tf.replay.rows import Picks
 from music_tf.storage.gate import check_fit, expected_of
 from music_tf.types import Array, Metrics, Transition
 
@@ -45,6 +47,26 @@ class Feed(NamedTuple):
         for term, arrays in self.terms.items():
             named |= {f"{term}.{name}": array for name, array in arrays.items()}
         return named
+
+
+class Draws(NamedTuple):
+    """What stands for a `Feed` where replay lies on a device: all that is drawn, or has moved."""
+
+    transitions: Picks  # [U, W, B]
+    moments: Sequence[Moments]  # of observations and goals, [U, D]
+    terms: Mapping[str, Mapping[str, Any]]  # [U * times of the term, W, ...]
+    noise: Mapping[str, Array]
+
+    def named(self) -> dict[str, np.ndarray]:
+        """Returns all arrays by name, as evidence of numbers that went bad."""
+        named = {f"transitions.{n}": value for n, value in self.transitions._asdict().items()}
+        for kind, moments in zip(("observation", "goal"), self.moments, strict=True):
+            named |= {f"{kind}.{n}": value[0] for n, value in moments._asdict().items()}
+        for term, drawn in self.terms.items():
+            for name, value in drawn.items():
+                fields = value._asdict() if isinstance(value, Picks) else {"": value}
+                named |= {f"{term}.{name}{n and '.'}{n}": part for n, part in fields.items()}
+        return named | dict(self.noise)
 
 
 class Schedules(NamedTuple):
@@ -131,6 +153,11 @@ class Update:
         self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
         self._xla = False
+        self._look_up: Callable[[Any], Feed] = lambda row: row
+
+    def look_up_with(self, function: Callable[[Any], Feed]) -> None:
+        """Lets each update look up its row of `Draws` by this function, in the compiled loop."""
+        self._look_up = function
 
     def use_xla(self) -> None:
         """Makes all updates of a cycle one XLA program that nothing calls back from, for a GPU.
@@ -145,13 +172,13 @@ class Update:
         self._xla = True
         self._run_updates = compiled(self._updates, xla=True)
 
-    def hlo(self, feed: Feed, schedules: Schedules) -> str:
+    def hlo(self, feed: Feed | Draws, schedules: Schedules) -> str:
         """Returns what XLA makes of all updates of a cycle, as text, after `use_xla`."""
         tensors: Any = tf.nest.map_structure(tf.convert_to_tensor, feed)
         program: Any = self._run_updates
         return str(program.experimental_get_compiler_ir(tensors, schedules)(stage="optimized_hlo"))
 
-    def run(self, feed: Feed, schedules: Schedules) -> Metrics:
+    def run(self, feed: Feed | Draws, schedules: Schedules) -> Metrics:
         """Takes all updates of a cycle; every rank must call it together.
 
         Only the reward terms in `feed.terms` are computed and learn; the others rest.
@@ -168,7 +195,7 @@ class Update:
         """
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         before, fed = int(self.step.numpy()), frozenset(feed.terms)
-        done = before + len(feed.transitions.reward)
+        done = before + len(feed.transitions[0])
         with longer_timeout() if fed not in self._names else contextlib.nullcontext():
             rows, lows, highs = map(np.asarray, self._run_updates(tensors, schedules))
         if self._config.polyak_every == "cycle":
@@ -280,9 +307,11 @@ class Update:
             step.assign(taken)
         self.scale_steps(step_scale)
 
-    def _updates(self, feed: Feed, schedules: Schedules) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _updates(
+        self, feed: Feed | Draws, schedules: Schedules
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes all updates; returns metric shares [U, metrics], and extremes [U, terms] twice."""
-        updates = feed.transitions.reward.shape[0]
+        updates = feed.transitions[0].shape[0]
 
         def body(index: tf.Tensor, *logs: tf.TensorArray) -> tuple[tf.Tensor, ...]:
             rows = self._update(feed, index, schedules)
@@ -296,7 +325,7 @@ class Update:
         return values, lows, highs
 
     def _update(
-        self, feed: Feed, index: tf.Tensor, schedules: Schedules
+        self, feed: Feed | Draws, index: tf.Tensor, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes one update, phase after phase; returns its row of each log.
 
@@ -310,25 +339,10 @@ class Update:
         gradients: list[tf.Tensor] = []
         paid: dict[str, tf.Tensor] = {}
 
-        def row(at: tf.Tensor, values: Any) -> Any:
-            return tf.nest.map_structure(lambda array: array[at], values)
-
         def take(number: int) -> tuple[tf.Tensor, tf.Tensor]:
             phase = self._phases[number]
             for turn in range(phase.times):
-                now = Feed(
-                    row(index, feed.transitions),
-                    row(index, feed.inputs),
-                    row(index, feed.next_inputs),
-                    {
-                        name: row(
-                            index if term.times == 1 else index * term.times + turn,
-                            feed.terms[name],
-                        )
-                        for name, term in self._fed(feed).items()
-                    },
-                    row(index, feed.noise),
-                )
+                now = self._look_up(self._row(feed, index, turn))
                 gradient, metrics, rewards = self._gradient(phase, now, schedules)
                 gradient = self._summed_over_ranks(gradient, index)
                 adam_step(
@@ -373,7 +387,25 @@ class Update:
             tf.stack([tf.reduce_max(reward) for reward in paid.values()]),
         )
 
-    def _fed(self, feed: Feed) -> dict[str, RewardTerm]:
+    def _row(self, feed: Feed | Draws, index: tf.Tensor, turn: int) -> Any:
+        """Returns what an update reads; a term that takes several steps has rows for each."""
+
+        def row(at: tf.Tensor, values: Any) -> Any:
+            return tf.nest.map_structure(lambda array: array[at], values)
+
+        def rows_of_terms() -> Mapping[str, Any]:
+            return {
+                name: row(index if term.times == 1 else index * term.times + turn, feed.terms[name])
+                for name, term in self._fed(feed).items()
+            }
+
+        fields: Any = (
+            rows_of_terms() if name == "terms" else row(index, values)
+            for name, values in feed._asdict().items()
+        )
+        return type(feed)(*fields)
+
+    def _fed(self, feed: Feed | Draws) -> dict[str, RewardTerm]:
         """Returns the terms that take part by name, in the order in which they are summed."""
         return {term.name: term for term in self.terms if term.name in feed.terms}
 

@@ -9,9 +9,12 @@ import pytest
 
 from music_tf.cli import train
 from music_tf.config.command import parse_train
+from music_tf.distributed import Communicator
+from music_tf.errors import EnvironmentFault
 from music_tf.process import (
     as_guest,
     asked_learners,
+    keep_autotuning,
     launched_rank,
     launched_world_size,
     load_tensorflow,
@@ -39,6 +42,58 @@ def test_gpus_are_hidden_threads_limited_and_what_the_user_chose_stays_except_th
         clean.setenv(name, "0")
     prepare_tensorflow()
     assert [os.environ[name] for name in SETTLED] == ["tensorflow", "0", "0", "0"]
+
+
+def test_kernels_chosen_for_a_gpu_are_kept_with_the_run_and_chosen_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+    kept = tmp_path / "autotune.textproto"
+    dump = f"--xla_cpu_enable_fast_math=false --xla_gpu_dump_autotune_results_to='{kept}'"
+    for content, more in ((None, ""), ("", ""), ("version: 3", "load")):
+        if content is not None:
+            kept.write_text(content)
+        with monkeypatch.context() as inner:
+            inner.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])
+            keep_autotuning(tmp_path)
+            load = more and f" --xla_gpu_load_autotune_results_from='{kept}'"
+            assert os.environ["XLA_FLAGS"] == dump + load
+
+
+def test_what_the_user_says_of_kernels_counts(monkeypatch, tmp_path):
+    own = "--xla_gpu_load_autotune_results_from=/kept/elsewhere"
+    monkeypatch.setenv("XLA_FLAGS", own)
+    keep_autotuning(tmp_path)
+    assert os.environ["XLA_FLAGS"] == own
+
+
+@pytest.mark.parametrize(("device", "asked"), [("gpu", True), ("cpu", False), ("auto", False)])
+def test_the_flags_are_there_before_tensorflow_where_a_gpu_may_learn(
+    monkeypatch, tmp_path, device, asked
+):
+    seen = []
+
+    def import_it():
+        seen.append(os.environ["XLA_FLAGS"])
+        raise EnvironmentFault("far enough")
+
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr(train, "load_tensorflow", import_it)
+    path = tmp_path / "run"
+    words = ["ddpg_her", "--env-id", "music_tf/PointPush-v0", "--run-dir", str(path)]
+    with pytest.raises(EnvironmentFault, match="far enough"):
+        train.train(parse_train([*words, "--device", device]), Communicator(alone=True))
+    assert (f"results_to='{path}/autotune.textproto'" in seen[0]) == asked
+
+
+def test_the_pinned_tensorflow_knows_the_flags_wherever_the_run_lies(tmp_path):
+    folder = tmp_path / "a run"
+    folder.mkdir()
+    (folder / "autotune.textproto").write_text("version: 3\n")
+    done = python(
+        "from pathlib import Path\nfrom music_tf.process import *\nprepare_tensorflow()\n"
+        f"keep_autotuning(Path({str(folder)!r}))\nload_tensorflow()\nimport tensorflow as tf\n"
+        "print(tf.function(lambda x: x + x, jit_compile=True)(tf.ones([])).numpy())\n"
+    )
+    assert done.stdout.split() == ["2.0"], done.stderr[-1000:]
 
 
 @pytest.mark.parametrize("broken", [False, True])

@@ -154,6 +154,19 @@ FAULTS = {
             "generator.random(shape) * self._steps.shape[1]",
         ),
     ],
+    ("music_tf/replay/device.py", "tests/replay/test_device.py"): [
+        (
+            "own-goal-on-the-device",
+            "chosen >= 0)[..., None], other, goal",
+            "chosen > 99)[..., None], other, goal",
+        ),
+        (
+            "first-copy-of-a-slot",
+            "shard.on_write = self._written[-1].append",
+            "shard.on_write = None",
+        ),
+        ("worker-on-the-device", "map(np.add, self._first[:, 0], slots)", "slots"),
+    ],
     ("music_tf/normalizer.py", "tests/test_normalizer.py"): [
         ("prior-count", "self._totals[-1] = 1.0", "self._totals[-1] = 0.0"),
     ],

@@ -411,7 +411,7 @@ def test_an_episode_that_neither_the_task_nor_a_loss_ended_was_cut_by_the_time()
     ends = {"terminated": [True, False, False], "lost": [False, True, False]}
     episodes = make_episodes(0, 3, lengths=[3, 2, 4], **ends)
     shard.add(episodes, rng())
-    drawn = transition(shard.draw((500,), rng()), 0.9, None)
+    drawn = transition(shard.look_up(shard.pick((500,), rng())), 0.9, None)
     episode, time = places(drawn)
     np.testing.assert_array_equal(drawn.truncated, (episode == 2) & (time == 3))
     everything = all_transitions(episodes).truncated

@@ -49,7 +49,7 @@ def add(store, episodes):
 
 
 def draw(store, count=2_000, seed=1):
-    return transition(store.draw((count,), np.random.default_rng(seed)), GAMMA, None)
+    return transition(store.look_up(store.pick((count,), np.random.default_rng(seed))), GAMMA, None)
 
 
 def numbers(store):
@@ -156,7 +156,8 @@ def test_trajectories_are_parts_padded_with_their_last_state():
     store = ring(columns=[1])
     add(store, parts(2, 4))
     out = np.empty([3, 50, LONGEST + 1, 1], np.float32)
-    lengths = store.trajectories(out, np.random.default_rng(0))
+    slots, lengths = store.pick_trajectories((3, 50), np.random.default_rng(0))
+    store.trajectories(slots, out)
     rows = {tuple(row[:, 0].astype(int).tolist()) for row in out.reshape(-1, LONGEST + 1, 1)}
     assert rows == {(0, -1, -2, -2, -2, -2, -2), (-3, -4, -5, -6, -7, -7, -7)}
     assert set(lengths.ravel().tolist()) == {2, 4}

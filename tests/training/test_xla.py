@@ -1,5 +1,6 @@
 """What a GPU would run, compiled for the CPU: one loop that nothing calls back from."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -17,13 +18,23 @@ SEED = 11
 """Under which the object is touched: gradients that are mere rounding have no digits in common."""
 
 
-@pytest.fixture(scope="module", params=DEEP)
+@pytest.fixture(
+    scope="module",
+    params=[(name, copied) for name in DEEP for copied in (False, True)],
+    ids=lambda param: f"{param[0]}-{'device' if param[1] else 'host'}",
+)
 def pair(request):
-    """Two trainers that have collected the same, one of them with XLA, and the budget."""
-    config, budget = DEEP[request.param]
+    """Two trainers that have collected the same, one of them with XLA, and the budget.
+
+    There replay has a copy on the device or not.
+    """
+    name, copied = request.param
+    config, budget = DEEP[name]
     agent = replace(config.agent, hidden_sizes=(16, 16, 16))
     plain, xla = (trainer_of(config, agent=agent, updates=4, seed=SEED) for _ in range(2))
     xla.update.use_xla()
+    if copied:
+        xla.copy_replay()
     for trainer in (plain, xla):
         trainer.collect()
     return plain, xla, budget
@@ -46,6 +57,10 @@ def test_all_updates_are_one_loop_of_a_known_length_and_few_kernels(pair):
     text = xla.update.hlo(xla.feed(), xla.schedules())
     assert '"known_trip_count":{"n":"4"}' in text
     assert 0 < kernels_of(text) <= budget
+    for table in xla.device.tables if xla.device else ():  # what is looked up stays in place
+        shape = ",".join(map(str, table.shape))
+        assert f"f32[{shape}]" in text
+        assert not re.search(rf"= f32\[{shape}\]\S* copy\(", text)
 
 
 def test_ranks_that_meet_within_the_loop_cannot_use_it():

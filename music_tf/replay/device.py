@@ -1,0 +1,157 @@
+"""A copy of replay on the device that learns: numpy draws, and the compiled updates look up.
+
+What is sent in a cycle is what was played in it, and which steps its updates see. All that is saved
+stays on the host, so a run may go on with a copy or without one.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.envs.distance import DistanceReward
+from music_tf.networks.acting import Moments, NetworkInputs
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.replay.rows import Picks
+from music_tf.types import IntArray, Transition
+
+_AT_ONCE = 256
+"""Episodes of a worker that are sent together: a full store needs little room on its way."""
+_GIB = 2.0**30
+_NONE = np.zeros(0, np.int64)
+
+
+def why_not_on_device(replay: ReplayBuffer, near: DistanceReward | None) -> str:
+    """Returns why replay has to stay on the host, as a sentence; empty where it need not."""
+    if not all(isinstance(shard, Shard) for shard in replay.shards.values()):
+        return "it is a ring of steps"
+    if replay.goal_reward is not None and near is None:
+        return "compute_reward is Python, which a device cannot call"
+    return ""
+
+
+class DeviceReplay:
+    """Packed rows of all workers on the device; makes of picks what `ReplayBuffer` makes of them.
+
+    Tables as large as full stores are taken at once, so that one program serves the whole run.
+    """
+
+    def __init__(
+        self, replay: ReplayBuffer, near: DistanceReward | None, inputs: NetworkInputs
+    ) -> None:
+        """Takes all that is stored, and hears what is written from now on.
+
+        Args:
+            replay: What is copied, of whole episodes.
+            near: The environment's reward under any goal, where that counts.
+            inputs: Says where normalised inputs are clipped.
+
+        Raises:
+            MemoryError: The device has too little memory.
+        """
+        shards = [shard for shard in replay.shards.values() if isinstance(shard, Shard)]
+        self._shards, self._near = shards, near if replay.goal_reward is not None else None
+        self._discount, self._bounds = replay.discount, inputs.config
+        self._goals = len(inputs.goal.mean)
+        self._count, self._layout = shards[0].capacity, shards[0].layout
+        self._first = self._count * np.arange(len(shards))[:, None]  # [W, 1]
+        self._written: list[list[IntArray]] = []
+        for shard in shards:
+            self._written.append([np.arange(shard.size)])
+            shard.on_write = self._written[-1].append
+        sizes = [rows.shape[-1] for rows in shards[0].numbers(_NONE)]
+        self._each = (replay.longest + 1, replay.longest, 1)
+        counts = [len(shards) * self._count * each for each in self._each]
+        shapes = list(zip(counts, sizes, strict=True))
+        self.bytes = sum(4 * rows * size for rows, size in shapes)
+        try:
+            self.tables = [tf.Variable(tf.zeros(shape), trainable=False) for shape in shapes]
+        except tf.errors.ResourceExhaustedError as error:
+            text = f"{self.bytes / _GIB:.1f} GiB of replay do not fit on the device"
+            raise MemoryError(text) from error
+
+    def refresh(self) -> None:
+        """Sends what has been written since the last time."""
+        waiting = [np.unique(np.concatenate(own or [_NONE])) for own in self._written]
+        for written in self._written:
+            written.clear()
+        for start in range(0, max(map(len, waiting)), _AT_ONCE):
+            slots = [own[start : start + _AT_ONCE] for own in waiting]
+            rows = zip(*map(Shard.numbers, self._shards, slots), strict=True)
+            places = np.concatenate([*map(np.add, self._first[:, 0], slots)])
+            for table, each, new in zip(self.tables, self._each, rows, strict=True):
+                at = (places[:, None] * each + np.arange(each)).ravel()
+                values = np.concatenate(new).reshape(len(at), table.shape[1])
+                table.scatter_update(tf.IndexedSlices(values, at))
+
+    def transitions(self, picks: Picks) -> Transition:
+        """Returns the transitions that have been picked, [W, B, ...], in tensors."""
+        states, steps, episodes = self.tables
+        slot, time, chosen = picks.slot + self._first, picks.time, picks.goal
+        states_each, steps_each, _ = self._each
+        first = slot * states_each
+        state, after = tf.gather(states, first + time), tf.gather(states, first + time + 1)
+        step = tf.gather(steps, slot * steps_each + time)
+        episode = tf.gather(episodes, slot)
+        goal = episode[..., : self._goals]
+        other = self._of(tf.gather(states, first + tf.maximum(chosen, 0)), "achieved_goal")
+        goal = tf.where((chosen >= 0)[..., None], other, goal)
+        returned, terminated, lost, length = tf.unstack(episode[..., -4:], axis=-1)
+        ended, lost = terminated > 0.0, lost > 0.0
+        last = time == tf.cast(length, tf.int64) - 1
+        reward = self._of(step, "reward")[..., 0]
+        if self._goals:
+            reward = self._paid(self._of(after, "achieved_goal"), goal)
+        discount = tf.where(last & (ended | lost), 0.0, tf.constant(self._discount, tf.float32))
+        extras, next_extras = self._extras(state), self._extras(after)
+        if "discount" in next_extras:
+            discount *= next_extras["discount"][..., 0]
+        return Transition(
+            observation=self._of(state, "observation"),
+            desired_goal=goal,
+            action=self._of(step, "action"),
+            reward=reward,
+            discount=discount,
+            truncated=last & ~(ended | lost),
+            lost=last & lost,
+            next_observation=self._of(after, "observation"),
+            skill=episode[..., self._goals : -4],
+            episode_return=returned,
+            extras=extras,
+            next_extras=next_extras,
+        )
+
+    def trajectories(self, slots: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
+        """Returns columns of the trajectories in slots [W, M], [W, M, T + 1, D]."""
+        states = (slots + self._first)[..., None] * self._each[0] + np.arange(self._each[0])
+        rows = tf.gather(self.tables[0], states)
+        return tf.gather(self._of(rows, "observation"), list(columns), axis=-1)
+
+    def inputs(
+        self, moments: Sequence[Moments], observation: tf.Tensor, goal: tf.Tensor, skill: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns what `NetworkInputs` makes of them, [W, B, I], by moments as they are now."""
+
+        def normalized(values: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
+            most, clip = self._bounds.input_clip, self._bounds.clip
+            scaled = (tf.clip_by_value(values, -most, most) - mean) / deviation
+            return tf.clip_by_value(scaled, -clip, clip)
+
+        observed, goals = moments
+        return tf.concat([normalized(observation, *observed), skill, normalized(goal, *goals)], -1)
+
+    def _of(self, rows: tf.Tensor, name: str) -> tf.Tensor:
+        """Returns what rows of states or steps hold by this name, [..., D]."""
+        return rows[..., self._layout[name]]
+
+    def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        """Returns the extras in rows of states, by their own names."""
+        names = [name for name in self._layout if name.startswith("extras/")]
+        return {name.removeprefix("extras/"): self._of(state, name) for name in names}
+
+    def _paid(self, achieved: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
+        """Returns the task reward under the goal of each, [W, B]; zeros where it does not count."""
+        if self._near is None:
+            return tf.zeros(goal.shape[:-1])
+        distance = tf.sqrt(tf.reduce_sum(tf.square(achieved - goal), axis=-1))
+        return tf.where(distance <= self._near.threshold, self._near.near, self._near.far)

@@ -1,0 +1,322 @@
+"""Replay on a device, which is a CPU here: the numbers that numpy looks up, bit by bit."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.config.settings import NormalizerConfig, ReplayConfig
+from music_tf.envs.distance import DistanceReward, distance_reward
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.toys import PointReach
+from music_tf.errors import NumbersFault
+from music_tf.networks.acting import Moments, NetworkInputs
+from music_tf.recipes.controls import RandomRewardConfig
+from music_tf.recipes.skills import DadsConfig
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.replay.device import DeviceReplay
+from tests.kit.episodes import SPEC, make_episodes
+from tests.kit.guessing import GuessConfig
+from tests.kit.jobs import REPOSITORY
+from tests.kit.small import (
+    ALL,
+    BASE,
+    BATCHES,
+    EVERYTHING,
+    HER,
+    LEARNED_PRIOR,
+    MUSIC,
+    PUSH,
+    SMALL_SKILL,
+    go_on,
+    paying,
+    trainer_of,
+)
+
+DADS = DadsConfig(hidden_sizes=(8,), omit=0)
+CONFIGS = {
+    **ALL,
+    "learned_prior": LEARNED_PRIOR,
+    "dads": paying(BASE, DADS, skills=3),
+    "random": paying(BASE, RandomRewardConfig()),
+    "feeds_itself": paying(BASE, GuessConfig(), SMALL_SKILL, skills=3),
+    "final_goals": dataclasses.replace(
+        HER, replay=ReplayConfig(relabel_k=4.0, strategy="final", **BATCHES)
+    ),
+    "priorities": dataclasses.replace(
+        MUSIC, replay=ReplayConfig(priority="music", **BATCHES), goals="environment"
+    ),
+    "overwritten": dataclasses.replace(HER, replay=ReplayConfig(batch_size=32, capacity=90)),
+    "terminating": dataclasses.replace(HER, env_id="music_tf/PointPushTerminating-v0"),
+}
+NEAR = DistanceReward(0.5, 0.0, -1.0)
+INPUTS = NetworkInputs(
+    Moments(np.full(4, 0.3, np.float32), np.full(4, 7.0, np.float32)),
+    Moments(np.zeros(2, np.float32), np.ones(2, np.float32)),
+    NormalizerConfig(),
+)
+
+
+def trainers(config, **changes):
+    """Two alike but for where updates look up replay."""
+    host, device = (trainer_of(config, **changes) for _ in range(2))
+    assert device.copy_replay() == "replay has a copy on the device, 0.00 GiB"
+    return host, device
+
+
+def play(*each, cycles=2):
+    for trainer in each:
+        for _ in range(cycles):
+            trainer.collect()
+            trainer.counters.cycle += 1
+
+
+def looked_up(function, drawn, xla=None):
+    """What all updates of a cycle see, [U, ...], where each looks up its own."""
+    graph = tf.function(function, autograph=False, jit_compile=xla)
+    found = []
+    for index in range(len(tf.nest.flatten(drawn)[0])):
+        row = tf.nest.map_structure(lambda rows, at=index: tf.convert_to_tensor(rows[at]), drawn)
+        found.append(tf.nest.map_structure(lambda each: each.numpy(), graph(row)))
+    return tf.nest.map_structure(lambda *rows: np.stack(rows), *found)
+
+
+def assert_same_bits(found, expected):
+    tf.nest.assert_same_structure(found, expected)
+    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.tobytes() == np.ascontiguousarray(other).tobytes()
+
+
+def assert_same_feed(host, device, xla=None):
+    assert_same_bits(looked_up(device.update._look_up, device.feed(), xla), host.feed())
+
+
+@pytest.mark.parametrize(
+    ("name", "xla"),
+    [*((name, None) for name in CONFIGS), ("her", True), ("everything", True), ("dads", True)],
+)
+def test_every_number_is_the_one_that_numpy_looks_up(name, xla):
+    host, device = trainers(CONFIGS[name])
+    for _ in range(2):  # what is overwritten is sent anew
+        play(host, device)
+        assert_same_feed(host, device, xla)
+
+
+def test_goals_are_relabelled_and_episodes_of_all_kinds_are_looked_up():
+    spec = dataclasses.replace(SPEC, extras={"discount": 1, "other": 2})
+    config = ReplayConfig(capacity=60, batch_size=500, relabel_k=4.0)
+    shards = {}
+    for worker in (2, 5):
+        shards[worker] = Shard(spec, 3, config)
+        episodes = make_episodes(
+            10 * worker,
+            8,
+            lengths=[1, 2, 3, 4, 5, 5, 3, 2],
+            terminated=[True, False] * 4,
+            lost=[False, True, False, False] * 2,
+            skills=3,
+            discount=lambda rows: rows[..., :1] % 7.0 / 7.0,
+            other=lambda rows: rows[..., 1:3],
+        )
+        shards[worker].add(episodes, np.random.default_rng(worker))
+    replay = ReplayBuffer(shards, config, lambda a, b, _: NEAR(a, b), 0.9, seed=1)
+    device = DeviceReplay(replay, NEAR, INPUTS)
+    device.refresh()
+    picks = replay.pick(3, 0)
+    expected = replay.transitions(picks)
+    assert (picks.goal >= 0).mean() == pytest.approx(0.8, abs=0.05)
+    assert expected.lost.any()
+    assert expected.truncated.any()
+    assert len(np.unique(expected.reward)) == 2
+    assert_same_bits(looked_up(device.transitions, picks), expected)
+    slots, _ = replay.pick_trajectories(3, 50, 0)
+    found = looked_up(lambda own: device.trajectories(own, [3, 0, 3]), slots)
+    kept = np.stack([s._states["observation"][:, :, [3, 0, 3]] for s in shards.values()])
+    assert_same_bits(found, np.stack([kept[w][slots[:, w]] for w in range(2)], axis=1))
+
+
+def test_only_what_has_been_written_is_sent(monkeypatch):
+    _, device = trainers(HER)
+    sent = []
+    numbers = Shard.numbers
+    monkeypatch.setattr(Shard, "numbers", lambda s, slots: sent.append(slots) or numbers(s, slots))
+    for expected in ([0, 1], [2, 3], []):
+        if expected:
+            play(device, cycles=1)
+        sent.clear()
+        device.feed()
+        assert [slots.tolist() for slots in sent] == [expected] * 2 * bool(expected)
+
+
+def test_a_full_store_is_sent_in_parts(monkeypatch):
+    monkeypatch.setattr("music_tf.replay.device._AT_ONCE", 3)
+    host, device = trainers(HER)
+    play(host, device, cycles=4)
+    assert_same_feed(host, device)
+
+
+TWICE = dataclasses.replace(DADS, every=2, times=2)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [HER, MUSIC, EVERYTHING, paying(BASE, TWICE, skills=3)],
+    ids=["her", "music", "everything", "several_steps"],
+)
+def test_updates_come_to_the_same_weights_up_to_the_order_of_sums(config):
+    host, device = trainers(config)
+    for trainer in (host, device):
+        trainer.run_cycle()
+    for name, array in host.shared().items():
+        np.testing.assert_allclose(device.shared()[name], array, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("from_device", [True, False])
+def test_a_run_goes_on_from_the_other_ones_checkpoint(from_device):
+    host, device = trainers(EVERYTHING)
+    first, second = (device, host) if from_device else (host, device)
+    first.run_epoch(go_on)
+    second.load(first.shared(), first.meta())
+    second.load_workers({worker: [rows] for worker, rows in first.of_workers().items()})
+    np.testing.assert_equal(second.shared(), first.shared())
+    np.testing.assert_equal(second.of_workers(everything=True), first.of_workers(everything=True))
+    assert_same_feed(host, device)
+    second.forget()
+    first.forget()
+    play(first, second)
+    assert_same_feed(host, device)
+
+
+def test_a_resumed_run_goes_on_to_the_same_bits():
+    _, straight = trainers(EVERYTHING)
+    _, again = trainers(EVERYTHING)
+    straight.run_epoch(go_on)
+    again.load(straight.shared(), straight.meta())
+    again.load_workers({worker: [rows] for worker, rows in straight.of_workers().items()})
+    for trainer in (straight, again):
+        trainer.run_epoch(go_on)
+    np.testing.assert_equal(again.shared(), straight.shared())
+
+
+def test_bad_numbers_come_with_all_that_was_drawn():
+    _, device = trainers(EVERYTHING)
+    play(device)
+    drawn = device.feed()
+    bad = [moments._replace(mean=moments.mean * np.nan) for moments in drawn.moments]
+    with pytest.raises(NumbersFault, match="non-finite") as fault:
+        device.update.run(drawn._replace(moments=bad), device.schedules())
+    evidence = fault.value.evidence
+    assert np.isnan(evidence["goal.mean"]).all()
+    for name, picks in {
+        "transitions": drawn.transitions,
+        "skill.picks": drawn.terms["skill"]["picks"],
+    }.items():
+        np.testing.assert_array_equal(evidence[f"{name}.time"], picks.time)
+    assert evidence["music.slots"].shape == (3, 2, 8)
+    assert all(isinstance(array, np.ndarray) for array in evidence.values())
+
+
+class Elsewhere(PointReach):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -np.abs(np.subtract(achieved_goal, desired_goal)).sum(axis=-1)
+
+
+@pytest.fixture
+def elsewhere():
+    gymnasium.register("Elsewhere-v0", Elsewhere, max_episode_steps=10)
+    yield "Elsewhere-v0"
+    del gymnasium.registry["Elsewhere-v0"]
+
+
+def test_a_reward_in_python_keeps_replay_on_the_host_and_says_so(elsewhere):
+    trainer = trainer_of(HER, env_id=elsewhere)
+    said = trainer.copy_replay()
+    assert said == (
+        "replay stays on the host: compute_reward is Python, which a device cannot call"
+    )
+    trainer.run_cycle()
+    assert trainer.device is None
+
+
+def test_a_reward_that_does_not_count_may_be_python(elsewhere):
+    config = paying(BASE, SMALL_SKILL, skills=2, env_id=elsewhere)
+    assert trainer_of(config).copy_replay().startswith("replay has a copy")
+
+
+def test_a_ring_of_steps_stays_on_the_host():
+    trainer = trainer_of(BASE, replay=ReplayConfig(draw="steps", **BATCHES))
+    assert trainer.copy_replay() == "replay stays on the host: it is a ring of steps"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "known"),
+    [
+        (PUSH, (0.1, 0.0, -1.0)),
+        ("FetchPush-v4", (0.05, -0.0, -1.0)),
+        ("FetchPushDense-v4", None),
+        ("FetchReach-v4", (0.05, -0.0, -1.0)),
+        ("PointMaze_UMaze-v3", (0.45, 1.0, 0.0)),
+        ("HandManipulateBlock-v1", None),
+    ],
+)
+def test_rewards_of_a_distance_are_known_and_no_others(env_id, known):
+    envs = LockstepEnvs(env_id, 1)
+    assert envs.distance_reward() == (known and DistanceReward(*known))
+    envs.close()
+
+
+def test_what_is_known_of_a_reward_is_compared_with_what_it_is(monkeypatch):
+    envs = LockstepEnvs(PUSH, 1)
+    monkeypatch.setattr("music_tf.envs.toys.REACHED", 0.2)
+    assert distance_reward(envs._some_member().environment) is not None
+    assert envs.distance_reward() is None
+
+
+PLACED = """
+import sys
+from music_tf.process import prepare_tensorflow
+prepare_tensorflow()
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+tf.config.set_soft_device_placement(False)
+from tests.kit.small import ALL, trainer_of
+with tf.device("CPU:1"):
+    trainer = trainer_of(ALL[sys.argv[1]])
+    trainer.update.use_xla()
+    trainer.copy_replay()
+    trainer.run_cycle()
+held = [*trainer.device.tables, trainer.update.parameters, trainer.update.targets]
+print({each.device.rpartition("/")[2] for each in held})
+"""
+
+
+@pytest.mark.parametrize("name", ["her", "everything"])
+def test_all_that_learns_follows_one_device(name):
+    done = subprocess.run(
+        [sys.executable, "-c", PLACED, name],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == "{'device:CPU:1'}"
+
+
+def test_a_device_that_is_too_small_says_what_would_fit(monkeypatch):
+    def full(*shape, **more):
+        raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+
+    trainer = trainer_of(HER)
+    monkeypatch.setattr(tf, "zeros", full)
+    with pytest.raises(MemoryError, match=r"0\.0 GiB of replay do not fit on the device"):
+        trainer.copy_replay()
