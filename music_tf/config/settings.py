@@ -289,7 +289,10 @@ class TermConfig(Settings):
 
     @property
     def unit_weight(self) -> float:
-        """The weight at which it pays at most 1 a step, as much as a step of a task costs."""
+        """Weight at which it pays at most 1 a step, as much as a step of a task costs.
+
+        Counts for terms whose upper bound is finite and over 0.
+        """
         return 1.0 / self.clip[1]
 
     def check(self, run: "Config") -> None:

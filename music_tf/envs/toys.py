@@ -21,9 +21,10 @@ STEP_LENGTH = 0.1
 """How far an action of 1 moves the point."""
 TOUCH = 0.15
 """Distance at which the point pushes the disc before it, or can hold it; over any step's length."""
-_NEAR = TOUCH + 0.05
 REACHED = 0.1
 """Distance at which a goal counts as achieved."""
+_NEAR = TOUCH + 0.05
+"""How far from the point a disc begins that is near; they do not touch."""
 _IMAGE_SIZE = 96
 
 

@@ -154,7 +154,7 @@ def test_a_split_given_replaces_that_of_the_environment():
 def test_music_without_surroundings_is_refused_with_the_way_out():
     reach = LockstepEnvs("music_tf/PointReach-v0", 1)
     config = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0")
-    with pytest.raises(UsageError, match=r"(?s)no object.*3 columns.*--world.agent 0 --world"):
+    with pytest.raises(UsageError, match="no object"):
         build_terms(config, reach)
     assert build_terms(paying(config, TaskConfig()), reach)
 
