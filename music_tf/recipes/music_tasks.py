@@ -35,11 +35,11 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     config = ddpg_her(preset, env_id)
     laptop, reach = preset == "laptop", env_id == _REACH
     if laptop:
-        epochs = {_REACH: 10, _PUSH: 20, _PICK: 30, _SLIDE: 150}.get(env_id, 40)
+        epochs = {_REACH: 10, _PUSH: 20, _PICK: 30, _SLIDE: 30}.get(env_id, 40)
         config = dataclasses.replace(config, epochs=epochs, updates=40 if reach else 160)
     if reach:
         return config
-    begin, end = {_PUSH: (3.0, 5.0), _PICK: (8.0, 12.0), _SLIDE: (3.0, 10.0)}.get(
+    begin, end = {_PUSH: (3.0, 5.0), _PICK: (8.0, 12.0), _SLIDE: (3.0, 6.0)}.get(
         env_id, (5.0, 10.0)
     )
     both = {"task": TaskConfig(), **ddpg_music("laptop", env_id).rewards}

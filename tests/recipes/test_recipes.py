@@ -215,7 +215,7 @@ def test_dotted_names_replace_settings_at_any_depth():
 
 @pytest.mark.parametrize(
     ("env_id", "before", "middle", "after"),
-    [(PUSH, 3, 4, 5), (PICK, 8, 10, 12), (SLIDE, 3, 6.5, 10)],
+    [(PUSH, 3, 4, 5), (PICK, 8, 10, 12), (SLIDE, 3, 4.5, 6)],
 )
 def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, after):
     config = recipes.resolve("ddpg_her_fast", env_id=env_id)
