@@ -89,6 +89,20 @@ _OF_A_HAND = {
     MOVED: "moved",
     "eval/object_on_support_rate": "on the palm",
 }
+_OF_A_DISC = {
+    MOVED: "moved",
+    "eval/object_displacement_m": "displacement",
+    "coverage/moved_and_kept_rate": "moved and kept",
+    "coverage/displacement_cells": "displacement cells",
+    "control/end_spread_m": "spread of ends",
+}
+_OF_A_BLOCK = {
+    MOVED: "moved",
+    "eval/object_comotion_m": "co-motion (m)",
+    "eval/object_on_support_rate": "on support",
+    "coverage/moved_and_kept_rate": "moved and kept",
+    "coverage/displacement_cells": "displacement cells",
+}
 _MOVES = {MOVED: 0.8}
 _HAS_CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 _LIFTS = {**_HAS_CONTROL, "eval/object_lift_rate": 0.6}
@@ -658,6 +672,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "panda_push_steps": partial(
         progress_table, "panda_push", (8_000, 16_000, 32_000, 56_000), metric=MOVED
     ),
+    "moving_disc_found": partial(measures_table, "moving_disc", _OF_A_DISC),
     "hand_block_turned": partial(measures_table, "hand_block", _OF_A_HAND),
     "sac_locomotion_beside_sb3": partial(library_table, "sac_locomotion", "sb3_sac_locomotion"),
     "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
