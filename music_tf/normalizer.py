@@ -94,7 +94,12 @@ class InputMoments:
         return NetworkInputs(self.observations.moments, self.goals.moments, self._config)
 
     def see(self, observations: Array, goals: Array, workers: int) -> None:
-        """Counts observations [W, rows, O] and goals [W, rows, G], each as `Normalizer.update`."""
+        """Counts observations [W, rows, O] and goals [W, rows, G], each as `Normalizer.update`.
+
+        Without `normalizer.running` nothing is counted.
+        """
+        if not self._config.running:
+            return
         self.observations.update(observations, workers)
         self.goals.update(goals, workers)
 

@@ -5,7 +5,8 @@ from music_tf.config.settings import NormalizerConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs
-from music_tf.normalizer import Normalizer
+from music_tf.normalizer import InputMoments, Normalizer
+from music_tf.types import EnvSpec
 
 WIDE = NormalizerConfig(epsilon=1e-6, input_clip=1e6)
 
@@ -116,3 +117,15 @@ def test_network_inputs_are_clipped_normalised_clipped_and_joined():
     wide = inputs._replace(config=NormalizerConfig(clip=100.0, input_clip=20.0))
     found = wide(np.float32([[100.0, 0.0]]), np.float32([[0.5]]), np.zeros([1, 0], np.float32))
     np.testing.assert_allclose(found, [[9.5, 0.0, 0.0]], atol=1e-6)
+
+
+def test_moments_that_do_not_run_leave_inputs_as_they_are():
+    seen = np.float32([[[3.0, -7.0], [5.0, 9.0]]])
+    spec = EnvSpec(env_id="toy", observation_dim=2, goal_dim=0, action_dim=1, max_episode_steps=10)
+    moments = InputMoments(spec, NormalizerConfig(running=False, clip=1e6), Communicator())
+    moments.see(seen, np.zeros([1, 2, 0], np.float32), 1)
+    none = np.zeros([1, 0], np.float32)
+    np.testing.assert_array_equal(moments.now(seen[0, :1], none, none), [[3.0, -7.0]])
+    running = InputMoments(spec, NormalizerConfig(), Communicator())
+    running.see(seen, np.zeros([1, 2, 0], np.float32), 1)
+    assert running.now(seen[0, :1], none, none)[0, 0] != 3.0

@@ -635,6 +635,8 @@ class NormalizerConfig(Settings):
 
     name: ClassVar[str] = "normalizer"
 
+    running: bool = True
+    """Unless set, means stay 0 and deviations 1: networks see what is observed, within bounds."""
     epsilon: Annotated[float, In(0, 1e6, "(]")] = 0.01
     """Smallest deviation."""
     clip: Annotated[float, In(0, 1e6, "(]")] = 5.0

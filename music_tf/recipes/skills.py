@@ -34,8 +34,10 @@ _PARTS = ("actor", "critic", "targets")
 
 _WITH_VALUE = ("paper", "diayn_torch")
 """Presets of codes whose critics learn from a state value."""
+_RAW = {"normalizer.running": False, "normalizer.clip": 1e6, "normalizer.input_clip": 1e6}
 _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
     "paper": {
+        **_RAW,
         "skills": 50,
         "agent.hidden_sizes": (300, 300),
         "agent.polyak": 0.99,
@@ -44,6 +46,7 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         "skill.hidden_sizes": (300, 300),
     },
     "diayn_torch": {
+        **_RAW,
         "skills": 50,
         "agent.hidden_sizes": (300, 300),
         "agent.deviation": "clip",
@@ -56,6 +59,7 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         "collect.random_steps": 0,
     },
     "qdax": {
+        **_RAW,
         "skills": 5,
         "agent.temperature": 1.0,
         "agent.learn_temperature": True,
