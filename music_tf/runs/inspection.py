@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config, TermConfig
@@ -32,6 +32,9 @@ from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
+
+if TYPE_CHECKING:  # loads TensorFlow
+    from music_tf.runs.learned import Learned
 
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
@@ -70,6 +73,19 @@ class LoadedRun:
     def envs(self) -> LockstepEnvs:
         """Environments to play in."""
         return self.evaluation.envs
+
+    @functools.cached_property
+    def networks(self) -> "Learned":
+        """The networks of rewards; loads TensorFlow when first asked.
+
+        Raises:
+            UsageError: They do not fit the configuration.
+        """
+        prepare_tensorflow()
+        load_tensorflow()
+        from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow
+
+        return Learned(self.evaluation, self.learned)
 
 
 def load_run(
@@ -211,16 +227,8 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     """Returns what `evaluation.json` holds, the same for each call."""
     config, saved = loaded.config, loaded.saved
 
-    @functools.cache
-    def networks() -> Any:
-        prepare_tensorflow()
-        load_tensorflow()
-        from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow, when first asked
-
-        return Learned(loaded.evaluation, loaded.learned)
-
     def heldout(played: Episodes) -> Metrics:
-        return networks().heldout(played, saved.epoch) if loaded.learned else {}
+        return loaded.networks.heldout(played, saved.epoch) if loaded.learned else {}
 
     def success(metrics: Metrics) -> dict[str, Any] | None:
         """Returns the rate and its interval, or None where no goals were trained on."""

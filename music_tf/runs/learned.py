@@ -16,6 +16,7 @@ from music_tf.config.stored import allow_modules, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_DONE, MusicError, UsageError
+from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.judging import Trace
@@ -23,7 +24,7 @@ from music_tf.storage.gate import Arrays
 from music_tf.training.build import build_terms
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.update import joined
-from music_tf.types import Episodes, Metrics
+from music_tf.types import Array, Episodes, Metrics
 
 
 class Learned:
@@ -60,14 +61,25 @@ class Learned:
         Scaled, clipped and shifted as in training, but at full weight, and with swapped negatives
         where training leaves them to a coin.
         """
+        return [
+            Trace(
+                term.name,
+                term.mixing(self._raw(term, played), tf.constant(1.0)).numpy(),
+                *term.mixing.range,
+            )
+            for term in self._terms
+            if term.networks
+        ]
+
+    def raw(self, name: str, played: Episodes) -> Array:
+        """Returns the raw reward of one term for each step, [E, T]; padding too."""
+        (term,) = (term for term in self._terms if term.name == name)
+        rewards: Array = self._raw(term, played).numpy()
+        return rewards
+
+    def _raw(self, term: RewardTerm, played: Episodes) -> tf.Tensor:
         steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(played))
-        traces = []
-        for term in self._terms:
-            if term.networks:
-                raw = term.reward(self._weights, steps, term.steady_feed(len(played.length)))
-                paid = term.mixing(raw, tf.constant(1.0)).numpy()
-                traces.append(Trace(term.name, paid, *term.mixing.range))
-        return traces
+        return term.reward(self._weights, steps, term.steady_feed(len(played.length)))
 
 
 def main(arguments: list[str]) -> int:

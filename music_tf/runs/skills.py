@@ -37,7 +37,7 @@ class Followed(NamedTuple):
     returns: Array  # [E], sum of the environment's own rewards
     descriptors: Array  # [T, E, D], after each step; they stay where the episode ended
     diversity: Array | None
-    """Sum of log q - log p over an episode, [E]; None where nothing names skills."""
+    """Sum of log q - log p over an episode, or of what DADS pays, [E]; None without either."""
     named: Array | None
     """In which share of the steps each skill was named, [K]."""
     log_likelihood: float | None
@@ -54,10 +54,8 @@ def follow(loaded: "LoadedRun", played: Episodes) -> Followed:
     """Returns what the episodes of one skill tell of it."""
     skill = int(played.skill[0].argmax())
     kept, seen, likelihood = _judged(loaded, played)
-    diversity = named = mean = None
+    diversity, named, mean = _diversity(loaded, kept, likelihood), None, None
     if likelihood is not None:
-        acted = np.full(len(likelihood), skill)
-        diversity = diversity_returns(likelihood, acted, kept.length).astype(np.float32)
         named = named_shares(likelihood, kept.length).astype(np.float32)
         steps = kept_steps(kept.length, likelihood.shape[1])
         mean = float(likelihood[..., skill][steps].mean())
@@ -79,11 +77,22 @@ def skill_arrays(loaded: "LoadedRun", played: Episodes) -> dict[str, np.ndarray]
         "skill/descriptor": np.swapaxes(seen[:, 1:], 0, 1),
         "skill/kept": kept_steps(kept.length, kept.reward.shape[1]).T,
     }
+    diversity = _diversity(loaded, kept, likelihood)
+    return arrays if diversity is None else arrays | {"skill/diversity_return": diversity}
+
+
+def _diversity(loaded: "LoadedRun", kept: Episodes, likelihood: Array | None) -> Array | None:
+    """Returns how far episodes tell their skills, [E], unscaled; None where nothing says it."""
+    paid: Array
     if likelihood is not None:
-        acted = played.skill.argmax(axis=-1)
-        paid = diversity_returns(likelihood, acted, kept.length)
-        arrays["skill/diversity_return"] = paid.astype(np.float32)
-    return arrays
+        acted = kept.skill.argmax(axis=-1)
+        paid = diversity_returns(likelihood, acted, kept.length).astype(np.float32)
+    elif "dads" in loaded.config.rewards and loaded.learned:
+        steps = kept_steps(kept.length, kept.reward.shape[1])
+        paid = np.where(steps, loaded.networks.raw("dads", kept), 0.0).sum(axis=1)
+    else:
+        return None
+    return paid
 
 
 def _judged(loaded: "LoadedRun", played: Episodes) -> tuple[Episodes, Array, Array | None]:
@@ -182,8 +191,10 @@ def show_skills(
             "± deviation": row["return_std"],
             "steps": row["length"],
         }
+        if one.diversity is not None:
+            cells["diversity"] = row["diversity_return"]
         if one.named is not None:
-            cells |= {"diversity": row["diversity_return"], "named": float(one.named[one.skill])}
+            cells["named"] = float(one.named[one.skill])
             taken = np.where(np.arange(len(one.named)) == one.skill, -1.0, one.named)
             cells["else as"] = f"skill {taken.argmax()}" if taken.max() > 0 else "-"
         if len(followed) > 1:

@@ -82,7 +82,7 @@ def export_npz(
         skill/return            float32 [E], the sum of `reward`
         skill/descriptor        float32 [T, E, D], what skills are told apart by, after each step
         skill/kept              bool [T, E], which of them come before the first end
-        skill/diversity_return  float32 [E], sum of log q - log p over the steps before the end
+        skill/diversity_return  float32 [E], sum of log q - log p before the end; or what DADS pays
 
     Raises:
         EnvironmentFault: The file cannot be written; one that is there is replaced.

@@ -3,15 +3,18 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import SkillConfig
 from music_tf.errors import UsageError
+from music_tf.recipes.skills import DadsConfig
+from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.runs.judging import measure_skills
 from music_tf.runs.learned import Learned
-from music_tf.runs.skills import follow, follow_each, summarize_skills
+from music_tf.runs.skills import follow, follow_each, skill_arrays, summarize_skills
 from music_tf.storage.policy import load_policy
 from music_tf.tools.export import exporter
 from tests.kit.saved_run import save_run, write_config
@@ -58,6 +61,28 @@ def test_numpy_and_the_network_agree_on_what_an_episode_earned(run):
     for row, one in zip(rows, followed, strict=True):
         earned = row["metrics"]["skill/diversity_return"]
         assert earned == pytest.approx(one.diversity.mean(), rel=1e-4)
+
+
+def test_the_diversity_return_of_dads_is_the_sum_of_what_it_pays(tmp_path):
+    rewards = {"dads": DadsConfig(hidden_sizes=(8,), omit=0)}
+    trainer = save_run(tmp_path, "sac_dads", skills=3, rewards=rewards)
+    loaded = load_run(tmp_path)
+    followed = list(follow_each(loaded, 2))
+    (term,) = trainer.terms
+    for one in followed:
+        played = loaded.evaluation.play(loaded.policy, 2, one.skill)
+        steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(played))
+        paid = term.reward(trainer.update.weights(), steps, term.steady_feed(2)).numpy()
+        counted = np.arange(paid.shape[1]) < one.length[:, None]
+        np.testing.assert_allclose(one.diversity, (paid * counted).sum(axis=1), rtol=1e-5)
+        np.testing.assert_array_equal(
+            skill_arrays(loaded, played)["skill/diversity_return"], one.diversity
+        )
+        assert one.named is None
+    loaded.envs.close()
+    found = summarize_skills(followed)
+    assert found["matrix"] is None
+    assert found["each"][1]["diversity_return"] == pytest.approx(followed[1].diversity.mean())
 
 
 def test_the_summary_of_skills(run):
