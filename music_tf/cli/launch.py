@@ -155,6 +155,17 @@ def _stop(job: "subprocess.Popen[bytes]") -> None:
         job.wait()
 
 
+def _not_ours(option: str) -> str:
+    """Returns the refusal of an option that launch does not have."""
+    if option in ("--learners", "--lag"):
+        return (
+            f"{option}: expected after train, got before it\n"
+            f"for example: music-tf launch -n 3 train ddpg_music {option} 1"
+        )
+    near = suggestion(option, (*_RANK_OPTIONS, *_HOST_OPTIONS))
+    return f"unknown option {option[:80]!r}{near}"
+
+
 def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
     """Returns the ranks, their hosts, and the verb with its arguments, empty to show the help."""
     given = dict.fromkeys(("ranks", "hosts", "hostfile"), "")
@@ -164,8 +175,7 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
         if option in ("-h", "--help"):
             return 1, {}, []
         if option not in (*_RANK_OPTIONS, *_HOST_OPTIONS):
-            near = suggestion(option, (*_RANK_OPTIONS, *_HOST_OPTIONS))
-            raise UsageError(f"unknown option {option[:80]!r}{near}")
+            raise UsageError(_not_ours(option))
         name = option[2:] if option in _HOST_OPTIONS else "ranks"
         given[name] = value if equals else (rest.pop(0) if rest else "")
         if not given[name]:

@@ -90,6 +90,10 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["study", "x.py", "--max-minutes", "nan"], ["--max-minutes", "above 0", "nan"]),
         (["launch", "-n", "2"], ["expected one of train"]),
         (["launch", "--rank", "2", "train"], ["did you mean --ranks?"]),
+        (
+            ["launch", "-n", "3", "--learners", "1", "train"],
+            ["--learners: expected after train", "train ddpg_music --learners 1"],
+        ),
         (["launch", "-n", "2", "launch", "-n", "2"], ["'launch'"]),
         (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 4", "--workers 3"]),
     ],
