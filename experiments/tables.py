@@ -673,6 +673,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         progress_table, "panda_push", (8_000, 16_000, 32_000, 56_000), metric=MOVED
     ),
     "moving_disc_found": partial(measures_table, "moving_disc", _OF_A_DISC),
+    "moving_block_found": partial(measures_table, "moving_block", _OF_A_BLOCK),
     "hand_block_turned": partial(measures_table, "hand_block", _OF_A_HAND),
     "sac_locomotion_beside_sb3": partial(library_table, "sac_locomotion", "sb3_sac_locomotion"),
     "unseen_seeds_control": partial(measures_table, "unseen_seeds", CONTROL),
