@@ -11,7 +11,6 @@ from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.settings import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
-from music_tf.losses.policy import temperature_loss
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import choices
 from music_tf.networks.parameters import Network
@@ -40,6 +39,11 @@ class DiscreteSac(SoftActorCritic):
         config = self._config
         return choices(input_dim, action_dim, config.critic_layers, seed, config.initializer)
 
+    @property
+    def wanted_entropy(self) -> float:
+        """A share of that of a uniform choice."""
+        return self._config.target_entropy * math.log(self._action_dim)
+
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
@@ -56,9 +60,7 @@ class DiscreteSac(SoftActorCritic):
     ) -> Losses:
         """Returns critic, actor and temperature losses, all at the weights before the update."""
         del noise, entropy_weight
-        config = self._config
-        log_temperature = weights["log_temperature"][0]
-        temperature = tf.stop_gradient(tf.exp(log_temperature))
+        temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         next_q = self._all_values(targets, batch.next_inputs)
         next_value = soft_value(next_q, self._log_policy(weights, batch.next_inputs), temperature)
         target = td_target(batch.reward, batch.discount, next_value[None], self._bounds)
@@ -68,20 +70,14 @@ class DiscreteSac(SoftActorCritic):
         value_loss = self.critic_loss(taken, target, batch.truncated)
         log_policy = self._log_policy(weights, batch.inputs)
         policy_loss = choice_loss(q, log_policy, temperature)
-        entropy = choice_entropy(log_policy)
-        total = value_loss + policy_loss
-        if config.learn_temperature:
-            wanted = config.target_entropy * math.log(self._action_dim)
-            tuning = temperature_loss(log_temperature, -entropy, wanted)
-            total += tuning
+        tuning, tuned = self.tuned(weights, -choice_entropy(log_policy))
         metrics = {
             "train/critic_loss": value_loss,
             "train/actor_loss": policy_loss,
             "train/mean_q": tf.reduce_mean(taken, axis=[0, 2]),
-            "train/entropy": tf.reduce_mean(entropy, axis=-1),
-            "train/temperature": temperature * tf.ones_like(value_loss),
+            **tuned,
         }
-        return Losses(total, metrics)
+        return Losses(value_loss + policy_loss + tuning, metrics)
 
     def _log_policy(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns log pi of all choices, [W, B, K]."""

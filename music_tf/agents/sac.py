@@ -12,7 +12,6 @@ from music_tf.losses.policy import (
     deterministic_policy_loss,
     entropy_loss,
     entropy_reward,
-    temperature_loss,
 )
 from music_tf.losses.temporal_difference import td_target
 from music_tf.types import Array
@@ -60,8 +59,7 @@ class Sac(GaussianActorCritic):
     ) -> Losses:
         """Returns critic, actor and temperature losses, all at the weights before the update."""
         config = self._config
-        log_temperature = weights["log_temperature"][0]
-        temperature = tf.stop_gradient(tf.exp(log_temperature))
+        temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         drawn = self.sample(weights, batch.inputs, noise["policy"])
         proposer = targets if config.next_action == "target" else weights
         following = self.sample(proposer, batch.next_inputs, noise["next_policy"])
@@ -87,18 +85,11 @@ class Sac(GaussianActorCritic):
         )
         if config.actor_entropy:
             policy_loss += entropy_loss(drawn.log_density, temperature)
-        total = value_loss + policy_loss
-        tuned: dict[str, tf.Tensor] = {}
-        if config.learn_temperature:
-            tuning = temperature_loss(log_temperature, drawn.log_density, self.wanted_entropy)
-            tuned["train/temperature_loss"] = tuning
-            total += tuning
+        tuning, tuned = self.tuned(weights, drawn.log_density)
         metrics = {
             "train/critic_loss": value_loss,
             "train/actor_loss": policy_loss,
             "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
-            "train/entropy": -tf.reduce_mean(drawn.log_density, axis=-1),
-            "train/temperature": temperature * tf.ones_like(value_loss),
             **tuned,
         }
-        return Losses(total, metrics, paid)
+        return Losses(value_loss + policy_loss + tuning, metrics, paid)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.settings import SacValueConfig
-from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, temperature_loss
+from music_tf.losses.policy import deterministic_policy_loss, entropy_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target, value_target
 from music_tf.networks.models import critic
 from music_tf.networks.parameters import Network, Scalar
@@ -77,8 +77,7 @@ class SacValue(GaussianActorCritic):
         """Returns the losses of critics, state value, actor and temperature, all at `weights`."""
         del entropy_weight
         config = self._config
-        log_temperature = weights["log_temperature"][0]
-        temperature = tf.stop_gradient(tf.exp(log_temperature))
+        temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         slow = self._state_value(targets, batch.next_inputs)
         target = td_target(batch.reward, batch.discount, slow[None], self._bounds)
         q = self.values(weights, batch.inputs, batch.action)
@@ -90,20 +89,15 @@ class SacValue(GaussianActorCritic):
         lowest = tf.reduce_min(action_value, axis=0)
         policy_loss = deterministic_policy_loss(lowest, drawn.action, config.action_l2)
         policy_loss += entropy_loss(drawn.log_density, temperature)
-        total = td_loss + value_loss + policy_loss
+        tuning, tuned = self.tuned(weights, drawn.log_density)
         metrics = {
             "train/critic_loss": td_loss,
             "train/value_loss": value_loss,
             "train/actor_loss": policy_loss,
             "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
-            "train/entropy": -tf.reduce_mean(drawn.log_density, axis=-1),
-            "train/temperature": temperature * tf.ones_like(td_loss),
+            **tuned,
         }
-        if config.learn_temperature:
-            tuning = temperature_loss(log_temperature, drawn.log_density, self.wanted_entropy)
-            metrics["train/temperature_loss"] = tuning
-            total += tuning
-        return Losses(total, metrics)
+        return Losses(td_loss + value_loss + policy_loss + tuning, metrics)
 
     def _state_value(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns V of inputs [W, B, I], shape [W, B]."""

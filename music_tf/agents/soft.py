@@ -1,5 +1,6 @@
 """What the cores of soft actor-critic share: a temperature, and most a squashed Gaussian."""
 
+import abc
 import math
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ from music_tf.agents.actor_critic import ActorCritic
 from music_tf.agents.base import Weights
 from music_tf.config.settings import GaussianConfig, SoftConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
+from music_tf.losses.policy import temperature_loss
 from music_tf.networks.models import gaussian_actor
 from music_tf.networks.parameters import Network, Scalar
 
@@ -48,6 +50,30 @@ class SoftActorCritic(ActorCritic):
         learned = [("log_temperature",)] if self._config.learn_temperature else []
         return [*super().sequence, *learned]
 
+    @property
+    @abc.abstractmethod
+    def wanted_entropy(self) -> float:
+        """What a learned temperature draws the entropy of the policy to, in nats."""
+
+    def tuned(
+        self, weights: Weights, log_density: tf.Tensor
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """Returns the temperature's loss, and the metrics of temperature and entropy, [W] each.
+
+        `log_density` is log pi of a drawn action or its expectation, [W, B]. The loss of a fixed
+        temperature is 0.
+        """
+        log_temperature = weights["log_temperature"][0]
+        entropy = -tf.reduce_mean(log_density, axis=-1)
+        metrics = {
+            "train/entropy": entropy,
+            "train/temperature": tf.exp(log_temperature) * tf.ones_like(entropy),
+        }
+        if not self._config.learn_temperature:
+            return tf.zeros_like(entropy), metrics
+        loss = temperature_loss(log_temperature, log_density, self.wanted_entropy)
+        return loss, metrics | {"train/temperature_loss": loss}
+
 
 class GaussianActorCritic(SoftActorCritic):
     """A soft actor-critic whose actions are those of a Gaussian, squashed."""
@@ -63,7 +89,7 @@ class GaussianActorCritic(SoftActorCritic):
 
     @property
     def wanted_entropy(self) -> float:
-        """What a learned temperature draws the entropy of the policy to, in nats."""
+        """A share for each component of the action."""
         return self._config.target_entropy_per_action * self._action_dim
 
     def sample(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor) -> SquashedSample:

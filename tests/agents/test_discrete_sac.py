@@ -96,8 +96,13 @@ def test_the_temperature_rises_where_there_is_less_entropy_than_wanted():
         by_network, by_targets = case_of(target_entropy=wanted).gradients()
         assert np.sign(by_network["log_temperature"]) == sign
         assert by_targets is None
-    kept = case_of(learn_temperature=False).gradients()[0]["log_temperature"]
-    assert kept.tolist() == [0.0]
+    tuned, fixed = (case_of(learn_temperature=learned) for learned in (True, False))
+    assert fixed.gradients()[0]["log_temperature"].tolist() == [0.0]
+    loss = tuned.losses().metrics["train/temperature_loss"].numpy()
+    entropy = tuned.losses().metrics["train/entropy"].numpy()
+    alpha = np.exp(tuned.weights["log_temperature"][0])
+    np.testing.assert_allclose(loss, alpha * (entropy - 0.98 * np.log(ACTIONS)), rtol=1e-4)
+    assert "train/temperature_loss" not in fixed.losses().metrics
 
 
 def test_numpy_chooses_what_the_network_prefers_and_draws_as_often_as_it_says():
