@@ -586,6 +586,11 @@ def skills_table(source: Source, results: Path) -> str:
 _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
 
 _MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
+_LEARNED_OR_NOT = (
+    "music_holds/music_FetchPush-v4_seed*.csv",
+    "music_holds/music_FetchPickAndPlace-v4_seed*.csv",
+    "music_controls/frozen_*_seed*.csv",
+)
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
@@ -611,6 +616,19 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         name="control, and lifts (60 %)",
     ),
     "music_holds_control": partial(measures_table, "music_holds", CONTROL),
+    "music_controls_push": partial(
+        control_table, {"music_controls/frozen_FetchPush-v4_seed*.csv": "frozen, seed {seed}"}
+    ),
+    "music_controls_pick": partial(
+        control_table,
+        {"music_controls/frozen_FetchPickAndPlace-v4_seed*.csv": "frozen, seed {seed}"},
+        wanted=_LIFTS,
+        name="control, and lifts (60 %)",
+    ),
+    "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "music"),
+    "music_controls_control_differences": partial(
+        difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
+    ),
     "her_fast": partial(
         task_table,
         {
