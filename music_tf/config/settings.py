@@ -163,6 +163,20 @@ class SoftConfig(AgentConfig):
     temperature_learning_rate: Rate = 1e-3
     """Adam step size of log alpha."""
 
+    @property
+    def soft_values(self) -> bool:
+        """Whether the values count entropy beside the rewards."""
+        return True
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range, and settings that contradict each other."""
+        super().__post_init__()
+        if self.soft_values and self.return_clip == "auto":
+            raise UsageError(
+                "agent.return_clip: 'auto' is what the rewards allow, and soft values count entropy "
+                "as well; choose 'off', 'symmetric' or two numbers"
+            )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GaussianConfig(SoftConfig):
@@ -177,14 +191,6 @@ class GaussianConfig(SoftConfig):
     """Log-slope of the tanh that squashes actions a: as it is, or log(1 - a^2 + 1e-6)."""
     target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
     """Wanted entropy in nats for each component of the action."""
-
-    def refuse_auto_clip(self) -> None:
-        """Refuses bounds from the rewards where the value counts entropy, which has none."""
-        if self.return_clip == "auto":
-            raise UsageError(
-                "agent.return_clip: 'auto' needs bounded rewards, and the entropy in soft values "
-                "is unbounded; choose 'off', 'symmetric' or two numbers"
-            )
 
     @property
     def actor(self) -> str:
@@ -218,11 +224,10 @@ class SacConfig(GaussianConfig):
     next_action: Literal["target", "main"] = "target"
     """Which actor proposes the next action of the TD target."""
 
-    def __post_init__(self) -> None:
-        """Rejects values outside their range, and settings that contradict each other."""
-        super().__post_init__()
-        if self.entropy_mode == "next_state":
-            self.refuse_auto_clip()
+    @property
+    def soft_values(self) -> bool:
+        """Whether the TD target counts the entropy of the next state."""
+        return self.entropy_mode == "next_state"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -237,11 +242,6 @@ class SacValueConfig(GaussianConfig):
 
     value_learning_rate: Rate = 1e-3
     """Adam step size of the state value."""
-
-    def __post_init__(self) -> None:
-        """Rejects values outside their range, and settings that contradict each other."""
-        super().__post_init__()
-        self.refuse_auto_clip()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

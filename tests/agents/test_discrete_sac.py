@@ -91,6 +91,11 @@ def test_a_choice_has_no_size_that_could_cost_something():
         DiscreteSacConfig(action_l2=1.0)
 
 
+def test_bounds_from_the_rewards_are_refused_for_they_leave_out_entropy():
+    with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. is what the rewards allow"):
+        DiscreteSacConfig(return_clip="auto")
+
+
 def test_the_temperature_rises_where_there_is_less_entropy_than_wanted():
     for wanted, sign in ((1.0, -1.0), (0.0, 1.0)):
         by_network, by_targets = case_of(target_entropy=wanted).gradients()
