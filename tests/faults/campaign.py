@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +21,23 @@ sys.path.insert(0, str(REPOSITORY))
 
 from tests.faults.trials import (  # noqa: E402
     ALLOWED_S,
+    LEARNER,
     Trial,
     ask_to_stop,
+    cut_link,
     disturb,
     finish_and_compare,
     judge_stop,
     kill_a_rank,
+    kill_daemon,
     kill_launcher,
     kill_mpirun,
+    saved_epoch,
     starting_seconds,
 )
-from tests.kit.jobs import ENDLESS, Job, rows_of, run, train, until  # noqa: E402
+from tests.kit.hosts import Hosts  # noqa: E402
+from tests.kit.jobs import ENDLESS, TINY, Job, rows_of, run, train, until  # noqa: E402
+from tests.kit.slurm import Queued, Slurm  # noqa: E402
 
 RANKS = 4
 WAYS_OUT = ("sys.exit(3)", "os._exit(7)", "segfault", "memory", "killed")
@@ -145,6 +151,59 @@ def storm(setting: Setting) -> Iterator[Trial]:
     finish_and_compare(path, setting.folder / "reference", RANKS)
 
 
+def lost_hosts(setting: Setting) -> Iterator[Trial]:
+    """F27: one of two hosts is lost or loses a process, or both are asked to stop; as root."""
+    path = setting.folder / "run"
+    with Hosts() as hosts:
+        ways = {
+            "SIGUSR1": ask_to_stop(signal.SIGUSR1),
+            "a rank killed": kill_a_rank(setting.generator),
+            "a link cut": cut_link(hosts),
+            "a daemon killed": kill_daemon(hosts),
+        }
+        for number in range(setting.count * len(ways)):
+            name = list(ways)[number % len(ways)]
+            moment_s = float(setting.generator.uniform(0.0, 2.0))
+            trial = disturb(path, hosts.RANKS, moment_s, ways[name], hosts=hosts)
+            hosts.mend(2)
+            if name == "SIGUSR1":
+                trial = judge_stop(trial)
+            note = "; ".join(filter(None, [name, trial.note]))
+            yield dataclasses.replace(trial, note=note)
+        finish_and_compare(path, setting.folder / "reference", 1, *LEARNER[2:], hosts=hosts)
+
+
+def slurm(setting: Setting) -> Iterator[Trial]:
+    """F28: a Slurm job over two nodes, with a learner and without, is stopped and loses a node."""
+    with Slurm(setting.folder / "slurm") as cluster:
+        for number in range(setting.count):
+            learner = LEARNER if number % 2 else ()
+            job = Queued(cluster, 3 if learner else 2, *TINY.split()[1:], *ENDLESS, *learner)
+            yield from lost_node(job, "a learner" if learner else "equal ranks")
+            reference = setting.folder / f"reference_{number}"
+            finish_and_compare(job.path, reference, 1 if learner else 2, *learner[2:])
+
+
+def lost_node(job: Queued, name: str) -> Iterator[Trial]:
+    """Asks a job of Slurm to stop, takes a node from it, and stops it for good."""
+    job.wait_for_epoch(2)
+    yield requeued(job, job.ask_to_stop, 0, f"SIGUSR1, {name}")
+    job.wait_for_epoch(len(rows_of(job.path)) + 1)
+    yield requeued(job, job.lose_a_node, 1, f"a node lost, {name}")
+    job.give_it_back()
+    job.wait_for_epoch(len(rows_of(job.path)) + 1)
+    job.stop()
+
+
+def requeued(job: Queued, disturbance: Callable[[], None], allowed: int, note: str) -> Trial:
+    """Counts the seconds until Slurm queues a job again, and the epochs lost by then."""
+    start, before = time.monotonic(), job.restarts()
+    disturbance()
+    job.wait(lambda: job.restarts() > before)
+    end_s, lost = time.monotonic() - start, len(rows_of(job.path)) - saved_epoch(job.path)
+    return Trial(0.0, 0, end_s, lost, 0 <= lost <= allowed, note)
+
+
 CAMPAIGNS = {
     "F1": kills,
     "F3": exits,
@@ -153,6 +212,8 @@ CAMPAIGNS = {
     "F20": slow_rank,
     "F22": soak,
     "F24": storm,
+    "F27": lost_hosts,
+    "F28": slurm,
 }
 
 
@@ -160,7 +221,12 @@ def main(arguments: list[str]) -> int:
     """Runs campaigns and returns 0 if everything survived."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--faults", nargs="+", choices=CAMPAIGNS, default=list(CAMPAIGNS))
-    parser.add_argument("--count", type=int, default=20, help="trials of F1, F3, F5 and F7")
+    parser.add_argument(
+        "--count",
+        type=int,
+        default=20,
+        help="trials of F1, F3, F5, F7; of each way of F27; jobs of F28",
+    )
     parser.add_argument("--minutes", type=float, default=10.0, help="length of F22 and F24")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and ranks")
     parser.add_argument("--out", type=Path, default=Path("faults.csv"), help="lines are added")
@@ -179,7 +245,11 @@ def _campaign(name: str, given: argparse.Namespace) -> bool:
                 trials.append(trial)
                 _note(given.out, name, given.seed, trial)
         except (AssertionError, TimeoutError) as fault:
-            end = f"{type(fault).__name__}: {str(fault)[:2000]}"
+            notes = getattr(fault, "__notes__", ())
+            end = "\n".join([f"{type(fault).__name__}: {str(fault)[:2000]}", *notes])
+        except OSError as missing:
+            sys.stdout.write(f"{name}: skipped, {missing}\n")
+            return True
     survived = sum(trial.survived for trial in trials)
     sys.stdout.write(
         f"{name}: {survived} of {len(trials)} survived, ended after at most "
@@ -189,7 +259,7 @@ def _campaign(name: str, given: argparse.Namespace) -> bool:
     for trial in trials:
         if not trial.survived or name in ("F20", "F22"):
             sys.stdout.write(f"  at {trial.moment_s:.2f} s, code {trial.code}: {trial.note}\n")
-    if name in ("F1", "F5", "F7", "F24"):
+    if name in ("F1", "F5", "F7", "F24", "F27", "F28"):
         sys.stdout.write(f"  {end}\n")
     sys.stdout.flush()
     return survived == len(trials) and end.endswith("equal")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.kit.hosts import Hosts
 from tests.kit.jobs import (
     ENDLESS,
     LIMIT,
@@ -29,6 +30,10 @@ from tests.kit.jobs import (
 )
 
 ALLOWED_S = 10.0
+ALLOWED_ON_HOSTS_S = 25.0
+"""Where a host that is silent has to be given up first."""
+LEARNER = ("--learners", "1", "--lag", "1")
+"""How a run on several hosts begins; `--learners` is no setting that it would keep."""
 
 
 @dataclasses.dataclass
@@ -54,35 +59,51 @@ def starting_seconds(path: Path, ranks: int) -> float:
 
 
 def disturb(
-    path: Path, ranks: int, moment_s: float, disturbance: Callable[[Job], None], *more: object
+    path: Path,
+    ranks: int,
+    moment_s: float,
+    disturbance: Callable[[Job], None],
+    *more: object,
+    hosts: Hosts | None = None,
 ) -> Trial:
     """Starts a run or continues it, disturbs it after some time, and looks at what is left.
+
+    On several hosts one rank learns and the others act, and the time counts from the end of its
+    first epoch. Nothing may be left on any of them.
 
     It survives if it ends in time, with a code other than 0, without processes left over, and
     with a table that continues what was there before by whole epochs, of which at most the last
     is in no checkpoint.
     """
     before = rows_of(path)
-    kept = _saved_epoch(path)
+    kept = saved_epoch(path)
     known = (path / "config.json").exists()
     words = ["train", "--run-dir", str(path), "--resume"] if known else train(path, *ENDLESS, *more)
-    with Job(words, path, ranks=ranks) as job:
-        time.sleep(max(0.0, job.started + moment_s - time.monotonic()))
+    allowed_s = ALLOWED_S
+    if hosts is not None:
+        allowed_s = ALLOWED_ON_HOSTS_S
+        words += LEARNER[:2] if known else LEARNER
+    with Job(words, path, ranks=ranks, how=hosts or "launch") as job:
+        start = job.started
+        if hosts is not None:
+            job.wait_for_epoch(len(before) + 1)
+            start = time.monotonic()
+        time.sleep(max(0.0, start + moment_s - time.monotonic()))
         disturbance(job)
         try:
-            ended = job.end(limit=3 * ALLOWED_S)
+            ended = job.end(limit=3 * allowed_s)
         except Exception as hang:
-            return Trial(moment_s, -1, 3 * ALLOWED_S, 0, False, repr(hang))
+            return Trial(moment_s, -1, 3 * allowed_s, 0, False, repr(hang))
     rows = rows_of(path)
     epochs = [int(row["epoch"]) for row in rows]
     faults = [
         *([] if ended.code != 0 else ["code 0"]),
-        *([] if ended.seconds <= ALLOWED_S else ["too slow"]),
+        *([] if ended.seconds <= allowed_s else ["too slow"]),
         *([] if "Traceback" not in ended.err else ["traceback"]),
         *([] if epochs == list(range(1, len(epochs) + 1)) else [f"epochs {epochs}"]),
         *([] if rows[:kept] == before[:kept] else ["earlier rows changed"]),
     ]
-    lost = len(epochs) - _saved_epoch(path)
+    lost = len(epochs) - saved_epoch(path)
     if not 0 <= lost <= 1:
         faults.append(f"{lost} epochs lost")
     note = "; ".join(faults)
@@ -108,6 +129,23 @@ def kill_mpirun(job: Job) -> None:
     os.kill(_mpirun_of(job)[0], signal.SIGKILL)
 
 
+def kill_daemon(hosts: Hosts) -> Callable[[Job], None]:
+    """Kills what mpirun has started on the second host to start ranks there."""
+
+    def strike(job: Job) -> None:
+        daemons = [pid for pid in hosts.pids(2) if "prted" in _program(pid)]
+        assert daemons, f"no daemon of {job.path} on the second host"
+        for pid in daemons:
+            os.kill(pid, signal.SIGKILL)
+
+    return strike
+
+
+def cut_link(hosts: Hosts) -> Callable[[Job], None]:
+    """Takes the second host off the network."""
+    return lambda job: hosts.cut(2)
+
+
 def kill_launcher(job: Job) -> None:
     """Kills `music-tf launch`."""
     os.kill(job.process.pid, signal.SIGKILL)
@@ -126,10 +164,13 @@ def judge_stop(trial: Trial) -> Trial:
     return trial
 
 
-def finish_and_compare(path: Path, reference: Path, ranks: int, *more: object) -> None:
+def finish_and_compare(
+    path: Path, reference: Path, ranks: int, *more: object, hosts: Hosts | None = None
+) -> None:
     """Lets a chain go on for two epochs, then compares it with an undisturbed run."""
-    epochs = _saved_epoch(path) + 2
-    ended = resume(path, "--epochs", epochs, ranks=ranks)
+    epochs = saved_epoch(path) + 2
+    learner = LEARNER[:2] if hosts else ()
+    ended = resume(path, "--epochs", epochs, *learner, ranks=ranks, how=hosts or "launch")
     assert ended.code == 0, ended.err
     assert not list((path / "checkpoints").rglob("*.tmp-*"))
     patience = LIMIT + epochs  # on a busy machine a chain is long, and so is what it is held to
@@ -138,7 +179,7 @@ def finish_and_compare(path: Path, reference: Path, ranks: int, *more: object) -
     assert_same_run(path, reference)
 
 
-def _saved_epoch(path: Path) -> int:
+def saved_epoch(path: Path) -> int:
     """Epochs done in the newest intact checkpoint; 0 without one."""
     if not list((path / "checkpoints").glob("epoch_??????*/manifest.json")):
         return 0

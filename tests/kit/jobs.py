@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 
 from music_tf.cli.mpirun import own_sessions
-from tests.kit.saved_run import load_weights, rows_of
+from music_tf.storage.metrics import OF_ACTORS
+from tests.kit.hosts import Hosts
+from tests.kit.saved_run import CLOCKS, load_weights, rows_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAND_IN = REPOSITORY / "tests/faults/stand_in"
@@ -27,6 +29,8 @@ VARIABLE = "MUSIC_TF_TEST_FAULT"
 """Holds the fault of a job as JSON, for `stub.Fault`."""
 LIMIT = 60.0
 """Seconds after which a job counts as hanging, or four times as many for a real one."""
+LEFT_S = 10.0
+"""Seconds for which processes may outlive a job."""
 
 DONE, BUG, USAGE, ENVIRONMENT, NUMBERS, STOPPED, HANGING = 0, 1, 2, 3, 4, 75, 86
 
@@ -92,10 +96,14 @@ class Job:
     """A job of several ranks that leaves nothing behind when the `with` block ends."""
 
     def __init__(self, words, path, ranks=2, how="launch", fault=None, real=False):
-        """Starts it: through `music-tf launch`, by `mpirun` alone, or as one plain process."""
+        """Starts it: through `music-tf launch`, by `mpirun` alone, or as one plain process.
+
+        Or `how` is `Hosts`, of which the first launches it: they have their own number of ranks.
+        """
         self.path = Path(path)
         self.ranks = ranks
-        self._limit = 4.0 * LIMIT if real else LIMIT
+        self._hosts = how if isinstance(how, Hosts) else None
+        self._limit = LIMIT * (4.0 if real else 2.0 if self._hosts else 1.0)
         music_tf = ["-m", "music_tf"]
         command = {
             "launch": [sys.executable, *music_tf, "launch", "-n", str(ranks)],
@@ -104,9 +112,11 @@ class Job:
                 *("-n", str(ranks), sys.executable, "-m", "mpi4py", *music_tf),
             ],
             "alone": [sys.executable, *music_tf],
-        }[how]
+        }
+        if self._hosts:
+            command[how] = how.launch(sys.executable, *music_tf)
         self._sessions = contextlib.ExitStack()
-        given = environment(fault, real)
+        given = environment(fault, real) | (self._hosts.variables if self._hosts else {})
         if how == "mpirun":
             given |= self._sessions.enter_context(own_sessions(given))
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +124,7 @@ class Job:
         self.started = time.monotonic()
         with self._files[0].open("w") as out, self._files[1].open("w") as err:
             self.process = subprocess.Popen(
-                [*command, *words],
+                [*command[how], *words],
                 env=given,
                 cwd=self.path.parent,
                 stdin=subprocess.DEVNULL,
@@ -127,7 +137,7 @@ class Job:
         return self
 
     def __exit__(self, *_):
-        for pid in {self.process.pid, *processes_of(self.path)}:
+        for pid in {self.process.pid, *self.pids()}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(timeout=LIMIT)
@@ -137,9 +147,14 @@ class Job:
         """Waits for the end of the job and of all its processes."""
         start = time.monotonic()
         code = self.process.wait(timeout=limit or self._limit)
-        until(lambda: not processes_of(self.path), f"processes of {self.path} live on", 10.0)
+        left = self._limit if self._hosts else LEFT_S
+        until(lambda: not self.pids(), f"processes of {self.path} live on", left)
         seconds = time.monotonic() - start
         return Ended(code, *(file.read_text(errors="replace") for file in self._files), seconds)
+
+    def pids(self):
+        """Process ids of all that works on the run, or on one of the hosts."""
+        return processes_of(self.path) + (self._hosts.pids() if self._hosts else [])
 
     def rank_pids(self):
         """Process ids of the ranks that have started, in the order in which they did."""
@@ -212,8 +227,9 @@ def state_of(path):
 
 
 def assert_same_run(one, other):
-    """Compares two runs bit by bit."""
-    assert rows_of(one) == rows_of(other)
+    """Compares two runs bit by bit, but for what only actors say."""
+    one_rows, other_rows = (rows_of(run, (*CLOCKS, *OF_ACTORS)) for run in (one, other))
+    assert one_rows == other_rows
     (arrays, meta), (others, other_meta) = state_of(one), state_of(other)
     np.testing.assert_equal(arrays, others)
     assert meta == other_meta

@@ -1,0 +1,61 @@
+"""Hosts made of network namespaces on this machine, as root: what `hosts.sh` does, for tests."""
+
+import os
+import subprocess
+from pathlib import Path
+
+SCRIPT = Path(__file__).with_suffix(".sh")
+
+
+class Hosts:
+    """Two hosts while the `with` block lasts; `OSError` where none can be made."""
+
+    RANKS = 3
+    """A learner and an actor on the first, an actor on the second."""
+
+    def __init__(self):
+        """Takes a name of its own for the namespaces, which several sets of hosts may have."""
+        self._tag = {"HOSTS_TAG": f"t{os.getpid() % 100000}x"}
+        self.listed = ("--hosts", "node1:2,node2:1")
+        self.variables = {
+            **self._tag,
+            "PRTE_MCA_plm_ssh_agent": f"{SCRIPT} agent",
+            "PRTE_MCA_prte_tmpdir_base": "/var/tmp",
+            "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
+        }
+
+    def __enter__(self):
+        made = self._script("up", 2)
+        if made.returncode:
+            self._script("down")
+            raise OSError(f"no hosts can be made of namespaces: {made.stderr.strip()[:100]}")
+        return self
+
+    def __exit__(self, *_):
+        self._script("down")
+
+    def launch(self, *program):
+        """Returns a program with `launch` behind it, as the first host runs it for all ranks."""
+        return [SCRIPT, "on", "1", *program, "launch", *self.listed]
+
+    def cut(self, host):
+        """Takes a host, counted from 1, off the network."""
+        self._script("cut", host)
+
+    def mend(self, host):
+        """Puts it on the network again."""
+        self._script("mend", host)
+
+    def pids(self, *hosts):
+        """Returns the process ids that live on some hosts, or on any."""
+        said = [self._script("pids", host).stdout.split() for host in hosts or (1, 2)]
+        return [int(pid) for own in said for pid in own]
+
+    def _script(self, *words):
+        return subprocess.run(
+            [SCRIPT, *map(str, words)],
+            env={**os.environ, **self._tag},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
