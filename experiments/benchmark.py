@@ -41,7 +41,7 @@ from music_tf.cli.mpirun import (
 )
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentFault, UsageError
-from music_tf.process import available_cores, run_command
+from music_tf.process import NO_GPU, available_cores, run_command
 from music_tf.storage.run_directory import commit, processor
 from music_tf.tools.doctor import installed
 
@@ -62,7 +62,7 @@ _PACKAGES = (
     *("tensorflow", "keras", "numpy", "mujoco", "gymnasium", "gymnasium-robotics", "mpi4py"),
     *("stable-baselines3", "torch"),
 )
-_RANKED = frozenset({"ranks", "reductions", "guards"})
+_RANKED = frozenset({"ranks", "reductions", "guards", "overlap"})
 _THREADS = {"update_2t": 2, "our_sac": 2, "our_ddpg": 2}
 """Where it is not one."""
 _FIRST_STEP = """
@@ -263,6 +263,14 @@ KEYS: dict[str, Key] = {
         "time of a cycle on 2 ranks with all guards (finite numbers, equal ranks, watchdog) over "
         "one without; limit 1.02",
     ),
+    "cycle_lag0_s": Key(
+        *("s", "lower", ("overlap",), itemgetter("lag0_s")),
+        "a cycle of a learner and an actor that sleep 0.2 s in it, one after the other",
+    ),
+    "cycle_lag1_s": Key(
+        *("s", "lower", ("overlap",), itemgetter("lag1_s")),
+        "the same with --lag 1, at the same time; limit 0.3 s",
+    ),
     "startup_help_s": Key("s", "lower", ("help",), itemgetter("seconds"), "music-tf --help"),
     "startup_first_step_s": Key(
         *("s", "lower", ("first_step",), itemgetter("seconds")),
@@ -308,7 +316,12 @@ def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
         counts = json.dumps(dataclasses.asdict(sizes))
         _run(
             [*start, str(HERE / "measure.py"), probe, str(out), counts],
-            {"OMP_NUM_THREADS": str(_THREADS.get(probe, 1)), **needed(os.environ), **sessions},
+            {
+                "OMP_NUM_THREADS": str(_THREADS.get(probe, 1)),
+                "CUDA_VISIBLE_DEVICES": NO_GPU,
+                **needed(os.environ),
+                **sessions,
+            },
         )
         found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     if probe in _RANKED and found["ranks"] != ranks:

@@ -33,7 +33,9 @@ from music_tf.envs.making import import_robotics
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.recipes import resolve
+from music_tf.training.actors import Actor, Actors
 from music_tf.training.build import build_terms, build_trainer
+from music_tf.training.collect import Collector
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import DESYNC_INTERVAL, AdamState, adam_step
 from music_tf.types import Array, EnvSpec, Episodes, all_finite
@@ -41,6 +43,8 @@ from music_tf.types import Array, EnvSpec, Episodes, all_finite
 ENV_ID = "FetchPush-v4"
 SUBSTEPS = 20
 _REDUCTIONS = 200
+_SLEEP_SECONDS = 0.2
+"""What acting and learning take at least, each, where it matters that they overlap."""
 _PEAK_SECONDS = 0.3
 _CHECKS_PER_STEP = 8
 """Of actions, the simulator's state, rewards, and what is observed, on an environment step."""
@@ -441,6 +445,38 @@ def reductions(sizes: Sizes) -> dict[str, float]:
     return found
 
 
+def overlap(sizes: Sizes) -> dict[str, float]:
+    """Returns the seconds of a cycle of a learner and an actor that sleep in it, by lag."""
+    comm = Communicator()
+    limit_threads(1)
+    small = {"workers": 1, "rollouts": 1, "updates": 1, "cycles": 10**6, "threads": 1}
+    found: dict[str, float] = {"ranks": comm.size}
+    if comm.rank:
+        Collector.collect = _slowed(Collector.collect)  # type: ignore[method-assign]
+    for lag in (0, 1):
+        toy = resolve("ddpg_her", env_id="music_tf/PointPush-v0")
+        config = with_fields(toy, {**small, "lag": lag})
+        if comm.rank:
+            Actor(config, comm).serve()
+            continue
+        with Actors(config, comm) as actors:
+            trainer = build_trainer(config, actors.learning, actors)
+            trainer.update.run = _slowed(trainer.update.run)  # type: ignore[method-assign]
+            for _ in range(sizes["warm_cycles"]):
+                trainer.run_cycle()
+            seconds = [_seconds(trainer.run_cycle) for _ in range(sizes["cycles"])]
+        found[f"lag{lag}_s"] = statistics.median(seconds)
+    return found
+
+
+def _slowed(method: Callable[..., Any]) -> Callable[..., Any]:
+    def slow(*given: Any) -> Any:
+        time.sleep(_SLEEP_SECONDS)
+        return method(*given)
+
+    return slow
+
+
 MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "simulation": simulation,
     "update_1t": partial(update, threads=1),
@@ -451,6 +487,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "ranks": ranks,
     "guards": guards,
     "reductions": reductions,
+    "overlap": overlap,
 }
 
 

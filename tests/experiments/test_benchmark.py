@@ -24,6 +24,7 @@ MEASURED = {
     "music": {"mi_update_ms": 3.0, "pair_update_ms": 16.0},
     "ranks": {"cycle_s": 1.0, "mpi_share": 0.05, "ranks": 2},
     "guards": {"guarded_s": 1.01, "unguarded_s": 1.0, "ratio": 1.01, "ranks": 2},
+    "overlap": {"lag0_s": 0.42, "lag1_s": 0.22, "ranks": 2},
     "help": {"seconds": 0.1},
     "first_step": {"seconds": 4.0},
     "memory": {"mb": 500.0},
@@ -42,6 +43,8 @@ WORTH = {
     "cycle_vs_limit_np2": 2.0,  # 100 / 1000 s of physics and 40 / 100 s of products
     "mpi_overhead_np2": 0.05,
     "guarded_cycle_np2": 1.01,
+    "cycle_lag0_s": 0.42,
+    "cycle_lag1_s": 0.22,
     "startup_help_s": 0.1,
     "startup_first_step_s": 4.0,
     "memory_mb_per_rank": 500.0,
@@ -186,8 +189,8 @@ def test_a_quick_run_writes_the_record(tmp_path, capsys, monkeypatch):
 @pytest.mark.distributed
 def test_two_ranks_are_measured(tmp_path):
     out = tmp_path / "benchmark.json"
-    words = ["--quick", "--only", "mpi_overhead_np2", "guarded_cycle_np2", "--out", str(out)]
-    assert benchmark.main(words) == 0
+    names = ["mpi_overhead_np2", "guarded_cycle_np2", "cycle_lag0_s", "cycle_lag1_s"]
+    assert benchmark.main(["--quick", "--only", *names, "--out", str(out)]) == 0
     found = json.loads(out.read_text())
     assert found["measured"][0]["ranks"]["ranks"] == 2
     assert 0.0 < found["mpi_overhead_np2"]["median"] < 1.0
@@ -195,6 +198,8 @@ def test_two_ranks_are_measured(tmp_path):
     assert guards["ranks"] == 2
     assert guards["unguarded_s"] > 0.0
     assert 0.1 < found["guarded_cycle_np2"]["median"] < 10.0
+    assert found["cycle_lag0_s"]["median"] >= 0.4  # two sleeps, one after the other
+    assert found["cycle_lag1_s"]["median"] >= 0.2
 
 
 def test_a_partial_run_leaves_the_stored_results_alone(taken, monkeypatch, capsys, tmp_path):
