@@ -225,7 +225,7 @@ class Communicator:
     def finish(self, code: int) -> NoReturn:
         """Leaves with an exit code that all ranks agreed on.
 
-        Under Open MPI the others leave with 0 and the root a moment later with `code`, so that the
+        Under Open MPI the others leave with 0 and the root a moment later with `code`. So the
         launcher reports the code and not an abort; MPICH wants the same code from all. A rank that
         never comes is not waited for.
         """

@@ -15,9 +15,9 @@ from music_tf.types import Array, EnvSpec, all_finite
 class Normalizer:
     """Sums over workers of everything seen, and the moments that follow.
 
-    Each update adds the *average* over workers of their sums and counts, on top of a prior count
-    of one (OpenAI Baselines' HER). With W workers and N rows in all the mean is therefore
-    (S / W) / (1 + N / W): the prior, a row of zeros, weighs as much as W rows.
+    Each update adds the *average* over workers of their sums and counts, on top of a prior count of
+    one (OpenAI Baselines' HER). With W workers and N rows in all the mean is (S / W) / (1 + N / W).
+    So the prior, a row of zeros, weighs as much as W rows.
     """
 
     def __init__(self, size: int, config: NormalizerConfig, comm: Communicator) -> None:

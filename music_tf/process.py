@@ -1,7 +1,7 @@
 """This process among others: its launcher, threads, signals, heartbeat, and how TensorFlow starts.
 
-Standard library only: signal handlers are installed in the first lines of an entry point, since a
-signal that arrives during the imports would otherwise end the process.
+Standard library only: signal handlers are installed in the first lines of an entry point. A signal
+that arrives during the imports would otherwise end the process.
 """
 
 import contextlib
@@ -230,7 +230,7 @@ def since_launch() -> float:
 def as_guest() -> Iterator[None]:
     """Lets a run go on within a process that is somebody else's, such as a notebook.
 
-    Signals ask the run to stop while it lasts, and afterwards do what they did before; outside of
+    Signals ask the run to stop while it lasts, and afterwards do what they did before. Outside of
     the main thread, where Python handles none, they do that all the time. A watchdog ends the run
     and not the process.
 
@@ -346,7 +346,7 @@ def limit_threads(threads: int) -> None:
     """Gives TensorFlow this many threads, once per process and before it computes anything.
 
     They run independent operations side by side, such as the losses of actor, critics and
-    statistics network, and do not share the work of a single one: products of 256 rows are too
+    statistics network. They do not share the work of a single one: products of 256 rows are too
     small for that. So the numbers do not depend on how many there are.
     """
     pools = importlib.import_module("tensorflow").config.threading
@@ -412,10 +412,10 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     """Ends this process with exit code 86 when it stands still, with the stacks of its threads.
 
     A rank waits for ever for one that is stuck or gone: MPI has no timeouts. So every rank watches
-    itself. Ranks move in step, which makes all of them notice within a moment; each first shows
-    where it stands, and a second later the first to leave ends the job. A thread that holds
-    Python's interpreter lock for ever is not seen. The process of others (`as_guest`) goes on: its
-    thread is interrupted once it comes back to Python.
+    itself. Ranks move in step, so that all of them notice within a moment. Each first shows where
+    it stands, and a second later the first to leave ends the job. A thread that holds Python's
+    interpreter lock for ever is not seen. The process of others (`as_guest`) goes on: its thread is
+    interrupted once it comes back to Python.
 
     Args:
         seconds: Longest time between two heartbeats; infinity watches nothing.

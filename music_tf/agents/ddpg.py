@@ -17,9 +17,8 @@ from music_tf.types import Array
 class Ddpg(ActorCritic):
     """DDPG as in OpenAI Baselines' HER: the target actor proposes next actions.
 
-    Deviations from the paper: no noise process (exploration is Gaussian and uniform), a penalty
-    on large actions, targets that by default move once per cycle, and optionally an ensemble of
-    critics whose lowest member makes the target.
+    Deviations from the paper: exploration is Gaussian and uniform, large actions are penalised, and
+    targets by default move once per cycle. Of several critics the lowest makes the target.
     """
 
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:

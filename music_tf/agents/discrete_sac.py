@@ -20,9 +20,9 @@ from music_tf.types import Array
 class DiscreteSac(SoftActorCritic):
     """A categorical actor and critics that value all choices at once.
 
-    An action [K] stands for the choice of its largest number: so a categorical policy, whose
-    actions are one-hot, and uniform exploration fit everything that is made for vectors.
-    Expectations over choices are exact. Next choices are those of the main actor.
+    An action [K] stands for the choice of its largest number. So one-hot actions of the policy and
+    uniform exploration fit everything that is made for vectors. Expectations over choices are
+    exact. Next choices are those of the main actor.
     """
 
     _config: DiscreteSacConfig

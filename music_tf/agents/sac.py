@@ -20,10 +20,11 @@ from music_tf.types import Array
 class Sac(GaussianActorCritic):
     """SAC (Haarnoja et al., 2018, arXiv:1801.01290) with every choice of the release an option.
 
-    As released: one critic, next actions sampled from the *target* actor, a clipped entropy
-    reward at o_t, averaged over the batch, none in the actor's loss, no temperature. As in the
-    papers: twin critics, next actions of the main actor, entropy of the next state in the target
-    and of the current one in the actor's loss, a learned temperature (arXiv:1812.05905).
+    As released: one critic, and next actions sampled from the *target* actor. A clipped entropy
+    reward at o_t is averaged over the batch; the actor's loss has none, and there is no
+    temperature. As in the papers: twin critics, next actions of the main actor, and a learned
+    temperature (arXiv:1812.05905). Entropy of the next state is in the target, of the current one
+    in the actor's loss.
     """
 
     _config: SacConfig

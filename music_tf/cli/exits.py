@@ -1,9 +1,9 @@
 """How a process ends: one message, one traceback, and an exit code that all ranks agree on.
 
-Where ranks cannot meet, all of them meet the same fault, so only the first rank speaks, the
-others leave in silence, and it follows a moment later: mpirun then reports its code and adds
-nothing. Where they can, they first find out whether all of them arrived at a fault. A rank that
-alone cannot load MPI waits for the first to speak, then ends the job itself.
+Where ranks cannot meet, all of them meet the same fault. So only the first rank speaks, and it
+leaves a moment after the others: mpirun then reports its code and adds nothing. Where they can,
+they first find out whether all of them arrived at a fault. A rank that alone cannot load MPI waits
+for the first to speak, then ends the job itself.
 """
 
 import contextlib

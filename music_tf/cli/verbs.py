@@ -289,10 +289,10 @@ class Skills(Measured):
 class Plot(OfRuns):
     """Draws learning curves.
 
-    Runs that differ in their seed alone share a line: the interquartile mean over the seeds, each
-    seed thinly behind, a 95 % bootstrap band from three on. Copies of a metrics.csv in one folder
-    share a line, and CONDITION_seedN.csv a line for each condition. What cannot be drawn is named
-    and left out.
+    Runs that differ in their seed alone share a line: the interquartile mean over the seeds. Each
+    seed is drawn thinly behind, from three on with a 95 % bootstrap band. Copies of a metrics.csv
+    in one folder share a line, and CONDITION_seedN.csv a line for each condition. What cannot be
+    drawn is named and left out.
     """
 
     example: ClassVar[str] = "plot runs/FetchPush-v4/*/* --axis minutes --out push.png"

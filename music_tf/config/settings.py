@@ -203,8 +203,8 @@ class GaussianConfig(SoftConfig):
 class SacConfig(GaussianConfig):
     """Soft actor-critic (arXiv:1801.01290); the defaults are the released MUSIC variant.
 
-    That variant is a stochastic DDPG: a clipped entropy reward at o_t, averaged over the batch
-    before it enters the target, and none in the actor's loss.
+    That variant is a stochastic DDPG. A clipped entropy reward at o_t is averaged over the batch
+    before it enters the target, and the actor's loss has none.
     """
 
     learner: ClassVar[str] = "music_tf.agents.sac:Sac"
@@ -267,8 +267,8 @@ class DiscreteSacConfig(SoftConfig):
 class TermConfig(Settings):
     """A reward term, of which weight * (clip(raw reward) + shift) enters the sum of rewards.
 
-    A subclass names the term and the class that computes it, so that nobody has to list either:
-    whatever a module of recipes holds is found there.
+    A subclass names the term and the class that computes it. Nobody has to list either: whatever a
+    module of recipes holds is found there.
     """
 
     name: ClassVar[str]

@@ -1,7 +1,7 @@
 """What the columns of an observation are, as their user says it: numbers, and code by its name.
 
-`config.json` holds a world as it is. A function of the user's is called `module:function` there,
-and nothing is imported because a file names it: only what the user typed, registered or allows.
+`config.json` holds a world as it is. A function of the user's is called `module:function` there.
+Nothing is imported because a file names it: only what the user typed, registered or allows.
 """
 
 import dataclasses

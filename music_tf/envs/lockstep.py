@@ -62,9 +62,9 @@ class Steps(NamedTuple):
 class LockstepEnvs:
     """A batch of environments without automatic resets: who steps also says when to reset.
 
-    `accept` is called with the sizes of the environment and the bytes that one takes at least,
-    once the first is made; it may refuse the others. `world` says what its columns are, before what
-    is known or was registered of it.
+    Once the first is made, `accept` is called with its sizes and the bytes that one takes at least;
+    it may refuse the others. `world` says what its columns are, before what is known or was
+    registered of it.
 
     Raises:
         UsageError: Unknown id, observations that are no vector, unbounded actions, unknown episode
@@ -138,8 +138,8 @@ class LockstepEnvs:
     def step(self, actions: Array, indices: Sequence[int]) -> Steps:
         """Applies one action in [-1, 1]^A to each of the environments `indices`.
 
-        What an environment does wrong (a non-finite number, a wrong shape, an exception, a
-        warning of the simulator) is reported in `faults`; it is created anew on its next reset.
+        What an environment does wrong is reported in `faults`: a non-finite number, a wrong shape,
+        an exception, a warning of the simulator. It is created anew on its next reset.
 
         Raises:
             NumbersFault: An action is not finite.

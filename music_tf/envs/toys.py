@@ -1,8 +1,8 @@
 """Small environments in pure numpy: for tests, and as a first example for your own.
 
-A goal environment answers with three arrays in a dict, `observation`, `achieved_goal` and
-`desired_goal`, keeps its goal in the attribute `goal`, says `is_success` in `info`, and has a
-`compute_reward(achieved_goal, desired_goal, info)` that takes one pair of goals or many.
+A goal environment answers with three arrays in a dict: `observation`, `achieved_goal` and
+`desired_goal`. It keeps its goal in the attribute `goal`, and says `is_success` in `info`. Its
+`compute_reward(achieved_goal, desired_goal, info)` takes one pair of goals or many.
 """
 
 import math
@@ -160,10 +160,10 @@ class PointPush(PointReach):
 class PointPushCrowd(PointPush):
     """`PointPush` in surroundings that move by themselves, whatever the point does.
 
-    Observation: that of `PointPush`; x and y of a second disc that goes round in a circle of its
-    own and touches nothing, times `unit`; two columns of uniform noise in [-1, 1]. Where circle and
-    disc begin, and which way round, follows from the seed. `near` places the first disc beside the
-    point, so that random actions often move it.
+    Observation: that of `PointPush`; x and y of a second disc, times `unit`; two columns of uniform
+    noise in [-1, 1]. The second disc goes round in a circle of its own and touches nothing. Where
+    circle and disc begin, and which way round, follows from the seed. `near` places the first disc
+    beside the point, so that random actions often move it.
     """
 
     observation_size = 12

@@ -163,9 +163,9 @@ def paid_for(scaled: tf.Tensor, pay: Pay, clip: tuple[float, float]) -> tf.Tenso
 class RewardTerm(abc.ABC):
     """A reward computed from transitions, with whatever it has to learn or to keep for that.
 
-    A term holds no weights: it gets those of its networks with every call, and the gradient of
-    its loss is taken, reduced and applied together with everybody else's. One that learns nothing
-    says its reward and nothing else; all else is optional.
+    A term holds no weights: it gets those of its networks with every call. The gradient of its loss
+    is taken, reduced and applied together with everybody else's. One that learns nothing says its
+    reward and nothing else; all else is optional.
     """
 
     name: str

@@ -29,16 +29,16 @@ from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 class Music(PaidTerm):
     r"""Rewards transitions in which the robot's state tells about its surroundings' state.
 
-    A statistics network T is fitted to a lower bound on the mutual information between agent
-    state and surrounding state within whole trajectories; the reward is the same bound on the
-    two states of a transition, scaled, clipped to [0, 1] and shifted by -1.
+    A statistics network T is fitted to a lower bound on the mutual information between agent state
+    and surrounding state within whole trajectories. The reward is the same bound on the two states
+    of a transition, scaled, clipped to [0, 1] and shifted by -1.
 
     .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
 
     Deviations from the release, all options: negatives of the pair (`pair_negatives`), one
-    permutation a trajectory (`trajectory_negatives`), normalised inputs, units of tanh, another
-    shift, a gain that follows the bound (`gain`), pay that goes on rising (`pay`). States beyond
-    the end of a shorter episode are left out of both averages.
+    permutation a trajectory (`trajectory_negatives`), normalised inputs, and units of tanh. The
+    shift may be another, the gain follow the bound (`gain`), and pay go on rising (`pay`). States
+    beyond the end of a shorter episode are left out of both averages.
     """
 
     def __init__(self, config: MusicConfig, context: TermContext) -> None:
@@ -110,9 +110,9 @@ class Music(PaidTerm):
 
         .. math:: p = \sum_t \operatorname{clip}(m(o_t, o_{t+1}), 0, m_1)
 
-        m_1 is the least bound that is paid in full: 1/c where c m is clipped to 1, as in the
-        release, whose 0.0002 is that at its gain c of 5000. With `pair_negatives` random there is
-        a coin for each time step, which the episodes of a worker share, as in the release.
+        m_1 is the least bound that is paid in full: 1/c where c m is clipped to 1. The release's
+        0.0002 is that at its gain c of 5000. With `pair_negatives` random there is a coin for each
+        time step, which the episodes of a worker share, as in the release.
         """
         states = np.swapaxes(episodes.observation, 0, 1)  # [T + 1, E, O]
         steps = len(states) - 1
@@ -199,7 +199,7 @@ class Music(PaidTerm):
     def _permutations(self, worker: int, cycle: int, lengths: IntArray, states: int) -> IntArray:
         """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.
 
-        A uniform permutation restricted to the first n states is uniform on them, so that one
+        A uniform permutation restricted to the first n states is uniform on them. So one
         permutation serves trajectories of all lengths; padding stays in place.
         """
         generator = stream(self._seed, "music/permutation", worker, cycle)

@@ -18,9 +18,9 @@ _FINEST = 1e-6
 class PaidTerm(RewardTerm):
     r"""Pays a raw reward m by a gain c: given, or `auto`, so that it does not matter in which unit.
 
-    With `auto`, c follows a running mean over minibatches of the positive part of m, before it is
-    clipped or logged, so that the mean of c m is what `mean` says. Pay for a rare step sinks as it
-    gets frequent. Until there is a mean, c is 1.
+    With `auto`, c follows a running mean of the positive part of m over minibatches, before it is
+    clipped or logged. So the mean of c m is what `mean` says. Pay for a rare step sinks as it gets
+    frequent. Until there is a mean, c is 1.
 
     .. math:: c = \bar r / E[\max(m, 0)]
 

@@ -39,11 +39,10 @@ class Skill(GatedTerm):
 
     .. math:: r = \log q_\phi(z | y(o_{t+1})) - \log p(z)
 
-    The prior p is uniform over K skills, so that the last part is log K; or learned; or that of
-    continuous conditions, of which q is then a density. The entropy of the policy, the other half
-    of the objective, belongs to the agent. Deviations of the MUSIC release from the paper, all
-    options: the state before the action instead of the one after, no prior subtracted, clipped to
-    [-1, 0].
+    The prior p is uniform over K skills, so that the last part is log K, or learned. Or it is that
+    of continuous conditions, of which q is then a density. The entropy of the policy, the other
+    half of the objective, belongs to the agent. Deviations of the MUSIC release from the paper, all
+    options: the state before the action in place of that after it, no prior, clipped to [-1, 0].
     """
 
     def __init__(self, config: SkillConfig, context: TermContext) -> None:

@@ -65,10 +65,10 @@ def entropy_reward(
 
     .. math:: \rho = \operatorname{clip}(-c \log \pi(a_t | o_t), lo, hi)
 
-    The release subtracts a vector [B] from a column [B, 1], and the [B, B] target that results
-    has the gradient of a target with the *mean* of rho over the batch: a constant, which cannot
-    tell one action from another. `batch_mean` reproduces that without the [B, B] matrix; the
-    loss value is lower than the release's by exactly the variance of rho.
+    The release subtracts a vector [B] from a column [B, 1]. The [B, B] target that results has the
+    gradient of a target with the *mean* of rho over the batch: a constant, which cannot tell one
+    action from another. `batch_mean` reproduces that without the [B, B] matrix; the loss value is
+    lower than the release's by exactly the variance of rho.
 
     Args:
         log_density: log pi of freshly sampled actions, shape [W, B].

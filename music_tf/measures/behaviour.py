@@ -1,8 +1,8 @@
 """What an episode did to the object, measured without any task: the behaviour metrics.
 
-All functions take observations [E, T + 1, O] with the states after an episode's length ignored,
-and know from the registry where gripper and object are and what carries the object. They give
-nothing where an environment has no object.
+All functions take observations [E, T + 1, O] and ignore states after an episode's length. The
+registry tells them where gripper and object are, and what carries the object. They give nothing
+where an environment has no object.
 """
 
 import math
@@ -136,7 +136,7 @@ def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Met
     An episode keeps its object if that ends above the surface of its support, less the tolerance,
     as what is held does. Only states over the support or held show control. Of those in kept
     episodes cells count, by the way from the first position to the nearest cell. Those that end
-    episodes over 5 cm away have been moved and kept: of these ways the entropy of 8 sectors from
+    episodes over 5 cm away have been moved and kept. Of their ways: the entropy of 8 sectors from
     the x axis on, over log 8. `coverage/object_cells` counts all states of all episodes instead.
     Nothing without an object and a support.
     """

@@ -50,12 +50,12 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
 
     .. math:: I = \psi(k) + \psi(N) - \langle \psi(n_x + 1) + \psi(n_y + 1) \rangle
 
-    with n_x and n_y the other samples that are nearer in x or in y alone than the k-th neighbour
-    is in both (Kraskov, Stoegbauer and Grassberger, 2004, arXiv:cond-mat/0305641, first
-    estimator). Where that neighbour lies at distance zero, as for a robot and an object that both
-    rest, the samples at distance zero are counted instead, the sample itself included: in both for
-    k, in x alone and in y alone (after Gao et al., 2017, arXiv:1709.06212, who write a logarithm
-    for some of the digamma functions).
+    with n_x and n_y the other samples that are nearer in x or in y alone than the k-th neighbour is
+    in both (Kraskov, Stoegbauer and Grassberger, 2004, arXiv:cond-mat/0305641, first estimator).
+    Where that neighbour lies at distance zero, as for a robot and an object that both rest, the
+    samples at distance zero are counted instead, the sample itself included. They are counted in
+    both for k, in x alone and in y alone. So do Gao et al. (2017, arXiv:1709.06212), who write a
+    logarithm for some of the digamma functions.
 
     Samples are x [N, X] and y [N, Y], and k = `neighbours`. The nats may lie below zero by chance
     where x and y are independent.
@@ -89,9 +89,9 @@ def paired_information(
     """Estimates the information between two movements of the same steps, and its null.
 
     The null keeps how x and y behave in time, each by itself, and takes away that they happen in
-    the same episode; so what is common to all episodes at the same time is in the null too. Only
-    steps count that both episodes of a pair have, and of the `shuffles` pairings those that have
-    more than `NEIGHBOURS` such steps. Movements are [E, T, X] and [E, T, Y], lengths [E].
+    the same episode. So it has what is common to all episodes at the same time, too. Only steps
+    count that both episodes of a pair have, and of the `shuffles` pairings those that have more
+    than `NEIGHBOURS` such steps. Movements are [E, T, X] and [E, T, Y], lengths [E].
 
     Raises:
         ValueError: There are fewer than two episodes.

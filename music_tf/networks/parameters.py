@@ -1,8 +1,8 @@
 """One flat vector that holds the weights of every network of a run.
 
-A network reads its own segments of the vector, so that one all-reduce, one Adam step and one
-Polyak average serve all of them, a frozen copy is a copy of the vector, and nothing depends on
-the names that Keras happens to count up.
+A network reads its own segments of the vector. So one all-reduce, one Adam step and one Polyak
+average serve all of them, and a frozen copy is a copy of the vector. Nothing depends on the names
+that Keras happens to count up.
 """
 
 import dataclasses
@@ -163,7 +163,7 @@ def compiled(
     """Compiles a function of nests of tensors, always of the same shapes, to a graph.
 
     Debug eagerly with `tf.config.run_functions_eagerly`. XLA is for a GPU, where each operation
-    would be a launch: measured on the CPU it does not speed up these networks, and it costs every
+    would be a launch. Measured on the CPU it does not speed up these networks, and it costs every
     rank 70 MB.
     """
     graph = tf.function(function, autograph=False, jit_compile=xla or None)

@@ -27,9 +27,9 @@ def two_layers(
 ) -> tf.Tensor:
     r"""Returns relu(x A + a) v, with gradients for the weights and none for the rows.
 
-    A ReLU is its input times whether that is positive. So with u the gradient of the output, all
-    gradients follow from one product with the pattern of active units, and nothing as large as
-    the hidden layer is made on the way back:
+    A ReLU is its input times whether that is positive. Let u be the gradient of the output. All
+    gradients follow from one product with the pattern of active units, and nothing as large as the
+    hidden layer is made on the way back:
 
     .. math:: G = [x, 1]^T \operatorname{diag}(u) \, 1\{x A + a > 0\}, \quad
         dA_{ij} = G_{ij} v_j, \quad da_j = G_{D+1,j} v_j, \quad

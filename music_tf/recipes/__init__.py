@@ -1,10 +1,10 @@
 """Published settings. A recipe is a function of preset and environment that returns a `Config`.
 
-Every public function that a module in this folder defines is the recipe of its name: the first
-line of its docstring is what `music-tf recipes` prints, the default of `env_id` its own
-environment, and the type of `preset` lists its presets. Settings of a new reward term stand
-beside its recipe, as a subclass of `TermConfig`. All of that may also lie in a module of your own:
-its recipes are called `module:function`. Such modules load the standard library alone.
+Every public function that a module in this folder defines is the recipe of its name. The first line
+of its docstring is what `music-tf recipes` prints. The default of `env_id` is its own environment,
+and the type of `preset` lists its presets. Settings of a new reward term stand beside its recipe,
+as a subclass of `TermConfig`. All of that may also lie in a module of your own: its recipes are
+called `module:function`. Such modules load the standard library alone.
 """
 
 import importlib

@@ -28,7 +28,7 @@ def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
     """`ddpg_music` with a statistics network that never learns: what its random start is worth.
 
     A control of ours: a random network already pays for some joint motion. Only what `ddpg_music`
-    does better than this has been learned. It sees less in a step than the learned one: under
+    does better than this has been learned. It sees less in a step than the learned one. Under
     `laptop` the gain, which is auto, pays both alike; under `paper` set one that fits.
     """
     return with_fields(ddpg_music(preset, env_id), {"music.train": False})
@@ -47,8 +47,8 @@ def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_random_reward(preset: Preset, env_id: str = _PUSH) -> Config:
     """`ddpg_music` with a reward drawn at random, whatever is done: what no reward is worth.
 
-    A control of ours. Under `laptop` its mean pay is 1 a step, about what `ddpg_music` is paid
-    after 80 thousand steps on the seeds that settings are chosen on. All else is as there, so that
+    A control of ours. Under `laptop` its mean pay is 1 a step. `ddpg_music` is paid about that
+    after 80 thousand steps, on the seeds that settings are chosen on. All else is as there, so that
     a lost object costs what it costs there.
     """
     config = _paid_as_music(RandomRewardConfig(gain="auto"), preset, env_id)

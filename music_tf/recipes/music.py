@@ -19,9 +19,9 @@ _PUSH, _PICK, _SLIDE = "FetchPush-v4", "FetchPickAndPlace-v4", "FetchSlide-v4"
 def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on mutual information alone: learns to control an object without any task reward.
 
-    Unsupervised MUSIC (arXiv:2103.08107). The preset `paper` is the release: training goals are
-    zero, the only reward is the mutual information between agent and surrounding state, nothing is
-    relabelled, 16 workers. The preset `laptop` is tuned for minutes on two cores, the same on every
+    Unsupervised MUSIC (arXiv:2103.08107). The preset `paper` is the release: 16 workers, training
+    goals of zero, and nothing relabelled. The only reward is the mutual information between agent
+    and surrounding state. The preset `laptop` is tuned for minutes on two cores, the same on every
     task; docs/music.md says what each of its differences does. Needs an environment with an object.
     """
     paper = Config(

@@ -1,7 +1,7 @@
 """What MUSIC gives to a task: a policy to start from, a reward, an order of replay.
 
 The release (arXiv:2103.08107) does all of it without hindsight. A recipe whose name ends in `_her`
-is a control of ours: it is `ddpg_her` or `sac_her` in all other settings, so that the two differ by
+is a control of ours. It is `ddpg_her` or `sac_her` in all other settings, so that the two differ by
 what MUSIC gives.
 """
 
@@ -24,8 +24,8 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
 
     A policy that has never moved the object learns little from hindsight: all it sees are goals
     that were reached by doing nothing. So the first epochs are paid by the mutual information
-    between robot and object (MUSIC, arXiv:2103.08107), which moves it within two to six epochs;
-    then the weights pass linearly to the task's own reward. Goals are relabelled in hindsight
+    between robot and object (MUSIC, arXiv:2103.08107), which moves it within two to six epochs.
+    Then the weights pass linearly to the task's own reward. Goals are relabelled in hindsight
     (arXiv:1707.01495) all along, and random actions are held for some steps, as in `ddpg_music`. It
     is one run with one replay buffer, so that its time counts the pre-training. Once its weight is
     zero for good, the statistics network is neither trained nor computed. `laptop` has two critics
@@ -130,9 +130,9 @@ def ddpg_music_transfer(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on the task reward, replaying episodes by their mutual information: "MUSIC-p".
 
-    Prioritised replay of arXiv:2103.08107 (its release): the statistics network of a run of
-    `ddpg_music`, frozen, measures each new episode, and actor and critic learn from episodes drawn
-    by the dense rank of that. It pays no reward: its weight is 0. No hindsight.
+    Prioritised replay of arXiv:2103.08107 (its release): the frozen statistics network of a run of
+    `ddpg_music` measures each new episode. Actor and critic learn from episodes drawn by the dense
+    rank of that. It pays no reward: its weight is 0. No hindsight.
     """
     return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")
 

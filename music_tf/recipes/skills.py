@@ -142,8 +142,8 @@ def sac_diayn(
     `qdax` and `diayn_torch`: two public codes, whose discriminators learn on the present state and
     pay for the next one. The first has slow critics, the second a state value.
     `music`: as the MUSIC release (arXiv:2103.08107) has it. The discriminator sees the object
-    alone, the reward is half its log-likelihood in [-1, 0] without the prior, goals are zero but
-    hindsight relabels four of five of them.
+    alone, and the reward is half its log-likelihood in [-1, 0] without the prior. Goals are zero,
+    but hindsight relabels four of five of them.
     """
     if preset == "music" or (preset == "laptop" and is_one_of(env_id, WITH_GOALS)):
         return _on_objects(preset, env_id)
@@ -309,8 +309,8 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, held to its first skill; no hindsight.
 
     As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN: actor, critic and target networks come
-    from a run of `sac_diayn` on the same environment, one pinned skill is its input throughout,
-    and the entropy weighs more than in pre-training. The preset `laptop` fits runs of that preset.
+    from a run of `sac_diayn` on the same environment. One pinned skill is the input throughout, and
+    the entropy weighs more than in pre-training. The preset `laptop` fits runs of that preset.
     """
     before = _on_objects(preset, env_id)
     task = dataclasses.replace(
@@ -330,8 +330,8 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
 def sac_finetune_skill(preset: Preset, env_id: str = _PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, held to the skill that is best at the task.
 
-    As the authors of DIAYN use skills (arXiv:1802.06070): each is tried in ten episodes, the one
-    with the highest return is the input throughout, and actor, critic and targets go on from there.
+    As the authors of DIAYN use skills (arXiv:1802.06070): each is tried in ten episodes, and the
+    one with the highest return is the input throughout. Actor, critic and targets go on from there.
     `--best-of` says how many episodes, `--pinned-skill` another skill. All else is as in
     `sac_diayn_finetune`.
     """
@@ -348,8 +348,8 @@ def sac_music_diayn(preset: Preset, env_id: str = _PICK) -> Config:
     the running statistics behind.
 
     `laptop` keeps agent, exploration and horizon of the run that it starts from, but for the action
-    penalty, and brings its statistics of observations and its statistics network along. Mutual
-    information goes on being learned and counts at 0.3 of its weight: without it the object is let
+    penalty. It brings the statistics of observations and the statistics network along. Mutual
+    information goes on being learned and counts at 0.3 of its weight. Without it the object is let
     go before the discriminator has found anything to tell skills by.
     """
     alone = _on_objects(preset, env_id)

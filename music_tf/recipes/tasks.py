@@ -101,8 +101,8 @@ def sac_her(preset: Preset, env_id: str = _PUSH) -> Config:
     Soft actor-critic (arXiv:1801.01290, with the learned temperature of arXiv:1812.05905) on
     hindsight relabelling (arXiv:1707.01495, k = 4). Exploration samples the policy, so no noise is
     added, and the action penalty of DDPG is off: entropy takes its place. Nor are TD targets
-    clipped: the entropy in a soft return is unbounded below and may be positive, so that the
-    bounds (-1/(1 - gamma), 0) of `ddpg_her` do not hold.
+    clipped: the entropy in a soft return is unbounded below and may be positive. So the bounds
+    (-1/(1 - gamma), 0) of `ddpg_her` do not hold.
     """
     agent = _SOFT
     if preset == "laptop":

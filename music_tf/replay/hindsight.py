@@ -1,8 +1,8 @@
 """Hindsight goals for replayed transitions, and priorities of whole episodes.
 
 Goals as in hindsight experience replay (Andrychowicz et al., 2017, arXiv:1707.01495). Priorities
-as in the release of MUSIC (Zhao et al., 2021, arXiv:2103.08107), which draws episodes in
-proportion to the dense rank of their mutual information; no importance weights correct for it.
+are as in the release of MUSIC (Zhao et al., 2021, arXiv:2103.08107): episodes are drawn in
+proportion to the dense rank of their mutual information. No importance weights correct for it.
 """
 
 import numpy as np

@@ -16,8 +16,8 @@ class StepRing:
     """The latest steps of one worker, each drawn alike; the oldest give way.
 
     Episodes may come in parts, such as the steps of one cycle. States lie in a row of cells, one
-    packed row each, so that a part of L steps takes L + 1 of them however long episodes may be. A
-    table says where each part begins.
+    packed row each. So a part of L steps takes L + 1 of them, however long episodes may be. A table
+    says where each part begins.
     """
 
     def __init__(

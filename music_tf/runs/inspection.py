@@ -140,7 +140,7 @@ def load_run(
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
     """Returns weights and scales of the networks of rewards, among the arrays of a checkpoint.
 
-    Nothing where one of these networks was left behind, as in a folder of exported weights, and
+    Nothing where one of these networks was left behind, as in a folder of exported weights. And
     nothing without any: then a gain that follows the reward is all that there is.
     """
     networks = [f"parameters/{one}/" for term in rewards.values() for one in term.networks]

@@ -1,7 +1,7 @@
 """The one gate for stored arrays and values: what passes it is what was written, and fits the run.
 
 Reading checks a file's size and digest, and each array's name, type, shape and numbers, before
-memory is taken for it; nothing that a file holds is executed or expanded.
+memory is taken for it. Nothing that a file holds is executed or expanded.
 """
 
 import contextlib

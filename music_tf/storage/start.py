@@ -1,8 +1,9 @@
 """A warm start: networks, targets and running statistics of an earlier run, and the record of it.
 
-A source is a run, of which the newest intact checkpoint counts, or a folder of weights, which is
-a checkpoint that holds nothing else and may leave out parts. Names, shapes and types must be
-those of the new run. `config.json` then says where the run started, and how far that one had come.
+A source is a run, of which the newest intact checkpoint counts, or a folder of weights. Such a
+folder is a checkpoint that holds nothing else and may leave out parts. Names, shapes and types must
+be those of the new run. `config.json` then says where the run started, and how far that one had
+come.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Learning curves of one or many runs: one line a group of seeds, with its uncertainty.
 
-The line is the interquartile mean over seeds, the band a 95 % bootstrap interval of it, as
-Agarwal et al. recommend for few runs (2021, arXiv:2108.13264), where there are three of them or
-more; every seed is drawn thinly behind.
+The line is the interquartile mean over seeds, as Agarwal et al. recommend for few runs (2021,
+arXiv:2108.13264). The band is a 95 % bootstrap interval of it, from three runs on; every seed is
+drawn thinly behind.
 """
 
 import io
@@ -161,8 +161,8 @@ def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str], list[str]]:
 def by_settings(runs: Sequence[Run]) -> list[Run]:
     """Returns the runs grouped so that only runs of equal settings share a line.
 
-    A group is named by what tells it from others of its recipe and environment: a preset of its
-    own, then the settings that it shares with the fewest of them. A preset alone makes no line.
+    A group is named by what tells it from others of its recipe and environment. That is a preset of
+    its own, then the settings that it shares with the fewest of them. A preset alone makes no line.
     """
 
     def key(run: Run) -> Hashable:
@@ -192,7 +192,7 @@ def without_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     """Returns the runs with each seed of a line once, and the labels of those left out.
 
     Of several runs of a line with one seed and one start that counts which has most epochs, the
-    first of equals: together they would pass for several seeds.
+    first of equals. Together they would pass for several seeds.
     """
     longest: dict[Hashable, Run] = {}
     for number, run in enumerate(runs):

@@ -2,7 +2,7 @@
 
 Works when anything else is missing: it imports the standard library alone, and `packaging` only to
 compare versions. Every library is tried in a process of its own, so that a broken one cannot take
-the doctor along; what must be there stands in the package's own metadata.
+the doctor along. What must be there stands in the package's own metadata.
 """
 
 import contextlib

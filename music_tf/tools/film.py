@@ -87,8 +87,8 @@ def play(
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
-    Episodes are shown side by side, where there are several skills with a column for each; the
-    path of the film is printed at the end.
+    Episodes are shown side by side, where there are several skills with a column for each. The path
+    of the film is printed at the end.
 
     Args:
         run: The run directory.

@@ -44,9 +44,9 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     Where there is no object, but skills that columns or an extra tell apart, it is the path of the
     first two numbers of these; None where there is no such plane either.
 
-    Where there are several skills, each that acts has a panel of its own under its number, and
-    all panels show the same part of the plane. The support is an outline; a path begins at an
-    open circle and ends at a filled one.
+    Of several skills each that acts has a panel of its own, under its number. All panels show the
+    same part of the plane. The support is an outline; a path begins at an open circle and ends at a
+    filled one.
 
     Args:
         episodes: At least one; of many the first 100 are drawn.

@@ -2,7 +2,7 @@
 
 FILE is Python that defines STUDY; docs/results.md shows one. Every condition is trained on every
 task with every seed of the task, unless it says on which. A run that has come to its end is
-measured by a process of its own (`evaluate --full`); then its metrics are stored under comments
+measured by a process of its own (`evaluate --full`). Then its metrics are stored under comments
 that say how it came about.
 """
 

@@ -150,7 +150,7 @@ def evaluation_conditions(
     """Returns seeds, goals and conditions of evaluation episodes, each fixed by its index.
 
     Skills take turns, so that each gets an even share, unless `skill` or the configuration pins
-    one; continuous conditions are the same for every run of their kind and size.
+    one. Continuous conditions are the same for every run of their kind and size.
     """
     size, pinned = config.condition_size, config.pinned_skill if skill is None else skill
     seeds = [int(reset_seeds(stream(_SEED, "evaluation", 0, index), 1)[0]) for index in indices]

@@ -28,9 +28,9 @@ def refuse_too_large(
 ) -> None:
     """Compares what a run will fill in all its epochs with what its hosts have to give.
 
-    The estimate is low, so that nothing is refused that works: networks and batches are not
-    counted, and neither is the replay of a run with a time limit, which may end long before.
-    Ranks of one host share its memory, and all ranks refuse together.
+    The estimate is low, so that nothing is refused that works. Networks and batches are not
+    counted, and neither is the replay of a run with a time limit, which may end long before. Ranks
+    of one host share its memory, and all ranks refuse together.
 
     Args:
         config: Of the run.

@@ -1,7 +1,7 @@
 """What the learner and the ranks that act send each other: an order, and what was played.
 
-Each message begins with a header of int64 numbers that its receiver checks; what follows are the
-numbers themselves, little-endian, of steps that were taken alone and without padding.
+Each message begins with a header of int64 numbers that its receiver checks. What follows are the
+numbers of the steps that were taken, little-endian and without padding.
 """
 
 import itertools

@@ -329,9 +329,9 @@ class Update:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes one update, phase after phase; returns its row of each log.
 
-        A metric that several phases have is logged as the first of them finds it.
-        TensorFlow adds up in the order of the names that operations get, such as mul_2 and
-        mul_18: whoever adds, drops or moves one here changes the last bits.
+        A metric that several phases have is logged as the first of them finds it. TensorFlow adds
+        up in the order of the names that operations get, such as mul_2 and mul_18. Whoever adds,
+        drops or moves one here changes the last bits.
         """
         step = self.step.assign_add(1)
         names: list[tuple[str, int]] = []
