@@ -62,7 +62,7 @@ _PACKAGES = (
     *("tensorflow", "keras", "numpy", "mujoco", "gymnasium", "gymnasium-robotics", "mpi4py"),
     *("stable-baselines3", "torch"),
 )
-_RANKED = frozenset({"ranks", "reductions", "guards", "overlap"})
+_RANKED = frozenset({"ranks", "reductions", "guards", "overlap", "actors"})
 _THREADS = {"update_2t": 2, "our_sac": 2, "our_ddpg": 2}
 """Where it is not one."""
 _FIRST_STEP = """

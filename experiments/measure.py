@@ -43,8 +43,6 @@ from music_tf.types import Array, EnvSpec, Episodes, all_finite
 ENV_ID = "FetchPush-v4"
 SUBSTEPS = 20
 _REDUCTIONS = 200
-_SLEEP_SECONDS = 0.2
-"""What acting and learning take at least, each, where it matters that they overlap."""
 _PEAK_SECONDS = 0.3
 _CHECKS_PER_STEP = 8
 """Of actions, the simulator's state, rewards, and what is observed, on an environment step."""
@@ -445,14 +443,32 @@ def reductions(sizes: Sizes) -> dict[str, float]:
     return found
 
 
-def overlap(sizes: Sizes) -> dict[str, float]:
-    """Returns the seconds of a cycle of a learner and an actor that sleep in it, by lag."""
+def asleep(sizes: Sizes, seconds: float, spread: float) -> dict[str, float]:
+    """Times cycles of a learner and actors that sleep in place of what takes long.
+
+    All sleep for some seconds in a cycle; actors for a normal number of them, whose deviation over
+    its mean is `spread`. What else they do is a toy's, and takes milliseconds.
+
+    Returns:
+        Seconds of a cycle at each lag, medians.
+    """
     comm = Communicator()
     limit_threads(1)
-    small = {"workers": 1, "rollouts": 1, "updates": 1, "cycles": 10**6, "threads": 1}
+    workers = comm.size - 1
+    small = {"workers": workers, "rollouts": 1, "updates": 1, "cycles": 10**6, "threads": 1}
     found: dict[str, float] = {"ranks": comm.size}
+    generator = np.random.default_rng(comm.rank)
+
+    def after_sleep(method: Callable[..., Any], spread: float) -> Callable[..., Any]:
+        def late(*given: Any) -> Any:
+            time.sleep(seconds * (1.0 + spread * generator.standard_normal()))
+            return method(*given)
+
+        return late
+
     if comm.rank:
-        Collector.collect = _slowed(Collector.collect)  # type: ignore[method-assign]
+        slow = after_sleep(Collector.collect, spread)
+        Collector.collect = slow  # type: ignore[method-assign]
     for lag in (0, 1):
         toy = resolve("ddpg_her", env_id="music_tf/PointPush-v0")
         config = with_fields(toy, {**small, "lag": lag})
@@ -461,20 +477,13 @@ def overlap(sizes: Sizes) -> dict[str, float]:
             continue
         with Actors(config, comm) as actors:
             trainer = build_trainer(config, actors.learning, actors)
-            trainer.update.run = _slowed(trainer.update.run)  # type: ignore[method-assign]
+            slow = after_sleep(trainer.update.run, 0.0)
+            trainer.update.run = slow  # type: ignore[method-assign]
             for _ in range(sizes["warm_cycles"]):
                 trainer.run_cycle()
-            seconds = [_seconds(trainer.run_cycle) for _ in range(sizes["cycles"])]
-        found[f"lag{lag}_s"] = statistics.median(seconds)
+            taken = [_seconds(trainer.run_cycle) for _ in range(sizes["cycles"])]
+        found[f"lag{lag}_s"] = statistics.median(taken)
     return found
-
-
-def _slowed(method: Callable[..., Any]) -> Callable[..., Any]:
-    def slow(*given: Any) -> Any:
-        time.sleep(_SLEEP_SECONDS)
-        return method(*given)
-
-    return slow
 
 
 MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
@@ -487,7 +496,8 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "ranks": ranks,
     "guards": guards,
     "reductions": reductions,
-    "overlap": overlap,
+    "overlap": partial(asleep, seconds=0.2, spread=0.0),
+    "actors": partial(asleep, seconds=0.3, spread=0.058),
 }
 
 

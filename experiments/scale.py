@@ -12,6 +12,9 @@ mean, `slowest(P)` how many deviations the slowest of P equal normal durations l
 mean. 4 ranks are not used in the fit: they are its test. Then it predicts N nodes of 16 ranks
 with a core each on 10 GbE (1.25 GB/s, 30 us a message), ranks of a node first reduced over shared
 memory in log2(16) rounds of what two ranks take here.
+
+With `--actors` it is about a learner with actors: what `Cycle` predicts beside a simulation of many
+cycles, and both beside 4 real actors and a learner that sleep in place of acting and learning.
 """
 
 import argparse
@@ -21,7 +24,9 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from experiments.benchmark import FULL, NETWORKS, header, take
 from music_tf.process import available_cores
@@ -31,6 +36,9 @@ PREDICTED = (16, 64, 256)
 RANKS_PER_NODE = 16
 BANDWIDTH, LATENCY = 1.25e9, 30e-6
 BYTES = 4 * NETWORKS
+ACTORS = (4, 8, 16, 32)
+SIMULATED = 20_000
+"""Cycles of a simulation."""
 
 
 def measure(repetitions: int, quick: bool) -> dict[str, Any]:
@@ -99,31 +107,91 @@ def predict(model: Model, ranks: int, cores: int = RANKS_PER_NODE) -> dict[str, 
     }
 
 
+class Cycle(NamedTuple):
+    """Milliseconds of the parts of a cycle with a learner; docs/scale.md has the model."""
+
+    acting: float
+    """Of an actor, in the mean."""
+    spread: float
+    """Standard deviation of that over its mean, between actors and from cycle to cycle."""
+    learning: float
+    messages: float
+
+    @classmethod
+    def of_music(cls, workers: int) -> Self:
+        """`ddpg_music` on FetchPush, an actor a worker, replay and updates on an H100: a model."""
+        rows = workers * FULL.batch
+        update = 190 * 0.004 + rows * 2.75e6 / 27e12 * 1e3
+        return cls(2 * 50 * 0.75, 0.058, FULL.updates * update + workers * (2.8 + 0.2), 1.5)
+
+    def predicted(self, actors: int, lag: int) -> float:
+        """Returns what the model says."""
+        acting = self.acting * (1.0 + self.spread * slowest(actors))
+        both = max(acting, self.learning) if lag else acting + self.learning
+        return both + self.messages
+
+    def simulated(self, actors: int, lag: int, seed: int = 0) -> float:
+        """Returns the mean of many cycles, each as long as its slowest actor takes or longer."""
+        normal = np.random.default_rng(seed).standard_normal((SIMULATED, actors))
+        acting = self.acting * (1.0 + self.spread * normal.max(axis=1))
+        both = np.maximum(acting, self.learning) if lag else acting + self.learning
+        return float(np.mean(both)) + self.messages
+
+
+def with_actors(quick: bool) -> dict[str, Any]:
+    """Returns predictions and simulations by actors and lag, and 4 actors that sleep for real."""
+    asleep = Cycle(300.0, 0.058, 300.0, 1.5)
+    found = take("actors", quick, 1 + ACTORS[0])
+
+    def both(cycle: Cycle, actors: int) -> dict[str, Any]:
+        return cycle._asdict() | {
+            f"lag {lag}": {
+                "predicted_ms": cycle.predicted(actors, lag),
+                "simulated_ms": cycle.simulated(actors, lag),
+            }
+            for lag in (0, 1)
+        }
+
+    real = both(asleep, ACTORS[0])
+    for lag in (0, 1):
+        real[f"lag {lag}"]["measured_ms"] = 1e3 * found[f"lag{lag}_s"]
+    modelled = {str(actors): both(Cycle.of_music(actors), actors) for actors in ACTORS}
+    return {"4 actors, asleep": real, "ddpg_music on FetchPush, modelled": modelled}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures, fits, predicts, and writes all of it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--out", type=Path, default=Path("experiments/results/scale.json"))
+    parser.add_argument("--actors", action="store_true", help="a learner with actors instead")
+    parser.add_argument("--out", type=Path, help="default experiments/results/scale.json or so")
     given = parser.parse_args(arguments)
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python -m experiments.scale", *words])
-    about = header(command, given.repetitions, given.quick)
+    about = header(command, 1 if given.actors else given.repetitions, given.quick)
+    result = {"header": about}
+    result |= with_actors(given.quick) if given.actors else equal_ranks(given)
+    text = json.dumps(result, indent=2)
+    sys.stdout.write(text + "\n")
+    if not given.quick:
+        name = "actors.json" if given.actors else "scale.json"
+        out = given.out or Path("experiments/results") / name
+        out.write_text(text + "\n", encoding="utf-8")
+
+
+def equal_ranks(given: argparse.Namespace) -> dict[str, Any]:
+    """Returns what 1, 2 and 4 ranks take, and what follows for many."""
     cores = available_cores()
     measured = measure(given.repetitions, given.quick)
     model = fit(measured, cores)
-    result = {
-        "header": about,
+    return {
         "cores": cores,
         "measured": measured,
         "model": model._asdict(),
         "modelled": {str(ranks): predict(model, ranks, cores) for ranks in MEASURED},
         "predicted": {str(ranks): predict(model, ranks) for ranks in PREDICTED},
     }
-    text = json.dumps(result, indent=2)
-    sys.stdout.write(text + "\n")
-    if not given.quick:
-        given.out.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -48,3 +48,25 @@ def test_the_fit_passes_through_one_and_two_ranks():
     for cores in (1, 2):
         model = scale.fit(measured, cores)
         assert scale.predict(model, 2, cores)["cycle_ms"] == pytest.approx(600.0)
+
+
+def test_with_a_lag_a_cycle_takes_as_long_as_the_slower_side():
+    steady = scale.Cycle(acting=100.0, spread=0.0, learning=30.0, messages=2.0)
+    for lag, expected in ((0, 132.0), (1, 102.0)):
+        assert steady.predicted(4, lag) == steady.simulated(4, lag) == pytest.approx(expected)
+    assert steady._replace(learning=150.0).simulated(4, 1) == pytest.approx(152.0)
+
+
+def test_the_simulation_waits_for_the_slowest_of_all_actors_in_each_cycle():
+    # the largest of 4 standard normal numbers is 1.0294 in the mean
+    scattered = scale.Cycle(acting=100.0, spread=0.1, learning=30.0, messages=0.0)
+    assert scattered.simulated(4, 0) == pytest.approx(140.3, abs=0.3)
+    assert scattered.predicted(4, 0) == pytest.approx(140.5, abs=0.3)  # by Blom's quantile
+    # where both sides take as long, the closed form leaves out how often the learner is the slower
+    even = scattered._replace(learning=110.3)
+    assert even.simulated(4, 1) > even.predicted(4, 1) + 1.0
+
+
+def test_sixteen_workers_of_music_are_what_the_page_says_they_are():
+    # 40 updates of 190 * 4 us + 4096 rows * 2.75 MFLOP / 27 TFLOP/s, and 16 times 3 ms
+    assert scale.Cycle.of_music(16).learning == pytest.approx(40 * (0.76 + 0.41719) + 48.0, abs=0.1)
