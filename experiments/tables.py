@@ -583,6 +583,32 @@ def skills_table(source: Source, results: Path) -> str:
     return markdown(["", "seed", "skill", *titles, "mean way (m)", "from above"], rows)
 
 
+_OF_ALL_SKILLS = {
+    "skill/log_likelihood_heldout": "log q (nats)",
+    ACCURACY: "recognised",
+    "skill/diversity_return": "diversity return",
+    "dads/reward_heldout": "reward of DADS (nats)",
+}
+
+
+def means_over_skills(source: Source, results: Path) -> str:
+    """Returns how well the skills of each run are told apart, and the least and largest return.
+
+    Runs are by condition, and their seeds in parentheses; each number is a mean over skills.
+    """
+    rows = []
+    for group, runs in runs_of(source, results).items():
+        of_runs = [[skill["metrics"] for skill in run.details["skills"]] for run in runs]
+        cells = []
+        for metric in _OF_ALL_SKILLS:
+            known = [[one[metric] for one in skills if metric in one] for skills in of_runs]
+            cells.append(each_seed([statistics.fmean(each) if each else None for each in known]))
+        ends = [[one[RETURN] for one in skills] for skills in of_runs]
+        returns = ", ".join(f"{number(min(each))} to {number(max(each))}" for each in ends)
+        rows.append([label_of(group), *cells, returns])
+    return markdown(["", *_OF_ALL_SKILLS.values(), "returns by seed"], rows)
+
+
 _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
 
 _MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
@@ -713,6 +739,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "skills_found_differences": partial(difference_table, "skills", "diayn", columns=TOLD_APART),
     "skills_control_differences": partial(difference_table, "skills", "diayn", columns=CONTROL),
     "skills_each": partial(skills_table, "skills"),
+    "skills_box": partial(means_over_skills, "skills_box"),
     "task_value_steps": partial(
         progress_table, "task_value", (72_000, 104_000, 144_000, 208_000, 272_000)
     ),

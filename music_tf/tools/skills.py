@@ -43,6 +43,8 @@ def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
     Raises:
         EnvironmentFault: It cannot be written.
     """
+    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - a second to load
+
     named = [one.named for one in followed if one.named is not None]
     growth = _growth(run)
     figure, panels = _figure(2 + bool(named) + len(growth))
@@ -55,11 +57,19 @@ def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
         ]:
             kept = trace[:steps]
             across = kept[:, 0] if size >= _PLANE else np.arange(steps)
-            panel.plot(across, kept[:, min(1, size - 1)], color=colour, lw=0.8, alpha=0.7)
-        panel.plot([], [], color=colour, label=f"skill {one.skill}")
+            up = kept[:, min(1, size - 1)]
+            panel.plot(across, up, color=colour, lw=0.8, alpha=0.7)
+        if len(followed) <= len(COLOURS):  # each has its own, and a number at the last of its ends
+            panel.annotate(
+                str(one.skill),
+                (float(across[-1]), float(up[-1])),
+                color=colour,
+                weight="bold",
+                ha="center",
+                va="center",
+                path_effects=[withStroke(linewidth=3, foreground="white")],
+            )
     panel.set_title("what skills are told apart by" + (": first two" if size > _PLANE else ""))
-    if len(followed) <= len(COLOURS):
-        panel.legend(fontsize="x-small")
 
     if named:
         panel = next(panels)

@@ -34,7 +34,7 @@ from rich.live import Live
 from rich.table import Table
 
 from music_tf.config.command import parse_train
-from music_tf.config.names import check_env_id, suggestion
+from music_tf.config.names import check_env_id, names_a_module, suggestion
 from music_tf.config.stored import CONFIG_NAME, runs_root, stored_start
 from music_tf.errors import (
     EXIT_DONE,
@@ -234,6 +234,20 @@ class Run:
         start = [] if begun else self.start(runs_root())
         resume = ["--resume"] if begun else []
         return ["train", *self.arguments, *start, "--run-dir", str(self.directory), *resume]
+
+    def judging(self) -> list[str]:
+        """Returns the verb and arguments that measure it at its end.
+
+        Whoever names a module in a study lets it be imported here, too.
+        """
+        named = [
+            value
+            for name, value in itertools.pairwise(self.arguments)
+            if name.startswith("--world.")
+        ]
+        trusted = any(map(names_a_module, (self.arguments[0], *named)))
+        allowing = ["--allow-import"] if trusted else []
+        return ["evaluate", str(self.directory), "--env-id", self.env_id, "--full", *allowing]
 
     def result(self, results: Path) -> Path:
         """Returns where its stored result lies."""
@@ -596,8 +610,7 @@ class Pool:
             code = self._wait_for(run, run.words())
             run.note([*earlier, [code_of_it, time.monotonic() - start]])
             if code == EXIT_DONE:
-                words = ["evaluate", str(run.directory), "--env-id", run.env_id, "--full"]
-                code = self._wait_for(run, words)
+                code = self._wait_for(run, run.judging())
             if code == EXIT_STOPPED or (code < 0 and self.to_stop()):
                 return STOPPED  # the same end of training is judged next time
             if code == EXIT_DONE:

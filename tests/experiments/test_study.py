@@ -27,6 +27,7 @@ from music_tf.tools.study import (
     RUNNING,
     Condition,
     Pool,
+    Run,
     Study,
     Task,
     load_study,
@@ -239,6 +240,21 @@ def test_a_run_that_cannot_be_judged_is_not_stored_and_judged_next_time(folder, 
     code, output = run_study(folder)
     assert (code, "2 done" in output) == (0, True)
     assert read_result(stored(folder, "music")).columns["epoch"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (("ddpg_her", "--env-id", "panda_gym:PandaPush-v3"), False),
+        (("mine:ddpg_mine", "--env-id", ENV), True),
+        (("ddpg_her", "--world.descriptor", "mine:see"), True),
+    ],
+)
+def test_a_module_that_the_study_names_may_be_imported_by_what_judges(arguments, allowed):
+    run = Run(study="tiny", condition="her", env_id=ENV, seed=4, arguments=arguments)
+    judging = run.judging()
+    assert judging[:4] == ["evaluate", judging[1], "--env-id", ENV]
+    assert ("--allow-import" in judging) is allowed
 
 
 def test_runs_go_side_by_side_with_a_thread_each(folder):
