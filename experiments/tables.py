@@ -11,6 +11,7 @@ again where what they show has changed. `--check` only says what differs (exit c
 
 import argparse
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -373,12 +374,16 @@ def control_table(
 
 
 def task_table(levels: Mapping[str, float], results: Path) -> str:
-    """Returns when each seed of a study first reached its level of success, and how it ended."""
+    """Returns when each seed of studies first reached its level of success, and how it ended.
+
+    A level belongs to a study, or to a pattern of stored results.
+    """
     header = ["task", "seed", "on", "level", "first reached after", "best"]
     header += ["mean of the last five", "100 episodes at the end", "minutes in all"]
     rows = []
-    for study, level in levels.items():
-        for run in (run for group in runs_of(study, results).values() for run in group):
+    for source, level in levels.items():
+        groups = runs_of((source,) if source.endswith(".csv") else source, results)
+        for run in itertools.chain(*groups.values()):
             success = evaluated(run, SUCCESS)
             rows.append(
                 [
@@ -616,6 +621,7 @@ _LEARNED_OR_NOT = (
     "music_holds/music_FetchPush-v4_seed*.csv",
     "music_holds/music_FetchPickAndPlace-v4_seed*.csv",
     "music_controls/frozen_*_seed*.csv",
+    "music_controls/joint_motion_*_seed*.csv",
 )
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
@@ -643,11 +649,20 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     ),
     "music_holds_control": partial(measures_table, "music_holds", CONTROL),
     "music_controls_push": partial(
-        control_table, {"music_controls/frozen_FetchPush-v4_seed*.csv": "frozen, seed {seed}"}
+        control_table,
+        {
+            "music_controls/frozen_FetchPush-v4_seed*.csv": "frozen, seed {seed}",
+            "music_controls/joint_motion_FetchPush-v4_seed*.csv": "joint motion, seed {seed}",
+        },
     ),
     "music_controls_pick": partial(
         control_table,
-        {"music_controls/frozen_FetchPickAndPlace-v4_seed*.csv": "frozen, seed {seed}"},
+        {
+            "music_controls/frozen_FetchPickAndPlace-v4_seed*.csv": "frozen, seed {seed}",
+            "music_controls/joint_motion_FetchPickAndPlace-v4_seed*.csv": (
+                "joint motion, seed {seed}"
+            ),
+        },
         wanted=_LIFTS,
         name="control, and lifts (60 %)",
     ),
@@ -655,6 +670,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_controls_control_differences": partial(
         difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
     ),
+    "her_fast_push_now": partial(task_table, {"her_fast/fast_FetchPush-v4_seed*.csv": 0.95}),
     "her_fast": partial(
         task_table,
         {
