@@ -221,10 +221,14 @@ def test_what_the_command_line_refuses_is_refused_in_its_words(recipe, options, 
         (print, "in a list, got <built-in function print>"),
         ([print], "expected objects with any of on_cycle, on_epoch, on_evaluation, on_save, got"),
         ([Rows], "got the class Rows: make one of it"),
-        ([type("Typo", (), {"on_epoh": print})()], "did you mean on_epoch?"),
+        ([type("Typo", (), {"on_epoh": print})()], "with on_epoh\ndid you mean on_epoch?"),
+        (
+            [type("Half", (), {"on_save": print, "on_epoh": print})()],
+            "with on_epoh\ndid you mean on_epoch?",
+        ),
     ],
 )
-def test_a_callback_that_would_hear_nothing_is_refused(callbacks, told):
+def test_a_callback_that_would_not_hear_what_it_means_to_is_refused(callbacks, told):
     with pytest.raises(music_tf.UsageError) as caught:
         music_tf.train("ddpg_her", callbacks=callbacks, **OPTIONS)
     assert told in str(caught.value)

@@ -59,7 +59,8 @@ def checked(callbacks: object) -> Sequence[object]:
     """Returns callbacks that have any of `HOOKS`.
 
     Raises:
-        UsageError: They are no collection, or one of them hears of nothing.
+        UsageError: They are no collection, or one of them hears of nothing or has a method whose
+            name is nearly that of a hook.
     """
     expected = f"callbacks: expected objects with any of {', '.join(HOOKS)}"
     if not isinstance(callbacks, Iterable) or isinstance(callbacks, str):
@@ -68,7 +69,8 @@ def checked(callbacks: object) -> Sequence[object]:
     for callback in found:
         if isinstance(callback, type):
             raise UsageError(f"{expected}, got the class {callback.__name__}: make one of it")
-        if not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
-            near = [suggestion(name, HOOKS) for name in dir(callback) if name.startswith("on")]
-            raise UsageError(f"{expected}, got {callback!r:.80}{next(filter(None, near), '')}")
+        others = [name for name in dir(callback) if name.startswith("on") and name not in HOOKS]
+        near = [f" with {name}{meant}" for name in others if (meant := suggestion(name, HOOKS))]
+        if near or not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
+            raise UsageError(f"{expected}, got {callback!r:.80}{next(iter(near), '')}")
     return found
