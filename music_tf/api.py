@@ -105,8 +105,13 @@ class Run:
 
         return dict(read_result(self.path / CSV_NAME).columns)
 
-    def evaluate(self, episodes: int = 100) -> dict[str, Any]:
+    def evaluate(self, episodes: int = 100, full: bool = False) -> dict[str, Any]:
         """Measures the latest policy beside simple ones; returns what evaluation.json then holds.
+
+        Args:
+            episodes: How many, for each policy and each skill.
+            full: Whether to judge control too, under `control` and `coverage`; takes a minute or
+                two longer.
 
         Raises:
             MusicError: As `music-tf evaluate` refuses or fails.
@@ -116,7 +121,7 @@ class Run:
         _prepare()
         from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
 
-        return evaluate_run(load_run(self.path, self.env_id), episodes, shown=False)
+        return evaluate_run(load_run(self.path, self.env_id), episodes, full=full, shown=False)
 
     def policy(self) -> "SavedPolicy":
         """Returns the latest policy, ready to act.

@@ -116,6 +116,9 @@ def test_evaluate_returns_what_it_writes_and_shows_nothing(whole, capsys):
     found = whole.evaluate(episodes=3)
     assert found == json.loads((whole.path / "evaluation.json").read_text())
     assert (found["episodes"], set(found["policies"]) >= {"ours", "random"}) == (3, True)
+    judged = whole.evaluate(episodes=3, full=True)
+    assert judged["control_episodes"] == 3
+    assert judged == json.loads((whole.path / "evaluation.json").read_text())
     assert capsys.readouterr().out == ""
 
 
