@@ -59,7 +59,7 @@ RESULTS = {
         range(200, 205),
     ),
     ("FetchReach", "`ddpg_her_fast`"): ("her_fast_reach", SUCCESS, range(5)),
-    ("FetchPush", "`ddpg_her_fast`"): ("her_fast/fast_FetchPush-v4_", SUCCESS, range(200, 205)),
+    ("FetchPush", "`ddpg_her_fast`"): ("her_fast/fast_FetchPush-v4_", SUCCESS, range(200, 206)),
     ("FetchPickAndPlace", "`ddpg_her_fast`, before"): ("her_fast_pick", SUCCESS, range(2)),
     ("FetchSlide", "`ddpg_her_fast`, before"): ("her_fast_slide", SUCCESS, range(1)),
 }
