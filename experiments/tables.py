@@ -670,7 +670,14 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_controls_control_differences": partial(
         difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
     ),
-    "her_fast_push_now": partial(task_table, {"her_fast/fast_FetchPush-v4_seed*.csv": 0.95}),
+    "her_fast_now": partial(
+        task_table,
+        {
+            "her_fast/fast_FetchPush-v4_seed*.csv": 0.95,
+            "her_fast/fast_FetchPickAndPlace-v4_seed*.csv": 0.9,
+            "her_fast/fast_FetchSlide-v4_seed*.csv": 0.6,
+        },
+    ),
     "her_fast": partial(
         task_table,
         {

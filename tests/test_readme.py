@@ -59,9 +59,13 @@ RESULTS = {
         range(200, 205),
     ),
     ("FetchReach", "`ddpg_her_fast`"): ("her_fast_reach", SUCCESS, range(5)),
-    ("FetchPush", "`ddpg_her_fast`"): ("her_fast/fast_FetchPush-v4_", SUCCESS, range(200, 206)),
-    ("FetchPickAndPlace", "`ddpg_her_fast`, before"): ("her_fast_pick", SUCCESS, range(2)),
-    ("FetchSlide", "`ddpg_her_fast`, before"): ("her_fast_slide", SUCCESS, range(1)),
+    ("FetchPush", "`ddpg_her_fast`"): ("her_fast/fast_FetchPush-v4_", SUCCESS, range(200, 210)),
+    ("FetchPickAndPlace", "`ddpg_her_fast`"): (
+        "her_fast/fast_FetchPickAndPlace-v4_",
+        SUCCESS,
+        range(200, 205),
+    ),
+    ("FetchSlide", "`ddpg_her_fast`"): ("her_fast/fast_FetchSlide-v4_", SUCCESS, range(200, 202)),
 }
 """The folder, or the beginning of the names, behind each row of the README's table.
 
