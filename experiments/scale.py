@@ -15,13 +15,20 @@ memory in log2(16) rounds of what two ranks take here.
 
 With `--actors` it is about a learner with actors: what `Cycle` predicts beside a simulation of many
 cycles, and both beside 4 real actors and a learner that sleep in place of acting and learning.
+
+With `--network` it is about two hosts with 1 Gbit/s between them, made of network namespaces as
+root: a cycle of `ddpg_her` on FetchPush, by a learner with two actors and by two equal ranks, on
+one of the hosts and on both in turn.
 """
 
 import argparse
+import csv
 import json
 import math
+import os
 import statistics
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -29,7 +36,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from experiments.benchmark import FULL, NETWORKS, header, take
-from music_tf.process import available_cores
+from music_tf.errors import EnvironmentFault
+from music_tf.process import available_cores, run_command
+from tests.kit.hosts import Hosts
 
 MEASURED = (1, 2, 4)
 PREDICTED = (16, 64, 256)
@@ -39,6 +48,13 @@ BYTES = 4 * NETWORKS
 ACTORS = (4, 8, 16, 32)
 SIMULATED = 20_000
 """Cycles of a simulation."""
+
+RATE = "1gbit"
+PLACES = {
+    "learner, 2 actors": (("node1:3", "node1:2,node2:1"), ("--learners", "1")),
+    "2 equal ranks": (("node1:2", "node1:1,node2:1"), ()),
+}
+"""By topology: on one host and on both, and what tells ranks so."""
 
 
 def measure(repetitions: int, quick: bool) -> dict[str, Any]:
@@ -159,31 +175,87 @@ def with_actors(quick: bool) -> dict[str, Any]:
     return {"4 actors, asleep": real, "ddpg_music on FetchPush, modelled": modelled}
 
 
+def over_a_network(repetitions: int, quick: bool) -> dict[str, Any]:
+    """Returns the milliseconds of a cycle by topology, on one host and on both.
+
+    Raises:
+        EnvironmentFault: A run fails.
+        OSError: No hosts can be made of namespaces, or their link cannot be limited.
+    """
+    found: dict[str, dict[str, list[float]]] = {
+        topology: {"one host": [], "both": []} for topology in PLACES
+    }
+    with Hosts() as hosts:
+        hosts.slow(RATE)
+        for _ in range(repetitions):
+            for topology, (places, words) in PLACES.items():
+                for place, listed in zip(("one host", "both"), places, strict=True):
+                    hosts.listed = ("--hosts", listed)
+                    found[topology][place].append(_cycle_ms(hosts, words, quick))
+    return {
+        "rate": RATE,
+        "cycle_ms_each": found,
+        "cycle_ms": {
+            topology: {place: statistics.median(each) for place, each in by_place.items()}
+            for topology, by_place in found.items()
+        },
+    }
+
+
+def _cycle_ms(hosts: Hosts, words: Sequence[str], quick: bool) -> float:
+    """Trains on the hosts as they are listed; returns the median over epochs but the first."""
+    cycles, updates = (2, 2) if quick else (20, FULL.updates)
+    env_id = FULL.memory_env if not quick else "music_tf/PointPush-v0"
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        train = f"train ddpg_her --env-id {env_id} --workers 2 --rollouts 2 --threads 1".split()
+        sizes = f"--epochs 4 --cycles {cycles} --updates {updates} --replay.batch-size {FULL.batch}"
+        said = [*train, *sizes.split(), "--evaluation.episodes", "2", *words]
+        done = run_command(
+            [*hosts.launch(sys.executable, "-m", "music_tf"), *said, "--run-dir", str(run)],
+            seconds=900.0,
+            environment={**os.environ, **hosts.variables, "PYTHONPATH": os.getcwd()},
+        )
+        if not done.ok:
+            raise EnvironmentFault(f"{' '.join(said)}\nfailed, code {done.code}: {done.reason}")
+        with (run / "metrics.csv").open(newline="", encoding="utf-8") as file:
+            rates = [float(row["time/updates_per_second"]) for row in csv.DictReader(file)]
+    return 1e3 * updates / statistics.median(rates[1:])
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures, fits, predicts, and writes all of it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--actors", action="store_true", help="a learner with actors instead")
+    about = parser.add_mutually_exclusive_group()
+    about.add_argument("--actors", action="store_true", help="a learner with actors instead")
+    about.add_argument("--network", action="store_true", help="two hosts instead, as root")
     parser.add_argument("--out", type=Path, help="default experiments/results/scale.json or so")
     given = parser.parse_args(arguments)
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python -m experiments.scale", *words])
-    about = header(command, 1 if given.actors else given.repetitions, given.quick)
-    result = {"header": about}
-    result |= with_actors(given.quick) if given.actors else equal_ranks(given)
+    result = {"header": header(command, 1 if given.actors else given.repetitions, given.quick)}
+    if given.actors:
+        name = "actors.json"
+        result |= with_actors(given.quick)
+    elif given.network:
+        name = "network.json"
+        result |= over_a_network(given.repetitions, given.quick)
+    else:
+        name = "scale.json"
+        result |= equal_ranks(given.repetitions, given.quick)
     text = json.dumps(result, indent=2)
     sys.stdout.write(text + "\n")
     if not given.quick:
-        name = "actors.json" if given.actors else "scale.json"
         out = given.out or Path("experiments/results") / name
         out.write_text(text + "\n", encoding="utf-8")
 
 
-def equal_ranks(given: argparse.Namespace) -> dict[str, Any]:
+def equal_ranks(repetitions: int, quick: bool) -> dict[str, Any]:
     """Returns what 1, 2 and 4 ranks take, and what follows for many."""
     cores = available_cores()
-    measured = measure(given.repetitions, given.quick)
+    measured = measure(repetitions, quick)
     model = fit(measured, cores)
     return {
         "cores": cores,

@@ -50,8 +50,10 @@ ORIGINS = IMAGES / "made_from.json"
 
 SUCCESS, MOVED = "eval/success_rate", "eval/object_moved_rate"
 ACCURACY, RETURN = "skill/accuracy_heldout", "eval/return"
+RUNNING = "skill/log_likelihood_running"
 TITLES = {
     SUCCESS: "success",
+    RETURN: "return",
     MOVED: "moved",
     "eval/object_on_support_rate": "on support",
     "eval/object_comotion_m": "co-motion (m)",
@@ -430,6 +432,32 @@ def progress_table(
     return markdown(["", "seeds", *_titles_after(steps, TITLES.get(metric, metric))], rows)
 
 
+def episodes_table(
+    source: Source, episodes: Sequence[int], results: Path, metric: str = RUNNING
+) -> str:
+    """Returns a metric of each condition after numbers of training episodes: mean and every seed.
+
+    It is interpolated between epochs, and blank where a run has not seen so many episodes.
+    """
+    rows = []
+    for group, runs in runs_of(source, results).items():
+        found = [
+            np.interp(
+                episodes,
+                run.columns["time/episodes"],
+                run.columns[metric],
+                left=math.nan,
+                right=math.nan,
+            )
+            for run in runs
+        ]
+        cells = [each_seed([float(one) for one in column]) for column in zip(*found, strict=True)]
+        rows.append([label_of(group), str(len(runs)), *cells])
+    first, *others = map(str, episodes)
+    titles = [f"after {first}", *others[:-1], f"{others[-1]} episodes"]
+    return markdown(["", "seeds", *titles], rows)
+
+
 def _titles_after(steps: Sequence[int], title: str) -> list[str]:
     first, *others = [f"{count // 1000}" for count in steps]
     return [f"{title} after {first}", *others[:-1], f"{others[-1]} thousand steps"]
@@ -763,6 +791,11 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "skills_control_differences": partial(difference_table, "skills", "diayn", columns=CONTROL),
     "skills_each": partial(skills_table, "skills"),
     "skills_box": partial(means_over_skills, "skills_box"),
+    "skills_tasks_found": partial(means_over_skills, "skills_tasks"),
+    "skills_tasks_episodes": partial(
+        episodes_table, "skills_tasks", (160, 200, 300, 400, 500, 600, 700)
+    ),
+    "skills_ant_found": partial(means_over_skills, "skills_ant"),
     "task_value_steps": partial(
         progress_table, "task_value", (72_000, 104_000, 144_000, 208_000, 272_000)
     ),

@@ -70,3 +70,40 @@ def test_the_simulation_waits_for_the_slowest_of_all_actors_in_each_cycle():
 def test_sixteen_workers_of_music_are_what_the_page_says_they_are():
     # 40 updates of 190 * 4 us + 4096 rows * 2.75 MFLOP / 27 TFLOP/s, and 16 times 3 ms
     assert scale.Cycle.of_music(16).learning == pytest.approx(40 * (0.76 + 0.41719) + 48.0, abs=0.1)
+
+
+def test_each_topology_trains_on_one_host_and_on_both_in_turn(monkeypatch):
+    class TwoHosts:
+        listed = ()
+        slowed = None
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def slow(self, rate):
+            self.slowed = rate
+
+    def cycle_ms(hosts, words, quick):
+        assert hosts.slowed == "1gbit" and quick
+        ran.append((*hosts.listed, *words))
+        return float(len(ran))
+
+    ran = []
+    monkeypatch.setattr(scale, "Hosts", TwoHosts)
+    monkeypatch.setattr(scale, "_cycle_ms", cycle_ms)
+    found = scale.over_a_network(3, quick=True)
+    assert (
+        ran[:4]
+        == ran[4:8]
+        == [
+            ("--hosts", "node1:3", "--learners", "1"),
+            ("--hosts", "node1:2,node2:1", "--learners", "1"),
+            ("--hosts", "node1:2"),
+            ("--hosts", "node1:1,node2:1"),
+        ]
+    )
+    assert found["cycle_ms_each"]["learner, 2 actors"]["both"] == [2.0, 6.0, 10.0]
+    assert found["cycle_ms"]["2 equal ranks"] == {"one host": 7.0, "both": 8.0}

@@ -133,6 +133,17 @@ def test_progress_is_shown_by_condition_with_every_seed(store, tmp_path):
     ]
 
 
+def test_a_metric_is_read_off_between_epochs_by_training_episodes(store, tmp_path):
+    titles = "epoch,time/env_steps,time/elapsed_s,time/episodes,skill/log_likelihood_running\n"
+    rows = titles + "1,1000,60,100,-2.0\n2,2000,120,300,{}\n"
+    store("twenty", {0: -1.0, 1: 0.0}, rows=rows)
+    assert tables.episodes_table("mine", (100, 200, 400), tmp_path).splitlines() == [
+        "|  | seeds | after 100 | 200 | 400 episodes |",
+        "|---|---|---|---|---|",
+        "| twenty on FetchPush | 2 | -2.00 (-2.00, -2.00) | -1.25 (-1.50, -1.00) |  |",
+    ]
+
+
 def test_returns_and_speed_stand_beside_those_of_another_library(tmp_path):
     # ours 3000 steps in 10 + 20 s of training, theirs 3000 in 60 s; returns 500 and 250
     ours = "time/env_steps,time/elapsed_s,time/fps,eval/return\n1000,70,100,1\n3000,90,100,2\n"

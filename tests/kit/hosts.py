@@ -3,6 +3,7 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import Self
 
 SCRIPT = Path(__file__).with_suffix(".sh")
 
@@ -13,10 +14,10 @@ class Hosts:
     RANKS = 3
     """A learner and an actor on the first, an actor on the second."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         """Takes a name of its own for the namespaces, which several sets of hosts may have."""
         self._tag = {"HOSTS_TAG": f"t{os.getpid() % 100000}x"}
-        self.listed = ("--hosts", "node1:2,node2:1")
+        self.listed: tuple[str, ...] = ("--hosts", "node1:2,node2:1")
         self.variables = {
             **self._tag,
             "PRTE_MCA_plm_ssh_agent": f"{SCRIPT} agent",
@@ -24,34 +25,41 @@ class Hosts:
             "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
         }
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         made = self._script("up", 2)
         if made.returncode:
             self._script("down")
             raise OSError(f"no hosts can be made of namespaces: {made.stderr.strip()[:100]}")
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._script("down")
 
-    def launch(self, *program):
+    def launch(self, *program: str) -> list[str]:
         """Returns a program with `launch` behind it, as the first host runs it for all ranks."""
-        return [SCRIPT, "on", "1", *program, "launch", *self.listed]
+        return [str(SCRIPT), "on", "1", *program, "launch", *self.listed]
 
-    def cut(self, host):
+    def cut(self, host: int) -> None:
         """Takes a host, counted from 1, off the network."""
         self._script("cut", host)
 
-    def mend(self, host):
+    def mend(self, host: int) -> None:
         """Puts it on the network again."""
         self._script("mend", host)
 
-    def pids(self, *hosts):
+    def slow(self, rate: str) -> None:
+        """Limits what each host sends, for instance to 1gbit; `OSError` where that is refused."""
+        for host in (1, 2):
+            limited = self._script("slow", host, rate)
+            if limited.returncode:
+                raise OSError(f"no link can be limited to {rate}: {limited.stderr.strip()[:100]}")
+
+    def pids(self, *hosts: int) -> list[int]:
         """Returns the process ids that live on some hosts, or on any."""
         said = [self._script("pids", host).stdout.split() for host in hosts or (1, 2)]
         return [int(pid) for own in said for pid in own]
 
-    def _script(self, *words):
+    def _script(self, *words: object) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [SCRIPT, *map(str, words)],
             env={**os.environ, **self._tag},
