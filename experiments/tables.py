@@ -389,7 +389,8 @@ def task_table(levels: Mapping[str, float], results: Path) -> str:
             success = evaluated(run, SUCCESS)
             rows.append(
                 [
-                    option_of(run, "env-id").rpartition("-v")[0],
+                    option_of(run, "env-id").rpartition("-v")[0]
+                    + (f", lag {lag}" if (lag := option_of(run, "lag")) else ""),
                     option_of(run, "seed", "0"),
                     place_of(run),
                     f"{level:g}",
@@ -735,6 +736,21 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         (32_000, 48_000, 64_000, 80_000, 112_000),
     ),
     "fast_means_steps": partial(progress_table, "fast_means", (64_000, 80_000, 96_000, 112_000)),
+    "lag_music": partial(
+        control_table,
+        {
+            f"lag/music_lag_{lag}_FetchPush-v4_seed*.csv": f"lag {lag}, seed {{seed}}"
+            for lag in (0, 1)
+        },
+    ),
+    "lag_task": partial(
+        task_table,
+        {f"lag/her_fast_lag_{lag}_FetchPush-v4_seed*.csv": 0.95 for lag in (0, 1)},
+    ),
+    "lag_music_differences": partial(difference_table, ("lag/music_lag_*.csv",), "music_lag_0"),
+    "lag_task_differences": partial(
+        difference_table, ("lag/her_fast_lag_*.csv",), "her_fast_lag_0"
+    ),
     "negatives_control": partial(
         progress_table, "negatives", _NEGATIVES_STEPS, metric="eval/object_comotion_m"
     ),

@@ -144,6 +144,16 @@ def test_a_metric_is_read_off_between_epochs_by_training_episodes(store, tmp_pat
     ]
 
 
+def test_a_task_table_names_the_lag_of_a_command(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for lag, said in enumerate(("", " --lag 0", " --lag 1")):
+        comments = header(COMMAND.format(5) + said, "commit 1", {})
+        (tmp_path / f"mine/seed{lag}.csv").write_text(comments + ROWS.format(0.75))
+    rows = tables.task_table({"mine": 0.5}, tmp_path).splitlines()[2:]
+    named = ["| FetchPush | 5", "| FetchPush, lag 0 | 5", "| FetchPush, lag 1 | 5"]
+    assert [row[: len(name)] for row, name in zip(rows, named, strict=True)] == named
+
+
 def test_returns_and_speed_stand_beside_those_of_another_library(tmp_path):
     # ours 3000 steps in 10 + 20 s of training, theirs 3000 in 60 s; returns 500 and 250
     ours = "time/env_steps,time/elapsed_s,time/fps,eval/return\n1000,70,100,1\n3000,90,100,2\n"
