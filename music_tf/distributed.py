@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -64,12 +65,18 @@ class Communicator:
                     "use the mpirun of this environment: music-tf launch -n N train ..."
                 )
         self.rank, self.size = self._place()
+        self.hosts: list[str] = self.collect(platform.node())
+        """On which host each rank runs."""
         asked = None if alone else asked_world_size()
         if asked not in {None, self.size}:
             raise EnvironmentFault(
                 f"{asked} ranks were asked for, but mpirun started {self.size}\n"
                 "music-tf doctor looks for what is wrong with this mpirun"
             )
+
+    def actors_here(self, learners: int) -> int:
+        """Returns how many ranks that only act run on this rank's host, where the first learn."""
+        return self.hosts[learners:].count(self.hosts[self.rank]) if learners else 0
 
     def group(self, role: int) -> "Communicator":
         """Splits ranks by role: update and reduction of learners need not meet the actors.
@@ -83,6 +90,7 @@ class Communicator:
         if self._comm is not None:
             group._mpi, group._comm = self._mpi, self._comm.Split(role, self.rank)
             group.rank, group.size = group._place()
+            group.hosts = group.collect(platform.node())
         return group
 
     def _place(self) -> tuple[int, int]:

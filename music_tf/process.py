@@ -317,14 +317,17 @@ def load_tensorflow() -> None:
             os.dup2(screen.fileno(), 2)
 
 
-def claim_gpu(needed: bool) -> str | None:
+def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
     """Takes the first GPU that TensorFlow sees, whose memory is taken as it is needed.
+
+    Where none is allowed, TensorFlow leaves all of them alone, also those that the user's
+    CUDA_VISIBLE_DEVICES names. To be called before TensorFlow computes anything; once more is fine.
 
     Returns:
         Its name; None where there is none.
 
     Raises:
-        EnvironmentFault: There is none, and one is needed.
+        EnvironmentFault: There is none, and one is needed; or it cannot be taken any more.
     """
     config = importlib.import_module("tensorflow").config
     gpus = config.list_physical_devices("GPU")
@@ -334,12 +337,23 @@ def claim_gpu(needed: bool) -> str | None:
             f"--device gpu: TensorFlow sees none (CUDA_VISIBLE_DEVICES is {hidden})\n"
             "for one of NVIDIA's: pip install 'music_tf[gpu]'; else --device cpu"
         )
-    if not gpus:
+    taken = gpus[:1] if allowed else []
+    try:
+        config.set_visible_devices(taken, "GPU")
+        for gpu in taken:
+            config.experimental.set_memory_growth(gpu, True)
+    except RuntimeError as error:
+        if not allowed:
+            _LOGGER.warning("TensorFlow computes in this process already, and may use a GPU")
+            return None
+        raise EnvironmentFault(
+            f"--device: TensorFlow computes in this process already ({error})\n"
+            "start training before anything else uses it, or say --device cpu"
+        ) from error
+    if not taken:
         return None
-    config.set_visible_devices(gpus[:1], "GPU")
-    config.experimental.set_memory_growth(gpus[0], True)
-    details = config.experimental.get_device_details(gpus[0])
-    return str(details.get("device_name", gpus[0].name))
+    details = config.experimental.get_device_details(taken[0])
+    return str(details.get("device_name", taken[0].name))
 
 
 def limit_threads(threads: int) -> None:

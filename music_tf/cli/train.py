@@ -21,9 +21,9 @@ from music_tf.process import (
     keep_autotuning,
     launched_rank,
     launched_world_size,
+    limit_threads,
     load_tensorflow,
     prepare_tensorflow,
-    threads_per_rank,
     watchdog,
 )
 from music_tf.storage.run_directory import (
@@ -80,6 +80,10 @@ def _train(parsed: TrainCommand | UsageError, comm: "Communicator") -> None:
     for rank, text in enumerate(texts):
         if text is not None:
             raise UsageError(text if set(texts) == {text} else f"rank {rank}: {text}")
+    # Before anything that only ranks which learn, or only those which act, wait for.
+    learners = comm.collect(cast(TrainCommand, parsed).learners)
+    if len(set(learners)) > 1:
+        raise UsageError(f"--learners: expected the same on every rank, got {learners}")
     train(cast(TrainCommand, parsed), comm)
 
 
@@ -170,13 +174,17 @@ def _prepared(
                 check_installed(command.track)
             heritage = None
             if command.start is not None:
-                from music_tf.process import limit_threads  # noqa: PLC0415 - TensorFlow
+                from music_tf.runs.session import (  # noqa: PLC0415 - TensorFlow
+                    found_gpu,
+                    threads_of,
+                )
                 from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
                     best_skill,
                     try_heritage,
                 )
 
-                limit_threads(threads_per_rank(command.config.threads, comm.size))
+                limit_threads(threads_of(command, comm))
+                found_gpu(command)  # before networks are made
                 source = find_source(command.start.path)
                 if command.start.best_of is not None:
                     best, returns = best_skill(config, command.start.path, command.start.best_of)

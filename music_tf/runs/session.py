@@ -87,8 +87,7 @@ def run(
         Exception: What a callback raised, on the root; the others are stopped then.
     """
     check_topology(command.config.workers, comm.size, command.learners, command.device)
-    actors = comm.size - command.learners if command.learners else 0
-    limit_threads(threads_per_rank(command.config.threads, comm.size - actors, actors))
+    limit_threads(threads_of(command, comm))
     speaker = f"music-tf: rank {comm.rank}"
     with contextlib.ExitStack() as stack:
         stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
@@ -119,9 +118,15 @@ def run(
                 session.run(record)
 
 
+def threads_of(command: TrainCommand, comm: Communicator) -> int:
+    """Returns the threads of a rank that learns."""
+    learners = command.learners or comm.size
+    return threads_per_rank(command.config.threads, learners, comm.actors_here(command.learners))
+
+
 def found_gpu(command: TrainCommand) -> str | None:
     """Returns the GPU that learns, if any; raises as `claim_gpu`."""
-    return claim_gpu(command.device == "gpu") if command.may_use_gpu else None
+    return claim_gpu(command.device == "gpu", command.may_use_gpu)
 
 
 class Session:
@@ -215,7 +220,8 @@ class Session:
         cycles = itertools.count(1)
 
         def on_cycle(done: int) -> bool:
-            if self._ranks.actors is not None and next(cycles) == _SETTLED:
+            learns = self._ranks.actors is not None and trainer.counters.updates > 0
+            if self._ranks.actors is not None and learns and next(cycles) == _SETTLED:
                 progress.banner([self._ranks.actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))

@@ -176,6 +176,16 @@ class Actors:
         return len(self._team.actors) * self._team.learners
 
     @property
+    def here(self) -> int:
+        """How many share the learner's host."""
+        return self._all.actors_here(self._team.learners)
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts all ranks run on."""
+        return len(set(self._all.hosts))
+
+    @property
     def learning(self) -> Communicator:
         """The ranks that learn together."""
         return self._team.learning
@@ -240,7 +250,8 @@ class Actors:
             MusicError: As `collect`.
         """
         self._tell(OrderHeader(EVALUATE, episodes=episodes), snapshot)
-        played = _joined([own.played for own in self._answers(self._whole)])
+        with longer_timeout():  # actors watch themselves, step by step
+            played = _joined([own.played for own in self._answers(self._whole)])
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
         mine = np.concatenate(shares)
         if len(played.length) != len(mine):
@@ -336,14 +347,16 @@ class Ranks(NamedTuple):
 
     def described(self, config: Config) -> str:
         """Says it to the user."""
-        actors = self.size - self.learning.size
-        threads = threads_per_rank(config.threads, self.learning.size, actors)
+        actors = self.actors
+        here = 0 if actors is None else actors.here
+        threads = threads_per_rank(config.threads, self.learning.size, here)
         cores = f"{available_cores()} cores"
         learner = f"on {self.gpu}" if self.gpu else f"of {threads} thread(s)"
-        if self.actors is not None:
+        if actors is not None:
+            others = f" and {actors.hosts - 1} more host(s)" if actors.hosts > 1 else ""
             return (
-                f"{actors} actor(s) beside {self.learning.size} learner(s) {learner}, "
-                f"lag {config.lag}, on {cores}"
+                f"{actors.count} actor(s) beside {self.learning.size} learner(s) {learner}, "
+                f"lag {config.lag}, on {cores}{others}"
             )
         ranks = f"{self.size} rank{'s' if self.size > 1 else ''}"
         return f"{ranks} of {cores}, " + (learner if self.gpu else f"{threads} thread(s) each")

@@ -4,9 +4,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 import pytest
 
+from music_tf import process
 from music_tf.cli import train
 from music_tf.config.command import parse_train
 from music_tf.distributed import Communicator
@@ -14,6 +16,7 @@ from music_tf.errors import EnvironmentFault
 from music_tf.process import (
     as_guest,
     asked_learners,
+    claim_gpu,
     keep_autotuning,
     launched_rank,
     launched_world_size,
@@ -155,6 +158,51 @@ def test_the_start_has_its_time_however_short_that_of_training_is(
 def test_one_rank_takes_all_cores_and_several_one_each():
     cores = len(os.sched_getaffinity(0))
     assert [threads_per_rank(*each) for each in [(0, 1), (0, 2), (5, 2)]] == [cores, 1, 5]
+
+
+def test_a_learner_has_the_cores_of_its_host_that_no_actor_takes(monkeypatch):
+    monkeypatch.setattr(process, "available_cores", lambda: 32)
+    assert [threads_per_rank(0, 1, here) for here in (0, 16, 31)] == [32, 16, 2]
+    ranks = Communicator(alone=True)
+    ranks.hosts = ["a"] * 17 + ["b"] * 16  # the first learns
+    assert [ranks.actors_here(learners) for learners in (0, 1, 2)] == [0, 16, 15]
+
+
+@pytest.fixture
+def two_gpus(monkeypatch):
+    """A TensorFlow that sees two GPUs, and what it was told of them."""
+    told = []
+    gpus = [types.SimpleNamespace(name=name) for name in ("first", "second")]
+    config = types.SimpleNamespace(
+        list_physical_devices=lambda kind: gpus,
+        set_visible_devices=lambda devices, kind: told.append((kind, [d.name for d in devices])),
+        experimental=types.SimpleNamespace(
+            set_memory_growth=lambda gpu, grows: told.append((gpu.name, grows)),
+            get_device_details=lambda gpu: {"device_name": "H100"},
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(config=config))
+    return config, told
+
+
+def test_the_first_gpu_is_taken_and_where_none_is_allowed_none_is_seen(two_gpus):
+    _, told = two_gpus
+    assert claim_gpu(needed=False) == "H100"
+    assert told == [("GPU", ["first"]), ("first", True)]
+    told.clear()
+    assert claim_gpu(needed=False, allowed=False) is None
+    assert told == [("GPU", [])]
+
+
+def test_a_gpu_is_not_taken_from_a_tensorflow_that_computes_already(two_gpus, caplog):
+    def refuse(devices, kind):
+        raise RuntimeError("cannot be modified")
+
+    two_gpus[0].set_visible_devices = refuse
+    with pytest.raises(EnvironmentFault, match=r"computes in this process already .*modified"):
+        claim_gpu(needed=False)
+    assert claim_gpu(needed=False, allowed=False) is None
+    assert "may use a GPU" in caplog.text
 
 
 @pytest.mark.parametrize(

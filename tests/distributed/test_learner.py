@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tests.kit.jobs import (
     STOPPED,
     USAGE,
     Job,
+    mpirun,
     resume,
     rows_of,
     run,
@@ -136,6 +138,14 @@ def test_a_run_of_two_actors_goes_on_with_any_number(alone, tmp_path, then):
     assert_same_bits(path, alone(*more))
 
 
+def test_a_run_with_actors_goes_on_with_equal_ranks(tmp_path):
+    path = tmp_path / "run"
+    assert run(words(path, 2, *EPISODES[:-1], 1), path, **learner(2)).code == DONE
+    ended = resume(path, "--epochs", 2, ranks=2)
+    assert ended.code == DONE, ended.err
+    assert len(rows_of(path)) == 2
+
+
 def test_a_checkpoint_of_equal_ranks_goes_on_with_actors_as_it_does_in_one_process(tmp_path):
     paths = [tmp_path / "actors", tmp_path / "alone"]
     for path, actors in zip(paths, (2, 0), strict=True):
@@ -179,6 +189,16 @@ def test_what_ranks_cannot_share_is_refused_once_with_the_nearest_number(
     assert len(ended.err.splitlines()) <= 10
     nearest = {4: "start 3 ranks, of which 2 act, or set --workers 3", 5: "start 6 ranks"}
     assert nearest.get(ranks, "") in ended.err
+    assert not path.exists()
+
+
+def test_ranks_that_were_told_of_other_learners_are_refused_and_do_not_wait(tmp_path):
+    path = tmp_path / "run"
+    apart = [":", "-n", "1", sys.executable, "-m", "mpi4py", "-m", "music_tf", *train(path)]
+    started = [*train(path), "--learners", "1", *apart]
+    ended, _ = mpirun(1, "-m", "music_tf", *started, limit=100)
+    assert ended.returncode == USAGE, ended.stderr
+    assert "--learners: expected the same on every rank, got [1, 0]" in ended.stderr
     assert not path.exists()
 
 

@@ -17,6 +17,7 @@ class Wires(Communicator):
     def __init__(self, rank, between, change=None):
         super().__init__(alone=True)
         self.rank, self.size = rank, between.size
+        self.hosts = ["here"] * between.size
         self._between, self._change = between, change
 
     def group(self, role):

@@ -644,7 +644,7 @@ def test_a_stop_while_environments_are_made_leaves_a_run_to_resume_as_it_is(
 def test_with_a_gpu_updates_look_up_replay_there_and_a_resume_is_bit_equal(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(session, "claim_gpu", lambda needed: "a GPU")
+    monkeypatch.setattr(session, "claim_gpu", lambda needed, allowed: "a GPU")
     straight, path, config = tmp_path / "straight", tmp_path / "run", replace(HER_RUN, epochs=2)
     train(straight, config, device="gpu")
     assert "replay has a copy on the device, 0.00 GiB" in capsys.readouterr().out
