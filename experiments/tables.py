@@ -629,10 +629,13 @@ def means_over_skills(source: Source, results: Path) -> str:
     """Returns how well the skills of each run are told apart, and the least and largest return.
 
     Runs are by condition, and their seeds in parentheses; each number is a mean over skills.
+    Conditions without skills are left out.
     """
     rows = []
     for group, runs in runs_of(source, results).items():
         of_runs = [[skill["metrics"] for skill in run.details["skills"]] for run in runs]
+        if not all(of_runs):
+            continue
         cells = []
         for metric in _OF_ALL_SKILLS:
             known = [[one[metric] for one in skills if metric in one] for skills in of_runs]

@@ -7,8 +7,8 @@ and a half hours.
 
 Robustness is measured afterwards, joint after joint, the best skill against plain `sac`:
 
-    music-tf skills RUN --env.kwargs '{"broken_joint": 0}'
-    music-tf evaluate RUN --env.kwargs '{"broken_joint": 0}'
+    runs=runs/studies/skills_smerl
+    python -m experiments.broken_joints "$runs/smerl/*/seed*" "$runs/sac/*/seed*"
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -120,6 +120,16 @@ def test_skills_have_a_row_each(store, tmp_path):
     ]
 
 
+def test_what_skills_return_leaves_out_runs_without_any(store, tmp_path):
+    metrics = {"eval/return": 300.0, "skill/accuracy_heldout": 0.5}
+    skills = [{"metrics": metrics}, {"metrics": {**metrics, "eval/return": -2.0}}]
+    store("smerl", {0: 0.0}, skills=skills)
+    store("sac", {0: 0.0}, skills=[])
+    assert tables.means_over_skills("mine", tmp_path).splitlines()[2:] == [
+        "| smerl on FetchPush |  | 0.50 |  |  | -2.00 to 300 |"
+    ]
+
+
 def test_progress_is_shown_by_condition_with_every_seed(store, tmp_path):
     store("her", {0: 0.9, 1: 0.4})
     # So that its second thousand is the third in all

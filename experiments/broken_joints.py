@@ -1,0 +1,95 @@
+"""What are skills worth once a joint breaks? `python -m experiments.broken_joints SKILLS PLAIN`.
+
+SKILLS and PLAIN are patterns of runs on one environment with a joint that may be broken, in quotes.
+Every skill of the first plays the same episodes with each joint broken in turn. The one with the
+highest return in the first half of them counts, by its return in the second half. Beside it stand
+runs without skills, on the same second half. Each cell is a mean over seeds, then every seed. The
+difference has the half width of its 95 % interval (Student's t).
+
+    runs=runs/studies/skills_smerl
+    python -m experiments.broken_joints "$runs/smerl/*/seed*" "$runs/sac/*/seed*"
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from experiments.tables import difference, each_seed, markdown
+from music_tf.cli.exits import guarded, leave
+from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.runs.inspection import load_run
+from music_tf.types import Array
+
+
+def returns_of(run: Path, joint: int | None, episodes: int) -> Array:
+    """Returns what each skill of a run gets in each episode with a joint broken, [K, E]."""
+    elsewhere = "" if joint is None else json.dumps({"broken_joint": joint})
+    loaded = load_run(run, elsewhere=elsewhere)
+    with contextlib.closing(loaded.envs):
+        found = [
+            loaded.evaluation.play(loaded.policy, episodes, skill).reward.sum(axis=1)
+            for skill in loaded.config.acting_skills
+        ]
+    return np.array(found)
+
+
+def best_return(returns: Array) -> float:
+    """Returns the mean of the second half of episodes, of the skill that is best in the first."""
+    half = returns.shape[1] // 2
+    best = int(np.argmax(returns[:, :half].mean(axis=1)))
+    return float(returns[best, half:].mean())
+
+
+def runs_in(pattern: str) -> list[Path]:
+    """Returns the runs that a pattern names, in their order.
+
+    Raises:
+        UsageError: There are none.
+    """
+    found = sorted(path for path in Path().glob(pattern) if (path / "config.json").exists())
+    if not found:
+        raise UsageError(f"{pattern[:200]}: names no run; a pattern is relative to this folder")
+    return found
+
+
+def table(
+    skilled: Sequence[Path], plain: Sequence[Path], joints: Iterable[int | None], episodes: int
+) -> str:
+    """Returns the table."""
+    rows = []
+    for joint in joints:
+        best, without = (
+            [best_return(returns_of(run, joint, episodes)) for run in runs]
+            for runs in (skilled, plain)
+        )
+        cells = [each_seed(side, "{:.0f}".format) for side in (best, without)]
+        label = "none" if joint is None else str(joint)
+        rows.append([label, *cells, difference(best, without)])
+    return markdown(["broken joint", "best skill", "without skills", "difference"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the table."""
+    summary, _, examples = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=summary, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("skills", help="pattern of runs with skills")
+    parser.add_argument("plain", help="pattern of runs without skills")
+    parser.add_argument("--joints", type=int, nargs="+", default=range(6))
+    parser.add_argument("--episodes", type=int, default=20, help="of each skill and joint, even")
+    given = parser.parse_args(arguments)
+    if given.episodes < 2 or given.episodes % 2:  # noqa: PLR2004 - two halves
+        raise UsageError(f"--episodes: expected an even number from 2 on, got {given.episodes}")
+    skilled, plain = runs_in(given.skills), runs_in(given.plain)
+    sys.stdout.write(table(skilled, plain, [None, *given.joints], given.episodes) + "\n")
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    leave(guarded(main))

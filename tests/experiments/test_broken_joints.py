@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from experiments import broken_joints
+from music_tf.errors import UsageError
+from tests.kit.saved_run import save_run
+
+CHEETAH = "music_tf/HalfCheetah-v0"
+
+
+def test_the_skill_that_is_best_in_one_half_counts_by_the_other():
+    # the second is best in the first half (3 against 2), and gets 1 and 0 in the other
+    assert broken_joints.best_return(np.array([[2.0, 2.0, 9.0, 9.0], [3.0, 3.0, 1.0, 0.0]])) == 0.5
+
+
+def test_returns_are_of_each_skill_with_the_joint_broken(tmp_path):
+    run = tmp_path / "run"
+    save_run(run, "sac_diayn", env_id=CHEETAH, skills=2, rollouts=2)
+    sound, broken = (broken_joints.returns_of(run, joint, 2) for joint in (None, 1))
+    assert sound.shape == broken.shape == (2, 2)
+    assert not np.array_equal(sound, broken)
+
+
+def test_joints_have_a_row_each_with_the_difference(tmp_path, monkeypatch):
+    def returns_of(run, joint, episodes):
+        seed, skilled = int(run.name[-1]), run.parent.name == "smerl"
+        value = {None: 100.0, 0: 50.0 if skilled else 10.0}[joint] + seed
+        return np.full((2 if skilled else 1, episodes), value)
+
+    for name in ("smerl/seed0", "smerl/seed1", "sac/seed0", "sac/seed1"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.json").touch()
+    monkeypatch.setattr(broken_joints, "returns_of", returns_of)
+    monkeypatch.chdir(tmp_path)
+    runs = [broken_joints.runs_in(f"{name}/seed*") for name in ("smerl", "sac")]
+    # half of the interval: t(0.975, 2) = 4.303, times the deviation 0.707 * sqrt(1/2 + 1/2)
+    assert broken_joints.table(*runs, [None, 0], 4).splitlines()[2:] == [
+        "| none | 100 (100, 101) | 100 (100, 101) | +0.00 ± 3.04 |",
+        "| 0 | 50 (50, 51) | 10 (10, 11) | +40.00 ± 3.04 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["none*", "none*"], r"none\*: names no run"),
+        (["a", "b", "--episodes", "3"], "expected an even number from 2 on, got 3"),
+    ],
+)
+def test_wrong_words_are_refused(tmp_path, monkeypatch, words, text):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=text):
+        broken_joints.main(words)
