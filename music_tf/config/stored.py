@@ -232,7 +232,8 @@ def config_from_json(
             f"recipe: a file may not import a module, and it asks for {recipe[:80]!r}\n"
             "if that recipe is yours, add --allow-import"
         )
-    reader = _Reader(recipe, preset)
+    env_id = data.get("env_id")
+    reader = _Reader(recipe, preset, env_id if isinstance(env_id, str) else "")
     for key in _ALWAYS_THERE:
         if key not in data:
             raise UsageError(f"{key}: missing")
@@ -248,9 +249,9 @@ def config_from_json(
 class _Reader:
     """Turns JSON values into the settings of a recipe, and remembers what was missing."""
 
-    def __init__(self, recipe: str, preset: str) -> None:
+    def __init__(self, recipe: str, preset: str, env_id: str) -> None:
         self.missing: list[str] = []
-        self._agent = type(recipes.resolve(recipe, preset).agent)
+        self._agent = type(recipes.resolve(recipe, preset, env_id).agent)
         self._terms = recipes.terms(recipe)
 
     def settings(self, kind: type[Any], data: Any, prefix: str = "") -> Any:

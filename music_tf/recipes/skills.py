@@ -83,9 +83,9 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
 _PUBLIC_RATE = 3e-4
 _GATES = {
     "music_tf/UnitBox-v0": (4.0, 0.5, 1.0),
-    "HalfCheetah-v5": (2050.0, 205.0, 5.0),
+    **dict.fromkeys(("HalfCheetah-v5", "music_tf/HalfCheetah-v0"), (2050.0, 205.0, 5.0)),
     "Walker2d-v5": (1180.0, 118.0, 10.0),
-    "Ant-v5": (1700.0, 170.0, 10.0),
+    **dict.fromkeys(("Ant-v5", "music_tf/Ant-v0"), (1700.0, 170.0, 10.0)),
 }
 """Target, margin and scale of rewards: of the box ours, else those of the published comparison."""
 _ANY_GATE = (1000.0, 100.0, 1.0)
@@ -311,7 +311,21 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
     As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN: actor, critic and target networks come
     from a run of `sac_diayn` on the same environment. One pinned skill is the input throughout, and
     the entropy weighs more than in pre-training. The preset `laptop` fits runs of that preset.
+
+    Where there are no goals, all is as in `sac_diayn` of the same preset but for the reward. No
+    first steps are random there, since the skill already acts.
     """
+    if not is_one_of(env_id, WITH_GOALS):
+        skilled = sac_diayn(preset, env_id)
+        parts = (*_PARTS, "normalizer") if skilled.normalizer.running else _PARTS
+        return dataclasses.replace(
+            skilled,
+            rewards={"task": TaskConfig()},
+            pinned_skill=0,
+            collect=dataclasses.replace(skilled.collect, random_steps=0),
+            evaluation=sac("laptop", env_id).evaluation,
+            start=Source("sac_diayn", parts),
+        )
     before = _on_objects(preset, env_id)
     task = dataclasses.replace(
         before, goals="environment", rewards={"task": TaskConfig()}, pinned_skill=0

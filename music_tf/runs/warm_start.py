@@ -57,12 +57,16 @@ def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[fl
         EnvironmentFault: A checkpoint or the environment is broken.
     """
     policy = load_policy(source)
-    expected = ("one_hot", config.condition_size)
-    if (policy.condition, policy.skills) != expected or policy.skills == 1:
+    known = f"{source[:120]} is {policy.recipe} with {policy.skills} as {policy.condition}"
+    if policy.condition != "one_hot" or policy.skills == 1:
         raise UsageError(
-            f"--best-of: expected a run with {config.condition_size} skills, {source[:120]} is "
-            f"{policy.recipe} with {policy.skills} as {policy.condition}\n"
-            f"for example: --skills {max(2, policy.skills)}, or --pinned-skill 0 to try none"
+            f"--best-of: expected a run with skills to try, {known}\n"
+            f"first: music-tf train sac_diayn --env-id {config.env_id}"
+        )
+    if policy.skills != config.condition_size:
+        raise UsageError(
+            f"--best-of: expected a run with {config.condition_size} skills, {known}\n"
+            f"for example: --skills {policy.skills}, or --pinned-skill 0 to try none"
         )
     count = min(episodes, _TRIED_TOGETHER)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)

@@ -166,6 +166,22 @@ def test_recipes_that_follow_on_others_have_their_networks(name, preset):
     assert (after.skills, after.env_id) == (before.skills, before.env_id)
 
 
+@PRESETS
+@pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_finetune_skill"])
+@pytest.mark.parametrize("env_id", ["Hopper-v5", "music_tf/UnitBox-v0"])
+def test_without_goals_fine_tuning_differs_from_its_skills_by_the_reward_alone(
+    name, preset, env_id
+):
+    source = recipes.source(name, preset, env_id)
+    before, after = (recipes.resolve(one, preset, env_id) for one in (source.recipe, name))
+    assert ("normalizer" in source.parts) == before.normalizer.running == (preset == "laptop")
+    assert [*after.rewards] == ["task"]
+    assert after.collect.random_steps == 0
+    same = {field: getattr(before, field) for field in ("rewards", "collect", "evaluation")}
+    pinned = {"pinned_skill": None, "start": None}
+    assert dataclasses.replace(after, **same, **pinned) == before
+
+
 def test_skills_after_music_change_what_is_rewarded_and_nothing_else_on_a_laptop():
     before, after = recipes.resolve("sac_music_skills"), recipes.resolve("sac_music_diayn")
     assert [*after.rewards] == ["music", "skill"]

@@ -43,6 +43,28 @@ def test_skills_that_cannot_be_tried_are_refused(tmp_path, env_id, skills, text)
         best_skill(small_config("sac_finetune_skill", env_id, skills=skills), str(tmp_path), 1)
 
 
+def test_a_run_without_skills_names_what_trains_some(tmp_path):
+    save_run(tmp_path, "ddpg_her")
+    with pytest.raises(UsageError, match=r"skills to try, .* with 1 as one_hot\n") as fault:
+        best_skill(small_config("sac_finetune_skill", skills=3), str(tmp_path), 1)
+    assert str(fault.value).endswith(f"first: music-tf train sac_diayn --env-id {ENV_ID}")
+
+
+@pytest.mark.parametrize("preset", ["laptop", "paper"])
+def test_without_goals_the_best_skill_goes_on_from_its_networks(tmp_path, preset):
+    short = {"env_id": "music_tf/UnitBox-v0", "skills": 3, "cycles": 2, "epochs": 1}
+    short |= {"collect": {"random_steps": 50, "steps": 50}, "updates": 2, "preset": preset}
+    first = music_tf.train("sac_diayn", run_dir=tmp_path / "skills", **short)
+    short["collect"] = {"steps": 50}
+    tuned = music_tf.train(
+        "sac_finetune_skill", run_dir=tmp_path / "best", init_from=first.path, best_of=2, **short
+    )
+    config = read_run(tuned.path).config
+    assert config.pinned_skill in range(3)
+    assert [*config.rewards] == ["task"]
+    assert config.collect.random_steps == 0
+
+
 def test_fine_tuning_pins_the_best_skill_unless_the_user_does(tmp_path, capsys):
     small = {"env_id": ENV_ID, "workers": 1, "rollouts": 2, "cycles": 1, "updates": 1, "epochs": 1}
     small |= {"agent": {"hidden_sizes": (8, 8)}, "evaluation": {"episodes": 2}, "skills": 3}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from music_tf import load_policy, recipes
+from music_tf.config.command import parse_train
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
@@ -32,6 +33,12 @@ CONFIG = replace(
     evaluation=EvaluationConfig(episodes=2),
 )
 """Epochs of 15 steps in one environment, whose episodes have 8."""
+
+BESIDE_SKILLS = """
+sac_diayn --env-id music_tf/UnitBox-v0 --skills 2 --rewards skill music
+--world.agent 0 --world.surrounding 1 --music.gain auto --music.shift 0
+--cycles 2 --epochs 2 --collect.random-steps 50 --updates 2 --threads 1
+"""
 
 
 def run(path, resume=False, **changes):
@@ -137,6 +144,19 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
 def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
     with pytest.raises(UsageError, match=told):
         build_trainer(replace(CONFIG, **changes), Communicator())
+
+
+def test_skills_and_mutual_information_are_learned_and_paid_side_by_side(tmp_path):
+    run_session(parse_train([*BESIDE_SKILLS.split(), "--run-dir", str(tmp_path / "run")]))
+    row = rows_of(tmp_path / "run")[-1]
+    assert float(row["reward/music_min"]) == 0.0 < float(row["reward/music_max"])
+    assert float(row["reward/skill_min"]) < 0.0
+    first, last = (
+        np.load(tmp_path / f"run/checkpoints/epoch_00000{epoch}/state.npz") for epoch in (1, 2)
+    )
+    for network in ("statistics/score", "discriminator/logits"):
+        name = f"parameters/{network}/kernel"
+        assert not np.array_equal(first[name], last[name])
 
 
 def test_a_run_goes_on_without_its_replay_and_its_discriminator_rests_first(tmp_path):
