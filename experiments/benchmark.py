@@ -250,6 +250,14 @@ KEYS: dict[str, Key] = {
         *("ms", "lower", ("music",), itemgetter("pair_update_ms")),
         "policy and statistics network updated together, 1 thread; limit 18 ms",
     ),
+    "feed_her_ms_1t": Key(
+        *("ms", "lower", ("feeding",), itemgetter("ddpg_her_ms")),
+        "what 40 updates of hindsight see, drawn, relabelled and handed over; limit 4 ms",
+    ),
+    "feed_music_ms_1t": Key(
+        *("ms", "lower", ("feeding",), itemgetter("ddpg_music_ms")),
+        "the same for MUSIC with 256 trajectories; limit 10 ms",
+    ),
     "cycle_vs_limit_np2": Key(
         *("x", "lower", ("simulation", "update_1t", "ranks"), _cycle_over_limit),
         "time of a cycle on 2 ranks over that of its physics and matrix products alone",

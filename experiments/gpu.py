@@ -24,11 +24,10 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.benchmark import FULL, QUICK, header
-from experiments.measure import configuration, filled_trainer
+from experiments.measure import configuration, fed, filled_trainer
 from music_tf.distributed import Communicator
 from music_tf.process import NO_GPU, claim_gpu
 from music_tf.storage.checkpoint import newest_weights
-from music_tf.training.trainer import Trainer
 
 RECIPES = ("ddpg_her", "ddpg_music", "sac_her")
 ROWS = (256, 1024, 4096, 16384)
@@ -54,7 +53,7 @@ def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
         sizes,
         Communicator(),
     )
-    host_feed_s = _fastest(lambda: _sent(trainer), sizes["rounds"])
+    host_feed_s = _fastest(lambda: fed(trainer), sizes["rounds"])
     trainer.update.use_xla()
     trainer.copy_replay()
     feed, schedules = trainer.feed(), trainer.schedules()
@@ -64,16 +63,11 @@ def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
     model = kernels * _KERNEL_S + rows * _FLOP_A_ROW / _FLOP_PER_S
     return {
         "update_ms": 1e3 * update_s / sizes["updates"],
-        "feed_ms": 1e3 * _fastest(lambda: _sent(trainer), sizes["rounds"]),
+        "feed_ms": 1e3 * _fastest(lambda: fed(trainer), sizes["rounds"]),
         "host_feed_ms": 1e3 * host_feed_s,
         "kernels": kernels,
         "model_ms": 1e3 * model,
     }
-
-
-def _sent(trainer: Trainer) -> Any:
-    """Returns what one cycle needs, where updates run."""
-    return tf.nest.map_structure(tf.convert_to_tensor, trainer.feed())
 
 
 def _fastest(action: Callable[[], Any], rounds: int) -> float:

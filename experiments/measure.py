@@ -293,6 +293,23 @@ def music(sizes: Sizes) -> dict[str, float]:
     return {"mi_update_ms": 1e3 * alone, "pair_update_ms": 1e3 / rate}
 
 
+def feeding(sizes: Sizes) -> dict[str, float]:
+    """Measures what all updates of a worker's cycle see: drawing, relabelling, handing it over."""
+    limit_threads(1)
+    found = {}
+    for recipe in ("ddpg_her", "ddpg_music"):
+        config = configuration(recipe, sizes, {"threads": 1})
+        trainer = filled_trainer(config, sizes, Communicator())
+        taken = [_seconds(fed, trainer) for _ in range(sizes["rounds"] + 1)][1:]
+        found[f"{recipe}_ms"] = 1e3 * statistics.median(taken)
+    return found
+
+
+def fed(trainer: Trainer) -> Any:
+    """Returns what one cycle needs, where updates run."""
+    return tf.nest.map_structure(tf.convert_to_tensor, trainer.feed())
+
+
 def updates_of(term: RewardTerm) -> Callable[[Mapping[str, Any], tf.Tensor], None]:
     """Returns how a reward term learns without a policy: its loss, gradient and Adam."""
     layout = Layout(list(term.networks))
@@ -493,6 +510,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "our_sac": partial(ours, recipe="sac_her"),
     "our_ddpg": partial(ours, recipe="ddpg_her"),
     "music": music,
+    "feeding": feeding,
     "ranks": ranks,
     "guards": guards,
     "reductions": reductions,

@@ -22,6 +22,7 @@ MEASURED = {
     "our_ddpg": {"updates_per_s": 100.0},
     "their_ddpg": {"updates_per_s": 40.0},
     "music": {"mi_update_ms": 3.0, "pair_update_ms": 16.0},
+    "feeding": {"ddpg_her_ms": 3.5, "ddpg_music_ms": 9.0},
     "ranks": {"cycle_s": 1.0, "mpi_share": 0.05, "ranks": 2},
     "guards": {"guarded_s": 1.01, "unguarded_s": 1.0, "ratio": 1.01, "ranks": 2},
     "overlap": {"lag0_s": 0.42, "lag1_s": 0.22, "ranks": 2},
@@ -40,6 +41,8 @@ WORTH = {
     "update_vs_sb3_ddpg": 2.5,
     "mi_update_ms_1t": 3.0,
     "pair_update_ms_1t": 16.0,
+    "feed_her_ms_1t": 3.5,
+    "feed_music_ms_1t": 9.0,
     "cycle_vs_limit_np2": 2.0,  # 100 / 1000 s of physics and 40 / 100 s of products
     "mpi_overhead_np2": 0.05,
     "guarded_cycle_np2": 1.01,
@@ -162,6 +165,14 @@ def test_updates_are_timed_on_the_path_of_several_ranks():
     assert measure.updates_per_s(trainer, sizes) > 0.0
     assert comm.calls == (sizes["rounds"] + 1) * sizes["updates"]
     assert not np.array_equal(trainer.update.parameters.numpy(), before)
+
+
+def test_what_updates_see_is_timed_for_hindsight_and_for_music():
+    from experiments import measure
+
+    found = measure.feeding(dataclasses.asdict(benchmark.QUICK))
+    assert sorted(found) == ["ddpg_her_ms", "ddpg_music_ms"]
+    assert min(found.values()) > 0.0
 
 
 def test_a_quick_run_writes_the_record(tmp_path, capsys, monkeypatch):

@@ -38,3 +38,40 @@ def test_skills_are_soon_foretold_by_how_a_point_moves_where_no_wall_is_met(tmp_
     words = "--skills 4 --dads.omit 2 --env.max-episode-steps 5 --epochs 12"
     last = trained(tmp_path / "run", "sac_dads", f"--env-id music_tf/UnitBox-v0 {words}")[-1]
     assert float(last["dads/reward_heldout"]) >= 0.8  # 0 by chance, at most log 4 = 1.39
+
+
+BOX = "--env-id music_tf/UnitBox-v0"
+"""Lines of its tests are those of docs/results.md, which three published seeds of three hold."""
+
+
+def told_apart(run, recipe, words):
+    """The last held-out log q and what else was found in the box."""
+    last = trained(run, recipe, f"{BOX} {words}")[-1]
+    return float(last["skill/log_likelihood_heldout"]), last
+
+
+def test_four_skills_in_a_box_are_told_apart_in_every_step(tmp_path):
+    log_q, last = told_apart(tmp_path / "run", "sac_diayn", "--skills 4 --epochs 20")
+    assert log_q >= -0.35  # -1.386 by chance
+    assert float(last["skill/accuracy_heldout"]) >= 0.85
+    assert float(last["skill/diversity_return"]) >= 52.0  # at most 50 log 4 = 69.3
+
+
+def test_ten_skills_in_a_box_are_told_apart(tmp_path):
+    log_q, _ = told_apart(tmp_path / "run", "sac_diayn", "--skills 10 --epochs 40")
+    assert log_q >= -1.1  # -2.303 by chance
+
+
+def test_skills_that_are_dealt_out_anew_cannot_be_told_apart(tmp_path):
+    shuffled = "experiments.shuffled:sac_shuffled"
+    log_q, _ = told_apart(tmp_path / "run", shuffled, "--skills 4 --epochs 20")
+    assert log_q <= -1.25
+
+
+def test_skills_solve_a_task_in_ways_of_their_own(tmp_path):
+    gate = "--skill.target 4 --skill.margin 0.5"
+    log_q, last = told_apart(tmp_path / "run", "sac_smerl", f"--skills 4 {gate} --epochs 20")
+    assert log_q >= -0.9
+    # Of four skills that return 5 at most, three reach 3.5 where the mean is this high: a second
+    # one below would leave (5 + 5 + 3.5 + 3.5) / 4.
+    assert float(last["eval/return"]) >= 4.25
