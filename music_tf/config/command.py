@@ -292,7 +292,8 @@ class TrainCommand(Options):
     """What to tell the user about the run that is continued."""
 
     def __post_init__(self) -> None:
-        """Refuses to leave behind the replay of a new run."""
+        """Rejects options outside their range, and leaving behind the replay of a new run."""
+        super().__post_init__()
         if self.without_replay and not self.resume:
             raise UsageError("--without-replay: a new run has none; expected --resume beside it")
 

@@ -283,6 +283,8 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
         ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
         ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
+        ("ddpg --learners -1", ["--learners", "whole number in [0, 4096]", "got -1"]),
+        ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
         ("sac_smerl --skill.target 3 --skill.margin None", ["skill.target", "no margin"]),
     ],
 )
