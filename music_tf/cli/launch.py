@@ -89,13 +89,16 @@ def main(arguments: list[str]) -> int:
     environment = {**os.environ, **needed(os.environ), ASKED_VARIABLE: str(ranks)}
     if proof is not None:
         environment[END_VARIABLE] = str(proof)
-    start = _mpirun(ranks, hosts, environment)
-    if process.stop_requested():
-        raise Stopped("stopped before the start")
-    with own_sessions(os.environ) as sessions:
-        code = run_job([*start, *command], {**environment, **sessions}, proof)
-    if code != EXIT_DONE:
-        remove_empty(made)  # where it was refused, or ended before it had begun
+    code = None
+    try:
+        start = _mpirun(ranks, hosts, environment)
+        if process.stop_requested():
+            raise Stopped("stopped before the start")
+        with own_sessions(os.environ) as sessions:
+            code = run_job([*start, *command], {**environment, **sessions}, proof)
+    finally:
+        if code != EXIT_DONE:
+            remove_empty(made)  # where it was refused, or ended before it had begun
     return code
 
 

@@ -99,10 +99,10 @@ def run(
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
             ranks = Ranks(comm, gpu=gpu)
-            if command.learners:
-                acting = stack.enter_context(Actors(command.config, comm, command.learners))
-                ranks = Ranks(acting.learning, acting, gpu)
             try:
+                if command.learners:
+                    acting = stack.enter_context(Actors(command.config, comm, command.learners))
+                    ranks = Ranks(acting.learning, acting, gpu)
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, ranks, directory, heritage, draw, listeners)
             except (UsageError, EnvironmentFault, Stopped) as fault:

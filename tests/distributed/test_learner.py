@@ -193,6 +193,25 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_is_written(tmp_path)
     assert "--device gpu: expected one rank that learns, got 2" in ended.err
 
 
+OPENS = """
+import os
+import gymnasium
+from music_tf.envs.toys import PointPush
+os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+gymnasium.register("Opens-v0", PointPush, max_episode_steps=30)
+"""
+"""A user's module that shows a GPU to every rank that imports it."""
+
+
+def test_a_run_whose_actors_see_a_gpu_is_refused_and_leaves_nothing(tmp_path):
+    (tmp_path / "opens.py").write_text(OPENS)
+    path = tmp_path / "run"
+    ended = run(words(path, 2, "--env-id", "opens:Opens-v0"), path, **learner(2))
+    assert ended.code == ENVIRONMENT, ended.err
+    assert "rank 1 only acts, and sees a GPU" in ended.err
+    assert not path.exists()
+
+
 def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
     path = tmp_path / "run"
     more = ("--env-id", "music_tf/PointPush-v0", "--lost-object", "absorb")
