@@ -19,7 +19,7 @@ KEEPALIVE = {"time": 5, "intvl": 2, "probes": 3}
 _PROBE = "import socket, music_tf; print('host', socket.gethostname(), music_tf.__version__)"
 
 
-def hosts_of(text: str, option: str = "--hosts") -> dict[str, int]:
+def hosts_of(text: str) -> dict[str, int]:
     """Returns the ranks that each host has room for, from `a:8,b:8`.
 
     Raises:
@@ -28,16 +28,15 @@ def hosts_of(text: str, option: str = "--hosts") -> dict[str, int]:
     found: dict[str, int] = {}
     for word in text.split(","):
         name, colon, slots = word.strip().partition(":")
-        few = slots.isascii() and slots.isdigit() and len(slots) <= len(str(_MOST_SLOTS))
-        number = (int(slots) if few else 0) if colon else 1
-        if not _HOST.fullmatch(name) or not 1 <= number <= _MOST_SLOTS:
+        number = _slots(slots) if colon else 1
+        if not _HOST.fullmatch(name) or not number:
             raise UsageError(
-                f"{option}: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
+                f"--hosts: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
                 "for example: music-tf launch --hosts node1:8,node2:8 train ..."
             )
         if name in found:
             raise UsageError(
-                f"{option}: {name} is listed twice; once, with all its ranks: "
+                f"--hosts: {name} is listed twice; once, with all its ranks: "
                 f"{name}:{found[name] + number}"
             )
         found[name] = number
@@ -51,22 +50,39 @@ def hosts_in(path: Path) -> dict[str, int]:
         UsageError: There is no such file, or something else stands in it.
     """
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            lines = [line.partition("#")[0].split() for line in file.readlines(2**20)[:_MOST_LINES]]
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            lines = file.readlines(2**20)[:_MOST_LINES]
     except OSError as error:
         raise UsageError(f"--hostfile: {path} cannot be read: {error.strerror}") from error
-    words = []
-    for name, *settings in filter(None, lines):
+    found: dict[str, int] = {}
+    for line in lines:
+        name, *settings = line.partition("#")[0].split() or [""]
+        if not name:
+            continue
         values = dict(setting.partition("=")[::2] for setting in settings)
-        if set(values) - {"slots", "max_slots"}:
+        understood = len(values) == len(settings) and set(values) <= {"slots", "max_slots"}
+        number = _slots(values.get("slots", "1"))
+        if not (understood and _HOST.fullmatch(name) and all(map(_slots, values.values()))):
             raise UsageError(
-                f"--hostfile: expected lines such as 'node1 slots=8', got "
-                f"{' '.join([name, *settings])[:80]!r}"
+                "--hostfile: expected a host a line, and how many ranks it takes, got "
+                f"{line.strip()[:80]!r}\nfor example: node1 slots=8"
             )
-        words.append(f"{name}:{values.get('slots', 1)}")
-    if not words:
-        raise UsageError(f"--hostfile: {path} lists no host")
-    return hosts_of(",".join(words), "--hostfile")
+        if name in found:
+            raise UsageError(
+                f"--hostfile: {name} is listed twice, got {line.strip()[:80]!r}\n"
+                f"once, with all its ranks: {name} slots={found[name] + number}"
+            )
+        found[name] = number
+    if not found:
+        raise UsageError(f"--hostfile: {path} lists no host\nfor example: node1 slots=8")
+    return found
+
+
+def _slots(text: str) -> int:
+    """Returns a number of ranks that a host may have, or 0 where it is none."""
+    few = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_SLOTS))
+    number = int(text) if few else 0
+    return number if number <= _MOST_SLOTS else 0
 
 
 def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list[str]:

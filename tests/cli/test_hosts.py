@@ -1,5 +1,7 @@
 """Several hosts: lists, refusals, and what mpirun is told; hosts themselves are stood in for."""
 
+import re
+
 import pytest
 
 from music_tf.cli import hosts, launch
@@ -39,12 +41,28 @@ def test_a_list_that_is_none_is_refused(words, told):
         launch._split([*words, "recipes"])
 
 
-@pytest.mark.parametrize("line", ["a slots=x", "a cores=4", "a 4", "a slots=2\na slots=2"])
-def test_a_host_file_of_something_else_is_refused(tmp_path, line):
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("a slots=x", "a cores=4", "a 4", "a slots=2\na slots=2", "a slots=4,b slots=4"),
+        *("a slots=2 slots=9", "a,b", "a:4", "a:4 slots=4", "-x slots=1", "a slots=", "a slots=0"),
+        *("a slots", "a slots=1 max_slots=x", "a slots=4 , b slots=4"),
+    ],
+)
+def test_a_host_file_of_something_else_is_refused_with_the_line_and_an_example(tmp_path, line):
     file = tmp_path / "hosts"
     file.write_text(line)
-    with pytest.raises(UsageError, match="--hostfile: "):
+    with pytest.raises(UsageError, match="--hostfile: ") as fault:
         hosts_in(file)
+    assert f"got '{line.splitlines()[-1]}'\n" in str(fault.value)
+    assert re.search(r": (node1|a) slots=\d$", str(fault.value))
+    assert "--hosts" not in str(fault.value)
+
+
+def test_a_host_file_may_begin_with_a_byte_order_mark_and_must_list_hosts(tmp_path):
+    file = tmp_path / "hosts"
+    file.write_text("\ufeffnode1 slots=8\nnode2 slots=4\n", encoding="utf-8")
+    assert hosts_in(file) == TWO
     file.write_text("# nobody\n")
     with pytest.raises(UsageError, match="lists no host"):
         hosts_in(file)
