@@ -106,8 +106,9 @@ def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first
     proof = tmp_path / "proof"
     assert launch.run_job(["sh", "-c", f"echo 0 > {proof}"], {}, proof) == 0
     assert not proof.exists()
-    with pytest.raises(HostLost, match=f"a host was lost: .*\n.* --run-dir {tmp_path} --resume"):
-        launch.run_job(["true"], {}, proof)
+    again = f"music-tf launch -n 2 train --run-dir {tmp_path} --resume"
+    with pytest.raises(HostLost, match=f"a host was lost: .*\n{again}$"):
+        launch.run_job(["true"], {}, proof, again)
     assert HostLost.exit_code == 86
     assert launch.run_job(["sh", "-c", "exit 75"], {}, proof) == 75
 

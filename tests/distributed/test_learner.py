@@ -131,6 +131,8 @@ def test_a_run_of_two_actors_goes_on_with_any_number(alone, tmp_path, then):
         ended = job.end()
     assert ended.code == STOPPED, ended.err
     assert ended.err.count("stopped and saved after") == 1
+    again = f"music-tf launch -n 3 train --run-dir {path} --resume --learners 1"
+    assert ended.err.splitlines()[-1] == again
     ended = resume(path, *(("--learners", 1) if then else ()), **learner(then))
     assert ended.code == DONE, ended.err
     assert_same_bits(path, alone(*more))
