@@ -27,6 +27,8 @@ from music_tf.errors import EXIT_HANGING, EnvironmentFault, Hanging, UsageError
 
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
+LAUNCH_VARIABLE = "MUSIC_TF_LAUNCH"
+"""Set by `music-tf launch` to its own options, as typed: how its ranks can be started again."""
 END_VARIABLE = "MUSIC_TF_END"
 """Set by `music-tf launch` to the file in which the first rank proves that it came to its end."""
 AUTOTUNED_NAME = "autotune.textproto"
@@ -72,6 +74,11 @@ def launched_rank() -> int:
     return _number(*_RANK_VARIABLES, *of_slurm) or 0
 
 
+def launch_words(ranks: int) -> str:
+    """Returns the options of `music-tf launch` that start so many ranks where they are now."""
+    return os.environ.get(LAUNCH_VARIABLE) or f"-n {ranks}"
+
+
 def _number(*names: str) -> int | None:
     """Returns the first of these environment variables that is a number."""
     found = (os.environ.get(name, "") for name in names)
@@ -83,26 +90,29 @@ def available_cores() -> int:
     return max(1, len(os.sched_getaffinity(0)))
 
 
-def workers_per_rank(workers: int, ranks: int) -> int:
-    """Returns how many workers each rank has.
+def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
+    """Returns how many workers each rank has; those of a run that is resumed are `fixed`.
 
     Raises:
         UsageError: The ranks do not divide the workers.
     """
     if workers % ranks:
         fitting = [number for number in range(1, workers + 1) if workers % number == 0]
+        other = f", or set --workers {ranks * max(1, round(workers / ranks))}"
         raise UsageError(
             f"workers: expected a multiple of the {ranks} ranks, got {workers}\n"
-            f"start {' or '.join(map(str, fitting[-4:]))} ranks, or set --workers "
-            f"{ranks * max(1, round(workers / ranks))}"
+            f"start {' or '.join(map(str, fitting[-4:]))} ranks{'' if fixed else other}"
         )
     return workers // ranks
 
 
-def check_topology(workers: int, ranks: int, learners: int, device: str = "auto") -> None:
+def check_topology(
+    workers: int, ranks: int, learners: int, device: str = "auto", fixed: bool = False
+) -> None:
     """Checks that the ranks can share the workers: all alike, or those that act while one learns.
 
-    Several ranks that learn cannot use a GPU: they meet between updates.
+    Several ranks that learn cannot use a GPU: they meet between updates. The workers of a run that
+    is resumed are `fixed`: then only another number of ranks is advised.
 
     Raises:
         UsageError: They cannot; the text names the nearest number that can.
@@ -113,7 +123,7 @@ def check_topology(workers: int, ranks: int, learners: int, device: str = "auto"
             "for example: --learners 1 --device gpu"
         )
     if not learners:
-        workers_per_rank(workers, ranks)
+        workers_per_rank(workers, ranks, fixed)
         return
     actors = ranks - learners
     if actors < 1:
@@ -129,12 +139,16 @@ def check_topology(workers: int, ranks: int, learners: int, device: str = "auto"
             f"start {learners + near} ranks, of which {near} act"
         )
     if workers % actors:
-        fitting = [n for n in range(learners, workers + 1, learners) if workers % n == 0]
+        learn = 1 if fixed and workers % learners else learners
+        fitting = [n for n in range(learn, workers + 1, learn) if workers % n == 0]
         near = min(fitting, key=lambda number: abs(number - actors), default=0)
-        cure = f"start {learners + near} ranks, of which {near} act, or set" if near else "set"
+        fewer = "" if learn == learners else f" --learners {learn} and"
+        cures = [f"start{fewer} {learn + near} ranks, of which {near} act"] if near else []
+        if not fixed:
+            cures.append(f"set --workers {actors * max(1, round(workers / actors))}")
         raise UsageError(
             f"workers: expected a multiple of the {actors} actors, got {workers}\n"
-            f"{cure} --workers {actors * max(1, round(workers / actors))}"
+            + ", or ".join(cures)
         )
 
 

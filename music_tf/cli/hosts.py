@@ -16,10 +16,16 @@ _FORWARDED = ("PYTHONPATH", "OMP_NUM_THREADS", "KERAS_BACKEND", "TF_", "MUSIC_TF
 """How names of environment variables begin that ranks elsewhere need too: ssh passes none on."""
 KEEPALIVE = {"time": 5, "intvl": 2, "probes": 3}
 """Seconds after which mpirun asks a silent host, and how often: it notes a lost one in 11 s."""
-_PROBE = "import socket, music_tf; print('host', socket.gethostname(), music_tf.__version__)"
+_PROBE = (
+    "import socket, music_tf; from music_tf.process import launched_rank; "
+    "print('host', launched_rank(), socket.gethostname(), music_tf.__version__)"
+)
+_SAID = re.compile(r"^host (\d+) (\S+) (\S+)$", re.MULTILINE)
+_LOST = re.compile(r"^ *Remote host: +(\S+)$", re.MULTILINE)
+"""How Open MPI names a host on which it could start nothing."""
 
 
-def hosts_of(text: str, option: str = "--hosts") -> dict[str, int]:
+def hosts_of(text: str) -> dict[str, int]:
     """Returns the ranks that each host has room for, from `a:8,b:8`.
 
     Raises:
@@ -28,16 +34,15 @@ def hosts_of(text: str, option: str = "--hosts") -> dict[str, int]:
     found: dict[str, int] = {}
     for word in text.split(","):
         name, colon, slots = word.strip().partition(":")
-        few = slots.isascii() and slots.isdigit() and len(slots) <= len(str(_MOST_SLOTS))
-        number = (int(slots) if few else 0) if colon else 1
-        if not _HOST.fullmatch(name) or not 1 <= number <= _MOST_SLOTS:
+        number = _slots(slots) if colon else 1
+        if not _HOST.fullmatch(name) or not number:
             raise UsageError(
-                f"{option}: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
+                f"--hosts: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
                 "for example: music-tf launch --hosts node1:8,node2:8 train ..."
             )
         if name in found:
             raise UsageError(
-                f"{option}: {name} is listed twice; once, with all its ranks: "
+                f"--hosts: {name} is listed twice; once, with all its ranks: "
                 f"{name}:{found[name] + number}"
             )
         found[name] = number
@@ -51,22 +56,39 @@ def hosts_in(path: Path) -> dict[str, int]:
         UsageError: There is no such file, or something else stands in it.
     """
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            lines = [line.partition("#")[0].split() for line in file.readlines(2**20)[:_MOST_LINES]]
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            lines = file.readlines(2**20)[:_MOST_LINES]
     except OSError as error:
         raise UsageError(f"--hostfile: {path} cannot be read: {error.strerror}") from error
-    words = []
-    for name, *settings in filter(None, lines):
+    found: dict[str, int] = {}
+    for line in lines:
+        name, *settings = line.partition("#")[0].split() or [""]
+        if not name:
+            continue
         values = dict(setting.partition("=")[::2] for setting in settings)
-        if set(values) - {"slots", "max_slots"}:
+        understood = len(values) == len(settings) and set(values) <= {"slots", "max_slots"}
+        number = _slots(values.get("slots", "1"))
+        if not (understood and _HOST.fullmatch(name) and all(map(_slots, values.values()))):
             raise UsageError(
-                f"--hostfile: expected lines such as 'node1 slots=8', got "
-                f"{' '.join([name, *settings])[:80]!r}"
+                "--hostfile: expected a host a line, and how many ranks it takes, got "
+                f"{line.strip()[:80]!r}\nfor example: node1 slots=8"
             )
-        words.append(f"{name}:{values.get('slots', 1)}")
-    if not words:
-        raise UsageError(f"--hostfile: {path} lists no host")
-    return hosts_of(",".join(words), "--hostfile")
+        if name in found:
+            raise UsageError(
+                f"--hostfile: {name} is listed twice, got {line.strip()[:80]!r}\n"
+                f"once, with all its ranks: {name} slots={found[name] + number}"
+            )
+        found[name] = number
+    if not found:
+        raise UsageError(f"--hostfile: {path} lists no host\nfor example: node1 slots=8")
+    return found
+
+
+def _slots(text: str) -> int:
+    """Returns a number of ranks that a host may have, or 0 where it is none."""
+    few = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_SLOTS))
+    number = int(text) if few else 0
+    return number if number <= _MOST_SLOTS else 0
 
 
 def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list[str]:
@@ -87,30 +109,50 @@ def check_hosts(
     """Starts a process on each host, which says who it is, before anything is trained.
 
     Raises:
-        EnvironmentFault: A host cannot be reached, has no such Python with this package, or says
-            the name of another one.
+        EnvironmentFault: A host cannot be reached, has no such Python with this package, says the
+            name of another one, or is the first of them and not this one.
     """
     each = {name: 1 for name in hosts}
     command = [mpirun, *host_words(each, environment), "-n", str(len(hosts)), *python, "-c", _PROBE]
     probe = run_command(command, seconds=_PROBE_SECONDS, environment=environment)
-    said = [line.split()[1:] for line in probe.output.splitlines() if line.startswith("host ")]
+    said = {int(rank): (name, version) for rank, name, version in _SAID.findall(probe.output)}
     if not probe.ok or len(said) != len(hosts):
-        first = next(iter(hosts))
-        other = next((name for name in hosts if name != socket.gethostname()), first)
+        answer = f"{probe.output}\n{probe.errors}"
+        named = [name for name in _LOST.findall(answer) if name in hosts]
+        silent = [name for rank, name in enumerate(hosts) if rank not in said]
+        lost = list(dict.fromkeys(named or silent or hosts))
+        tried = " or ".join(f"ssh {name}" for name in lost)
         raise EnvironmentFault(
             f"--hosts: no rank could be started on each of {', '.join(hosts)}: {probe.reason}\n"
-            f"each must be reached without a password and have the same Python: "
-            f"ssh {other} {python[0]} -c 'import music_tf'"
+            f"each must be reached without a password and have the same Python; try {tried}, with "
+            f"{python[0]} -c 'import music_tf'"
         )
-    names, versions = [name for name, _ in said], {version for _, version in said}
-    double = [name for name in names if names.count(name) > 1]
-    if double:
+    _refuse_unlike(hosts, [said[rank] for rank in range(len(hosts))])
+
+
+def _refuse_unlike(hosts: Mapping[str, int], said: Sequence[tuple[str, str]]) -> None:
+    """Refuses hosts by the name and the version that each says, in the order of the list."""
+    names = [name for name, _ in said]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        alike = [host for host, name in zip(hosts, names, strict=True) if name == double]
+        room = sum(hosts[host] for host in alike)
         raise EnvironmentFault(
-            f"--hosts: two of {', '.join(hosts)} call themselves {double[0]}, so ranks would "
-            "think that they share memory\n"
-            "give each host a name of its own: hostnamectl hostname NAME"
+            f"--hosts: {', '.join(alike)} call themselves {double}, so ranks would think that they "
+            "share memory\n"
+            f"the same host under two names? list it once, e.g. {alike[0]}:{room}\n"
+            "else give each host a name of its own: hostnamectl hostname NAME"
         )
-    if len(versions) > 1:
+    own = socket.gethostname()
+    if names[0] != own:
+        first = next(iter(hosts))
         raise EnvironmentFault(
-            f"--hosts: they have music_tf {', '.join(sorted(versions))}; install the same on all"
+            f"--hosts: expected to be started on the first host, {first}, which writes the run; "
+            f"it calls itself {names[0]}, and this is {own}\n"
+            f"start it on {first}, or list this host first"
+        )
+    if len({version for _, version in said}) > 1:
+        found = ", ".join(f"{host} has {said[at][1]}" for at, host in enumerate(hosts))
+        raise EnvironmentFault(
+            f"--hosts: expected one version of music_tf, got: {found}\ninstall the same on all"
         )

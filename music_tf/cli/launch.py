@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from music_tf.cli.mpirun import (
     own_sessions,
     rank_words,
 )
-from music_tf.config.command import asks_for_help, parse_train
+from music_tf.config.command import asks_for_help, parse_train, resume_line
 from music_tf.config.names import suggestion
 from music_tf.errors import (
     EXIT_DONE,
@@ -34,7 +35,13 @@ from music_tf.errors import (
     Stopped,
     UsageError,
 )
-from music_tf.process import ASKED_VARIABLE, END_VARIABLE, check_topology, death_follower
+from music_tf.process import (
+    ASKED_VARIABLE,
+    END_VARIABLE,
+    LAUNCH_VARIABLE,
+    check_topology,
+    death_follower,
+)
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\
@@ -80,26 +87,33 @@ def main(arguments: list[str]) -> int:
     if not command:
         sys.stdout.write(USAGE)
         return EXIT_DONE
+    own = shlex.join(arguments[: len(arguments) - len(command)])
     made: list[Path] = []
-    proof = None
+    proof, again = None, ""
     if command[0] == "train" and not asks_for_help(command):
-        command, made, proof = _check_train(command, ranks)
+        command, made, proof, again = _check_train(command, ranks, own)
     if ranks == 1 and not hosts:
         return run_verb(command)
-    environment = {**os.environ, **needed(os.environ), ASKED_VARIABLE: str(ranks)}
+    told = {ASKED_VARIABLE: str(ranks), LAUNCH_VARIABLE: own}
+    environment = {**os.environ, **needed(os.environ), **told}
     if proof is not None:
         environment[END_VARIABLE] = str(proof)
-    start = _mpirun(ranks, hosts, environment)
-    if process.stop_requested():
-        raise Stopped("stopped before the start")
-    with own_sessions(os.environ) as sessions:
-        code = run_job([*start, *command], {**environment, **sessions}, proof)
-    if code != EXIT_DONE:
-        remove_empty(made)  # where it was refused, or ended before it had begun
+    code = None
+    try:
+        start = _mpirun(ranks, hosts, environment)
+        if process.stop_requested():
+            raise Stopped("stopped before the start")
+        with own_sessions(os.environ) as sessions:
+            code = run_job([*start, *command], {**environment, **sessions}, proof, again)
+    finally:
+        if code != EXIT_DONE:
+            remove_empty(made)  # where it was refused, or ended before it had begun
     return code
 
 
-def run_job(command: list[str], environment: Mapping[str, str], proof: Path | None = None) -> int:
+def run_job(
+    command: list[str], environment: Mapping[str, str], proof: Path | None = None, again: str = ""
+) -> int:
     """Runs an mpirun and returns its exit code, or 128 + N where signal N ended it.
 
     It has a process group of its own, so that Ctrl-C does not reach it directly. A signal goes to
@@ -108,7 +122,7 @@ def run_job(command: list[str], environment: Mapping[str, str], proof: Path | No
 
     mpirun ends with 0 where it has lost a host. So 0 counts only if the first rank has written its
     exit code into `proof`, just before it left; once it has, mpirun is waited for no longer than
-    `_END_SECONDS`.
+    `_END_SECONDS`. Where a host was lost, the user is told to go on with `again`.
     """
     process.install_signal_handlers()
     ask_at, end = time.monotonic() + _START_SECONDS, math.inf
@@ -129,7 +143,7 @@ def run_job(command: list[str], environment: Mapping[str, str], proof: Path | No
                 if code == EXIT_DONE and proof is not None and not proof.exists():
                     raise HostLost(
                         "a host was lost: mpirun ended, and the first rank had not; to go on:\n"
-                        f"music-tf train --run-dir {proof.parent} --resume"
+                        + again
                     )
                 return code if code >= 0 else 128 - code
             if proof is not None and proof.exists():
@@ -209,23 +223,28 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
     return number, hosts, rest
 
 
-def _check_train(command: list[str], ranks: int) -> tuple[list[str], list[Path], Path | None]:
-    """Refuses what the ranks would.
+def _check_train(
+    command: list[str], ranks: int, own: str
+) -> tuple[list[str], list[Path], Path | None, str]:
+    """Refuses what the ranks would; `own` are the options of launch.
 
     Returns:
-        The words with a run directory, new folders, and where the first rank proves its end.
+        The words with a run directory, new folders, where the first rank proves its end, and the
+        line that goes on with the run.
     """
     train = parse_train(command[1:])
-    check_topology(train.config.workers, ranks, train.learners, train.device)
+    check_topology(train.config.workers, ranks, train.learners, train.device, train.resume)
     if ranks == 1:
-        return command, [], None
+        return command, [], None, ""
     proof = f"launch_{os.getpid()}_{time.time_ns()}.end"
     if train.run_dir is None:
         _mpirun(ranks)
         missing = missing_folders(train)
         directory = new_directory(train)
-        return [*command, "--run-dir", str(directory)], [directory, *missing], directory / proof
-    return command, [], train.run_dir.absolute() / proof
+        words, made = [*command, "--run-dir", str(directory)], [directory, *missing]
+    else:
+        directory, words, made = train.run_dir.absolute(), command, []
+    return words, made, directory / proof, resume_line(train, directory, own)
 
 
 def _mpirun(

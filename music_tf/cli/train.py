@@ -110,7 +110,8 @@ def _run(
     """Trains, and notes a directory that it makes, so that a run refused leaves none."""
     acts = 0 < command.learners <= comm.rank
     with _watch_the_start(command):
-        check_topology(command.config.workers, comm.size, command.learners, command.device)
+        workers, learners = command.config.workers, command.learners
+        check_topology(workers, comm.size, learners, command.device, command.resume)
         if command.start is not None and not acts:
             load_tensorflow()  # what is taken over is tried on networks before anything is written
         directory, heritage, pinned = _prepared(command, comm)

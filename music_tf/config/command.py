@@ -39,7 +39,7 @@ from music_tf.config.fields import (
     show_value,
     with_fields,
 )
-from music_tf.config.names import check_env_id, nearest, suggestion
+from music_tf.config.names import check_env_id, names_a_module, nearest, suggestion
 from music_tf.config.settings import AgentConfig, Config, DiscreteSacConfig, TermConfig
 from music_tf.config.start import Start, parse_parts, parts_of
 from music_tf.config.stored import (
@@ -292,7 +292,8 @@ class TrainCommand(Options):
     """What to tell the user about the run that is continued."""
 
     def __post_init__(self) -> None:
-        """Refuses to leave behind the replay of a new run."""
+        """Rejects options outside their range, and leaving behind the replay of a new run."""
+        super().__post_init__()
         if self.without_replay and not self.resume:
             raise UsageError("--without-replay: a new run has none; expected --resume beside it")
 
@@ -300,6 +301,27 @@ class TrainCommand(Options):
     def may_use_gpu(self) -> bool:
         """Whether what learns may look for a GPU."""
         return self.device == "gpu" or (self.device == "auto" and self.learners == 1)
+
+
+def resume_line(command: TrainCommand, path: Path, launch: str = "") -> str:
+    """Returns what goes on with a run on as many ranks, of which as many learn on the same device.
+
+    Args:
+        command: What started the run, or went on with it.
+        path: The run directory.
+        launch: The options of `music-tf launch`; empty for one process.
+    """
+    start = f"music-tf launch {launch} train" if launch else f"music-tf train {command.recipe}"
+    learners = f" --learners {command.learners}" if command.learners else ""
+    device = "" if command.device == "auto" else f" --device {command.device}"
+    return f"{start} --run-dir {path} --resume{learners}{device}{allowing(command)}"
+
+
+def allowing(command: TrainCommand) -> str:
+    """What opens a run again that names modules of the user's, which no file may import."""
+    config = command.config
+    named = any(map(names_a_module, (command.recipe, config.env_id)))
+    return " --allow-import" if named or config.world.functions() else ""
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from music_tf.config.command import TrainCommand
-from music_tf.config.names import names_a_module
+from music_tf.config.command import TrainCommand, allowing, resume_line
 from music_tf.config.start import other_source
 from music_tf.config.stored import stored_start
 from music_tf.distributed import Communicator
@@ -23,6 +22,7 @@ from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import (
     check_topology,
     claim_gpu,
+    launch_words,
     limit_threads,
     longer_timeout,
     since_launch,
@@ -86,7 +86,8 @@ def run(
         Stopped: A signal asked for it; everything is saved and can be resumed.
         Exception: What a callback raised, on the root; the others are stopped then.
     """
-    check_topology(command.config.workers, comm.size, command.learners, command.device)
+    workers, learners = command.config.workers, command.learners
+    check_topology(workers, comm.size, learners, command.device, command.resume)
     limit_threads(threads_of(command, comm))
     speaker = f"music-tf: rank {comm.rank}"
     with contextlib.ExitStack() as stack:
@@ -98,14 +99,14 @@ def run(
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
             ranks = Ranks(comm, gpu=gpu)
-            if command.learners:
-                acting = stack.enter_context(Actors(command.config, comm, command.learners))
-                ranks = Ranks(acting.learning, acting, gpu)
             try:
+                if command.learners:
+                    acting = stack.enter_context(Actors(command.config, comm, command.learners))
+                    ranks = Ranks(acting.learning, acting, gpu)
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, ranks, directory, heritage, draw, listeners)
             except (UsageError, EnvironmentFault, Stopped) as fault:
-                cure = f"to go on:\n{_resuming(command, path)}"
+                cure = f"to go on:\n{_resuming(command, path, comm.size)}"
                 if not command.resume:
                     directory.discard()
                     cure = "nothing is saved yet: start it anew"
@@ -146,8 +147,8 @@ class Session:
         comm = self._comm = ranks.learning
         self._ranks, self._directory, self._draw = ranks, directory, draw
         self._listeners = listeners
-        self._resuming = _resuming(command, directory.path)
-        self._allowing = _allowing(command)
+        self._resuming = _resuming(command, directory.path, ranks.size)
+        self._allowing = allowing(command)
         begun_from = heritage.record if heritage else None
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
@@ -453,12 +454,5 @@ def _worker_name(worker: int) -> str:
     return f"worker_{worker:04d}"
 
 
-def _resuming(command: TrainCommand, path: Path) -> str:
-    return f"music-tf train {command.recipe} --run-dir {path} --resume{_allowing(command)}"
-
-
-def _allowing(command: TrainCommand) -> str:
-    """What opens a run again that names modules of the user's, which no file may import."""
-    config = command.config
-    named = any(map(names_a_module, (command.recipe, config.env_id)))
-    return " --allow-import" if named or config.world.functions() else ""
+def _resuming(command: TrainCommand, path: Path, ranks: int) -> str:
+    return resume_line(command, path, launch_words(ranks) if ranks > 1 else "")

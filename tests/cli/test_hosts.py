@@ -1,5 +1,7 @@
 """Several hosts: lists, refusals, and what mpirun is told; hosts themselves are stood in for."""
 
+import re
+
 import pytest
 
 from music_tf.cli import hosts, launch
@@ -39,12 +41,28 @@ def test_a_list_that_is_none_is_refused(words, told):
         launch._split([*words, "recipes"])
 
 
-@pytest.mark.parametrize("line", ["a slots=x", "a cores=4", "a 4", "a slots=2\na slots=2"])
-def test_a_host_file_of_something_else_is_refused(tmp_path, line):
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("a slots=x", "a cores=4", "a 4", "a slots=2\na slots=2", "a slots=4,b slots=4"),
+        *("a slots=2 slots=9", "a,b", "a:4", "a:4 slots=4", "-x slots=1", "a slots=", "a slots=0"),
+        *("a slots", "a slots=1 max_slots=x", "a slots=4 , b slots=4"),
+    ],
+)
+def test_a_host_file_of_something_else_is_refused_with_the_line_and_an_example(tmp_path, line):
     file = tmp_path / "hosts"
     file.write_text(line)
-    with pytest.raises(UsageError, match="--hostfile: "):
+    with pytest.raises(UsageError, match="--hostfile: ") as fault:
         hosts_in(file)
+    assert f"got '{line.splitlines()[-1]}'\n" in str(fault.value)
+    assert re.search(r": (node1|a) slots=\d$", str(fault.value))
+    assert "--hosts" not in str(fault.value)
+
+
+def test_a_host_file_may_begin_with_a_byte_order_mark_and_must_list_hosts(tmp_path):
+    file = tmp_path / "hosts"
+    file.write_text("\ufeffnode1 slots=8\nnode2 slots=4\n", encoding="utf-8")
+    assert hosts_in(file) == TWO
     file.write_text("# nobody\n")
     with pytest.raises(UsageError, match="lists no host"):
         hosts_in(file)
@@ -62,16 +80,29 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (Probe(0, "host node1 0.1.0\nhost node2 0.1.0\n"), None),
+        (Probe(0, "host 1 node2 0.1.0\nhost 0 node1 0.1.0\n"), None),
         (Probe(255, "", "ssh: connect to host node2 port 22: refused"), "no rank .* node1, node2"),
-        (Probe(0, "host node1 0.1.0\n"), "no rank could be started on each"),
-        (Probe(None, "", "", 60.0), "no answer within 60 s"),
-        (Probe(0, "host node1 0.1.0\nhost node1 0.1.0\n"), "two of node1, node2 call themselves"),
-        (Probe(0, "host node1 0.1.0\nhost node2 0.2.0\n"), "they have music_tf 0.1.0, 0.2.0"),
+        (Probe(1, "host 0 node1 0.1.0\n"), r"no rank could be started on each.*\n.*try ssh node2,"),
+        (Probe(1, "  Local host:    node1\n  Remote host:   node2\n"), "try ssh node2, with"),
+        (Probe(None, "", "", 60.0), r"no answer within 60 s\n.*try ssh node1 or ssh node2, with"),
+        (
+            Probe(0, "host 0 node1 0.1.0\nhost 1 node1 0.1.0\n"),
+            r"node1, node2 call themselves node1, .*\nthe same host under two names\? list it "
+            r"once, e.g. node1:12\nelse give each host a name of its own",
+        ),
+        (
+            Probe(0, "host 0 node1 0.1.0\nhost 1 node2 0.2.0\n"),
+            r"node1 has 0.1.0, node2 has 0.2.0\n",
+        ),
+        (
+            Probe(0, "host 1 node1 0.1.0\nhost 0 node2 0.1.0\n"),
+            "first host, node1, .* calls itself node2, and this is node1\nstart it on node1",
+        ),
     ],
 )
 def test_hosts_that_cannot_train_together_are_refused_before_training(monkeypatch, said, told):
     asked = []
+    monkeypatch.setattr(hosts.socket, "gethostname", lambda: "node1")
     monkeypatch.setattr(
         hosts, "run_command", lambda command, **named: asked.append(command) or said
     )
@@ -88,8 +119,9 @@ def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first
     proof = tmp_path / "proof"
     assert launch.run_job(["sh", "-c", f"echo 0 > {proof}"], {}, proof) == 0
     assert not proof.exists()
-    with pytest.raises(HostLost, match=f"a host was lost: .*\n.* --run-dir {tmp_path} --resume"):
-        launch.run_job(["true"], {}, proof)
+    again = f"music-tf launch -n 2 train --run-dir {tmp_path} --resume"
+    with pytest.raises(HostLost, match=f"a host was lost: .*\n{again}$"):
+        launch.run_job(["true"], {}, proof, again)
     assert HostLost.exit_code == 86
     assert launch.run_job(["sh", "-c", "exit 75"], {}, proof) == 75
 
@@ -99,3 +131,16 @@ def test_an_mpirun_that_stays_once_the_first_rank_has_left_is_ended(tmp_path, mo
     proof = tmp_path / "proof"
     stays = f"echo 75 > {proof}; exec sleep 60"
     assert launch.run_job(["sh", "-c", stays], {}, proof) == 75
+
+
+@pytest.mark.parametrize("code", [255, None])
+def test_a_run_refused_for_its_hosts_leaves_no_directory(tmp_path, monkeypatch, code):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MUSIC_TF_RUNS", raising=False)
+    monkeypatch.setattr(launch, "find_mpirun", lambda: "mpirun")
+    monkeypatch.setattr(launch, "ask_version", lambda *_: Probe(0, "mpirun (Open MPI) 5"))
+    monkeypatch.setattr(hosts, "run_command", lambda *_, **__: Probe(code, "", "refused"))
+    words = ["train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--workers", "2"]
+    with pytest.raises(EnvironmentFault, match="no rank could be started"):
+        launch.main(["--hosts", "nohost:1,other:1", *words])
+    assert list(tmp_path.iterdir()) == []

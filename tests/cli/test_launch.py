@@ -1,5 +1,6 @@
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ import pytest
 from music_tf.cli import launch
 from music_tf.cli.launch import run_job
 from music_tf.cli.mpirun import needed, own_sessions
-from music_tf.errors import EnvironmentFault, Stopped
+from music_tf.errors import EnvironmentFault, HostLost, Stopped
+from tests.kit.seen import SEEN
 from tests.kit.started import MPIRUN, ROOT, environment, finish, music_tf, start
 
 STUB = """
@@ -175,6 +177,28 @@ def test_one_rank_needs_no_mpirun(monkeypatch, capsys):
 def test_the_number_of_ranks_comes_before_the_verb(words):
     verb = ["train", "ddpg", "-n", "3"]
     assert launch._split([*words, *verb]) == (2, {}, verb)
+
+
+@pytest.mark.parametrize(
+    ("own", "more", "rest"),
+    [
+        (["-n", "2"], [], ""),
+        (["-n", "3"], ["--learners", "1", "--device", "cpu"], " --learners 1 --device cpu"),
+        (["--hosts", "a:2,b:2", "-np=2"], ["--env-id", SEEN], " --allow-import"),
+        (["--hostfile", "our hosts"], [], ""),
+    ],
+)
+def test_who_lost_a_host_is_told_to_go_on_with_the_same_ranks(
+    own, more, rest, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("our hosts").write_text("a slots=2\nb slots=2\n")
+    monkeypatch.setattr(launch, "_mpirun", lambda *given: ["true"])
+    words = ["train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--run-dir", "run"]
+    with pytest.raises(HostLost) as fault:
+        launch.main([*own, *words, *more, "--workers", "4"])
+    again = f"music-tf launch {shlex.join(own)} train --run-dir {tmp_path / 'run'} --resume{rest}"
+    assert str(fault.value).splitlines()[1:] == [again]
 
 
 @pytest.mark.parametrize(("version", "binds"), [("mpirun (Open MPI) 5", True), ("HYDRA", False)])

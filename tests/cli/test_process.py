@@ -12,10 +12,11 @@ from music_tf import process
 from music_tf.cli import train
 from music_tf.config.command import parse_train
 from music_tf.distributed import Communicator
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import (
     as_guest,
     asked_learners,
+    check_topology,
     claim_gpu,
     keep_autotuning,
     launched_rank,
@@ -254,3 +255,22 @@ def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_ow
 )
 def test_how_many_learn_is_read_from_a_command_line_that_may_be_wrong(words, learners):
     assert asked_learners(words.split()) == learners
+
+
+@pytest.mark.parametrize(
+    ("ranks", "learners", "cure"),
+    [
+        (3, 0, "start 1 or 2 or 4 ranks"),
+        (4, 1, "start 3 ranks, of which 2 act"),
+        (8, 2, "start 6 ranks, of which 4 act"),
+        (12, 3, "start --learners 1 and 5 ranks, of which 4 act"),
+    ],
+)
+def test_ranks_that_do_not_fit_a_resumed_run_are_refused_with_a_number_that_does(
+    ranks, learners, cure
+):
+    with pytest.raises(UsageError, match="workers: expected a multiple of the") as fault:
+        check_topology(4, ranks, learners, fixed=True)
+    assert str(fault.value).splitlines()[1:] == [cure]
+    with pytest.raises(UsageError, match="set --workers"):
+        check_topology(4, ranks, learners)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.config.command import as_typed, parse_train, train_help
+from music_tf.config.command import as_typed, parse_train, resume_line, train_help
 from music_tf.config.fields import (
     choices_of,
     describe_range,
@@ -283,6 +283,8 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
         ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
         ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
+        ("ddpg --learners -1", ["--learners", "whole number in [0, 4096]", "got -1"]),
+        ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
         ("sac_smerl --skill.target 3 --skill.margin None", ["skill.target", "no margin"]),
     ],
 )
@@ -440,6 +442,25 @@ def test_options_given_in_python_mean_what_they_do_when_they_are_typed(options, 
     given = parse_train(["ddpg_music", *as_typed(options)])
     typed = parse_train(["ddpg_music", *shlex.split(line)])
     assert (given, given.config) == (typed, typed.config)
+
+
+@pytest.mark.parametrize(
+    ("typed", "launch", "line"),
+    [
+        ("", "", "train ddpg --run-dir run --resume"),
+        ("--device gpu", "", "train ddpg --run-dir run --resume --device gpu"),
+        ("", "-n 2", "launch -n 2 train --run-dir run --resume"),
+        (
+            "--learners 1 --device cpu --world.extras a=math:floor",
+            "--hosts a:2,b:1",
+            "launch --hosts a:2,b:1 train --run-dir run --resume --learners 1 --device cpu "
+            "--allow-import",
+        ),
+    ],
+)
+def test_the_line_that_goes_on_with_a_run_keeps_its_topology(typed, launch, line):
+    command = parse_train(["ddpg", *typed.split()])
+    assert resume_line(command, Path("run"), launch) == f"music-tf {line}"
 
 
 def test_a_flag_in_python_is_true_or_false():

@@ -133,6 +133,8 @@ def test_a_run_of_two_actors_goes_on_with_any_number(alone, tmp_path, then):
         ended = job.end()
     assert ended.code == STOPPED, ended.err
     assert ended.err.count("stopped and saved after") == 1
+    again = f"music-tf launch -n 3 train --run-dir {path} --resume --learners 1"
+    assert ended.err.splitlines()[-1] == again
     ended = resume(path, *(("--learners", 1) if then else ()), **learner(then))
     assert ended.code == DONE, ended.err
     assert_same_bits(path, alone(*more))
@@ -211,6 +213,25 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_is_written(tmp_path)
     ended = run(words(path, 0, "--device", "gpu"), path, ranks=2)
     assert ended.code == USAGE
     assert "--device gpu: expected one rank that learns, got 2" in ended.err
+
+
+OPENS = """
+import os
+import gymnasium
+from music_tf.envs.toys import PointPush
+os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+gymnasium.register("Opens-v0", PointPush, max_episode_steps=30)
+"""
+"""A user's module that shows a GPU to every rank that imports it."""
+
+
+def test_a_run_whose_actors_see_a_gpu_is_refused_and_leaves_nothing(tmp_path):
+    (tmp_path / "opens.py").write_text(OPENS)
+    path = tmp_path / "run"
+    ended = run(words(path, 2, "--env-id", "opens:Opens-v0"), path, **learner(2))
+    assert ended.code == ENVIRONMENT, ended.err
+    assert "rank 1 only acts, and sees a GPU" in ended.err
+    assert not path.exists()
 
 
 def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):

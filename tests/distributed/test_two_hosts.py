@@ -24,6 +24,11 @@ def hosts():
         yield made
 
 
+def again(hosts, path):
+    """The line that goes on with a run of these tests on the same hosts."""
+    return f"music-tf launch {' '.join(hosts.listed)} train --run-dir {path} --resume --learners 1"
+
+
 def test_a_learner_and_actors_on_two_hosts_give_the_bits_of_one_process(hosts, tmp_path):
     paths = [tmp_path / "two", tmp_path / "alone"]
     ended = run(words(paths[0], 2, *EPISODES, "--lag", 1), paths[0], how=hosts)
@@ -40,6 +45,7 @@ def test_sigusr1_stops_both_hosts_and_the_run_goes_on(hosts, tmp_path):
         job.send(signal.SIGUSR1)
         ended = job.end()
     assert ended.code == STOPPED, ended.err
+    assert ended.err.splitlines()[-1] == again(hosts, path)
     ended = resume(path, "--epochs", len(rows_of(path)) + 1)
     assert ended.code == DONE, ended.err
 
@@ -55,19 +61,30 @@ def test_a_lost_host_ends_the_job_on_both_and_is_no_good_end(hosts, tmp_path):
             hosts.mend(2)
     assert ended.code == HANGING, (ended.code, ended.err)
     assert "a host was lost" in ended.err
-    assert f"--run-dir {path} --resume" in ended.err
+    assert again(hosts, path) in ended.err.splitlines()
 
 
-def test_hosts_that_cannot_be_reached_or_share_a_name_are_refused(hosts, tmp_path, monkeypatch):
+def test_hosts_that_cannot_be_reached_or_share_a_name_or_begin_elsewhere_are_refused(
+    hosts, tmp_path, monkeypatch
+):
     path = tmp_path / "run"
     with monkeypatch.context() as other:
         other.setattr(hosts, "listed", ("--hosts", "node1:2,node7:1"))
         ended = run(words(path, 2, *EPISODES), path, how=hosts)
     assert ended.code == ENVIRONMENT, ended.err
     assert "--hosts: no rank could be started on each of node1, node7" in ended.err
+    assert "; try ssh node7, with " in ended.err
+    with monkeypatch.context() as other:
+        other.setattr(hosts, "listed", ("--hosts", "node2:2,node1:1"))
+        ended = run(words(path, 2, *EPISODES), path, how=hosts)
+    assert ended.code == ENVIRONMENT, ended.err
+    assert "first host, node2, which writes the run; it calls itself node2, and this is node1" in (
+        ended.err
+    )
     monkeypatch.setitem(hosts.variables, "NAME_OF_ALL", "twin")
     ended = run(words(path, 2, *EPISODES), path, how=hosts)
     assert ended.code == ENVIRONMENT, ended.err
-    assert "--hosts: " in ended.err
+    assert "--hosts: node1, node2 call themselves twin" in ended.err
+    assert "list it once, e.g. node1:3" in ended.err
     assert len(ended.err.splitlines()) <= 10
     assert not path.exists()

@@ -36,6 +36,7 @@ def test_a_signal_at_the_launcher_saves_and_the_run_goes_on_to_the_same_end(  # 
         ended = job.end()
     assert ended.code == STOPPED, ended.err
     assert ended.err.count("stopped and saved after") == 1
+    assert ended.err.endswith(f"\nmusic-tf launch -n 2 train --run-dir {path} --resume\n")
     assert "Traceback" not in ended.err
     saved = state_of(path)[1]["counters"]["epoch"]
     assert 2 <= saved == len(rows_of(path)) < EPOCHS
