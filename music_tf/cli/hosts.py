@@ -16,7 +16,13 @@ _FORWARDED = ("PYTHONPATH", "OMP_NUM_THREADS", "KERAS_BACKEND", "TF_", "MUSIC_TF
 """How names of environment variables begin that ranks elsewhere need too: ssh passes none on."""
 KEEPALIVE = {"time": 5, "intvl": 2, "probes": 3}
 """Seconds after which mpirun asks a silent host, and how often: it notes a lost one in 11 s."""
-_PROBE = "import socket, music_tf; print('host', socket.gethostname(), music_tf.__version__)"
+_PROBE = (
+    "import socket, music_tf; from music_tf.process import launched_rank; "
+    "print('host', launched_rank(), socket.gethostname(), music_tf.__version__)"
+)
+_SAID = re.compile(r"^host (\d+) (\S+) (\S+)$", re.MULTILINE)
+_LOST = re.compile(r"^ *Remote host: +(\S+)$", re.MULTILINE)
+"""How Open MPI names a host on which it could start nothing."""
 
 
 def hosts_of(text: str) -> dict[str, int]:
@@ -103,30 +109,50 @@ def check_hosts(
     """Starts a process on each host, which says who it is, before anything is trained.
 
     Raises:
-        EnvironmentFault: A host cannot be reached, has no such Python with this package, or says
-            the name of another one.
+        EnvironmentFault: A host cannot be reached, has no such Python with this package, says the
+            name of another one, or is the first of them and not this one.
     """
     each = {name: 1 for name in hosts}
     command = [mpirun, *host_words(each, environment), "-n", str(len(hosts)), *python, "-c", _PROBE]
     probe = run_command(command, seconds=_PROBE_SECONDS, environment=environment)
-    said = [line.split()[1:] for line in probe.output.splitlines() if line.startswith("host ")]
+    said = {int(rank): (name, version) for rank, name, version in _SAID.findall(probe.output)}
     if not probe.ok or len(said) != len(hosts):
-        first = next(iter(hosts))
-        other = next((name for name in hosts if name != socket.gethostname()), first)
+        answer = f"{probe.output}\n{probe.errors}"
+        named = [name for name in _LOST.findall(answer) if name in hosts]
+        silent = [name for rank, name in enumerate(hosts) if rank not in said]
+        first, *others = dict.fromkeys(named or silent or hosts)
+        likewise = f", likewise {', '.join(others)}" if others else ""
         raise EnvironmentFault(
             f"--hosts: no rank could be started on each of {', '.join(hosts)}: {probe.reason}\n"
             f"each must be reached without a password and have the same Python: "
-            f"ssh {other} {python[0]} -c 'import music_tf'"
+            f"ssh {first} {python[0]} -c 'import music_tf'{likewise}"
         )
-    names, versions = [name for name, _ in said], {version for _, version in said}
-    double = [name for name in names if names.count(name) > 1]
-    if double:
+    _refuse_unlike(hosts, [said[rank] for rank in range(len(hosts))])
+
+
+def _refuse_unlike(hosts: Mapping[str, int], said: Sequence[tuple[str, str]]) -> None:
+    """Refuses hosts by the name and the version that each says, in the order of the list."""
+    names = [name for name, _ in said]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        alike = [host for host, name in zip(hosts, names, strict=True) if name == double]
+        room = sum(hosts[host] for host in alike)
         raise EnvironmentFault(
-            f"--hosts: two of {', '.join(hosts)} call themselves {double[0]}, so ranks would "
-            "think that they share memory\n"
-            "give each host a name of its own: hostnamectl hostname NAME"
+            f"--hosts: {', '.join(alike)} call themselves {double}, so ranks would think that they "
+            "share memory\n"
+            f"the same host under two names? list it once, e.g. {alike[0]}:{room}\n"
+            "else give each host a name of its own: hostnamectl hostname NAME"
         )
-    if len(versions) > 1:
+    own = socket.gethostname()
+    if names[0] != own:
+        first = next(iter(hosts))
         raise EnvironmentFault(
-            f"--hosts: they have music_tf {', '.join(sorted(versions))}; install the same on all"
+            f"--hosts: expected to be started on the first host, {first}, which writes the run; "
+            f"it calls itself {names[0]}, and this is {own}\n"
+            f"start it on {first}, or list this host first"
+        )
+    if len({version for _, version in said}) > 1:
+        found = ", ".join(f"{host} has {said[at][1]}" for at, host in enumerate(hosts))
+        raise EnvironmentFault(
+            f"--hosts: expected one version of music_tf, got: {found}\ninstall the same on all"
         )

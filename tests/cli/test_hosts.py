@@ -80,16 +80,30 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (Probe(0, "host node1 0.1.0\nhost node2 0.1.0\n"), None),
+        (Probe(0, "host 1 node2 0.1.0\nhost 0 node1 0.1.0\n"), None),
         (Probe(255, "", "ssh: connect to host node2 port 22: refused"), "no rank .* node1, node2"),
-        (Probe(0, "host node1 0.1.0\n"), "no rank could be started on each"),
-        (Probe(None, "", "", 60.0), "no answer within 60 s"),
-        (Probe(0, "host node1 0.1.0\nhost node1 0.1.0\n"), "two of node1, node2 call themselves"),
-        (Probe(0, "host node1 0.1.0\nhost node2 0.2.0\n"), "they have music_tf 0.1.0, 0.2.0"),
+        (Probe(1, "host 0 node1 0.1.0\n"), r"no rank could be started on each.*\n.*: ssh node2 "),
+        (Probe(1, "  Local host:    node1\n  Remote host:   node2\n"), ": ssh node2 .*tf'$"),
+        (Probe(1, "host 0 node1 0.1.0\nhost 1 node2 0.1.0\n"), "ssh node1 .*, likewise node2$"),
+        (Probe(None, "", "", 60.0), r"no answer within 60 s\n.*ssh node1 .*, likewise node2$"),
+        (
+            Probe(0, "host 0 node1 0.1.0\nhost 1 node1 0.1.0\n"),
+            r"node1, node2 call themselves node1, .*\nthe same host under two names\? list it "
+            r"once, e.g. node1:12\nelse give each host a name of its own",
+        ),
+        (
+            Probe(0, "host 0 node1 0.1.0\nhost 1 node2 0.2.0\n"),
+            r"node1 has 0.1.0, node2 has 0.2.0\n",
+        ),
+        (
+            Probe(0, "host 1 node1 0.1.0\nhost 0 node2 0.1.0\n"),
+            "first host, node1, .* calls itself node2, and this is node1\nstart it on node1",
+        ),
     ],
 )
 def test_hosts_that_cannot_train_together_are_refused_before_training(monkeypatch, said, told):
     asked = []
+    monkeypatch.setattr(hosts.socket, "gethostname", lambda: "node1")
     monkeypatch.setattr(
         hosts, "run_command", lambda command, **named: asked.append(command) or said
     )

@@ -64,16 +64,27 @@ def test_a_lost_host_ends_the_job_on_both_and_is_no_good_end(hosts, tmp_path):
     assert again(hosts, path) in ended.err.splitlines()
 
 
-def test_hosts_that_cannot_be_reached_or_share_a_name_are_refused(hosts, tmp_path, monkeypatch):
+def test_hosts_that_cannot_be_reached_or_share_a_name_or_begin_elsewhere_are_refused(
+    hosts, tmp_path, monkeypatch
+):
     path = tmp_path / "run"
     with monkeypatch.context() as other:
         other.setattr(hosts, "listed", ("--hosts", "node1:2,node7:1"))
         ended = run(words(path, 2, *EPISODES), path, how=hosts)
     assert ended.code == ENVIRONMENT, ended.err
     assert "--hosts: no rank could be started on each of node1, node7" in ended.err
+    assert ": ssh node7 " in ended.err.splitlines()[-1]
+    with monkeypatch.context() as other:
+        other.setattr(hosts, "listed", ("--hosts", "node2:2,node1:1"))
+        ended = run(words(path, 2, *EPISODES), path, how=hosts)
+    assert ended.code == ENVIRONMENT, ended.err
+    assert "first host, node2, which writes the run; it calls itself node2, and this is node1" in (
+        ended.err
+    )
     monkeypatch.setitem(hosts.variables, "NAME_OF_ALL", "twin")
     ended = run(words(path, 2, *EPISODES), path, how=hosts)
     assert ended.code == ENVIRONMENT, ended.err
-    assert "--hosts: " in ended.err
+    assert "--hosts: node1, node2 call themselves twin" in ended.err
+    assert "list it once, e.g. node1:3" in ended.err
     assert len(ended.err.splitlines()) <= 10
     assert not path.exists()
