@@ -120,12 +120,12 @@ def check_hosts(
         answer = f"{probe.output}\n{probe.errors}"
         named = [name for name in _LOST.findall(answer) if name in hosts]
         silent = [name for rank, name in enumerate(hosts) if rank not in said]
-        lost = list(dict.fromkeys(named or silent or hosts))
-        tried = " or ".join(f"ssh {name}" for name in lost)
+        first, *others = dict.fromkeys(named or silent or hosts)
+        likewise = f", likewise {', '.join(others)}" if others else ""
         raise EnvironmentFault(
             f"--hosts: no rank could be started on each of {', '.join(hosts)}: {probe.reason}\n"
-            f"each must be reached without a password and have the same Python; try {tried}, with "
-            f"{python[0]} -c 'import music_tf'"
+            f"each must be reached without a password and have the same Python: "
+            f"ssh {first} {python[0]} -c 'import music_tf'{likewise}"
         )
     _refuse_unlike(hosts, [said[rank] for rank in range(len(hosts))])
 
