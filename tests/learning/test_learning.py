@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from experiments.broken_joints import returns_of
 from tests.kit.saved_run import rows_of
 from tests.kit.started import music_tf
 
@@ -70,8 +72,7 @@ def test_skills_that_are_dealt_out_anew_cannot_be_told_apart(tmp_path):
 
 def test_skills_solve_a_task_in_ways_of_their_own(tmp_path):
     gate = "--skill.target 4 --skill.margin 0.5"
-    log_q, last = told_apart(tmp_path / "run", "sac_smerl", f"--skills 4 {gate} --epochs 20")
+    log_q, _ = told_apart(tmp_path / "run", "sac_smerl", f"--skills 4 {gate} --epochs 20")
     assert log_q >= -0.9
-    # Of four skills that return 5 at most, three reach 3.5 where the mean is this high: a second
-    # one below would leave (5 + 5 + 3.5 + 3.5) / 4.
-    assert float(last["eval/return"]) >= 4.25
+    returns = np.sort(returns_of(tmp_path / "run", None, 10).mean(axis=1))
+    assert returns[1] >= 3.5  # three skills of four, of at most 5
