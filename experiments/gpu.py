@@ -1,9 +1,10 @@
 """What a GPU does for learning, for whoever has one: `python -m experiments.gpu`.
 
 Times all updates of a cycle as one XLA program for several numbers of rows, and sets the model of
-docs/scale.md beside them: K kernels of 4 us, and 2.75 MFLOP a row. Then it trains a small run twice
-and once more with a resume, and says whether the bits are the same. `--device cpu` tries the
-program without a GPU: its times then say nothing about one.
+docs/scale.md beside them: K kernels of 4 us, and 2.75 MFLOP a row. Then a learner with an actor on
+each other core takes cycles beside as many equal ranks on cores alone. At last it trains a small
+run twice and once more with a resume, and says whether the bits are the same. `--device cpu` tries
+the program without a GPU: its times then say nothing about one.
 """
 
 import argparse
@@ -25,8 +26,9 @@ import tensorflow as tf
 
 from experiments.benchmark import FULL, QUICK, header
 from experiments.measure import configuration, fed, filled_trainer
+from experiments.scale import cycle_ms
 from music_tf.distributed import Communicator
-from music_tf.process import NO_GPU, claim_gpu
+from music_tf.process import NO_GPU, available_cores, claim_gpu
 from music_tf.storage.checkpoint import newest_weights
 
 RECIPES = ("ddpg_her", "ddpg_music", "sac_her")
@@ -100,6 +102,23 @@ def same_bits(device: str) -> dict[str, bool]:
     }
 
 
+def topologies(device: str, quick: bool) -> dict[str, float]:
+    """Returns the milliseconds of a cycle by a learner with actors, and by equal ranks on cores."""
+    actors = max(1, available_cores() - 1)
+
+    def taken(ranks: int, *words: str) -> float:
+        launch = [sys.executable, "-m", "music_tf", "launch", "-n", str(ranks)]
+        return cycle_ms(launch, words, actors, quick)
+
+    learner = ("--learners", "1", "--device", device)
+    return {
+        "actors": actors,
+        "learner_lag_0_ms": taken(1 + actors, *learner),
+        "learner_lag_1_ms": taken(1 + actors, *learner, "--lag", "1"),
+        "equal_ranks_ms": taken(actors, "--device", "cpu"),
+    }
+
+
 def main() -> None:
     """Measures everything and writes one file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -117,6 +136,8 @@ def main() -> None:
         for rows in ROWS[:1] if given.quick else ROWS:
             found[f"{recipe}/{rows}"] = row = update_times(recipe, rows, given.quick)
             sys.stdout.write(f"{recipe} {rows} {row}\n")
+    found["topologies"] = topologies(given.device, given.quick)
+    sys.stdout.write(f"{found['topologies']}\n")
     found["same_bits"] = same_bits(given.device)
     sys.stdout.write(f"{found['same_bits']}\n")
     given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -31,6 +31,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -51,8 +52,8 @@ SIMULATED = 20_000
 
 RATE = "1gbit"
 PLACES = {
-    "learner, 2 actors": (("node1:3", "node1:2,node2:1"), ("--learners", "1")),
-    "2 equal ranks": (("node1:2", "node1:1,node2:1"), ()),
+    "learner, 2 actors": (("node1:3", "node1:2,node2:1"), ("--threads", "1", "--learners", "1")),
+    "2 equal ranks": (("node1:2", "node1:1,node2:1"), ("--threads", "1")),
 }
 """By topology: on one host and on both, and what tells ranks so."""
 
@@ -191,7 +192,9 @@ def over_a_network(repetitions: int, quick: bool) -> dict[str, Any]:
             for topology, (places, words) in PLACES.items():
                 for place, listed in zip(("one host", "both"), places, strict=True):
                     hosts.listed = ("--hosts", listed)
-                    found[topology][place].append(_cycle_ms(hosts, words, quick))
+                    launch = hosts.launch(sys.executable, "-m", "music_tf")
+                    taken = cycle_ms(launch, words, 2, quick, hosts.variables)
+                    found[topology][place].append(taken)
     return {
         "rate": RATE,
         "cycle_ms_each": found,
@@ -202,19 +205,36 @@ def over_a_network(repetitions: int, quick: bool) -> dict[str, Any]:
     }
 
 
-def _cycle_ms(hosts: Hosts, words: Sequence[str], quick: bool) -> float:
-    """Trains on the hosts as they are listed; returns the median over epochs but the first."""
+def cycle_ms(
+    launch: Sequence[str],
+    words: Sequence[str],
+    workers: int,
+    quick: bool,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> float:
+    """Trains `ddpg_her` on FetchPush for four epochs; returns the median of those but the first.
+
+    Args:
+        launch: What starts `music-tf launch` on some ranks.
+        words: What tells them who learns, and on what.
+        workers: Of the run, each with two rollouts a cycle.
+        quick: Whether tiny sizes on a toy will do.
+        variables: Of the environment, beside our own.
+
+    Raises:
+        EnvironmentFault: The run fails.
+    """
     cycles, updates = (2, 2) if quick else (20, FULL.updates)
-    env_id = FULL.memory_env if not quick else "music_tf/PointPush-v0"
+    env_id = "music_tf/PointPush-v0" if quick else FULL.memory_env
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        train = f"train ddpg_her --env-id {env_id} --workers 2 --rollouts 2 --threads 1".split()
-        sizes = f"--epochs 4 --cycles {cycles} --updates {updates} --replay.batch-size {FULL.batch}"
-        said = [*train, *sizes.split(), "--evaluation.episodes", "2", *words]
+        task = f"train ddpg_her --env-id {env_id} --workers {workers} --rollouts 2 --epochs 4"
+        sizes = f"--cycles {cycles} --updates {updates} --replay.batch-size {FULL.batch}"
+        said = [*task.split(), *sizes.split(), "--evaluation.episodes", "2", *words]
         done = run_command(
-            [*hosts.launch(sys.executable, "-m", "music_tf"), *said, "--run-dir", str(run)],
+            [*launch, *said, "--run-dir", str(run)],
             seconds=900.0,
-            environment={**os.environ, **hosts.variables, "PYTHONPATH": os.getcwd()},
+            environment={**os.environ, "PYTHONPATH": os.getcwd(), **variables},
         )
         if not done.ok:
             raise EnvironmentFault(f"{' '.join(said)}\nfailed, code {done.code}: {done.reason}")

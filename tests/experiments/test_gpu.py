@@ -9,7 +9,7 @@ import pytest
 from experiments.gpu import kernels_of
 from tests.kit.jobs import REPOSITORY, environment
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
@@ -21,7 +21,7 @@ def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
         env=environment(real=True),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -31,6 +31,9 @@ def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
     assert 0 < row["kernels"] <= 150
     assert min(row[name] for name in ("update_ms", "feed_ms", "host_feed_ms")) > 0.0
     assert row["model_ms"] == pytest.approx(row["kernels"] * 4e-3 + 256 * 2.75e6 / 27e9)
+    assert found["topologies"].pop("actors") >= 1
+    assert sorted(found["topologies"]) == ["equal_ranks_ms", "learner_lag_0_ms", "learner_lag_1_ms"]
+    assert min(found["topologies"].values()) > 0.0
     assert found["same_bits"] == {"two_runs": True, "resumed": True}
 
 

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import pytest
 
 from experiments import scale
@@ -76,6 +78,7 @@ def test_each_topology_trains_on_one_host_and_on_both_in_turn(monkeypatch):
     class TwoHosts:
         listed = ()
         slowed = None
+        variables: ClassVar = {"of": "hosts"}
 
         def __enter__(self):
             return self
@@ -86,24 +89,27 @@ def test_each_topology_trains_on_one_host_and_on_both_in_turn(monkeypatch):
         def slow(self, rate):
             self.slowed = rate
 
-    def cycle_ms(hosts, words, quick):
-        assert hosts.slowed == "1gbit"
-        assert quick
-        ran.append((*hosts.listed, *words))
+        def launch(self, *program):
+            assert self.slowed == "1gbit"
+            return self.listed
+
+    def cycle_ms(launch, words, workers, quick, variables):
+        assert (workers, quick, variables) == (2, True, {"of": "hosts"})
+        ran.append((*launch, *words))
         return float(len(ran))
 
     ran = []
     monkeypatch.setattr(scale, "Hosts", TwoHosts)
-    monkeypatch.setattr(scale, "_cycle_ms", cycle_ms)
+    monkeypatch.setattr(scale, "cycle_ms", cycle_ms)
     found = scale.over_a_network(3, quick=True)
     assert (
         ran[:4]
         == ran[4:8]
         == [
-            ("--hosts", "node1:3", "--learners", "1"),
-            ("--hosts", "node1:2,node2:1", "--learners", "1"),
-            ("--hosts", "node1:2"),
-            ("--hosts", "node1:1,node2:1"),
+            ("--hosts", "node1:3", "--threads", "1", "--learners", "1"),
+            ("--hosts", "node1:2,node2:1", "--threads", "1", "--learners", "1"),
+            ("--hosts", "node1:2", "--threads", "1"),
+            ("--hosts", "node1:1,node2:1", "--threads", "1"),
         ]
     )
     assert found["cycle_ms_each"]["learner, 2 actors"]["both"] == [2.0, 6.0, 10.0]
