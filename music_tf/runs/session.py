@@ -218,12 +218,11 @@ class Session:
             text = textwrap.indent(json.dumps(record, indent=2), "    ")
             self._writer.write_text("configuration", text)
 
-        cycles = itertools.count(1)
+        actors, cycles = self._ranks.actors, itertools.count(1)
 
         def on_cycle(done: int) -> bool:
-            learns = self._ranks.actors is not None and trainer.counters.updates > 0
-            if self._ranks.actors is not None and learns and next(cycles) == _SETTLED:
-                progress.banner([self._ranks.actors.verdict()])
+            if actors is not None and trainer.counters.updates and next(cycles) == _SETTLED:
+                progress.banner([actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             return stop_requested() or self._listeners.fault is not None
