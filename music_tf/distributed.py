@@ -65,7 +65,7 @@ class Communicator:
                     "use the mpirun of this environment: music-tf launch -n N train ..."
                 )
         self.rank, self.size = self._place()
-        self.hosts: list[str] = self.collect(platform.node())
+        self.hosts = self._hosts()
         """On which host each rank runs."""
         asked = None if alone else asked_world_size()
         if asked not in {None, self.size}:
@@ -90,12 +90,16 @@ class Communicator:
         if self._comm is not None:
             group._mpi, group._comm = self._mpi, self._comm.Split(role, self.rank)
             group.rank, group.size = group._place()
-            group.hosts = group.collect(platform.node())
+            group.hosts = group._hosts()
         return group
 
     def _place(self) -> tuple[int, int]:
         """Returns the rank among how many."""
         return (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
+
+    def _hosts(self) -> list[str]:
+        own = platform.node()
+        return [own] if self._comm is None else list(self._comm.allgather(own))
 
     @property
     def is_root(self) -> bool:

@@ -399,7 +399,7 @@ class Trainer:
         taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
         counters = take_over(Counters(), meta.get("counters"), "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
-        log.cells = [(x, y) for x, y in log.cells]
+        log.cells, log.totals = [(x, y) for x, y in log.cells], list(log.totals)
         self.update.load(shared)
         self._load_beside_weights(shared)
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))

@@ -133,6 +133,13 @@ def test_a_restored_trainer_goes_on_bit_equal(trained, name):
     assert other.counters.env_steps == trainer.counters.env_steps
 
 
+def test_going_on_leaves_what_was_loaded_as_it_is(trained):
+    _, _, state = trained["everything"]
+    before = json.dumps(state[1])
+    restored(EVERYTHING, state).run_epoch(go_on)
+    assert json.dumps(state[1]) == before
+
+
 def test_an_interrupted_epoch_goes_on_where_it_stopped(trained):
     trainer, metrics, state = trained["everything"]
     other = restored(EVERYTHING, state)
