@@ -5,12 +5,13 @@ import dataclasses
 import math
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
 from music_tf.config.command import TrainCommand, asks_for_help, parse_train, train_help
+from music_tf.config.fields import with_fields
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.process import (
     asked_learners,
@@ -114,10 +115,8 @@ def _run(
         check_topology(workers, comm.size, learners, command.device, command.resume)
         if command.start is not None and not acts:
             load_tensorflow()  # what is taken over is tried on networks before anything is written
-        directory, heritage, pinned = _prepared(command, comm)
-        command = dataclasses.replace(
-            command, config=dataclasses.replace(command.config, pinned_skill=pinned)
-        )
+        directory, heritage, found = _prepared(command, comm)
+        command = dataclasses.replace(command, config=with_fields(command.config, found))
         if comm.is_root and command.run_dir is None:
             made.insert(0, directory)
         if acts:
@@ -161,12 +160,14 @@ def _seconds_to_start(parsed: TrainCommand | UsageError) -> float:
 
 def _prepared(
     command: TrainCommand, comm: "Communicator"
-) -> "tuple[Path, Heritage | None, int | None]":
-    """Returns the run's directory, what it takes over, and the skill that it is held to.
+) -> "tuple[Path, Heritage | None, Mapping[str, int | None]]":
+    """Returns the run's directory, what it takes over, and settings that follow from its source.
+
+    Those are the number of skills, and the one that the run is held to.
 
     Raises the root's fault everywhere.
     """
-    found: tuple[Path, Heritage | None, int | None] | None = None
+    found: tuple[Path, Heritage | None, Mapping[str, int | None]] | None = None
     config = command.config
     fault_text, code = "", 0
     if comm.is_root:
@@ -182,18 +183,22 @@ def _prepared(
                 from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
                     best_skill,
                     try_heritage,
+                    with_skills_of,
                 )
 
                 limit_threads(threads_of(command, comm))
                 found_gpu(command)  # before networks are made
                 source = find_source(command.start.path)
+                if command.start.same_skills:
+                    config = with_skills_of(config, command.start.path)
                 if command.start.best_of is not None:
                     best, returns = best_skill(config, command.start.path, command.start.best_of)
                     shown = "  ".join(f"{value:.3g}" for value in returns)
                     sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
                     config = dataclasses.replace(config, pinned_skill=best)
                 heritage = try_heritage(config, source, command.start.parts)
-            found = prepare_directory(command), heritage, config.pinned_skill
+            follows = {"skills": config.skills, "pinned_skill": config.pinned_skill}
+            found = prepare_directory(command), heritage, follows
         except MusicError as fault:
             fault_text, code = str(fault), fault.exit_code
     found, fault_text, code = comm.share((found, fault_text, code))

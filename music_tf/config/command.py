@@ -470,7 +470,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         )
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
-        return dataclasses.replace(command, start=_start(command, parts_of(terms.values())))
+        start = _start(command, parts_of(terms.values()), "skills" not in typed)
+        return dataclasses.replace(command, start=start)
     now = stored._replace(recipe=recipe, preset=preset, config=config)
     refuse_changes(run_to_json(stored), run_to_json(now))
     again = [name for name in ("init_from", "parts") if name in typed]
@@ -558,8 +559,11 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
     return with_fields(config, {**changes, "rewards": rewards})
 
 
-def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
-    """Returns what a new run starts from; `known` are the parts that there are."""
+def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> Start | None:
+    """Returns what a new run starts from.
+
+    `known` are the parts that there are. `follows` lets the number of skills be the source's.
+    """
     source, env_id = command.config.start, command.config.env_id
     if command.init_from is None:
         if command.parts is not None:
@@ -592,4 +596,5 @@ def _start(command: TrainCommand, known: Sequence[str]) -> Start | None:
         return Start(command.init_from, parts, best_of=best_of)
     parts = source.parts if command.parts is None else parse_parts(command.parts, known)
     tried = (best_of or source.best_of) if pinned is None else None
-    return Start(command.init_from, parts, source.epochs, source.env_id or env_id, tried)
+    trained_on, same = source.env_id or env_id, source.same_skills and follows
+    return Start(command.init_from, parts, source.epochs, trained_on, tried, same)

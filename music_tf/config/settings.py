@@ -77,6 +77,8 @@ class Source(NamedTuple):
     """Preset of the source; empty: that of the run itself."""
     best_of: int | None = None
     """Episodes of each of its skills, after which the best in the task is pinned."""
+    same_skills: bool = False
+    """Takes as many skills as the source has, unless the user types another number."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,8 @@ class Start(NamedTuple):
     """Where the recipe wants its source trained; empty where it says nothing."""
     best_of: int | None = None
     """Episodes of each of its skills, after which the best in the task is pinned."""
+    same_skills: bool = False
+    """Whether the run takes as many skills as the source has."""
 
 
 def parse_parts(text: str, known: Sequence[str]) -> tuple[str, ...]:

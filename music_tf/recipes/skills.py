@@ -312,8 +312,9 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
     from a run of `sac_diayn` on the same environment. One pinned skill is the input throughout, and
     the entropy weighs more than in pre-training. The preset `laptop` fits runs of that preset.
 
-    Where there are no goals, all is as in `sac_diayn` of the same preset but for the reward. No
-    first steps are random there, since the skill already acts.
+    Where there are no goals, all is as in `sac_diayn` of the same preset but for the reward. The
+    number of skills is that of the run which it starts from, unless `--skills` is typed. No first
+    steps are random there, since the skill already acts.
     """
     if not is_one_of(env_id, WITH_GOALS):
         skilled = sac_diayn(preset, env_id)
@@ -324,7 +325,7 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
             pinned_skill=0,
             collect=dataclasses.replace(skilled.collect, random_steps=0),
             evaluation=sac("laptop", env_id).evaluation,
-            start=Source("sac_diayn", parts),
+            start=Source("sac_diayn", parts, same_skills=True),
         )
     before = _on_objects(preset, env_id)
     task = dataclasses.replace(

@@ -1,5 +1,6 @@
 """Tries what a run takes over from another one before anything of the run is written."""
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from music_tf.config.settings import Config
+from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.storage.policy import load_policy
+from music_tf.storage.run_directory import find_agent
 from music_tf.storage.start import Heritage, inherit
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
@@ -42,6 +45,27 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     return heritage
 
 
+def with_skills_of(config: Config, source: str) -> Config:
+    """Returns a configuration with as many skills as another run has.
+
+    It stays as it is where that run has one, or continuous conditions, or does not say.
+
+    Args:
+        config: Of the new run.
+        source: The run with skills, as typed.
+
+    Raises:
+        UsageError: A setting of the new run does not go with so many skills.
+    """
+    before = None
+    with contextlib.suppress(UsageError):  # a folder of weights need not say what made it
+        before = read_run(find_agent(source).resolve(), config.env_id).config
+    kinds = {config.condition.kind, "one_hot" if before is None else before.condition.kind}
+    if before is None or before.condition_size == 1 or kinds != {"one_hot"}:
+        return config
+    return dataclasses.replace(config, skills=before.condition_size)
+
+
 def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[float]]:
     """Returns the skill of another run that is best at the task of this one, and all returns.
 
@@ -56,7 +80,7 @@ def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[fl
         UsageError: That run cannot act here, or has not as many skills as this one.
         EnvironmentFault: A checkpoint or the environment is broken.
     """
-    policy = load_policy(source)
+    policy = load_policy(source, config.env_id)
     known = f"{source[:120]} is {policy.recipe} with {policy.skills} as {policy.condition}"
     if policy.condition != "one_hot" or policy.skills == 1:
         raise UsageError(

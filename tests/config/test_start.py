@@ -8,6 +8,8 @@ from music_tf.config.start import PARTS, Start, other_source
 from music_tf.config.stored import StoredRun, read_run, run_to_json, stored_start
 from music_tf.errors import UsageError
 
+PICK = "FetchPickAndPlace-v4"
+WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
 NEEDY = [name for name in recipes.names() if recipes.source(name)]
 
 
@@ -58,6 +60,15 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
             "ddpg_her --init-from=a/run --parts=normalizer,actor,actor",
             Start("a/run", ("normalizer", "actor")),
         ),
+        (
+            "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run",
+            Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0", None, True),
+        ),
+        (
+            "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run --skills 20",
+            Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0"),
+        ),
+        ("sac_diayn_finetune --init-from run", Start("run", WITH_STATISTICS, None, PICK)),
         ("ddpg_her", None),
     ],
 )

@@ -164,6 +164,7 @@ def test_recipes_that_follow_on_others_have_their_networks(name, preset):
     assert after.agent.hidden_sizes == before.agent.hidden_sizes
     assert after.agent.critics == before.agent.critics
     assert (after.skills, after.env_id) == (before.skills, before.env_id)
+    assert not source.same_skills  # theirs are typed where there are goals
 
 
 @PRESETS
@@ -175,6 +176,7 @@ def test_without_goals_fine_tuning_differs_from_its_skills_by_the_reward_alone(
     source = recipes.source(name, preset, env_id)
     before, after = (recipes.resolve(one, preset, env_id) for one in (source.recipe, name))
     assert ("normalizer" in source.parts) == before.normalizer.running == (preset == "laptop")
+    assert source.same_skills
     assert [*after.rewards] == ["task"]
     assert after.collect.random_steps == 0
     same = {field: getattr(before, field) for field in ("rewards", "collect", "evaluation")}

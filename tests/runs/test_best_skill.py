@@ -1,15 +1,22 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 import music_tf
+from music_tf.config.settings import ConditionConfig, TaskConfig
 from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.runs.inspection import load_run
-from music_tf.runs.warm_start import best_skill
+from music_tf.runs.warm_start import best_skill, with_skills_of
 from music_tf.storage.policy import load_policy
 from music_tf.training.evaluation import Evaluation
-from tests.kit.saved_run import ENV_ID, save_run, small_config
+from tests.kit.counting import COUNTING
+from tests.kit.saved_run import ENV_ID, save_run, small_config, write_config
+
+BOX = "music_tf/UnitBox-v0"
+CONTINUOUS = {"condition": ConditionConfig(kind="sphere", size=3), "skills": 1}
 
 
 def test_the_best_skill_is_the_one_with_the_highest_return_in_the_task(tmp_path):
@@ -52,7 +59,7 @@ def test_a_run_without_skills_names_what_trains_some(tmp_path):
 
 @pytest.mark.parametrize("preset", ["laptop", "paper"])
 def test_without_goals_the_best_skill_goes_on_from_its_networks(tmp_path, preset):
-    short = {"env_id": "music_tf/UnitBox-v0", "skills": 3, "cycles": 2, "epochs": 1}
+    short = {"env_id": BOX, "skills": 3, "cycles": 2, "epochs": 1}
     short |= {"collect": {"random_steps": 50, "steps": 50}, "updates": 2, "preset": preset}
     first = music_tf.train("sac_diayn", run_dir=tmp_path / "skills", **short)
     short["collect"] = {"steps": 50}
@@ -63,6 +70,46 @@ def test_without_goals_the_best_skill_goes_on_from_its_networks(tmp_path, preset
     assert config.pinned_skill in range(3)
     assert [*config.rewards] == ["task"]
     assert config.collect.random_steps == 0
+
+
+@pytest.mark.parametrize("recipe", ["sac_finetune_skill", "sac_diayn_finetune"])
+def test_without_goals_there_are_as_many_skills_as_before_unless_some_are_typed(tmp_path, recipe):
+    first, tuned = tmp_path / "skills", tmp_path / "tuned"
+    short = {"env_id": BOX, "cycles": 1, "epochs": 1, "updates": 1, "collect": {"steps": 50}}
+    sizes = {"agent": {"hidden_sizes": (8, 8)}, "evaluation": {"episodes": 3}}
+    music_tf.train("sac_diayn", run_dir=first, skills=3, **short, **sizes)
+    other = {"best_of": 1} if recipe == "sac_finetune_skill" else {}
+    run = music_tf.train(recipe, run_dir=tuned, init_from=first, **short, **sizes, **other)
+    config = read_run(tuned).config
+    assert config.skills == run.policy().skills == 3
+    assert config.pinned_skill in range(3)
+    run.resume(epochs=2)
+    assert read_run(tuned).config == dataclasses.replace(config, epochs=2)
+    text = "expected a run with 4 skills" if other else "actor/hidden_0/kernel does not fit"
+    with pytest.raises(UsageError, match=text):
+        music_tf.train(recipe, run_dir=tmp_path / "none", init_from=first, skills=4, **short)
+    with pytest.raises(UsageError, match=r"expected a number in \[0, 2\], got 7"):
+        music_tf.train(recipe, run_dir=tmp_path / "none", init_from=first, pinned_skill=7, **short)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "skills"), [({"skills": 3}, 3), ({"skills": 1}, 5), (CONTINUOUS, 5), ({}, 5)]
+)
+def test_a_run_follows_another_one_that_says_how_many_skills_it_has(tmp_path, before, skills):
+    ours = small_config("sac_finetune_skill", skills=5)
+    if before:
+        write_config(tmp_path, small_config("ddpg_her", **before), "ddpg_her")
+    assert with_skills_of(ours, str(tmp_path)) == dataclasses.replace(ours, skills=skills)
+
+
+def test_skills_are_tried_in_an_environment_of_the_user_s_that_is_typed(tmp_path):
+    trainer = save_run(tmp_path, "sac_diayn", env_id=COUNTING, skills=3)
+    ours = dataclasses.replace(trainer.config, rewards={"task": TaskConfig()}, skills=5)
+    followed = with_skills_of(ours, str(tmp_path))
+    assert followed.skills == 3
+    best, _ = best_skill(followed, str(tmp_path), 1)
+    assert best in range(3)
 
 
 def test_fine_tuning_pins_the_best_skill_unless_the_user_does(tmp_path, capsys):
