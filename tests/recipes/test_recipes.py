@@ -388,3 +388,14 @@ def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset):
     if preset == "paper":
         assert config.rewards["task"].scale == 5.0
         assert schedule_value(gated.weight, 0) == 10.0
+
+
+@pytest.mark.parametrize("preset", ["laptop", "paper", "qdax"])
+@pytest.mark.parametrize("robot", ["HalfCheetah", "Ant"])
+def test_a_robot_whose_joints_may_break_has_the_target_of_the_same_robot(preset, robot):
+    whole, fragile = (
+        recipes.resolve("sac_smerl", preset, env_id)
+        for env_id in (f"{robot}-v5", f"music_tf/{robot}-v0")
+    )
+    assert dataclasses.replace(fragile, env_id=whole.env_id) == whole
+    assert preset == "qdax" or whole.rewards["skill"].target != 1000.0
