@@ -138,8 +138,9 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         `effective`: exp(H) of the prior that prefers recognised skills; `recognised`:
         exp(E[log q] + log K), as many skills as could be told apart without an error; `matrix`:
         share of steps by skill that acted and skill that was named; `end_distances`; `explained`:
-        share of the variance of end states that skills explain; `best`: by the task's return;
-        `each`: a row for each skill. None where nothing names skills.
+        share of the variance of end states that skills explain; `best`: by the task's mean return;
+        `each`: a row for each skill, whose `best_return` is that of its best episode. None where
+        nothing names skills.
     """
     ends = np.stack([one.ends for one in followed])
     likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
@@ -158,6 +159,7 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
                 "skill": one.skill,
                 "return": value,
                 "return_std": float(one.returns.std()),
+                "best_return": float(one.returns.max()),
                 "length": float(one.length.mean()),
                 "diversity_return": None if one.diversity is None else float(one.diversity.mean()),
                 "log_likelihood": one.log_likelihood,
@@ -189,6 +191,7 @@ def show_skills(
         cells: dict[str, float | str | None] = {
             "return": row["return"],
             "± deviation": row["return_std"],
+            "best return": row["best_return"],
             "steps": row["length"],
         }
         if one.diversity is not None:

@@ -14,7 +14,7 @@ from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.runs.judging import measure_skills
 from music_tf.runs.learned import Learned
-from music_tf.runs.skills import follow, follow_each, skill_arrays, summarize_skills
+from music_tf.runs.skills import Followed, follow, follow_each, skill_arrays, summarize_skills
 from music_tf.storage.policy import load_policy
 from music_tf.tools.export import exporter
 from tests.kit.saved_run import save_run, write_config
@@ -97,12 +97,31 @@ def test_the_summary_of_skills(run):
     assert 0.0 <= found["explained"] <= 1.0
     best = max(found["each"], key=lambda row: row["return"])
     assert found["best"] == best["skill"]
+    for one, row in zip(followed, found["each"], strict=True):
+        assert row["best_return"] == one.returns.max() >= row["return"]
+
+
+def test_the_best_return_is_that_of_one_episode():
+    first, second = (
+        Followed(skill, np.array([2, 2]), np.array(returns), states, None, None, None)
+        for skill, returns in enumerate(([0.0, 9.0], [5.0, 6.0]))
+        for states in [np.zeros([2, 2, 1])]
+    )
+    found = summarize_skills([first, second])
+    assert [row["best_return"] for row in found["each"]] == [9.0, 6.0]
+    assert found["best"] == 1  # by the mean
 
 
 def test_the_verb_writes_a_table_a_file_and_a_picture(run, capsys):
     assert run_verb(["skills", str(run), "--episodes", "2", "--only", "0", "2"]) == 0
     shown = capsys.readouterr().out
-    for text in ("skill 2", "diversity", "effective number of skills exp(H)", "skills.png"):
+    for text in (
+        "skill 2",
+        "best return",
+        "diversity",
+        "effective number of skills exp(H)",
+        "skills.png",
+    ):
         assert text in shown
     assert "skill 1 " not in shown.replace("else as", "")[: shown.index("best by")].split("│")[1]
     found = json.loads((run / "skills.json").read_text())
