@@ -149,6 +149,10 @@ def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
 def test_skills_and_mutual_information_are_learned_and_paid_side_by_side(tmp_path):
     run_session(parse_train([*BESIDE_SKILLS.split(), "--run-dir", str(tmp_path / "run")]))
     row = rows_of(tmp_path / "run")[-1]
+    columns = ("reward/skill_mean", "skill/loss", "skill/accuracy_heldout")
+    columns += ("reward/music_mean", "music/bound", "music/bound_heldout")
+    assert np.isfinite([float(row[column]) for column in columns]).all()
+    assert float(row["reward/music_mean"]) >= 0.0
     assert float(row["reward/music_min"]) == 0.0 < float(row["reward/music_max"])
     assert float(row["reward/skill_min"]) < 0.0
     first, last = (
