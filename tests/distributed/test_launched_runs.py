@@ -96,6 +96,26 @@ def test_two_ranks_start_from_a_run_of_two_ranks(whole, tmp_path):
     assert json.loads((path / "summary.json").read_text())["updates"] == 12
 
 
+def test_two_ranks_have_as_many_skills_as_the_run_that_they_start_from(tmp_path):
+    words = "--env-id music_tf/UnitBox-v0 --cycles 1 --collect.steps 60 --updates 1 --epochs 1"
+    words += " --agent.hidden-sizes 8 8 --evaluation.episodes 3"
+    for path, recipe, more in (
+        (tmp_path / "skills", "sac_diayn", "--workers 1 --skills 3 --collect.random-steps 10"),
+        (tmp_path / "tuned", "sac_diayn_finetune", f"--workers 2 --init-from {tmp_path}/skills"),
+    ):
+        options = [*words.split(), *more.split(), "--run-dir", str(path)]
+        how = "alone" if recipe == "sac_diayn" else "launch"
+        ended = run(["train", recipe, *options], path, how=how, real=True)
+        assert ended.code == DONE, ended.err
+        assert json.loads((path / "config.json").read_text())["config"]["skills"] == 3
+    before, _ = load_weights(tmp_path / "skills/checkpoints")
+    first, _ = load_weights(path / "checkpoints/epoch_000000")
+    name = "parameters/actor/hidden_0/kernel"
+    np.testing.assert_array_equal(first[name], before[name])
+    # equal on both ranks too: each epoch compares their parameters bit by bit
+    assert json.loads((path / "summary.json").read_text())["updates"] > 0
+
+
 @pytest.mark.parametrize(
     ("recipe", "more", "text"),
     [
