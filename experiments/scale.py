@@ -22,7 +22,6 @@ one of the hosts and on both in turn.
 """
 
 import argparse
-import csv
 import json
 import math
 import os
@@ -36,9 +35,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from experiments.benchmark import FULL, NETWORKS, header, take
+from experiments.benchmark import FULL, NETWORKS, header, sizes_of, take
 from music_tf.errors import EnvironmentFault
 from music_tf.process import available_cores, run_command
+from music_tf.storage.metrics import CSV_NAME
+from music_tf.storage.results import read_result
 from tests.kit.hosts import Hosts
 
 MEASURED = (1, 2, 4)
@@ -224,12 +225,14 @@ def cycle_ms(
     Raises:
         EnvironmentFault: The run fails.
     """
-    cycles, updates = (2, 2) if quick else (20, FULL.updates)
-    env_id = "music_tf/PointPush-v0" if quick else FULL.memory_env
+    given, cycles = sizes_of(quick), 2 if quick else 20
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        task = f"train ddpg_her --env-id {env_id} --workers {workers} --rollouts 2 --epochs 4"
-        sizes = f"--cycles {cycles} --updates {updates} --replay.batch-size {FULL.batch}"
+        task = f"train ddpg_her --env-id {given.memory_env} --workers {workers} --rollouts 2"
+        sizes = (
+            f"--epochs 4 --cycles {cycles} --updates {given.updates} "
+            f"--replay.batch-size {given.batch}"
+        )
         said = [*task.split(), *sizes.split(), "--evaluation.episodes", "2", *words]
         done = run_command(
             [*launch, *said, "--run-dir", str(run)],
@@ -238,9 +241,8 @@ def cycle_ms(
         )
         if not done.ok:
             raise EnvironmentFault(f"{' '.join(said)}\nfailed, code {done.code}: {done.reason}")
-        with (run / "metrics.csv").open(newline="", encoding="utf-8") as file:
-            rates = [float(row["time/updates_per_second"]) for row in csv.DictReader(file)]
-    return 1e3 * updates / statistics.median(rates[1:])
+        rates = read_result(run / CSV_NAME).columns["time/updates_per_second"]
+    return float(1e3 * given.updates / np.median(rates[1:]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
