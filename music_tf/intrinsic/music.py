@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.config.settings import MusicConfig
@@ -12,7 +13,6 @@ from music_tf.intrinsic.base import (
     Seen,
     TermContext,
     Weights,
-    as_floats,
     scale_variables,
 )
 from music_tf.intrinsic.paid import PaidTerm
@@ -48,6 +48,7 @@ class Music(PaidTerm):
         self._config = config
         self._seed = context.seed
         self._agent_dim = len(split.agent)
+        self._some_end_early = False
         self.columns = [*split.agent, *split.surrounding]
         scale = context.measure(Seen(tuple(self.columns))) if config.normalize_inputs else None
         if scale is not None:
@@ -83,21 +84,22 @@ class Music(PaidTerm):
         drawn = {"swapped": swapped, **self.gain_feed(*swapped.shape)}
         if self._config.train:
             slots, lengths = replay.pick_trajectories(updates, self._config.trajectories, cycle)
+            # once an episode has ended early for good, so that no more than two shapes are compiled
+            self._some_end_early |= bool((lengths < replay.longest).any())
             orders = [
-                self._permutations(worker, cycle, lengths[:, index], replay.longest + 1)
+                self._permutations(
+                    worker, cycle, lengths[:, index], replay.longest + 1, self._some_end_early
+                )
                 for index, worker in enumerate(replay.shards)
             ]
             drawn |= {"slots": slots, "lengths": lengths, "order": np.stack(orders, axis=1)}
         return drawn
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
-        """Returns trajectories beside a shuffled copy of their surroundings, and the coin."""
+        """Returns trajectories, the orders that shuffle their surroundings, and the coin."""
         feed = dict(drawn)
         if self._config.train:
-            slots, lengths, order = (feed.pop(name) for name in ("slots", "lengths", "order"))
-            columns = feed["trajectories"] = store.trajectories(slots, self.columns)
-            feed["shuffled"] = _reordered(columns[..., self._agent_dim :], order)
-            feed["valid"] = as_floats(np.arange(columns.shape[-2]) <= lengths[..., None])
+            feed["trajectories"] = store.trajectories(feed.pop("slots"), self.columns)
         return feed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
@@ -154,26 +156,26 @@ class Music(PaidTerm):
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns the mean bound over whole trajectories, in nats."""
         observation, length = episodes.observation, episodes.length
-        columns = observation[None, :, :, self.columns]
-        order = self._permutations(0, 0, length[None], observation.shape[1])
-        surrounding = columns[..., self._agent_dim :]
-        valid = np.arange(observation.shape[1]) <= length[:, None]
         feed = {
-            "trajectories": columns,
-            "shuffled": _reordered(surrounding, order),
-            "valid": valid[None].astype(np.float32),
+            "trajectories": observation[None, :, :, self.columns],
+            "lengths": length[None],
+            "order": self._permutations(0, 0, length[None], observation.shape[1], True),
         }
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
         return {"music/bound_heldout": float(self._bound(weights, tensors)[0])}
 
     def _bound(self, weights: Weights, feed: Feed) -> tf.Tensor:
         """Returns the mean bound over trajectories, in nats, [W]."""
-        columns = feed["trajectories"]
+        columns, order = feed["trajectories"], feed["order"]
         agent, surrounding = columns[..., : self._agent_dim], columns[..., self._agent_dim :]
+        if order.shape[-2] == 1:  # one for all trajectories of a worker
+            shuffled = tf.gather(surrounding, order[:, 0], axis=-2, batch_dims=1)
+        else:
+            shuffled = tf.gather(surrounding, order, axis=-2, batch_dims=2)
         bounds = donsker_varadhan(  # [W, M]
             self._score(weights["statistics"], agent, surrounding),
-            self._score(weights["statistics"], agent, feed["shuffled"]),
-            feed["valid"],
+            self._score(weights["statistics"], agent, shuffled),
+            tf.cast(np.arange(columns.shape[-2]) <= feed["lengths"][..., None], columns.dtype),
         )
         return tf.reduce_mean(bounds, axis=-1)
 
@@ -196,11 +198,14 @@ class Music(PaidTerm):
             score = tf.tanh(flat @ kernel + bias) @ score_kernel
         return tf.reshape(tf.tanh(score + score_bias), rows.shape[:-1])
 
-    def _permutations(self, worker: int, cycle: int, lengths: IntArray, states: int) -> IntArray:
+    def _permutations(
+        self, worker: int, cycle: int, lengths: IntArray, states: int, some_end_early: bool
+    ) -> npt.NDArray[np.int32]:
         """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.
 
         A uniform permutation restricted to the first n states is uniform on them. So one
-        permutation serves trajectories of all lengths; padding stays in place.
+        permutation serves trajectories of all lengths; padding stays in place. Where all are as
+        long and share it, [U, 1, N].
         """
         generator = stream(self._seed, "music/permutation", worker, cycle)
         updates, count = lengths.shape
@@ -208,23 +213,9 @@ class Music(PaidTerm):
         order = generator.permuted(
             np.broadcast_to(np.arange(states), (updates, distinct, states)), axis=-1
         )
-        order = np.broadcast_to(order, (updates, count, states))
-        if (lengths == states - 1).all():
-            return order
-        beyond = order > lengths[..., None]
-        return np.take_along_axis(
-            order, np.argsort(np.where(beyond, states + order, 0), axis=-1, kind="stable"), axis=-1
-        )
-
-
-def _reordered(values: Any, order: Any) -> Any:
-    """Returns values [..., N, D] with the states of each trajectory in its order [..., N].
-
-    `np.take_along_axis` does the same five times slower.
-    """
-    if not isinstance(values, np.ndarray):
-        return tf.gather(values, order, axis=-2, batch_dims=len(order.shape) - 1)
-    states, size = values.shape[-2:]
-    starts = states * np.arange(order.size // states).reshape(*order.shape[:-1], 1)
-    rows = values.reshape(-1, size).take((starts + order).ravel(), axis=0)
-    return rows.reshape(values.shape)
+        if some_end_early:
+            order = np.broadcast_to(order, (updates, count, states))
+            beyond = order > lengths[..., None]
+            places = np.argsort(np.where(beyond, states + order, 0), axis=-1, kind="stable")
+            order = np.take_along_axis(order, places, axis=-1)
+        return order.astype(np.int32)

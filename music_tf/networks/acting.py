@@ -47,9 +47,10 @@ class NetworkInputs(NamedTuple):
         return np.concatenate(parts, axis=-1)
 
     def _normalize(self, values: Array, moments: Moments) -> Array:
-        scaled = (bounded(values, self.config) - moments.mean) / moments.deviation
-        clipped: Array = np.clip(scaled, -self.config.clip, self.config.clip)
-        return clipped
+        scaled = bounded(values, self.config)
+        scaled -= moments.mean
+        scaled /= moments.deviation
+        return np.clip(scaled, -self.config.clip, self.config.clip, out=scaled)
 
 
 class Snapshot(NamedTuple):

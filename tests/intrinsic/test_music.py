@@ -193,10 +193,15 @@ def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_tim
     weights = weights_of(term, 1)
     agent, surrounding = np.split(feed["trajectories"], 2, axis=-1)
     assert agent.shape == (2, 32, STEPS + 1, 3)
-    np.testing.assert_array_equal(np.sort(surrounding, axis=2), np.sort(feed["shuffled"], axis=2))
+    shuffled = surrounding.copy()
+    for worker, (order,) in enumerate(feed["order"]):
+        assert sorted(order) == list(range(STEPS + 1))
+        for trajectory in range(32):
+            shuffled[worker, trajectory] = surrounding[worker, trajectory][order]
+    assert (shuffled != surrounding).any()
     expected = donsker_varadhan(
         keras_scores(term, weights, agent, surrounding),
-        keras_scores(term, weights, agent, feed["shuffled"]),
+        keras_scores(term, weights, agent, shuffled),
         tf.ones([2, 32, STEPS + 1]),
     )
     tensors = {name: tf.constant(values) for name, values in feed.items()}
@@ -208,22 +213,41 @@ def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_tim
 @pytest.mark.parametrize("negatives", ["shared", "independent"])
 def test_one_permutation_serves_a_batch_or_each_trajectory_has_its_own(negatives):
     term = music(trajectory_negatives=negatives)
-    order = term._permutations(0, 0, np.full([4, 32], STEPS), STEPS + 1)
+    lengths = np.full([4, 32], STEPS)
+    short, order = (term._permutations(0, 0, lengths, STEPS + 1, some) for some in (False, True))
+    assert short.shape == (4, 1 if negatives == "shared" else 32, STEPS + 1)
+    np.testing.assert_array_equal(order, np.broadcast_to(short, order.shape))
     assert order.shape == (4, 32, STEPS + 1)
     assert (np.sort(order, axis=-1) == np.arange(STEPS + 1)).all()
     alike = (order == order[:, :1]).all()
     assert alike == (negatives == "shared")
     assert (order[0] != order[1]).any()
     for worker, cycle in ((1, 0), (0, 1)):
-        other = term._permutations(worker, cycle, np.full([4, 32], STEPS), STEPS + 1)
+        other = term._permutations(worker, cycle, lengths, STEPS + 1, True)
         assert (other != order).any()
+
+
+@pytest.mark.parametrize("negatives", ["shared", "independent"])
+def test_one_permutation_for_all_shuffles_as_the_same_for_each_does(negatives):
+    term, replay = music(trajectory_negatives=negatives), replay_of(0.5, 0.0)
+    feed = term.feed(replay, 2, 0)
+    feeds = [feed, term.feed(replay_of(1.0, 1.0, length=9), 1, 0), term.feed(replay, 2, 0)]
+    shapes = [each["order"].shape[2] for each in feeds]
+    assert shapes == [1 if negatives == "shared" else 32, 32, 32]  # and stays as it is
+    bounds = [
+        term.loss(
+            weights_of(term, 1), {name: tf.constant(values[0]) for name, values in each.items()}
+        )
+        for each in (feeds[0], feeds[2])
+    ]
+    np.testing.assert_array_equal(bounds[0][0], bounds[1][0])
 
 
 @pytest.mark.parametrize("negatives", ["shared", "independent"])
 def test_shorter_trajectories_are_permuted_among_their_valid_states(negatives):
     term = music(trajectory_negatives=negatives)
     lengths = rng().integers(1, 9, size=(50, 6))
-    order = term._permutations(0, 0, lengths, 9)
+    order = term._permutations(0, 0, lengths, 9, True)
     for permutation, length in zip(order.reshape(-1, 9), lengths.ravel(), strict=True):
         valid = length + 1
         assert sorted(permutation[:valid]) == list(range(valid))
@@ -232,7 +256,7 @@ def test_shorter_trajectories_are_permuted_among_their_valid_states(negatives):
 
 def test_a_restricted_permutation_is_uniform():
     term = music(trajectory_negatives="independent")
-    order = term._permutations(0, 0, np.full([1, 12_000], 2), 6)[0, :, :3]
+    order = term._permutations(0, 0, np.full([1, 12_000], 2), 6, True)[0, :, :3]
     names, counts = np.unique(order @ [100, 10, 1], return_counts=True)
     assert names.tolist() == [12, 21, 102, 120, 201, 210]
     # the 0.9999 quantile of chi-square with 5 degrees of freedom is 25.7
@@ -248,7 +272,7 @@ def test_padding_changes_neither_bound_nor_gradient():
         replay = replay_of(1.0, length=20)
         replay.shards[0].tracks[:, 21:] = padding
         feed = {name: tf.constant(values[0]) for name, values in term.feed(replay, 1, 0).items()}
-        assert feed["valid"].numpy().sum(axis=-1).tolist() == [[21.0] * 32]
+        assert (feed["lengths"].numpy() == 20).all()
         with tf.GradientTape() as tape:
             loss, _ = term.loss(layout.split(tf.identity(flat)), feed)
         results.append((loss.numpy(), tape.gradient(loss, flat).numpy()))
@@ -262,9 +286,10 @@ def test_the_gradient_of_the_loss_agrees_with_finite_differences():
     layout = Layout(term.networks)
     flat = np.random.default_rng(0).normal(size=layout.size)
     feed = {
-        name: tf.constant(values[0], tf.float64)
+        name: tf.constant(values[0])
         for name, values in term.feed(replay_of(1.0, count=4, length=20), 1, 0).items()
     }
+    feed["trajectories"] = tf.cast(feed["trajectories"], tf.float64)
 
     def loss(parameters):
         return term.loss(layout.split(parameters), feed)[0]
