@@ -490,7 +490,7 @@ def asleep(sizes: Sizes, seconds: float, spread: float) -> dict[str, float]:
         toy = resolve("ddpg_her", env_id="music_tf/PointPush-v0")
         config = with_fields(toy, {**small, "lag": lag})
         if comm.rank:
-            Actor(config, comm).serve()
+            Actor(config, comm).serve(lambda evidence: None)
             continue
         with Actors(config, comm) as actors:
             trainer = build_trainer(config, actors.learning, actors)

@@ -31,7 +31,7 @@ def act(
         comm.meet()  # the learner loads TensorFlow meanwhile
         told_to_all(lambda: None, comm)
         command, record = agreed(command, heritage.record if heritage else None, comm)
-        with contextlib.closing(open_run(path, record, command.resume, comm)):
+        with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
             with contextlib.closing(Actor(command.config, comm, command.learners)) as actor:
-                actor.serve()
+                actor.serve(directory.write_evidence)

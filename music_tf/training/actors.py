@@ -9,7 +9,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -49,12 +49,15 @@ from music_tf.training.messages import (
     OrderHeader,
     SnapshotFormat,
     answer_in,
+    body_of,
     headed,
     header_size,
     order_in,
 )
 from music_tf.types import EnvSpec, Episodes, IntArray, Metrics
 
+_LEARNER_CORES = 2
+"""That a learner keeps busy beside its actors."""
 _FAULTS = {kind.exit_code: kind for kind in (UsageError, EnvironmentFault, NumbersFault)}
 
 
@@ -316,7 +319,7 @@ class Actors:
                         "answered with number, cycle, first worker and workers "
                         f"{header[: len(expected)]}, expected {expected}"
                     )
-                rest = data[header_size(AnswerHeader) :]
+                rest = body_of(data, AnswerHeader)
                 if header.fault:
                     text = rest.tobytes().decode(errors="replace")
                     raise _FAULTS.get(header.fault, MusicError)(text)
@@ -354,9 +357,11 @@ class Ranks(NamedTuple):
         learner = f"on {self.gpu}" if self.gpu else f"of {threads} thread(s)"
         if actors is not None:
             others = f" and {actors.hosts - 1} more host(s)" if actors.hosts > 1 else ""
+            missing = here + _LEARNER_CORES - available_cores()
+            crowded = f"; {missing} too few for all to work at once" if missing > 0 else ""
             return (
                 f"{actors.count} actor(s) beside {self.learning.size} learner(s) {learner}, "
-                f"lag {config.lag}, on {cores}{others}"
+                f"lag {config.lag}, on {cores}{others}{crowded}"
             )
         ranks = f"{self.size} rank{'s' if self.size > 1 else ''}"
         return f"{ranks} of {cores}, " + (learner if self.gpu else f"{threads} thread(s) each")
@@ -433,8 +438,11 @@ class Actor:
         self._whole = team.format(self._envs.spec)
         self._parts = team.format(self._envs.spec, config.collect.steps)
 
-    def serve(self) -> None:
+    def serve(self, keep: Callable[[Mapping[str, Any]], None]) -> None:
         """Plays until the learner ends the run.
+
+        Args:
+            keep: Takes what a bad number was found in.
 
         Raises:
             LearnerEnded: Its run did not come to a good end; it has said why.
@@ -450,8 +458,7 @@ class Actor:
         inputs = NetworkInputs(nothing, nothing, config.normalizer)
         weights = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
         like = Snapshot(config.agent.actor, dict.fromkeys(weights, nothing.mean), inputs)
-        size = header_size(OrderHeader)
-        message = np.empty(size + form.bytes, np.uint8)
+        message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
         while True:
             start = time.monotonic()
             with longer_timeout():
@@ -461,10 +468,12 @@ class Actor:
                 break
             came, fault, ends = time.monotonic(), EXIT_DONE, 0
             try:
-                played = self._play(order, form.unpack(message[size:], like))
+                snapshot = form.unpack(body_of(message, OrderHeader), like)
+                played = self._play(order, snapshot)
                 body = (self._whole if order.kind == EVALUATE else self._parts).pack(played)
                 ends = len(played.succeeded)
             except MusicError as error:
+                keep(getattr(error, "evidence", {}))
                 body, fault = str(error).encode(), error.exit_code
             header = AnswerHeader(
                 *(order.number, order.cycle, self._workers.start, len(self._workers)),

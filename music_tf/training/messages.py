@@ -1,12 +1,14 @@
 """What the learner and the ranks that act send each other: an order, and what was played.
 
-Each message begins with a header of int64 numbers that its receiver checks. What follows are the
-numbers of the steps that were taken, little-endian and without padding.
+Each message begins with a header of int64 numbers that its receiver checks, the CRC-32 of what
+follows among them. That are the numbers of the steps that were taken, little-endian and without
+padding.
 """
 
 import itertools
 import math
 import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,7 +22,7 @@ from music_tf.training.collect import Collected
 from music_tf.types import BoolArray, EnvSpec, Episodes
 
 Data = npt.NDArray[np.uint8]
-FORMAT = 1
+FORMAT = 2
 """Of messages; another version of this module may have another."""
 PLAY, EVALUATE, END = 1, 2, 3
 """What an order asks for: a cycle, evaluation episodes, or to end with an exit code."""
@@ -65,13 +67,27 @@ class AnswerHeader(NamedTuple):
 
 def headed(header: OrderHeader | AnswerHeader, *rest: bytes) -> Data:
     """Returns a message."""
-    numbers = (FORMAT, *map(int, header))
-    return np.frombuffer(b"".join([struct.pack(f"<{len(numbers)}q", *numbers), *rest]), np.uint8)
+    body = b"".join(rest)
+    numbers = (FORMAT, zlib.crc32(body), *map(int, header))
+    return np.frombuffer(struct.pack(f"<{len(numbers)}q", *numbers) + body, np.uint8)
 
 
 def header_size(kind: type[OrderHeader] | type[AnswerHeader]) -> int:
     """Returns the bytes of a header."""
-    return _INTEGER * (1 + len(kind._fields))
+    return _INTEGER * (2 + len(kind._fields))
+
+
+def body_of(data: Data, kind: type[OrderHeader] | type[AnswerHeader]) -> Data:
+    """Returns what follows the header.
+
+    Raises:
+        NumbersFault: It is not what was sent.
+    """
+    _, checked = np.frombuffer(data[: 2 * _INTEGER].tobytes(), "<i8")
+    body = data[header_size(kind) :]
+    if zlib.crc32(body.data) != checked:
+        raise NumbersFault(f"a message of {len(data)} bytes was changed on its way")
+    return body
 
 
 def order_in(data: Data) -> OrderHeader:
@@ -93,10 +109,10 @@ def answer_in(data: Data) -> AnswerHeader:
 
 
 def _numbers(data: Data, count: int) -> Sequence[int]:
-    size = _INTEGER * (1 + count)
+    size = _INTEGER * (2 + count)
     if len(data) < size:
         raise NumbersFault(f"a message of {len(data)} bytes, expected at least {size}")
-    form, *numbers = struct.unpack(f"<{1 + count}q", data[:size].tobytes())
+    form, _, *numbers = struct.unpack(f"<{2 + count}q", data[:size].tobytes())
     if form != FORMAT:
         raise NumbersFault(f"a message of format {form}, expected {FORMAT}")
     return numbers

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import sys
 
 import numpy as np
 import pytest
 
+from music_tf.runs.session import OTHER_CYCLES
 from music_tf.storage.metrics import OF_ACTORS
 from tests.kit.counting import COUNTING
 from tests.kit.jobs import (
@@ -21,6 +23,7 @@ from tests.kit.jobs import (
     resume,
     rows_of,
     run,
+    state_of,
     train,
 )
 from tests.kit.seen import FOLDER, SEEN
@@ -260,6 +263,63 @@ def test_an_actor_that_stands_still_is_ended_by_the_watchdog(tmp_path):
     ended = run(words(path, 2, *faulty), path, **learner(2))
     assert ended.code == HANGING, ended.err
     assert "in _go_wrong" in ended.err
+
+
+@pytest.mark.parametrize("rank", [0, 2], ids=["the learner", "an actor"])
+def test_a_rank_that_is_stopped_ends_the_job_with_the_stacks_of_others(tmp_path, rank):  # F4
+    path, rare = tmp_path / "run", ("--checkpoint-every", 10**6, "--hang-after", 3)
+    with Job(words(path, 2, *EPISODES[:-1], 10**6, "--lag", 1, *rare), path, **learner(2)) as job:
+        pids = job.wait_for_ranks()
+        job.wait_for_epoch(1)
+        os.kill(pids[rank], signal.SIGSTOP)
+        ended = job.end()
+    assert ended.code == HANGING, ended.err
+    spoke = set(re.findall(r"music-tf: rank (\d): no progress for", ended.err))
+    assert spoke
+    assert str(rank) not in spoke
+    assert "most recent call first" in ended.err
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [("action", "action[0, 0] is nan"), ("weights", "was changed on its way")],
+)
+def test_bad_numbers_of_an_actor_are_named_and_send_the_run_back(  # F14, F15
+    tmp_path, lag, way, told
+):
+    path = tmp_path / "run"
+    more = ("--env-id", f"tests.faults.acting:Acting/{way}-v0", "--cycles", 3, "--epochs", 4)
+    ended = run(words(path, 2, *more, "--lag", lag), path, **learner(2))
+    assert ended.code == DONE, ended.err
+    first, *others = ended.err.splitlines()
+    assert first.startswith("warning: rank 1: ")
+    assert told in first
+    assert others[0].startswith("back to the checkpoint of epoch 1, going on with 0.5 of the step")
+    assert_went_back(path)
+    assert (path / "logs/rank_0001.bad_numbers.npz").exists() == (way == "action")
+
+
+def assert_went_back(path):
+    """A fault in the sixth cycle, or the one before, has cost the second epoch."""
+    assert [row["epoch"] for row in rows_of(path)] == ["1", "2", "3", "4"]
+    arrays, meta = state_of(path)
+    assert all(np.isfinite(array).all() for array in arrays.values())
+    assert meta["step_scale"] == 0.5
+    assert meta["counters"]["cycle"] == OTHER_CYCLES + 12
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_a_learner_goes_back_while_actors_play_as_one_process_does(tmp_path, lag):  # F15
+    paths = [tmp_path / "actors", tmp_path / "alone"]
+    fault = {"phase": "update", "how": "nan", "after": 4, "once": True}
+    for path, actors in zip(paths, (2, 0), strict=True):
+        more = (*EPISODES[:-1], 4, "--lag", lag)
+        ended = run(words(path, actors, *more), path, fault=fault, **learner(actors))
+        assert ended.code == DONE, ended.err
+        assert "back to the checkpoint of epoch 1" in ended.err
+        assert_went_back(path)
+    assert_same_bits(*paths)
 
 
 @pytest.mark.parametrize("rank", [0, 2], ids=["the learner", "an actor"])

@@ -51,11 +51,11 @@ def train(comm):
     return trainer, seen[0]
 
 
-def reach(comm):
+def reach(comm, lag):
     """A trainer after four cycles of 10 updates where nothing is touched: no chaos there."""
     from music_tf.training.build import build_trainer
 
-    trainer = build_trainer(REACH, comm)
+    trainer = build_trainer(dataclasses.replace(REACH, lag=lag), comm)
     trainer.run_epoch(go_on)
     return trainer
 
@@ -108,10 +108,15 @@ def main(folder):
     trainer, metrics = train(comm)
     trainer.update.check_equal()
     trainer.check_equal()
-    touchless = reach(comm)
+    touchless = [reach(comm, lag) for lag in (0, 1)]
     arrays = {
-        **{f"reach/{name}": array for name, array in touchless.shared().items()},
-        **named_replay("reaching", replay_state(touchless)),
+        **{
+            f"reach_{lag}/{name}": array
+            for lag, one in enumerate(touchless)
+            for name, array in one.shared().items()
+        },
+        **named_replay("reaching_0", replay_state(touchless[0])),
+        **named_replay("reaching_1", replay_state(touchless[1])),
         **trainer.shared(),
         **named_replay("touching", replay_state(trainer)),
         "initial": initial_with_other_seeds(comm),

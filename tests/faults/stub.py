@@ -137,12 +137,13 @@ def _build_learner(config, spec, terms):
 
 
 class Fault:
-    """Strikes one rank at one call of one phase."""
+    """Strikes one rank from one call of one phase on, or at that call alone."""
 
-    def __init__(self, phase, how, rank=-1, after=0, mark=""):
+    def __init__(self, phase, how, rank=-1, after=0, mark="", once=False):
         self._phase, self._how, self._rank = phase, how, rank
         self._left = after
         self._mark = mark
+        self._once = once
 
     def install(self):
         """Hooks into the functions of the library that a phase consists of."""
@@ -177,6 +178,8 @@ class Fault:
         if phase != self._phase or self._rank not in (-1, launched_rank()):
             return
         self._left -= 1
+        if self._left < -1 and self._once:
+            return
         if self._left < 0:
             if self._mark:
                 Path(self._mark).touch()
@@ -197,6 +200,11 @@ def _one_ulp(learning):
     """Moves one weight by the smallest step there is."""
     flat = learning.parameters.value
     flat[3] = np.nextafter(flat[3], np.float32(np.inf))
+
+
+def _bad(learning):
+    """Makes one weight no number."""
+    learning.parameters.value[3] = np.nan
 
 
 def _day(sign):
@@ -220,6 +228,7 @@ _WAYS = {
     "linger": lambda *_: time.sleep(3.0),
     "slow": lambda *_: time.sleep(0.2),
     "ulp": _one_ulp,
+    "nan": _bad,
     "tomorrow": _day(1.0),
     "yesterday": _day(-1.0),
 }

@@ -22,11 +22,13 @@ from tests.kit.jobs import (
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
 RANK = (sys.executable, "-m", "mpi4py", "-m", "music_tf")
+roles = pytest.mark.parametrize("learners", [0, 1], ids=["an equal rank", "an actor"])
 
 
-def with_other_second_rank(path, *command):
+def with_other_second_rank(path, learners, *command):
     """Starts rank 0 as always and rank 1 by another command."""
-    words = [*train(path), ":", "-n", "1", *map(str, command)]
+    topology = ["--learners", str(learners)]
+    words = [*train(path), *topology, ":", "-n", "1", *map(str, command), *topology]
     return run(words, path, ranks=1, how="mpirun")
 
 
@@ -51,22 +53,27 @@ def test_a_seed_fixes_a_run_and_another_seed_changes_it_on_every_rank(tmp_path, 
     assert [name for name in ours if ours[name] == theirs[name]] == []
 
 
-def test_one_weight_apart_by_its_last_bit_ends_the_run(tmp_path):  # F14
+@pytest.mark.parametrize(("learners", "rank"), [(0, 2), (2, 1)], ids=["alike", "learners"])
+def test_one_weight_apart_by_its_last_bit_ends_the_run(tmp_path, learners, rank):  # F14
     path = tmp_path / "run"
-    fault = {"phase": "update", "how": "ulp", "rank": 2, "after": 3}
-    ended = run(train(path, "--epochs", 50, "--updates", 25), path, ranks=4, fault=fault)
+    fault = {"phase": "update", "how": "ulp", "rank": rank, "after": 3}
+    words = train(path, "--epochs", 50, "--updates", 25, "--learners", learners)
+    ended = run(words, path, ranks=4, fault=fault)
     assert ended.code == NUMBERS, ended.err
     # the fourth cycle of 25 updates is the second epoch's last: rows end with the first
-    assert "after 100 updates: actor/kernel on ranks [2] is not what rank 0 holds" in ended.err
+    assert (
+        f"after 100 updates: actor/kernel on ranks [{rank}] is not what rank 0 holds" in ended.err
+    )
     assert "back to the checkpoint of epoch 1" in ended.err
     assert "Traceback" not in ended.err
     assert len(rows_of(path)) == 1
 
 
-def test_a_rank_with_other_settings_is_refused_at_the_start(tmp_path):  # F14
+@roles
+def test_a_rank_with_other_settings_is_refused_at_the_start(tmp_path, learners):  # F14
     path = tmp_path / "run"
     other = train(path, "--seed", 7, "--agent.polyak", 0.5)
-    ended = with_other_second_rank(path, *RANK, *other)
+    ended = with_other_second_rank(path, learners, *RANK, *other)
     assert ended.code == USAGE, ended.err
     assert "seed: rank 0 has 0, rank 1 has 7" in ended.err
     assert "agent.polyak: rank 0 has 0.98, rank 1 has 0.5" in ended.err
@@ -74,22 +81,24 @@ def test_a_rank_with_other_settings_is_refused_at_the_start(tmp_path):  # F14
     assert not (path / "config.json").exists()
 
 
-def test_a_rank_that_alone_refuses_its_command_line_is_heard_of_once(tmp_path):
+@roles
+def test_a_rank_that_alone_refuses_its_command_line_is_heard_of_once(tmp_path, learners):
     path, unseen = tmp_path / "run", tmp_path / "unseen"
-    ended = with_other_second_rank(path, *RANK, "train", "--run-dir", unseen, "--resume")
+    ended = with_other_second_rank(path, learners, *RANK, "train", "--run-dir", unseen, "--resume")
     assert ended.code == USAGE, ended.err
     assert ended.err.startswith(f"music-tf: rank 1: {unseen}: expected a run directory")
     assert len(ended.err.splitlines()) == 1
     assert not path.exists()
 
 
-def test_a_rank_with_other_code_is_refused_at_the_start(tmp_path):  # F14
+@roles
+def test_a_rank_with_other_code_is_refused_at_the_start(tmp_path, learners):  # F14
     path, copy = tmp_path / "run", tmp_path / "copy"
     shutil.copytree(Path(music_tf.__file__).parent, copy / "music_tf")
     with (copy / "music_tf/rollout.py").open("a") as file:
         file.write("\n# another version\n")
     search = f"PYTHONPATH={copy}:{environment()['PYTHONPATH']}"
-    ended = with_other_second_rank(path, "env", search, *RANK, *train(path))
+    ended = with_other_second_rank(path, learners, "env", search, *RANK, *train(path))
     assert ended.code == ENVIRONMENT, ended.err
     assert "code of music_tf: rank 0 has" in ended.err
     assert ended.err.count("music-tf:") == 1

@@ -19,6 +19,7 @@ from music_tf.training.messages import (
     OrderHeader,
     SnapshotFormat,
     answer_in,
+    body_of,
     headed,
     header_size,
     order_in,
@@ -116,10 +117,15 @@ def test_headers_come_back_and_other_formats_are_refused():
     answer = AnswerHeader(7, 3, 4, 2, fault=0, ends=5, stop=1, played_us=9, waited_us=8)
     data = headed(answer, b"rest")
     assert answer_in(data) == answer
-    assert data[header_size(AnswerHeader) :].tobytes() == b"rest"
-    with pytest.raises(NumbersFault, match="a message of format 2, expected 1"):
-        answer_in(spoiled(data.tobytes(), 0, 2))
-    with pytest.raises(NumbersFault, match="a message of 10 bytes, expected at least 80"):
+    assert body_of(data, AnswerHeader).tobytes() == b"rest"
+    for bit in range(8 * len(b"rest")):
+        changed = data.copy()
+        changed[header_size(AnswerHeader) + bit // 8] ^= 1 << bit % 8
+        with pytest.raises(NumbersFault, match="a message of 92 bytes was changed on its way"):
+            body_of(changed, AnswerHeader)
+    with pytest.raises(NumbersFault, match="a message of format 3, expected 2"):
+        answer_in(spoiled(data.tobytes(), 0, 3))
+    with pytest.raises(NumbersFault, match="a message of 10 bytes, expected at least 88"):
         answer_in(data[:10])
 
 

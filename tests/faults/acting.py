@@ -1,0 +1,68 @@
+"""Faults of a rank that only acts, which loads no stand-in: `tests.faults.acting:Acting/WAY-v0`.
+
+They strike the second rank once, at the first call of a way in its sixth cycle.
+"""
+
+import os
+import sys
+
+import gymnasium
+import numpy as np
+
+from music_tf.envs.toys import PointPush
+from music_tf.networks.acting import Snapshot
+from music_tf.training import actors
+from music_tf.training.messages import PLAY
+
+RANK = "1"
+CYCLE = 5
+
+
+def strike(way):
+    """Hooks into what an actor does with an order."""
+    order_in, act, body_of = actors.order_in, Snapshot.act, actors.body_of
+    left = {"cycles": 0, "strikes": 1}
+
+    def noted(message):
+        order = order_in(message)
+        left["cycles"] = int(order.kind == PLAY and order.cycle == CYCLE)
+        return order
+
+    def strikes(name):
+        if way != name or not (left["cycles"] and left["strikes"]):
+            return False
+        left["strikes"] = 0
+        return True
+
+    def acted(self, *arguments):
+        result = act(self, *arguments)
+        if strikes("action"):
+            result[0] = np.nan
+        return result
+
+    def came(message, kind):
+        if strikes("weights"):
+            message = message.copy()
+            numbers = message.view("<f4")
+            numbers[-1] = np.nextafter(numbers[-1], np.float32(np.inf))
+        return body_of(message, kind)
+
+    actors.order_in, Snapshot.act, actors.body_of = noted, acted, came
+
+
+class Acting(PointPush):
+    struck = False
+
+    def __init__(self, way, render_mode=None):
+        super().__init__(render_mode=render_mode)
+        acts = os.environ.get("OMPI_COMM_WORLD_RANK") == RANK and "tensorflow" not in sys.modules
+        if acts and not Acting.struck:
+            Acting.struck = True
+            strike(way)
+
+
+WAYS = ("action", "weights")
+for name in WAYS:
+    gymnasium.register(
+        f"Acting/{name}-v0", f"{__name__}:Acting", max_episode_steps=30, kwargs={"way": name}
+    )
