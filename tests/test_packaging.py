@@ -248,6 +248,18 @@ def test_make_train_learns_without_a_task_reward_on_two_ranks_for_a_limited_time
     assert "--run-dir" not in planned
 
 
+@pytest.mark.parametrize("target", ["train", "fetch-push"])
+def test_make_takes_learners_and_hosts(target):
+    planned = commands(target, "NP=3", "LEARNERS=1", "ARGS=--lag 1")
+    assert "music_tf launch -n 3 train ddpg" in planned
+    assert "--learners 1" in planned
+    assert planned.endswith("--lag 1")
+    planned = commands(target, "HOSTS=node1:8,node2:8")
+    assert "music_tf launch --hosts node1:8,node2:8 train ddpg" in planned
+    assert "--learners" not in planned
+    assert " -n " not in planned
+
+
 @pytest.mark.parametrize(
     ("target", "env_id"),
     [

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from music_tf.config.command import parse_train
+
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "experiments/slurm/train.sbatch"
+FOLDER = "experiments/slurm"
 
 
 @pytest.fixture
@@ -16,15 +18,16 @@ def cluster(tmp_path):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >> "$CALLS"\nexit "${{{name}_code:-0}}"\n')
         program.chmod(program.stat().st_mode | stat.S_IEXEC)
+    (tmp_path / "experiments").symlink_to(ROOT / "experiments")
     return tmp_path
 
 
-def submit(cluster, code=0):
+def submit(cluster, code=0, script="train.sbatch", more=("--epochs", "3")):
     path = f"{cluster}:{os.environ['PATH']}"
     calls = cluster / "calls"
     calls.unlink(missing_ok=True)
     done = subprocess.run(
-        ["bash", str(SCRIPT), "ddpg_her", "--epochs", "3"],
+        ["bash", f"{FOLDER}/{script}", "ddpg_her", *more],
         cwd=cluster,
         env={"PATH": path, "CALLS": str(calls), "srun_code": str(code), "SLURM_JOB_ID": "7"},
         capture_output=True,
@@ -67,3 +70,25 @@ def test_a_job_that_failed_is_not_queued_again(cluster):
     code, calls = submit(cluster, code=1)
     assert code == 1
     assert len(calls) == 1
+
+
+def test_a_learner_on_a_gpu_has_actors_beside_it_and_what_the_user_says_wins(cluster):
+    code, calls = submit(cluster, code=75, script="learner.sbatch", more=("--workers", "32"))
+    assert code == 75
+    assert calls == [
+        "srun --mpi=pmix .venv/bin/python -m mpi4py experiments/train.py ddpg_her "
+        "--workers 16 --learners 1 --lag 1 --device gpu --workers 32 --run-dir runs/slurm-7",
+        "scontrol requeue 7",
+    ]
+    train = parse_train(calls[0].split()[6:])
+    assert (train.config.workers, train.learners, train.config.lag) == (32, 1, 1)
+
+
+def test_both_templates_ask_slurm_for_the_same_but_ranks_and_a_gpu():
+    asked = [
+        {line for line in (ROOT / FOLDER / name).read_text().splitlines() if "#SBATCH" in line}
+        for name in ("train.sbatch", "learner.sbatch")
+    ]
+    more = {"#SBATCH --nodes=1", "#SBATCH --ntasks=17", "#SBATCH --gpus=1"}
+    assert asked[1] - asked[0] == more
+    assert asked[0] - asked[1] == {"#SBATCH --ntasks=16"}
