@@ -1,5 +1,6 @@
 """The weights that come with the package fit the recipes that start from them."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def test_a_recipe_takes_over_its_parts_of_them(recipe, folder, parts):
 def test_networks_of_sac_cannot_start_from_those_of_ddpg(recipe):
     with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
         inherited(recipe, "FetchPush-v4", "push")
+
+
+def test_a_task_starts_from_an_agent_with_skills_and_takes_as_many():
+    command = parse_train("sac_finetune_skill --env-id music_tf/Ant-v0 --init-from ant".split())
+    config = dataclasses.replace(command.config, skills=5)  # as the run itself does
+    found = try_heritage(config, find_source(command.start.path), command.start.parts)
+    assert found.record["parts"] == WHOLE
 
 
 def test_transfer_starts_from_the_other_task_and_tells_of_its_own():

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from statistics import fmean
 
 import pytest
 
@@ -17,7 +18,9 @@ from music_tf.storage.run_directory import AGENTS, agents, find_agent, open_run
 from tests.kit.saved_run import save_run
 from tests.kit.sources import ROOT
 
-NAMES = ("pick", "push", "push_sac")
+OF_MUSIC = ("pick", "push", "push_sac")
+WITH_SKILLS = ("ant",)
+NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS)))
 EPISODES = 20
 TOLERANCES = {
     "eval/object_moved_rate": {"abs": 0.15},
@@ -33,7 +36,27 @@ def published(name):
     return agents()[name]["evaluation"]["policies"]["ours"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+def of_skills(name, metric):
+    return [skill[metric] for skill in agents()[name]["evaluation"]["skills"]]
+
+
+@pytest.mark.parametrize("name", WITH_SKILLS)
+def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # skills would leave them set
+        monkeypatch.setenv(variable, "1")
+    assert run_verb(["skills", name, "--episodes", "4"]) == 0
+    found = json.loads((tmp_path / f"{name}_skills.json").read_text())
+    diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
+    assert len(found["each"]) == found["skills"] == len(diverse)
+    spread = max(paid) - min(paid)
+    for one, diversity, reward in zip(found["each"], diverse, paid, strict=True):
+        assert one["diversity_return"] == pytest.approx(diversity, rel=0.3)
+        assert one["return"] == pytest.approx(reward, abs=0.35 * spread)
+    assert (tmp_path / f"{name}_skills.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", OF_MUSIC)
 def test_it_does_in_a_few_episodes_what_its_stored_evaluation_says(name):
     loaded = load_run(find_agent(name), environments=EPISODES)
     played = loaded.evaluation.play(loaded.policy, EPISODES)
@@ -58,6 +81,8 @@ def test_what_made_it_is_written_beside_it_as_it_was_published(name):
     result = read_result(ROOT / about["published"])
     assert about["evaluation"]["episodes"] == 100
     assert about["evaluation"]["policies"] == result.details["final_100_episodes"]
+    skills = [skill["metrics"] for skill in result.details["skills"]]
+    assert about["evaluation"].get("skills", []) == (skills if name in WITH_SKILLS else [])
     header = (ROOT / about["published"]).read_text(encoding="utf-8")
     assert about["command"] in header
     assert about["commit"] in header
@@ -68,11 +93,19 @@ def test_what_made_it_is_written_beside_it_as_it_was_published(name):
 def test_a_page_lists_them_with_what_they_do():
     page = (ROOT / "docs/after_training.md").read_text(encoding="utf-8")
     table = page.partition("<!-- agents -->\n")[2].partition("<!-- /agents -->")[0]
+    made = {n: f"`{one['command']}`, commit {one['commit'][:7]}" for n, one in agents().items()}
+    assert tuple(made) == NAMES
     rows = []
-    for name, about in agents().items():
+    for name in OF_MUSIC:
         values = " | ".join(f"{published(name)[metric]:.2f}" for metric in TOLERANCES)
-        rows.append(f"| `{name}` | `{about['command']}`, commit {about['commit'][:7]} | {values} |")
-    assert tuple(agents()) == NAMES
+        rows.append(f"| `{name}` | {made[name]} | {values} |")
+    assert table.splitlines()[2:] == rows
+    table = page.partition("<!-- skills -->\n")[2].partition("<!-- /skills -->")[0]
+    rows = []
+    for name in WITH_SKILLS:
+        diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
+        values = f"{len(paid)} | {min(paid):.0f} to {max(paid):.0f} | {fmean(diverse):.0f}"
+        rows.append(f"| `{name}` | {made[name]} | {values} |")
     assert table.splitlines()[2:] == rows
 
 
@@ -100,7 +133,7 @@ def test_a_name_that_no_agent_has_is_refused_with_the_nearest(typed, meant):
     lines = str(refused.value).splitlines()
     assert lines[0] == f"RUN: expected a run directory with a config.json, got {typed!r}"
     assert lines[-2:] == [
-        "agents that come with the package: pick, push, push_sac",
+        f"agents that come with the package: {', '.join(NAMES)}",
         f"did you mean {meant}?",
     ]
 
