@@ -59,7 +59,9 @@ def test_networks_of_sac_cannot_start_from_those_of_ddpg(recipe):
 
 
 def test_a_task_starts_from_an_agent_with_skills_and_takes_as_many():
-    command = parse_train("sac_finetune_skill --env-id music_tf/Ant-v0 --init-from ant".split())
+    command = parse_train(
+        ["sac_finetune_skill", "--env-id", "music_tf/Ant-v0", "--init-from", "ant"]
+    )
     config = dataclasses.replace(command.config, skills=5)  # as the run itself does
     found = try_heritage(config, find_source(command.start.path), command.start.parts)
     assert found.record["parts"] == WHOLE
