@@ -29,6 +29,7 @@ from music_tf.config.stored import (
     runs_root,
     stored_env_id,
 )
+from music_tf.config.world import load_function, trust
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
 from music_tf.storage.run_directory import agents, film_path, find_agent, find_run
@@ -249,8 +250,9 @@ class Skills(Measured):
 
     How many there really are (exp of the entropy of the prior that prefers recognised skills), and
     who is taken for whom. How far they end apart, and how much of that is a matter of the skill.
-    Which skill suits the task's own reward best. A table, RUN/skills.json and
-    RUN/videos/skills.png, which music-tf report shows. music-tf play films the same skills.
+    Which skill suits the task's own reward best, or another that you have in mind. A table,
+    RUN/skills.json and RUN/videos/skills.png, which music-tf report shows. music-tf play films the
+    same skills.
     """
 
     example: ClassVar[str] = "skills latest --episodes 10"
@@ -259,10 +261,24 @@ class Skills(Measured):
     """How many, of each skill."""
     only: tuple[int, ...] = ()
     """Some skills, counted from 0; by default all of them."""
+    reward: str | None = None
+    """Another reward to judge them by, as module:function: a function of yours that takes the
+    observations [T, O], actions [T, A] and next observations [T, O] of an episode, and returns
+    [T]. The files that are written have its name in theirs."""
 
     def act(self) -> int:
         """Measures the skills."""
         run, env_id = self.found()
+        name, reward = "", None
+        if self.reward is not None:
+            if ":" not in self.reward:
+                raise UsageError(
+                    f"--reward: expected module:function, got {self.reward[:80]!r}\n"
+                    "for example: --reward my_rewards:upright, from my_rewards.py in this folder"
+                )
+            trust([self.reward])  # the user has typed it
+            reward = (self.reward, load_function(self.reward, "--reward"))
+            name = "_" + "_".join(re.findall(r"\w+", self.reward))
         from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
             describe,
             load_run,
@@ -272,9 +288,10 @@ class Skills(Measured):
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
 
         loaded = load_run(run, env_id, elsewhere=self.elsewhere)
-        path, title = written_to(loaded, SKILLS_NAME), describe(loaded)
+        stem, dot, ending = SKILLS_NAME.partition(".")
+        path, title = written_to(loaded, f"{stem}{name}{dot}{ending}"), describe(loaded)
         try:
-            followed = show_skills(loaded, title, path, self.episodes, self.only)
+            followed = show_skills(loaded, title, path, self.episodes, self.only, reward)
         finally:
             loaded.envs.close()
         inside = path.parent.resolve() == run.resolve()

@@ -180,7 +180,7 @@ def trust(functions: Iterable[str]) -> None:
     _TRUSTED.update(functions)
 
 
-def load_function(word: str, option: str) -> Callable[[Any], Any]:
+def load_function(word: str, option: str) -> Callable[..., Any]:
     """Returns the function that a world calls `module:function`; `option` is where it says so.
 
     Raises:
@@ -202,7 +202,7 @@ def load_function(word: str, option: str) -> Callable[[Any], Any]:
         found = getattr(found, name)
     if not callable(found):
         raise UsageError(f"{option}: expected a function, got {word[:80]} = {found!r:.80}")
-    function: Callable[[Any], Any] = found
+    function: Callable[..., Any] = found
     return function
 
 

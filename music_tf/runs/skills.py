@@ -1,7 +1,7 @@
 """What the skills of a run are, and what they can be used for: each is played by itself."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +25,8 @@ from music_tf.types import Array, Episodes, IntArray
 if TYPE_CHECKING:  # which hands episodes to this module
     from music_tf.runs.inspection import LoadedRun
 
+StepRewards = Callable[[Array, Array, Array], Array]
+"""Rewards [T] of an episode's observations [T, O], actions [T, A] and next observations [T, O]."""
 SKILLS_NAME = "skills.json"
 """What `music-tf skills` writes into a run directory."""
 
@@ -34,7 +36,7 @@ class Followed(NamedTuple):
 
     skill: int
     length: IntArray  # [E], steps until the first end
-    returns: Array  # [E], sum of the environment's own rewards
+    returns: Array  # [E], sum of the environment's own rewards, or of others that were asked for
     descriptors: Array  # [T, E, D], after each step; they stay where the episode ended
     diversity: Array | None
     """Sum of log q - log p over an episode, or of what DADS pays, [E]; None without either."""
@@ -50,10 +52,16 @@ class Followed(NamedTuple):
         return last
 
 
-def follow(loaded: "LoadedRun", played: Episodes) -> Followed:
-    """Returns what the episodes of one skill tell of it."""
+def follow(loaded: "LoadedRun", played: Episodes, rewards: StepRewards | None = None) -> Followed:
+    """Returns what the episodes of one skill tell of it, under other rewards where they are given.
+
+    Raises:
+        UsageError: The other rewards are not one finite number a step.
+    """
     skill = int(played.skill[0].argmax())
     kept, seen, likelihood = _judged(loaded, played)
+    if rewards is not None:
+        kept = _paid_by(rewards, kept)
     diversity, named, mean = _diversity(loaded, kept, likelihood), None, None
     if likelihood is not None:
         named = named_shares(likelihood, kept.length).astype(np.float32)
@@ -61,6 +69,21 @@ def follow(loaded: "LoadedRun", played: Episodes) -> Followed:
         mean = float(likelihood[..., skill][steps].mean())
     states = np.swapaxes(seen[:, 1:], 0, 1)
     return Followed(skill, kept.length, kept.reward.sum(axis=1), states, diversity, named, mean)
+
+
+def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
+    """Returns episodes with other rewards."""
+    paid = np.zeros_like(played.reward)
+    for episode, steps in enumerate(played.length):
+        states = played.observation[episode, : steps + 1]
+        found = np.asarray(rewards(states[:-1], played.action[episode, :steps], states[1:]))
+        if found.shape != (steps,) or not np.isfinite(found).all():
+            raise UsageError(
+                f"--reward: expected {steps} finite numbers for an episode of {steps} steps, got "
+                f"{found.size} in shape {found.shape}, {np.isfinite(found).sum()} of them finite"
+            )
+        paid[episode, :steps] = found
+    return played._replace(reward=paid)
 
 
 def skill_arrays(loaded: "LoadedRun", played: Episodes) -> dict[str, np.ndarray]:
@@ -108,11 +131,16 @@ def _judged(loaded: "LoadedRun", played: Episodes) -> tuple[Episodes, Array, Arr
     return played, seen, names.log_likelihood(states, played.action)
 
 
-def follow_each(loaded: "LoadedRun", episodes: int, only: Sequence[int] = ()) -> Iterator[Followed]:
+def follow_each(
+    loaded: "LoadedRun",
+    episodes: int,
+    only: Sequence[int] = (),
+    rewards: StepRewards | None = None,
+) -> Iterator[Followed]:
     """Plays each skill, or some of them, on the same episodes, and yields what it did.
 
     Raises:
-        UsageError: The run has no skills to choose from, or not one of these.
+        UsageError: The run has no skills to choose from, or not one of these; or as `follow`.
     """
     acting = loaded.config.acting_skills
     size = loaded.config.condition_size
@@ -128,7 +156,7 @@ def follow_each(loaded: "LoadedRun", episodes: int, only: Sequence[int] = ()) ->
                 f"--only: this run has {size} skills, expected 0 to {size - 1}, got {skill}"
             )
     for skill in only or acting:
-        yield follow(loaded, loaded.evaluation.play(loaded.policy, episodes, skill))
+        yield follow(loaded, loaded.evaluation.play(loaded.policy, episodes, skill), rewards)
 
 
 def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
@@ -171,9 +199,22 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
 
 
 def show_skills(
-    loaded: "LoadedRun", title: str, path: Path, episodes: int, only: Sequence[int] = ()
+    loaded: "LoadedRun",
+    title: str,
+    path: Path,
+    episodes: int,
+    only: Sequence[int] = (),
+    reward: tuple[str, StepRewards] | None = None,
 ) -> list[Followed]:
     """Plays the skills of a run, shows a table of them, and writes a file such as `skills.json`.
+
+    Args:
+        loaded: The run.
+        title: Of the table.
+        path: Of the file.
+        episodes: Of each skill.
+        only: Some skills; empty for all.
+        reward: Another reward than the task's own, by its name.
 
     Returns:
         What each skill did.
@@ -182,7 +223,8 @@ def show_skills(
         UsageError: As `follow_each`.
         EnvironmentFault: The file cannot be written.
     """
-    followed = list(follow_each(loaded, episodes, only))
+    name, rewards = reward or ("the task's own reward", None)
+    followed = list(follow_each(loaded, episodes, only, rewards))
     found, progress = summarize_skills(followed), Progress()
     rows: dict[str, Row] = {}
     apart = np.array(found["end_distances"] or [[np.nan]])
@@ -206,7 +248,7 @@ def show_skills(
             cells["next"] = f"skill {followed[int(nearest.argmin())].skill}"
         rows[f"skill {one.skill}"] = cells
     progress.table(rows, f"{title}: {episodes} episodes of each skill", "skill")
-    lines = [f"best by the task's own reward: skill {found['best']}"]
+    lines = [f"best by {name}: skill {found['best']}"]
     if found["effective"] is not None:
         lines.append(
             f"effective number of skills exp(H): {found['effective']:.2f} of "
@@ -223,6 +265,7 @@ def show_skills(
         "checkpoint": {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps},
         "episodes": episodes,
         "skills": loaded.config.condition_size,
+        "reward": None if reward is None else name,
     }
     try:
         replace_file(path, (json.dumps(about | found, indent=1, allow_nan=False) + "\n").encode())

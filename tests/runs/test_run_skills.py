@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -46,6 +47,65 @@ def test_each_skill_plays_the_same_episodes_and_is_named_as_the_run_names_it(run
         paid = found[: one.length[0], one.skill] + np.log(3)
         assert one.diversity[0] == pytest.approx(paid.sum(), rel=1e-4)
         assert policy.nearest_skill(seen) == found.sum(axis=0).argmax()
+
+
+RIGHTWARDS = """
+import numpy as np
+
+def to_the_right(observation, action, next_observation):
+    assert len(observation) == len(action) == len(next_observation)
+    return (next_observation - observation)[:, 0]
+
+def one_number(observation, action, next_observation):
+    return 1.0
+
+def no_number(observation, action, next_observation):
+    return np.full(len(action), np.nan)
+"""
+
+
+def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_rewards.py").write_text(RIGHTWARDS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_rewards", raising=False)
+    words = ["skills", str(run), "--episodes", "2", "--reward"]
+    assert run_verb([*words, "my_rewards:to_the_right"]) == 0
+    found = json.loads((run / "skills_my_rewards_to_the_right.json").read_text())
+    assert (run / "videos/skills_my_rewards_to_the_right.png").stat().st_size
+    loaded = load_run(run)
+    ways = []
+    for skill in range(3):
+        played = loaded.evaluation.play(loaded.policy, 2, skill)
+        ends = played.observation[np.arange(2), played.length, 0]
+        ways.append(float((ends - played.observation[:, 0, 0]).mean()))
+    loaded.envs.close()
+    assert [one["return"] for one in found["each"]] == pytest.approx(ways, abs=1e-5)
+    assert found["best"] == int(np.argmax(ways))
+    assert found["reward"] == "my_rewards:to_the_right"
+    shown = capsys.readouterr().out
+    assert f"best by my_rewards:to_the_right: skill {found['best']}" in shown
+    assert not (run / "skills.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("reward", "told"),
+    [
+        ("upright", "--reward: expected module:function, got 'upright'"),
+        (
+            "my_rewards:to_the_rigth",
+            r"there is no .to_the_rigth. in my_rewards\ndid you mean to_the_right",
+        ),
+        ("no_module_of_that_name:f", "the module 'no_module_of_that_name' cannot be imported"),
+        ("my_rewards:one_number", r"--reward: expected \d+ finite numbers for an episode"),
+        ("my_rewards:no_number", "0 of them finite"),
+    ],
+)
+def test_a_reward_that_is_none_is_refused(run, tmp_path, monkeypatch, reward, told):
+    (tmp_path / "my_rewards.py").write_text(RIGHTWARDS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_rewards", raising=False)
+    with pytest.raises(UsageError, match=told):
+        run_verb(["skills", str(run), "--episodes", "2", "--reward", reward])
 
 
 def test_numpy_and_the_network_agree_on_what_an_episode_earned(run):
