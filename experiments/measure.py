@@ -37,7 +37,7 @@ from music_tf.training.actors import Actor, Actors
 from music_tf.training.build import build_terms, build_trainer
 from music_tf.training.collect import Collector
 from music_tf.training.trainer import Trainer
-from music_tf.training.update import DESYNC_INTERVAL, AdamState, adam_step
+from music_tf.training.update import DESYNC_INTERVAL, AdamState, adam_step, as_tensor
 from music_tf.types import Array, EnvSpec, Episodes, all_finite
 
 ENV_ID = "FetchPush-v4"
@@ -307,7 +307,7 @@ def feeding(sizes: Sizes) -> dict[str, float]:
 
 def fed(trainer: Trainer) -> Any:
     """Returns what one cycle needs, where updates run."""
-    return tf.nest.map_structure(tf.convert_to_tensor, trainer.feed())
+    return tf.nest.map_structure(as_tensor, trainer.feed())
 
 
 def updates_of(term: RewardTerm) -> Callable[[Mapping[str, Any], tf.Tensor], None]:

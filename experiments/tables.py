@@ -815,6 +815,13 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         episodes_table, "skills_tasks", (160, 200, 300, 400, 500, 600, 700)
     ),
     "skills_ant_found": partial(means_over_skills, "skills_ant"),
+    "skills_ant_goals": partial(study_table, ("skills_ant/*AntGoals*_seed*.csv",)),
+    "skills_ant_goals_steps": partial(
+        progress_table,
+        ("skills_ant/sac_*AntGoals*_seed*.csv",),
+        (100_000, 200_000, 400_000, 600_000, 700_000),
+        metric=RETURN,
+    ),
     "task_value_steps": partial(
         progress_table, "task_value", (72_000, 104_000, 144_000, 208_000, 272_000)
     ),

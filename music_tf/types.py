@@ -8,7 +8,8 @@ The containers hold numpy arrays between environments and replay, and tensors in
 """
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -116,6 +117,19 @@ def finite(values: npt.ArrayLike) -> BoolArray:
     """Returns which values are numbers in single precision, where 1e39 is infinite."""
     usable: BoolArray = np.abs(values) <= _LARGEST
     return usable
+
+
+ALIGNED = 64
+"""TensorFlow computes with what begins at a multiple of so many bytes."""
+
+
+def aligned(shape: Sequence[int], kind: npt.DTypeLike = np.float32) -> np.ndarray:
+    """Returns an unset array that TensorFlow can take over without a copy."""
+    wanted = np.dtype(kind)
+    size = math.prod(shape) * wanted.itemsize
+    room = np.empty(size + ALIGNED, np.uint8)
+    start = -room.__array_interface__["data"][0] % ALIGNED
+    return room[start : start + size].view(wanted).reshape(shape)
 
 
 def all_finite(values: npt.ArrayLike) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from music_tf.config.settings import NormalizerConfig
-from music_tf.types import Array
+from music_tf.types import Array, aligned
 
 LOG_DEVIATION_RANGE = (-5.0, 2.0)
 """Bounds of the log-deviation before squashing that a tanh scales."""
@@ -44,7 +44,9 @@ class NetworkInputs(NamedTuple):
             skill,
             self._normalize(goal, self.goal),
         ]
-        return np.concatenate(parts, axis=-1)
+        size = sum(part.shape[-1] for part in parts)
+        out = aligned([*observation.shape[:-1], size], np.result_type(*parts))
+        return np.concatenate(parts, axis=-1, out=out)
 
     def _normalize(self, values: Array, moments: Moments) -> Array:
         scaled = bounded(values, self.config)

@@ -11,7 +11,7 @@ from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
 from music_tf.replay.rows import Drawn, GoalReward, Picks, packed, transition
-from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition
+from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
 
 LEARNING = "replay/transitions"
 """Purpose of the batches that actor and critics learn from, the only ones drawn by priority."""
@@ -373,7 +373,7 @@ class ReplayBuffer:
     def trajectories(self, slots: IntArray, columns: Sequence[int] | None = None) -> Array:
         """Returns the trajectories in slots [U, W, M], [U, W, M, T + 1, D]."""
         kept = list(next(iter(self.shards.values())).columns)
-        found = np.empty([*slots.shape, self.longest + 1, len(kept)], np.float32)
+        found = aligned([*slots.shape, self.longest + 1, len(kept)])
         for index, shard in enumerate(self.shards.values()):
             shard.trajectories(slots[:, index], found[:, index])
         if columns is not None and list(columns) != kept:  # other terms keep columns too
@@ -456,4 +456,6 @@ def _over_workers(parts: Sequence[Any]) -> Any:
     """Stacks what each worker drew, [U, W, ...]; extras by name."""
     if isinstance(parts[0], dict):
         return {name: _over_workers([part[name] for part in parts]) for name in parts[0]}
-    return np.stack(parts, axis=1)
+    first = parts[0]
+    shape = [len(first), len(parts), *first.shape[1:]]
+    return np.stack(parts, axis=1, out=aligned(shape, first.dtype))

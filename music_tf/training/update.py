@@ -19,12 +19,14 @@ from music_tf.networks.parameters import Layout, compiled
 from music_tf.process import heartbeat, longer_timeout
 from music_tf.replay.rows import Picks
 from music_tf.storage.gate import check_fit, expected_of
-from music_tf.types import Array, Metrics, Transition
+from music_tf.types import ALIGNED, Array, Metrics, Transition
 
 DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
 HEARTBEAT_INTERVAL = 10
 """Updates between two heartbeats of a rank by itself; a heartbeat leaves the compiled loop."""
+_SHARED_BYTES = 100_000
+"""From here on an array is shared with TensorFlow, where it can be."""
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 
@@ -193,7 +195,7 @@ class Update:
             NumbersFault: A reward, loss, gradient or weight of any rank is not finite, or ranks
                 hold different parameters; all ranks raise it alike.
         """
-        tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
+        tensors = tf.nest.map_structure(as_tensor, feed)
         before, fed = int(self.step.numpy()), frozenset(feed.terms)
         done = before + len(feed.transitions[0])
         with longer_timeout() if fed not in self._names else contextlib.nullcontext():
@@ -500,6 +502,17 @@ class Update:
         """Moves the targets: theta' <- theta' + (1 - p)(theta - theta')."""
         online = self.parameters[self._slow]
         self.targets.assign_add((1.0 - self._config.polyak) * (online - self.targets))
+
+
+def as_tensor(values: Any) -> tf.Tensor:
+    """Returns an array as a tensor: a large one that is `aligned` shares its memory with it.
+
+    So nobody may write into such an array while the tensor is used.
+    """
+    large = isinstance(values, np.ndarray) and values.nbytes >= _SHARED_BYTES
+    if large and values.flags.carray and values.__array_interface__["data"][0] % ALIGNED == 0:
+        return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
+    return tf.convert_to_tensor(values)
 
 
 def adam_step(

@@ -30,6 +30,7 @@ from music_tf.training.update import (
     adam_step,
     check_same_state,
 )
+from music_tf.types import ALIGNED, aligned
 from tests.kit.ranks import Beside
 from tests.kit.small import (
     ALL,
@@ -674,3 +675,48 @@ def test_schedules_weigh_terms_and_entropy():
     assert found == pytest.approx({"task": 1.0, "music": 0.8, "skill": 1.0})
     assert float(schedules.entropy) == pytest.approx(0.6)  # 0.2 + 0.8 * 2 / 4
     assert float(trainer_of(BASE).schedules().entropy) == 0.0
+
+
+def test_what_is_large_and_aligned_is_shared_with_tensorflow_and_all_else_copied():
+    large = aligned([300, 200])
+    large[:] = 1.0
+    shifted = np.empty(60_001, np.float32)[1:].reshape(300, 200)
+    shifted[:] = 1.0
+    if shifted.__array_interface__["data"][0] % ALIGNED == 0:  # one number off either way
+        shifted = shifted.ravel()[:-1]
+    small = aligned([10])
+    small[:] = 1.0
+    apart = aligned([300, 400])[:, :200]
+    apart[:] = 1.0
+    constant = aligned([300, 200])
+    constant[:] = 1.0
+    constant.flags.writeable = False
+    arrays = [large, shifted, small, apart, constant]
+    tensors = [update_module.as_tensor(array) for array in arrays]
+    for tensor, array in zip(tensors, arrays, strict=True):
+        np.testing.assert_array_equal(tensor, array)
+    for array in arrays[:-1]:
+        array.flat[0] = 2.0
+    assert [float(tf.reshape(tensor, [-1])[0]) for tensor in tensors] == [2.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_what_updates_see_of_replay_is_shared(monkeypatch):
+    config = dataclasses.replace(MUSIC, replay=dataclasses.replace(BASE.replay, batch_size=1000))
+    _, given = prepared(config, updates=40)
+    monkeypatch.setattr(update_module, "_SHARED_BYTES", 0)
+    feed, steps = given.feed, given.feed.transitions
+    seen = (feed.inputs, feed.next_inputs, steps.observation, steps.action, steps.reward)
+    for array in (*seen, feed.terms["music"]["trajectories"]):
+        tensor = update_module.as_tensor(array)
+        array.flat[-1] = 77.0
+        assert float(tf.reshape(tensor, [-1])[-1]) == 77.0
+
+
+def test_a_tensor_keeps_the_memory_that_it_shares():
+    array = aligned([1000, 1000])
+    array[:] = 3.0
+    tensor = update_module.as_tensor(array)
+    del array
+    others = [np.full([1000, 1000], 5.0, np.float32) for _ in range(20)]
+    assert float(tf.reduce_max(tensor)) == 3.0
+    assert len(others) == 20
