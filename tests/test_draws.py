@@ -118,7 +118,11 @@ def fresh():
 
 def negatives(**config):
     fed = music(trajectories=6, **config).feed(replay(), 3, 8)
-    return [fed[name] for name in sorted(fed)]
+    states = fed["trajectories"]
+    surrounding = states[..., 1:]
+    valid = np.arange(states.shape[-2]) <= fed["lengths"][..., None]
+    shuffled = np.take_along_axis(surrounding, fed["order"][..., None].astype(np.int64), axis=-2)
+    return [shuffled, fed["swapped"], states, valid.astype(np.float32)]
 
 
 CASES = {
