@@ -269,7 +269,7 @@ class Skills(Measured):
     def act(self) -> int:
         """Measures the skills."""
         run, env_id = self.found()
-        name, reward = "", None
+        reward = None
         if self.reward is not None:
             if ":" not in self.reward:
                 raise UsageError(
@@ -278,7 +278,6 @@ class Skills(Measured):
                 )
             trust([self.reward])  # the user has typed it
             reward = (self.reward, load_function(self.reward, "--reward"))
-            name = "_" + "_".join(re.findall(r"\w+", self.reward))
         from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
             describe,
             load_run,
@@ -288,8 +287,7 @@ class Skills(Measured):
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
 
         loaded = load_run(run, env_id, elsewhere=self.elsewhere)
-        stem, dot, ending = SKILLS_NAME.partition(".")
-        path, title = written_to(loaded, f"{stem}{name}{dot}{ending}"), describe(loaded)
+        path, title = written_to(loaded, SKILLS_NAME, self.reward or ""), describe(loaded)
         try:
             followed = show_skills(loaded, title, path, self.episodes, self.only, reward)
         finally:

@@ -280,13 +280,13 @@ def describe(loaded: LoadedRun) -> str:
     )
 
 
-def written_to(loaded: LoadedRun, name: str) -> Path:
+def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
     """Returns where a file of this name about a run goes.
 
     That of an agent of the package goes into the current folder, with the agent in its name. That
-    of other arguments of the environment has their words in its name.
+    of other arguments of the environment, or of another reward, has their words in its name.
     """
-    words = "_".join(re.findall(r"\w+", loaded.elsewhere))[:_LONGEST_WORDS]
+    words = "_".join(re.findall(r"\w+", f"{loaded.elsewhere} {reward}"))[:_LONGEST_WORDS]
     stem, dot, ending = name.rpartition(".")
     own = f"{stem}_{words}{dot}{ending}" if words else name
     path = loaded.path

@@ -1,8 +1,7 @@
 """What the learner and the ranks that act send each other: an order, and what was played.
 
-Each message begins with a header of int64 numbers that its receiver checks, the CRC-32 of what
-follows among them. That are the numbers of the steps that were taken, little-endian and without
-padding.
+Each message begins with a header of int64 numbers that its receiver checks. One of them is the
+CRC-32 of what follows: the numbers of the steps that were taken, little-endian, without padding.
 """
 
 import itertools
