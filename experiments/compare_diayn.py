@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -139,13 +140,13 @@ def plain(updates: int) -> float:
 SIDES = {"ours": ours, "plain": plain}
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Prints updates a second of both in each round, and the median ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=2000)
     parser.add_argument("--side", choices=SIDES, help="measures one of them in this process")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.side:
         sys.stdout.write(f"{SIDES[given.side](given.updates)}\n")
         return EXIT_DONE

@@ -8,6 +8,7 @@ share for the skill whose end is nearest, which is the most there can be, and fo
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE
 from music_tf.runs.inspection import LoadedRun, load_run
 from music_tf.storage.run_directory import find_run
-from music_tf.types import Array
+from music_tf.types import Array, IntArray
 
 NEAR = 0.25
 
@@ -28,24 +29,37 @@ def episodes_of(loaded: LoadedRun, episodes: int) -> list[Array]:
     ]
 
 
-def main() -> int:
+def shares(shown: Array, own: Array, chosen: IntArray) -> tuple[float, float, float]:
+    """Returns how many episodes end near: by the chosen skill, the nearest, and a random one.
+
+    Args:
+        shown: Ends of each skill of the expert in each episode, [K, E, O].
+        own: Ends of each skill that may imitate it, in the same episodes, [L, E, O].
+        chosen: The skill that imitates each of the expert's episodes, [K, E].
+    """
+    apart = np.linalg.norm(shown[:, None] - own[None], axis=-1)  # [K, L, E]
+    near = apart <= NEAR
+    by_chosen = np.take_along_axis(near, chosen[:, None], axis=1)
+    return float(by_chosen.mean()), float(near.any(axis=1).mean()), float(near.mean())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the share of episodes whose end is met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("expert")
     parser.add_argument("run")
     parser.add_argument("--episodes", type=int, default=10, help="of each skill of the expert")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     expert, run = (load_run(find_run(text)) for text in (given.expert, given.run))
     shown, own = (np.stack(episodes_of(one, given.episodes)) for one in (expert, run))
-    found = np.array(
+    chosen = np.array(
         [[run.saved.nearest_skill(states[1:]) for states in episodes] for episodes in shown]
     )
-    apart = np.linalg.norm(shown[:, None, :, -1] - own[None, :, :, -1], axis=-1)  # [K, K, E]
-    near = np.take_along_axis(apart, found[:, None], axis=1)[:, 0] <= NEAR
+    by_chosen, by_nearest, by_random = shares(shown[:, :, -1], own[:, :, -1], chosen)
     sys.stdout.write(
-        f"ends within {NEAR} of the expert's: {near.mean():.3f}\n"
-        f"by the skill that ends nearest: {(apart <= NEAR).any(axis=1).mean():.3f}\n"
-        f"by a random skill: {(apart <= NEAR).mean():.3f}\n"
+        f"ends within {NEAR} of the expert's: {by_chosen:.3f}\n"
+        f"by the skill that ends nearest: {by_nearest:.3f}\n"
+        f"by a random skill: {by_random:.3f}\n"
     )
     return EXIT_DONE
 

@@ -28,6 +28,7 @@ from scipy import stats
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
+from music_tf.intrinsic.running import KEPT
 from music_tf.measures.behaviour import direction
 from music_tf.storage.metrics import METRICS
 from music_tf.storage.results import (
@@ -434,24 +435,24 @@ def progress_table(
 
 
 def episodes_table(
-    source: Source, episodes: Sequence[int], results: Path, metric: str = RUNNING
+    source: Source, episodes: Sequence[int], results: Path, debiased: bool = False
 ) -> str:
-    """Returns a metric of each condition after numbers of training episodes: mean and every seed.
+    """Returns the running log q after numbers of training episodes: mean and every seed.
 
     It is interpolated between epochs, and blank where a run has not seen so many episodes.
+    `debiased` leaves out what it began with, the first epoch: it then weighs later ones alone.
     """
     rows = []
     for group, runs in runs_of(source, results).items():
-        found = [
-            np.interp(
-                episodes,
-                run.columns["time/episodes"],
-                run.columns[metric],
-                left=math.nan,
-                right=math.nan,
-            )
-            for run in runs
-        ]
+        found = []
+        for run in runs:
+            known = np.isfinite(run.columns[RUNNING])
+            seen, average = run.columns["time/episodes"][known], run.columns[RUNNING][known]
+            if debiased:
+                later = seen > seen[0]
+                kept = KEPT ** (seen[later] - seen[0])
+                seen, average = seen[later], (average[later] - kept * average[0]) / (1.0 - kept)
+            found.append(np.interp(episodes, seen, average, left=math.nan, right=math.nan))
         cells = [each_seed([float(one) for one in column]) for column in zip(*found, strict=True)]
         rows.append([label_of(group), str(len(runs)), *cells])
     first, *others = map(str, episodes)

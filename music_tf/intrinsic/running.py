@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-_KEPT = 0.99
+KEPT = 0.99
 """Share of the old average that an episode keeps."""
 
 
@@ -24,7 +24,7 @@ class RunningAverage:
         average, known, total, count, before = self.state
         total, count = total + value, count + 1.0
         if episodes > before:
-            kept = known * _KEPT ** (episodes - before)
+            kept = known * KEPT ** (episodes - before)
             average, known = kept * average + (1.0 - kept) * total / count, 1.0
             total = count = 0.0
         self.state = np.array([average, known, total, count, episodes])

@@ -254,6 +254,8 @@ def _gated(config: Config, preset: str, reward: TermConfig) -> Config:
         target, margin, scale, weight = 800.0, 800.0, 1.0, 2.0
     elif preset == "laptop":
         scale, weight = 1.0, 1.0
+        learned = {"agent.temperature": 1.0, "agent.learn_temperature": True}
+        config = with_fields(config, learned)  # the task's rewards have a unit of their own
     gate = {"target": target, "margin": margin, "weight": ((0.0, weight),)}
     rewards = {"task": TaskConfig(scale=scale), reward.name: with_fields(reward, gate)}
     return dataclasses.replace(config, goals="environment", rewards=rewards)

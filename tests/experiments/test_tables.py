@@ -154,6 +154,20 @@ def test_a_metric_is_read_off_between_epochs_by_training_episodes(store, tmp_pat
     ]
 
 
+def test_an_average_is_shown_without_what_it_began_with(store, tmp_path):
+    titles = "epoch,time/env_steps,time/elapsed_s,time/episodes,skill/log_likelihood_running\n"
+    # begins with -1, then each episode brings -3: -1 * 0.99^n - 3 * (1 - 0.99^n) after n more
+    values = [-1.0, *(-3.0 + 2.0 * 0.99**more for more in (1, 40))]
+    numbers = (1, 2, 41)
+    rows = "".join(
+        f"{row},{row},{row},{seen},{value}\n"
+        for row, (seen, value) in enumerate(zip(numbers, values, strict=True))
+    )
+    store("car", {0: 0.0}, rows=titles + "9,9,9,0,\n" + rows)
+    found = tables.episodes_table("mine", (1, 2, 41), tmp_path, debiased=True).splitlines()[2:]
+    assert found == ["| car on FetchPush | 1 |  | -3.00 | -3.00 |"]
+
+
 def test_a_task_table_names_the_lag_of_a_command(tmp_path):
     (tmp_path / "mine").mkdir()
     for lag, said in enumerate(("", " --lag 0", " --lag 1")):
