@@ -128,6 +128,7 @@ def _draw_growth(panels: "Iterator[Axes]", growth: Mapping[str, Line]) -> None:
     for (across, values), what, panel in zip(growth.values(), growth, panels, strict=True):
         panel.plot(across, values, color=COLOURS[0])
         panel.set(title="running log q in training", xlabel=what, ylabel="nats")
+        panel.locator_params(axis="x", nbins=5)  # else numbers of steps run into each other
 
 
 def _growth(run: Path) -> dict[str, Line]:
