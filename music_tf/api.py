@@ -144,7 +144,7 @@ class Run:
         Args:
             path: A .gif or .mp4 file; by default videos/policy.mp4 of the run.
             episodes: How many, of each skill.
-            skill: One, from 0 on, or all.
+            skill: One, from 0 on, several as in "0,2,7", or all.
 
         Raises:
             MusicError: As `music-tf play` refuses or fails.

@@ -206,7 +206,7 @@ class Play(OfOneRun):
     episodes: Annotated[int, In(1, 1000)] = 4
     """How many episodes, of each skill."""
     skill: str = "all"
-    """One skill, counted from 0, or all."""
+    """Which, counted from 0: one, several as in 0,2,7, or all."""
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent NAME.mp4."""
     strip: Path | None = None
@@ -219,10 +219,10 @@ class Play(OfOneRun):
     def act(self) -> int:
         """Makes a film, or a picture."""
         run, env_id = self.found()
-        number = self.skill.isascii() and self.skill.isdigit() and len(self.skill) <= 4  # noqa: PLR2004 - of 4096
-        if not number and self.skill != "all":
+        if self.skill != "all" and not re.fullmatch("[0-9]{1,4}(,[0-9]{1,4})*", self.skill):
             raise UsageError(
-                f"--skill: expected a skill counted from 0, or all, got {self.skill[:80]!r}"
+                "--skill: expected skills counted from 0, as in 3 or 0,2,7, or all; got "
+                f"{self.skill[:80]!r}"
             )
         if self.strip is None and (self.episode or self.frames):
             raise UsageError("--episode and --frames: they need --strip; films have --episodes")
@@ -230,17 +230,17 @@ class Play(OfOneRun):
             raise UsageError("--strip: it takes the place of a film, leave out --out")
         out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
         picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
-        skill = int(self.skill) if number else None
+        skills = [] if self.skill == "all" else [int(number) for number in self.skill.split(",")]
         prepare_tensorflow()
         if picture is not None:
             from music_tf.tools.film import strip  # noqa: PLC0415 - numpy, MuJoCo
 
-            strip(run, picture, self.episode or 1, self.frames or 6, skill, env_id)
+            strip(run, picture, self.episode or 1, self.frames or 6, skills, env_id)
             sys.stdout.write(f"{picture}\n")
         else:
             from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
 
-            play(run, self.episodes, skill, out, env_id)
+            play(run, self.episodes, skills, out, env_id)
         return EXIT_DONE
 
 

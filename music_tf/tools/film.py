@@ -83,7 +83,7 @@ class View(NamedTuple):
 
 
 def play(
-    run: Path, episodes: int, skill: int | None, out: Path, typed_env_id: str | None = None
+    run: Path, episodes: int, skills: Sequence[int], out: Path, typed_env_id: str | None = None
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
@@ -93,7 +93,7 @@ def play(
     Args:
         run: The run directory.
         episodes: How many, of each skill.
-        skill: Which one, None for all, or for continuous conditions.
+        skills: Which ones; none for all, or for continuous conditions.
         out: A file ending in .mp4 or .gif; it appears when it is complete.
         typed_env_id: The environment that the user typed, if any.
 
@@ -103,7 +103,7 @@ def play(
         NumbersFault: The policy gives actions that are not finite.
     """
     config = read_run(run, typed_env_id).config
-    sheets = pages(episodes, _skills(config, skill))
+    sheets = pages(episodes, _skills(config, skills))
     console = Console()
     quiet = not console.is_terminal
     with appearing(out) as draft:
@@ -126,7 +126,7 @@ def strip(
     out: Path,
     episode: int = 1,
     frames: int = 6,
-    skill: int | None = None,
+    skills: Sequence[int] = (),
     typed_env_id: str | None = None,
 ) -> None:
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
@@ -140,7 +140,7 @@ def strip(
         EnvironmentFault: Nothing can be drawn here, or the file cannot be written.
     """
     config = read_run(run, typed_env_id).config
-    shots = [Shot(episode - 1, one) for one in _skills(config, skill)]
+    shots = [Shot(episode - 1, one) for one in _skills(config, skills)]
     if out.suffix.lower() != ".png":
         raise UsageError(f"out: expected a file ending in .png, got {str(out)[:200]!r}")
     for name, value, least in (("episode", episode, 1), ("frames", frames, 2)):
@@ -379,21 +379,22 @@ def _named(config: Config, shot: Shot) -> str:
     return f"skill {shot.skill}   " if config.acting_skills and config.condition_size > 1 else ""
 
 
-def _skills(config: Config, skill: int | None) -> Sequence[int | None]:
-    """Returns the skill that was asked for, or all that act; refuses one that is not there."""
-    if skill is None:
+def _skills(config: Config, skills: Sequence[int]) -> Sequence[int | None]:
+    """Returns the skills that were asked for, or all that act; refuses one that is not there."""
+    if not skills:
         return config.acting_skills or [None]
     if not config.acting_skills:
         raise UsageError(
             f"--skill: expected none, since this run has {config.condition.kind} conditions in "
-            f"place of skills; got {skill}\nepisodes take those of evaluation; leave --skill out"
+            f"place of skills; got {skills[0]}\n"
+            "episodes take those of evaluation; leave --skill out"
         )
     count = config.condition_size
-    if not 0 <= skill < count:
+    if missing := [skill for skill in skills if not 0 <= skill < count]:
         several = f"0..{count - 1}, or all"
         known = several if count > 1 else "0: this run has one skill"
-        raise UsageError(f"--skill: expected {known}; got {skill}")
-    return [skill]
+        raise UsageError(f"--skill: expected {known}; got {missing[0]}")
+    return skills
 
 
 def _batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:

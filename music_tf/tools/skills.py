@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a second to load
 
 Line: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """What a curve is drawn over, and its values."""
-_MOST_TRACES = 20
+_MOST_TRACES, _MOST_TICKS = 20, 12
 _PLANE = 2
 _RUNNING = "skill/log_likelihood_running"
 _ACROSS = {"time/episodes": "episodes", "time/env_steps": "environment steps"}
@@ -75,8 +75,11 @@ def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
         panel = next(panels)
         panel.imshow(np.stack(named), vmin=0.0, vmax=1.0, cmap="Blues")
         panel.set(title="share of steps", xlabel="skill that is named", ylabel="skill that acts")
-        panel.set_yticks(range(len(followed)), [str(one.skill) for one in followed])
-        panel.set_xticks(range(len(named[0])))
+        step = 1 + len(named[0]) // _MOST_TICKS
+        panel.set_yticks(
+            range(0, len(followed), step), [str(one.skill) for one in followed[::step]]
+        )
+        panel.set_xticks(range(0, len(named[0]), step))
 
     _draw_returns(next(panels), {one.skill: one.returns for one in followed})
     _draw_growth(panels, growth)

@@ -36,6 +36,7 @@ def everything(folder):
     ("words", "text"),
     [
         (("play", "run", "--skill", "3"), "--skill: expected 0..2, or all; got 3"),
+        (("play", "run", "--skill", "0,7"), "--skill: expected 0..2, or all; got 7"),
         (("plot", "run", "--metric", "eval/sucess_rate"), "did you mean eval/success_rate?"),
         (("plot", "empty"), "empty"),
         (("report", "empty"), "empty"),

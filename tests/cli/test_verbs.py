@@ -79,6 +79,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),
         (["evaluate", "RUN", "--minari", "../m-v0"], ["--minari", "'../m-v0'"]),
         (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
+        (["play", "RUN", "--skill", "0,,2"], ["--skill", "as in 3 or 0,2,7", "'0,,2'"]),
         (["play", "RUN", "--episode", "2"], ["--strip", "--episodes"]),
         (["play", "RUN", "--strip", "a.gif"], ["--strip", ".png", "'a.gif'"]),
         (["play", "RUN", "--strip", "a.png", "--out", "a.gif"], ["leave out --out"]),
@@ -182,8 +183,8 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
     assert run_verb(["play", str(stored_run), *words]) == 0
     default = stored_run / "videos" / "policy.mp4"
     assert calls == [
-        ((stored_run, 4, None, default, None), {}),
-        ((stored_run, 2, 3, pathlib.Path("a.gif"), "mine:Task-v0"), {}),
+        ((stored_run, 4, [], default, None), {}),
+        ((stored_run, 2, [3], pathlib.Path("a.gif"), "mine:Task-v0"), {}),
     ]
 
 
@@ -207,11 +208,11 @@ def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
     calls = stand_in(monkeypatch, "music_tf.tools.film", "strip")
     words = ["play", str(stored_run), "--strip", "a.png"]
     assert run_verb(words) == 0
-    assert run_verb([*words, "--episode", "3", "--frames", "4", "--skill", "1"]) == 0
+    assert run_verb([*words, "--episode", "3", "--frames", "4", "--skill", "1,0"]) == 0
     place = pathlib.Path("a.png")
     assert [arguments for arguments, _ in calls] == [
-        (stored_run, place, 1, 6, None, None),
-        (stored_run, place, 3, 4, 1, None),
+        (stored_run, place, 1, 6, [], None),
+        (stored_run, place, 3, 4, [1, 0], None),
     ]
     assert capsys.readouterr().out == "a.png\na.png\n"
 

@@ -86,7 +86,7 @@ def gif(path):
 
 def test_an_mp4_shows_every_state_of_every_episode(runs, tmp_path, capsys):
     out = tmp_path / "new" / "film.mp4"
-    play(runs / "plain", 2, None, out)
+    play(runs / "plain", 2, (), out)
     shown = imageio.get_reader(out)
     # 31 states and 0.6 s of the last at 10 frames a second; one pixel to make it even.
     assert shown.count_frames() == 37
@@ -104,7 +104,7 @@ def test_an_mp4_shows_every_state_of_every_episode(runs, tmp_path, capsys):
 def test_a_gif_shows_skills_side_by_side_as_long_as_episodes_last(
     runs, tmp_path, run, episodes, across, down
 ):
-    play(runs / run, episodes, None, tmp_path / "film.gif")
+    play(runs / run, episodes, (), tmp_path / "film.gif")
     size, milliseconds, *_ = gif(tmp_path / "film.gif")
     height = TITLE + down * (GAP + 320 + CAPTION)
     assert size == (across * (320 + GAP) - GAP, height + height % 2)
@@ -120,15 +120,15 @@ def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeyp
     list(film.film(loaded, [Shot(1, None), Shot(2, None)]))
     np.testing.assert_array_equal(played[0].skill, wanted)
     with pytest.raises(UsageError, match=r"--skill: expected none, .* gaussian conditions.*got 1"):
-        play(runs / "continuous", 1, 1, tmp_path / "film.gif")
+        play(runs / "continuous", 1, [1], tmp_path / "film.gif")
 
 
 def test_a_film_of_several_pages_has_one_size(runs, tmp_path, monkeypatch):
     for name in ("_MOST_SKILLS", "_MOST_ROWS", "_MOST_TILES"):
         monkeypatch.setattr(film, name, 2)
     monkeypatch.setattr(film, "_LARGEST_TILE", {".gif": 32, ".mp4": 32})
-    play(runs / "skilled", 1, None, tmp_path / "film.gif")
-    play(runs / "skilled", 5, 0, tmp_path / "film.mp4")
+    play(runs / "skilled", 1, (), tmp_path / "film.gif")
+    play(runs / "skilled", 5, [0], tmp_path / "film.mp4")
     # Two pages of 31 states and six more pictures each: skills 0 and 1, then 2.
     size, milliseconds, _, last = gif(tmp_path / "film.gif")
     assert size == (2 * 32 + GAP, TITLE + GAP + 32 + CAPTION + 1)
@@ -174,7 +174,11 @@ def test_one_skill_makes_a_square_and_several_make_columns():
 
 @pytest.mark.parametrize(
     ("run", "asked", "text"),
-    [("skilled", 3, r"expected 0\.\.2, or all; got 3"), ("plain", 1, "has one skill; got 1")],
+    [
+        ("skilled", [3], r"expected 0\.\.2, or all; got 3"),
+        ("skilled", [0, 4], r"expected 0\.\.2, or all; got 4"),
+        ("plain", [1], "has one skill; got 1"),
+    ],
 )
 def test_a_skill_that_the_run_does_not_have_is_refused_before_anything_is_loaded(
     runs, tmp_path, monkeypatch, run, asked, text
@@ -183,7 +187,7 @@ def test_a_skill_that_the_run_does_not_have_is_refused_before_anything_is_loaded
     with pytest.raises(UsageError, match=f"--skill: .*{text}"):
         play(runs / run, 1, asked, tmp_path / "film.mp4")
     with pytest.raises(UsageError, match=f"--skill: .*{text}"):
-        strip(runs / run, tmp_path / "strip.png", skill=asked)
+        strip(runs / run, tmp_path / "strip.png", skills=asked)
 
 
 # What is drawn: episodes that have been played.
@@ -246,18 +250,21 @@ def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
 # Strips.
 
 
-@pytest.mark.parametrize(("run", "skill"), [("plain", None), ("skilled", None), ("skilled", 2)])
+@pytest.mark.parametrize(
+    ("run", "skills"), [("plain", ()), ("skilled", ()), ("skilled", [2]), ("skilled", [2, 0])]
+)
 def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_is_paid(
-    runs, tmp_path, monkeypatch, written, run, skill
+    runs, tmp_path, monkeypatch, written, run, skills
 ):
-    rows = 3 if (run, skill) == ("skilled", None) else 1
+    acting = skills or {"plain": [0], "skilled": [0, 1, 2]}[run]
+    rows = len(acting)
     paid = Trace("skill", np.full((rows, 30), -0.25, np.float32), -1.0, 0.0)
     monkeypatch.setattr(film, "rewards_along", lambda loaded, played: [paid])
-    strip(runs / run, tmp_path / "strip.png", episode=2, frames=4, skill=skill)
+    strip(runs / run, tmp_path / "strip.png", episode=2, frames=4, skills=skills)
     with Image.open(tmp_path / "strip.png") as picture:
         height = rows * (240 + (20 + 240 // 9) + CAPTION + GAP) - GAP
         assert picture.size == (4 * (240 + GAP) - GAP, height + height % 2)
-    named = {"plain": "", "skilled": f"skill {skill or 0}   "}[run]
+    named = {"plain": "", "skilled": f"skill {acting[0]}   "}[run]
     shown = ["skill reward", *["skill reward -0.25"] * 3]
     steps = [f"{named}step {step}" for step in (0, 10, 20, 30)]
     assert written[:8] == [text for pair in zip(shown, steps, strict=True) for text in pair]
