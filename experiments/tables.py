@@ -115,8 +115,8 @@ _POLICIES = {"random": "random policy"}
 COVERAGE = "coverage"
 _STEADY = 5
 _TINY = 0.01
-_ENVIRONMENT = re.compile(r"_(?:music_tf_|(?=Fetch))(\w+)-v\d+$")
-"""The end of the name of a condition on a toy or a Fetch task."""
+_ENVIRONMENT = re.compile(r"_(?:music_tf_)?([A-Za-z0-9]+)-v\d+$")
+"""The end of the name of a condition on an environment."""
 
 Source = str | Sequence[str]
 """A study, or patterns of the files of several under `experiments/results`."""
@@ -814,6 +814,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "skills_tasks_found": partial(means_over_skills, "skills_tasks"),
     "skills_tasks_episodes": partial(
         episodes_table, "skills_tasks", (160, 200, 300, 400, 500, 600, 700)
+    ),
+    "skills_car_debiased": partial(
+        episodes_table, ("skills_tasks/arriving_*_seed*.csv",), (50, 100, 150, 200), debiased=True
     ),
     "skills_ant_found": partial(means_over_skills, "skills_ant"),
     "skills_ant_goals": partial(study_table, ("skills_ant/*AntGoals*_seed*.csv",)),

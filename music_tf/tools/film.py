@@ -80,6 +80,8 @@ class View(NamedTuple):
     """Whether it is over and has succeeded."""
     traces: Sequence[Trace] = ()
     """What each learned reward pays along the whole episode: values [length]."""
+    last: int = 0
+    """The step at which it ends."""
 
 
 def play(
@@ -132,8 +134,8 @@ def strip(
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
 
     The states are evenly spaced from first to last, at least 2 of them. Below each picture stands
-    what the learned rewards pay up to there; each skill has a row. `episode` counts from 1, as
-    films show it; the rest is as for `play`.
+    what the learned rewards pay up to there; each skill has a row, and its own last state.
+    `episode` counts from 1, as films show it; the rest is as for `play`.
 
     Raises:
         UsageError: No such run, skill or episode, or not a file name for a picture.
@@ -149,16 +151,31 @@ def strip(
     os.environ.update(drawing_variables(config.env_id))
     loaded = load_run(run, typed_env_id, len(shots))
     with contextlib.closing(loaded.envs) as envs:
-        states = list(film(loaded, shots))
-    shown = np.unique(np.linspace(0, len(states) - 1, frames).round().astype(int))
+        rows = moments(film(loaded, shots), frames)
     tiles = []
-    for row, shot in enumerate(shots):
+    for row, shot in zip(rows, shots, strict=True):
         named = _named(config, shot)
-        for view in (states[at][row] for at in shown):
+        for view in row:
             text = f"{named}step {view.step}"
             tiles.append(tile(view, _STRIP_TILE, text, envs.spec.max_episode_steps))
     with appearing(out) as draft:
-        grid(tiles, len(shown)).save(draft)
+        grid(tiles, len(rows[0])).save(draft)
+
+
+def moments(states: Iterable[Sequence[View]], frames: int) -> list[list[View]]:
+    """Returns evenly spaced views of each episode, as many of each.
+
+    One of fewer steps than that is shown at all of them, and at its end to fill the row.
+    """
+    rows: list[list[View]] = []
+    for views in states:
+        rows = rows or [[] for _ in views]
+        for row, view in zip(rows, views, strict=True):
+            wanted = np.unique(np.linspace(0, view.last, frames).round())
+            if len(row) < len(wanted) and view.step == wanted[len(row)]:
+                row.append(view)
+    most = max(map(len, rows))
+    return [[*row, *row[-1:] * (most - len(row))] for row in rows]
 
 
 def drawing_variables(env_id: str) -> dict[str, str]:
@@ -273,7 +290,8 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
             raise EnvironmentFault(f"{config.env_id}: pictures differ in size: {sorted(sizes)}")
         now = np.minimum(step, played.length)
         succeeds = played.success & (now == played.length)
-        yield list(map(View, images, now.tolist(), succeeds.tolist(), traces))
+        ends = played.length.tolist()
+        yield list(map(View, images, now.tolist(), succeeds.tolist(), traces, ends))
 
 
 def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:

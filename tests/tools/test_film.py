@@ -250,6 +250,20 @@ def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
 # Strips.
 
 
+def test_each_episode_of_a_strip_is_spaced_by_its_own_length():
+    def views(step, *lengths):
+        image = np.zeros((1, 1, 3), np.uint8)
+        return [View(image, min(step, last), False, (), last) for last in lengths]
+
+    rows = film.moments((views(step, 2, 30, 4) for step in range(31)), 4)
+    # the first has three states, so its last one fills the row
+    assert [[view.step for view in row] for row in rows] == [
+        [0, 1, 2, 2],
+        [0, 10, 20, 30],
+        [0, 1, 3, 4],
+    ]
+
+
 @pytest.mark.parametrize(
     ("run", "skills"), [("plain", ()), ("skilled", ()), ("skilled", [2]), ("skilled", [2, 0])]
 )
