@@ -4,7 +4,8 @@ SKILLS and PLAIN are patterns of runs on one environment with a joint that may b
 Every skill of the first plays the same episodes with each joint broken in turn. The one with the
 highest return in the first half of them counts, by its return in the second half. Beside it stand
 runs without skills, on the same second half. Each cell is a mean over seeds, then every seed. The
-difference has the half width of its 95 % interval (Student's t).
+difference has the half width of its 95 % interval (Student's t). What was found is kept in
+`experiments/results/broken_joints.json`, from which `make results` writes the table of docs.
 
     runs=runs/studies/skills_smerl
     python -m experiments.broken_joints "$runs/smerl/*/seed*" "$runs/sac/*/seed*"
@@ -13,16 +14,19 @@ difference has the half width of its 95 % interval (Student's t).
 import argparse
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from experiments.tables import difference, each_seed, markdown
+from experiments.tables import JOINTS, RESULTS, joints_table
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.runs.inspection import load_run
+from music_tf.storage.files import replace_file
+from music_tf.tools.study import code_version
 from music_tf.types import Array
 
 
@@ -57,24 +61,21 @@ def runs_in(pattern: str) -> list[Path]:
     return found
 
 
-def table(
+def measured(
     skilled: Sequence[Path], plain: Sequence[Path], joints: Iterable[int | None], episodes: int
-) -> str:
-    """Returns the table."""
-    rows = []
-    for joint in joints:
-        best, without = (
-            [best_return(returns_of(run, joint, episodes)) for run in runs]
-            for runs in (skilled, plain)
-        )
-        cells = [each_seed(side, "{:.0f}".format) for side in (best, without)]
-        label = "none" if joint is None else str(joint)
-        rows.append([label, *cells, difference(best, without)])
-    return markdown(["broken joint", "best skill", "without skills", "difference"], rows)
+) -> dict[str, dict[str, list[float]]]:
+    """Returns the returns of the runs of both sides, by the joint that is broken."""
+    return {
+        "none" if joint is None else str(joint): {
+            side: [best_return(returns_of(run, joint, episodes)) for run in runs]
+            for side, runs in (("skills", skilled), ("plain", plain))
+        }
+        for joint in joints
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the table."""
+    """Prints the table, and keeps what it shows."""
     summary, _, examples = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
         description=summary, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -83,11 +84,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("plain", help="pattern of runs without skills")
     parser.add_argument("--joints", type=int, nargs="+", default=range(6))
     parser.add_argument("--episodes", type=int, default=20, help="of each skill and joint, even")
+    parser.add_argument("--out", type=Path, default=RESULTS / JOINTS)
     given = parser.parse_args(arguments)
     if given.episodes < 2 or given.episodes % 2:  # noqa: PLR2004 - two halves
         raise UsageError(f"--episodes: expected an even number from 2 on, got {given.episodes}")
     skilled, plain = runs_in(given.skills), runs_in(given.plain)
-    sys.stdout.write(table(skilled, plain, [None, *given.joints], given.episodes) + "\n")
+    words = shlex.join(sys.argv[1:] if arguments is None else arguments)
+    found = {
+        "command": f"python -m experiments.broken_joints {words}",
+        "code": code_version(),
+        "returns": measured(skilled, plain, [None, *given.joints], given.episodes),
+    }
+    replace_file(given.out, (json.dumps(found, indent=1) + "\n").encode())
+    sys.stdout.write(joints_table(given.out) + "\n")
     return EXIT_DONE
 
 

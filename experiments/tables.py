@@ -45,6 +45,7 @@ from music_tf.tools.curves import load as load_curve
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
+JOINTS = "broken_joints.json"
 IMAGES = ROOT / "docs" / "images"
 ORIGINS = IMAGES / "made_from.json"
 """What each picture was drawn from, and its own content, as digests."""
@@ -645,6 +646,16 @@ def means_over_skills(source: Source, results: Path) -> str:
         returns = ", ".join(f"{number(min(each))} to {number(max(each))}" for each in ends)
         rows.append([label_of(group), *cells, returns])
     return markdown(["", *_OF_ALL_SKILLS.values(), "returns by seed"], rows)
+
+
+def joints_table(path: Path) -> str:
+    """Returns what broken joints leave of returns, as `broken_joints.py` has found."""
+    found = json.loads(path.read_text(encoding="utf-8"))["returns"]
+    rows = []
+    for joint, sides in found.items():
+        cells = [each_seed(sides[side], "{:.0f}".format) for side in ("skills", "plain")]
+        rows.append([joint, *cells, difference(sides["skills"], sides["plain"])])
+    return markdown(["broken joint", "best skill", "without skills", "difference"], rows)
 
 
 _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def test_returns_are_of_each_skill_with_the_joint_broken(tmp_path):
     assert not np.array_equal(sound, broken)
 
 
-def test_joints_have_a_row_each_with_the_difference(tmp_path, monkeypatch):
+def test_joints_have_a_row_each_with_the_difference(tmp_path, monkeypatch, capsys):
     def returns_of(run, joint, episodes):
         seed, skilled = int(run.name[-1]), run.parent.name == "smerl"
         value = {None: 100.0, 0: 50.0 if skilled else 10.0}[joint] + seed
@@ -32,12 +34,16 @@ def test_joints_have_a_row_each_with_the_difference(tmp_path, monkeypatch):
         (tmp_path / name / "config.json").touch()
     monkeypatch.setattr(broken_joints, "returns_of", returns_of)
     monkeypatch.chdir(tmp_path)
-    runs = [broken_joints.runs_in(f"{name}/seed*") for name in ("smerl", "sac")]
+    words = ["smerl/seed*", "sac/seed*", "--joints", "0", "--episodes", "4", "--out", "found.json"]
+    assert broken_joints.main(words) == 0
     # half of the interval: t(0.975, 2) = 4.303, times the deviation 0.707 * sqrt(1/2 + 1/2)
-    assert broken_joints.table(*runs, [None, 0], 4).splitlines()[2:] == [
+    assert capsys.readouterr().out.splitlines()[2:] == [
         "| none | 100 (100, 101) | 100 (100, 101) | +0.00 ± 3.04 |",
         "| 0 | 50 (50, 51) | 10 (10, 11) | +40.00 ± 3.04 |",
     ]
+    kept = json.loads((tmp_path / "found.json").read_text())
+    assert kept["command"].startswith("python -m experiments.broken_joints 'smerl/seed*' 'sac/")
+    assert kept["returns"]["0"] == {"skills": [50.0, 51.0], "plain": [10.0, 11.0]}
 
 
 @pytest.mark.parametrize(
