@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "returns": measured(skilled, plain, [None, *given.joints], given.episodes),
     }
     replace_file(given.out, (json.dumps(found, indent=1) + "\n").encode())
-    sys.stdout.write(joints_table(given.out) + "\n")
+    sys.stdout.write(joints_table(given.out.name, given.out.parent) + "\n")
     return EXIT_DONE
 
 

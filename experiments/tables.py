@@ -648,9 +648,9 @@ def means_over_skills(source: Source, results: Path) -> str:
     return markdown(["", *_OF_ALL_SKILLS.values(), "returns by seed"], rows)
 
 
-def joints_table(path: Path) -> str:
+def joints_table(name: str, results: Path) -> str:
     """Returns what broken joints leave of returns, as `broken_joints.py` has found."""
-    found = json.loads(path.read_text(encoding="utf-8"))["returns"]
+    found = json.loads((results / name).read_text(encoding="utf-8"))["returns"]
     rows = []
     for joint, sides in found.items():
         cells = [each_seed(sides[side], "{:.0f}".format) for side in ("skills", "plain")]
@@ -829,6 +829,8 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "skills_car_debiased": partial(
         episodes_table, ("skills_tasks/arriving_*_seed*.csv",), (50, 100, 150, 200), debiased=True
     ),
+    "skills_smerl_found": partial(means_over_skills, "skills_smerl"),
+    "broken_joints": partial(joints_table, JOINTS),
     "skills_ant_found": partial(means_over_skills, "skills_ant"),
     "skills_ant_goals": partial(study_table, ("skills_ant/*AntGoals*_seed*.csv",)),
     "skills_ant_goals_steps": partial(
