@@ -406,6 +406,40 @@ def task_table(levels: Mapping[str, float], results: Path) -> str:
     return markdown(header, rows)
 
 
+def arrivals_table(levels: Mapping[str, Mapping[str, float]], results: Path) -> str:
+    """Returns after how many steps and minutes runs first came to a level: median and each seed.
+
+    A level, the least values of metrics, belongs to a pattern of stored results. A seed that never
+    came there is a dash, and later than all others.
+    """
+
+    def cell(values: Sequence[float], digits: int) -> str:
+        median, *each = (
+            f"{value:.{digits}f}" if math.isfinite(value) else "-"
+            for value in (statistics.median(values), *values)
+        )
+        return f"{median} ({', '.join(each)})"
+
+    rows = []
+    for pattern, wanted in levels.items():
+        for runs in runs_of((pattern,), results).values():
+            steps: list[float] = []
+            taken: list[float] = []
+            for run in runs:
+                row, _ = first_time(run.columns, wanted)
+                for values, all_rows, unit in (
+                    (steps, run.columns["time/env_steps"], 1e3),
+                    (taken, seconds_of(run), 60.0),
+                ):
+                    values.append(math.inf if row is None else float(all_rows[row]) / unit)
+            level = ", ".join(f"{TITLES[name]} {least:g}" for name, least in wanted.items())
+            task = option_of(runs[0], "env-id").rpartition("-v")[0]
+            cells = [place_of(runs[0]), level, cell(steps, 0), cell(taken, 1)]
+            recipe = re.search(r"\btrain (\S+)", runs[0].command)
+            rows.append([task + (f", `{recipe[1]}`" if recipe else ""), *cells])
+    return markdown(["", "on", "level", "thousand steps", "minutes from the launch"], rows)
+
+
 def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -> str:
     """Returns the success of single runs after numbers of environment steps.
 
@@ -713,6 +747,14 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "music"),
     "music_controls_control_differences": partial(
         difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
+    ),
+    "alone": partial(
+        arrivals_table,
+        {
+            "alone/music_FetchPush-v4_seed*.csv": _HAS_CONTROL,
+            "alone/music_FetchPickAndPlace-v4_seed*.csv": _LIFTS,
+            "alone/fast_FetchPush-v4_seed*.csv": {SUCCESS: 0.95},
+        },
     ),
     "her_fast_now": partial(
         task_table,

@@ -208,6 +208,19 @@ def test_a_task_table_shows_when_a_level_was_reached(store, tmp_path):
     ]
 
 
+def test_a_seed_that_never_came_to_a_level_is_later_than_all_others(store, tmp_path):
+    store("", {3: 0.75, 4: 0.25, 5: 0.5}, names="mine/seed{1}.csv")
+
+    def row(level):
+        return tables.arrivals_table({"mine/seed*.csv": level}, tmp_path).splitlines()[2]
+
+    begins = "| FetchPush, `ddpg_her` | one core | success"
+    assert row({"eval/success_rate": 0.5}) == f"{begins} 0.5 | 2 (2, 2, 2) | 2.0 (2.0, 2.0, 2.0) |"
+    assert row({"eval/success_rate": 0.7}) == f"{begins} 0.7 | - (3, -, -) | - (3.0, -, -) |"
+    store("", {4: 0.75}, names="mine/seed{1}.csv")
+    assert row({"eval/success_rate": 0.7}) == f"{begins} 0.7 | 3 (3, 3, -) | 3.0 (3.0, 3.0, -) |"
+
+
 def test_skills_are_told_apart_as_in_the_last_evaluation(store, tmp_path):
     store("diayn", {3: 0.5}, rows=SPARSE)
     store("diayn", {4: 0.5})
