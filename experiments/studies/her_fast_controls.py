@@ -1,0 +1,26 @@
+"""How much of `ddpg_her_fast` is hindsight alone, and how much is the learning of the bound?
+
+Beside `her_fast`, on its first seeds: `ddpg_her` with as many critics and updates, and the recipe
+with a statistics network that stays as it began. Budgets are those within which every seed of
+`her_fast` came to its level: 96 thousand steps of FetchPush, 112 thousand of FetchPickAndPlace. On
+seed 100 hindsight with one critic or two, 80 updates or 160, were alike.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="What does ddpg_her_fast owe to hindsight alone, and what to the learned bound?",
+    role="reported",
+    tasks=(
+        Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=12),
+        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 203), epochs=14),
+    ),
+    conditions=(
+        Condition(name="frozen", recipe="ddpg_her_fast", arguments="--music.train False"),
+        Condition(
+            name="alone",
+            recipe="ddpg_her",
+            arguments="--agent.critics 2 --updates 160 --exploration.random-hold 4",
+        ),
+    ),
+)
