@@ -700,6 +700,8 @@ _LEARNED_OR_NOT = (
     "music_holds/music_FetchPickAndPlace-v4_seed*.csv",
     "music_controls/frozen_*_seed*.csv",
     "music_controls/joint_motion_*_seed*.csv",
+    "music_controls/random_reward_*_seed*.csv",
+    "music_controls/continue_*_seed*.csv",
 )
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
@@ -725,12 +727,20 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         wanted=_LIFTS,
         name="control, and lifts (60 %)",
     ),
+    **{
+        f"music_holds_{name}": partial(
+            control_table, {f"music_holds/music_{task}_seed*.csv": "seed {seed}"}
+        )
+        for name, task in (("slide", "FetchSlide-v4"), ("panda", "PandaPush-v3"))
+    },
     "music_holds_control": partial(measures_table, "music_holds", CONTROL),
     "music_controls_push": partial(
         control_table,
         {
             "music_controls/frozen_FetchPush-v4_seed*.csv": "frozen, seed {seed}",
             "music_controls/joint_motion_FetchPush-v4_seed*.csv": "joint motion, seed {seed}",
+            "music_controls/random_reward_FetchPush-v4_seed*.csv": "random reward, seed {seed}",
+            "music_controls/continue_FetchPush-v4_seed*.csv": "`continue`, seed {seed}",
         },
     ),
     "music_controls_pick": partial(
@@ -740,6 +750,10 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
             "music_controls/joint_motion_FetchPickAndPlace-v4_seed*.csv": (
                 "joint motion, seed {seed}"
             ),
+            "music_controls/random_reward_FetchPickAndPlace-v4_seed*.csv": (
+                "random reward, seed {seed}"
+            ),
+            "music_controls/continue_FetchPickAndPlace-v4_seed*.csv": "`continue`, seed {seed}",
         },
         wanted=_LIFTS,
         name="control, and lifts (60 %)",
