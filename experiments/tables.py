@@ -776,6 +776,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
             "her_fast/fast_FetchPush-v4_seed*.csv": 0.95,
             "her_fast/fast_FetchPickAndPlace-v4_seed*.csv": 0.9,
             "her_fast/fast_FetchSlide-v4_seed*.csv": 0.6,
+            "her_fast/fast_FetchReach-v4_seed*.csv": 0.98,
         },
     ),
     "her_fast": partial(

@@ -36,6 +36,7 @@ COMMANDS += [
 LINES = [shlex.split(command, comments=True) for command in dict.fromkeys(COMMANDS)]
 FILM = ROOT / "docs" / "images" / "push.gif"
 MOTION, SUCCESS = "eval/object_comotion_m", "eval/success_rate"
+LIFT = "eval/object_lift_rate"
 RESULTS = {
     ("FetchPush", "`ddpg_music`"): ("music_holds/music_FetchPush-v4_", MOTION, range(200, 210)),
     ("FetchPush, T never learns", "`ddpg_music_frozen`"): (
@@ -50,15 +51,31 @@ RESULTS = {
     ),
     ("the same", "`ddpg_music`"): (
         "music_holds/music_FetchPickAndPlace-v4_",
-        "eval/object_lift_rate",
+        LIFT,
         range(200, 210),
     ),
     ("the same, T never learns", "`ddpg_music_frozen`"): (
         "music_controls/frozen_FetchPickAndPlace-v4_",
-        "eval/object_lift_rate",
+        LIFT,
         range(200, 205),
     ),
-    ("FetchReach", "`ddpg_her_fast`"): ("her_fast_reach", SUCCESS, range(5)),
+    ("FetchPush, table unknown", "`ddpg_music`, `continue`"): (
+        "music_controls/continue_FetchPush-v4_",
+        MOTION,
+        range(200, 203),
+    ),
+    ("FetchPickAndPlace, table unknown", "`ddpg_music`, `continue`"): (
+        "music_controls/continue_FetchPickAndPlace-v4_",
+        LIFT,
+        range(200, 202),
+    ),
+    ("FetchSlide", "`ddpg_music`"): ("music_holds/music_FetchSlide-v4_", MOTION, range(200, 203)),
+    ("PandaPush", "`ddpg_music`"): ("music_holds/music_PandaPush-v3_", MOTION, range(200, 203)),
+    ("FetchReach", "`ddpg_her_fast`"): (
+        "her_fast/fast_FetchReach-v4_",
+        SUCCESS,
+        range(200, 205),
+    ),
     ("FetchPush", "`ddpg_her_fast`"): ("her_fast/fast_FetchPush-v4_", SUCCESS, range(200, 210)),
     ("FetchPickAndPlace", "`ddpg_her_fast`"): (
         "her_fast/fast_FetchPickAndPlace-v4_",
