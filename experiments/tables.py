@@ -807,6 +807,14 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         },
         (32_000, 48_000, 64_000, 80_000, 112_000),
     ),
+    "her_fast_controls_steps": partial(
+        progress_table,
+        (
+            "her_fast/fast_FetchPush-v4_seed*.csv",
+            "her_fast_controls/*_FetchPush-v4_seed*.csv",
+        ),
+        (40_000, 56_000, 64_000, 80_000, 96_000),
+    ),
     "fast_means_steps": partial(progress_table, "fast_means", (64_000, 80_000, 96_000, 112_000)),
     "lag_music": partial(
         control_table,

@@ -62,12 +62,12 @@ RESULTS = {
     ("FetchPush, table unknown", "`ddpg_music`, `continue`"): (
         "music_controls/continue_FetchPush-v4_",
         MOTION,
-        range(200, 203),
+        range(200, 204),
     ),
     ("FetchPickAndPlace, table unknown", "`ddpg_music`, `continue`"): (
         "music_controls/continue_FetchPickAndPlace-v4_",
         LIFT,
-        range(200, 202),
+        range(200, 203),
     ),
     ("FetchSlide", "`ddpg_music`"): ("music_holds/music_FetchSlide-v4_", MOTION, range(200, 203)),
     ("PandaPush", "`ddpg_music`"): ("music_holds/music_PandaPush-v3_", MOTION, range(200, 203)),
