@@ -299,8 +299,14 @@ def when(result: StoredResult, row: int | None) -> str:
     """Returns minutes and steps until a row; never without one."""
     if row is None:
         return "never"
-    taken = seconds_of(result)[row] / 60.0
-    return f"{minutes(taken)} min, {result.in_all('time/env_steps')[row] / 1e3:.0f} k steps"
+    taken, steps = spent_until(result, row)
+    return f"{minutes(taken)} min, {steps:.0f} k steps"
+
+
+def spent_until(result: StoredResult, row: int) -> tuple[float, float]:
+    """Returns minutes and thousands of environment steps until a row."""
+    steps = result.in_all("time/env_steps")[row] / 1e3
+    return float(seconds_of(result)[row]) / 60.0, float(steps)
 
 
 def seconds_of(result: StoredResult) -> Numbers:
@@ -423,20 +429,17 @@ def arrivals_table(levels: Mapping[str, Mapping[str, float]], results: Path) -> 
     rows = []
     for pattern, wanted in levels.items():
         for runs in runs_of((pattern,), results).values():
-            steps: list[float] = []
-            taken: list[float] = []
+            taken, steps = [], []
             for run in runs:
                 row, _ = first_time(run.columns, wanted)
-                for values, all_rows, unit in (
-                    (steps, run.columns["time/env_steps"], 1e3),
-                    (taken, seconds_of(run), 60.0),
-                ):
-                    values.append(math.inf if row is None else float(all_rows[row]) / unit)
+                spent = (math.inf, math.inf) if row is None else spent_until(run, row)
+                taken.append(spent[0])
+                steps.append(spent[1])
             level = ", ".join(f"{TITLES[name]} {least:g}" for name, least in wanted.items())
             task = option_of(runs[0], "env-id").rpartition("-v")[0]
+            recipe = runs[0].command.partition(" train ")[2].split()[0]
             cells = [place_of(runs[0]), level, cell(steps, 0), cell(taken, 1)]
-            recipe = re.search(r"\btrain (\S+)", runs[0].command)
-            rows.append([task + (f", `{recipe[1]}`" if recipe else ""), *cells])
+            rows.append([f"{task}, `{recipe}`", *cells])
     return markdown(["", "on", "level", "thousand steps", "minutes from the launch"], rows)
 
 
@@ -695,13 +698,17 @@ def joints_table(name: str, results: Path) -> str:
 _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
 
 _MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
+_CONTROLS = {
+    "frozen": "frozen",
+    "joint_motion": "joint motion",
+    "random_reward": "random reward",
+    "continue": "`continue`",
+}
+"""Labels of the conditions of `music_controls`, in the order of rows."""
 _LEARNED_OR_NOT = (
     "music_holds/music_FetchPush-v4_seed*.csv",
     "music_holds/music_FetchPickAndPlace-v4_seed*.csv",
-    "music_controls/frozen_*_seed*.csv",
-    "music_controls/joint_motion_*_seed*.csv",
-    "music_controls/random_reward_*_seed*.csv",
-    "music_controls/continue_*_seed*.csv",
+    *(f"music_controls/{name}_*_seed*.csv" for name in _CONTROLS),
 )
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
@@ -737,23 +744,15 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_controls_push": partial(
         control_table,
         {
-            "music_controls/frozen_FetchPush-v4_seed*.csv": "frozen, seed {seed}",
-            "music_controls/joint_motion_FetchPush-v4_seed*.csv": "joint motion, seed {seed}",
-            "music_controls/random_reward_FetchPush-v4_seed*.csv": "random reward, seed {seed}",
-            "music_controls/continue_FetchPush-v4_seed*.csv": "`continue`, seed {seed}",
+            f"music_controls/{name}_FetchPush-v4_seed*.csv": f"{label}, seed {{seed}}"
+            for name, label in _CONTROLS.items()
         },
     ),
     "music_controls_pick": partial(
         control_table,
         {
-            "music_controls/frozen_FetchPickAndPlace-v4_seed*.csv": "frozen, seed {seed}",
-            "music_controls/joint_motion_FetchPickAndPlace-v4_seed*.csv": (
-                "joint motion, seed {seed}"
-            ),
-            "music_controls/random_reward_FetchPickAndPlace-v4_seed*.csv": (
-                "random reward, seed {seed}"
-            ),
-            "music_controls/continue_FetchPickAndPlace-v4_seed*.csv": "`continue`, seed {seed}",
+            f"music_controls/{name}_FetchPickAndPlace-v4_seed*.csv": f"{label}, seed {{seed}}"
+            for name, label in _CONTROLS.items()
         },
         wanted=_LIFTS,
         name="control, and lifts (60 %)",

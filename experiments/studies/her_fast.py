@@ -2,7 +2,7 @@
 
 Ten seeds of FetchPush, five of FetchPickAndPlace, three of FetchSlide, the recipe as it is: 160
 thousand steps, 240 thousand of the last two, fixed beforehand. About 10, 20 and 15 minutes a run on
-one core. Five seeds of FetchReach take the 10 epochs of the recipe, less than a minute each.
+one core. Five seeds of FetchReach take the 10 epochs of the recipe, two minutes each.
 Settings were chosen on seeds 100 to 102, those of FetchReach on 0 to 4.
 """
 

@@ -2,8 +2,8 @@
 
 Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
 reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
-episode goes on after the block is lost. Each reward has a search of the same size on seeds 102 and
-103 (`music_settings`).
+episode goes on after the block is lost. `music_settings` is a search of the same size for each
+reward, on seeds 102 and 103.
 """
 
 from music_tf.tools.study import Condition, Study, Task
