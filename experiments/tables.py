@@ -267,25 +267,34 @@ def measures_of(run: StoredResult, policy: str = "ours") -> Mapping[str, float]:
     return {**control, **final_of(run, policy), **last}
 
 
+def meets(columns: Mapping[str, Numbers], conditions: Mapping[str, float]) -> Numbers:
+    """Returns 1 where an evaluation meets the conditions, else 0.
+
+    A condition is the least value of a metric. An epoch where one of them is blank was not
+    evaluated, and is nan.
+    """
+    blank = np.full(len(columns["time/elapsed_s"]), np.nan)
+    values = np.array([columns.get(name, blank) for name in conditions])  # [conditions, epochs]
+    limits = np.array(list(conditions.values()))[:, None]
+    met = np.all(values >= limits, axis=0)
+    return np.where(np.any(np.isnan(values), axis=0), np.nan, met)
+
+
 def first_time(
     columns: Mapping[str, Numbers], conditions: Mapping[str, float]
 ) -> tuple[int | None, float | None]:
     """Returns the row where the conditions were first met, and how often they were after.
 
-    A condition is the least value of a metric. An epoch where one of them is blank was not
-    evaluated and counts neither way. The row is None if they never were met, and the share of later
-    evaluations that meet them None where there is none.
+    The row is None if they never were met, and the share of later evaluations that meet them None
+    where there is none.
     """
-    blank = np.full(len(columns["time/elapsed_s"]), np.nan)
-    values = np.array([columns.get(name, blank) for name in conditions])  # [conditions, epochs]
-    limits = np.array(list(conditions.values()))[:, None]
-    rows = np.flatnonzero(np.all(np.isfinite(values), axis=0))
-    met = np.all(values[:, rows] >= limits, axis=0)
-    if not met.any():
+    met = meets(columns, conditions)
+    if not np.any(met == 1.0):
         return None, None
-    first = int(np.argmax(met))
+    first = int(np.nanargmax(met))
     later = met[first + 1 :]
-    return int(rows[first]), float(later.mean()) if later.size else None
+    later = later[np.isfinite(later)]
+    return first, float(later.mean()) if later.size else None
 
 
 def reached(result: StoredResult, level: float) -> str:
@@ -441,6 +450,35 @@ def arrivals_table(levels: Mapping[str, Mapping[str, float]], results: Path) -> 
             cells = [place_of(runs[0]), level, cell(steps, 0), cell(taken, 1)]
             rows.append([f"{task}, `{recipe}`", *cells])
     return markdown(["", "on", "level", "thousand steps", "minutes from the launch"], rows)
+
+
+def search_table(
+    study: str, settings: Mapping[str, str], tasks: Mapping[str, Sequence[str]], results: Path
+) -> str:
+    """Returns how often each setting of a search had control, by which it is judged.
+
+    Settings have labels. Tasks have metrics to show: means of the last five evaluations. Before
+    them stands the share of all evaluations that had control, and in front its mean over tasks,
+    blank until a setting was tried on each.
+    """
+    groups = runs_of(study, results)
+    header = ["", "had control"]
+    for task, metrics in tasks.items():
+        on = f"on {task.rpartition('-v')[0]}"
+        header += [on, *(f"{TITLES[metric]} {on}" for metric in metrics)]
+    rows = []
+    for setting, label in settings.items():
+        shares, cells = [], []
+        for task, metrics in tasks.items():
+            runs = groups.get(f"{setting}_{task}", [])
+            had = [float(np.nanmean(meets(run.columns, _HAS_CONTROL))) for run in runs]
+            shares.append(statistics.fmean(had) if had else math.nan)
+            cells.append(each_seed(had))
+            for metric in metrics:
+                last = [float(evaluated(run, metric)[-_STEADY:].mean()) for run in runs]
+                cells.append(each_seed(last))
+        rows.append([label, number(statistics.fmean(shares)), *cells])
+    return markdown(header, rows)
 
 
 def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -> str:
@@ -710,6 +748,21 @@ _LEARNED_OR_NOT = (
     "music_holds/music_FetchPickAndPlace-v4_seed*.csv",
     *(f"music_controls/{name}_*_seed*.csv" for name in _CONTROLS),
 )
+_SEARCHED = {
+    f"{reward}_{setting}": f"{label}, {value}"
+    for reward, label in {
+        "music": "learned",
+        "music_frozen": "frozen",
+        "joint_motion": "joint motion",
+    }.items()
+    for setting, value in {
+        "preset": "preset",
+        "third_pay": "`mean 5`",
+        "penalty01": "`action-l2 0.1`",
+        "hold8": "`random-hold 8`",
+    }.items()
+}
+"""Labels of the conditions of `music_settings`."""
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
@@ -760,6 +813,15 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "music"),
     "music_controls_control_differences": partial(
         difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
+    ),
+    "music_settings": partial(
+        search_table,
+        "music_settings",
+        _SEARCHED,
+        {
+            "FetchPush-v4": ["eval/object_comotion_m"],
+            "FetchPickAndPlace-v4": ["eval/object_comotion_m", "eval/object_lift_rate"],
+        },
     ),
     "alone": partial(
         arrivals_table,

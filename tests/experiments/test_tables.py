@@ -434,6 +434,27 @@ def test_control_that_nothing_follows_has_no_share_that_held(tmp_path):
     assert [row.split(" | ")[2] for row in rows] == ["3.0 min, 3 k steps"] * 2
 
 
+def test_a_setting_is_judged_by_its_share_of_evaluations_with_control_on_each_task(tmp_path):
+    header = f"# music-tf train\n{TITLES}\n"
+    motions = {"Push": (0.2, 0.3, 0.1, 0.2, 0.2, 0.3), "Pick": (0.1, 0.2, 0.0, 0.1, 0.1, 0.0)}
+    for task, values in motions.items():
+        rows = [f"{i},{i}000,{i}0,1.0,{value}\n" for i, value in enumerate(values, 1)]
+        for seed, kept in ((102, [*rows[:4], "5,5000,50,,\n", *rows[4:]]), (103, rows[2:])):
+            path = tmp_path / f"mine/a_{task}-v4_seed{seed}.csv"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(header + "".join(kept))
+    shown = {"Push-v4": [MOTION], "Pick-v4": []}
+    (tmp_path / "mine/b_Pick-v4_seed102.csv").write_text(header + "1,1000,10,0.9,0.2\n")
+    labels = {"a": "this", "b": "that"}
+    assert tables.search_table("mine", labels, shown, tmp_path).splitlines() == [
+        "|  | had control | on Push | co-motion (m) on Push | on Pick |",
+        "|---|---|---|---|---|",
+        # (5/6 + 3/4) / 2, of the last five (0.3 + 0.1 + 0.2 + 0.2 + 0.3) / 5, of four 0.8 / 4
+        "| this | 0.44 | 0.79 (0.83, 0.75) | 0.21 (0.22, 0.20) | 0.08 (0.17, 0.00) |",
+        "| that |  |  |  | 1.00 |",
+    ]
+
+
 def test_seeds_stand_in_the_order_of_their_numbers(folder):
     (runs,) = tables.runs_of(folder.name, folder.parent).values()
     assert [tables.option_of(run, "seed") for run in runs] == ["2", "10"]
