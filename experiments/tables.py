@@ -746,7 +746,7 @@ _CONTROLS = {
 _LEARNED_OR_NOT = (
     "music_holds/music_FetchPush-v4_seed*.csv",
     "music_holds/music_FetchPickAndPlace-v4_seed*.csv",
-    *(f"music_controls/{name}_*_seed*.csv" for name in _CONTROLS),
+    *(f"music_controls/{name}_Fetch*_seed*.csv" for name in _CONTROLS),
 )
 _SEARCHED = {
     f"{reward}_{setting}": f"{label}, {value}"
