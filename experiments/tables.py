@@ -738,6 +738,7 @@ _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
 _MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
 _CONTROLS = {
     "frozen": "frozen",
+    "frozen_third_pay": "frozen, `mean 5`",
     "joint_motion": "joint motion",
     "random_reward": "random reward",
     "continue": "`continue`",
@@ -799,6 +800,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         {
             f"music_controls/{name}_FetchPush-v4_seed*.csv": f"{label}, seed {{seed}}"
             for name, label in _CONTROLS.items()
+            if name != "frozen_third_pay"  # not run there yet
         },
     ),
     "music_controls_pick": partial(
