@@ -753,8 +753,8 @@ _SEARCHED = {
     f"{reward}_{setting}": f"{label}, {value}"
     for reward, label in {
         "music": "learned",
-        "music_frozen": "frozen",
-        "joint_motion": "joint motion",
+        "music_frozen": _CONTROLS["frozen"],
+        "joint_motion": _CONTROLS["joint_motion"],
     }.items()
     for setting, value in {
         "preset": "preset",

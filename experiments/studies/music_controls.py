@@ -3,8 +3,8 @@
 Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
 reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
 episode goes on after the block is lost. `music_settings` is a search of the same size for each
-reward, on seeds 102 and 103. On 102, a frozen network that is paid a third of the preset's lifts
-the block of FetchPickAndPlace, so that it is here, too.
+reward, on seeds 102 and 103. A frozen network with a third of the pay lifted the block
+there, on 102, so it is a condition here.
 """
 
 from music_tf.tools.study import Condition, Study, Task
