@@ -101,6 +101,14 @@ _OF_A_DISC = {
     "coverage/displacement_cells": "displacement cells",
     "control/end_spread_m": "spread of ends",
 }
+_OF_A_TASK = {
+    SUCCESS: "success",
+    MOVED: "moved",
+    "eval/object_on_support_rate": "on support",
+    "coverage/kept_rate": "kept",
+    "coverage/moved_and_kept_rate": "moved and kept",
+    "coverage/displacement_cells": "displacement cells",
+}
 _OF_A_BLOCK = {
     MOVED: "moved",
     "eval/object_comotion_m": "co-motion (m)",
@@ -219,7 +227,8 @@ def final_of(result: StoredResult, policy: str = "ours") -> Mapping[str, float]:
 
 def policies_beside(result: StoredResult) -> list[str]:
     """Returns the simple policies that were measured beside a run."""
-    names = (name for group in (FINAL, COVERAGE) for name in result.details.get(group, {}))
+    groups = (FINAL, COVERAGE, "control")
+    names = (name for group in groups for name in result.details.get(group, {}))
     return [name for name in dict.fromkeys(names) if name != "ours"]
 
 
@@ -495,17 +504,24 @@ def steps_table(files: Mapping[str, str], steps: Sequence[int], results: Path) -
 
 
 def progress_table(
-    source: Source, steps: Sequence[int], results: Path, metric: str = SUCCESS
+    source: Source,
+    steps: Sequence[int],
+    results: Path,
+    metric: str = SUCCESS,
+    others: Sequence[str] = (),
 ) -> str:
     """Returns a metric of each condition after numbers of steps: the mean, and every seed.
 
     Steps of the run that one started from are included; a run is blank where no evaluation ended
-    then. Conditions that have no such metric are left out.
+    then. Conditions without the metric have the first that they know of `others`, or no row.
     """
     rows = []
     for group, runs in runs_of(source, results).items():
-        if any(evaluated(run, metric).size for run in runs):
-            cells = [each_seed([after(run, metric, count) for run in runs]) for count in steps]
+        known = [
+            name for name in (metric, *others) if any(evaluated(run, name).size for run in runs)
+        ]
+        if known:
+            cells = [each_seed([after(run, known[0], count) for run in runs]) for count in steps]
             rows.append([label_of(group), str(len(runs)), *cells])
     return markdown(["", "seeds", *_titles_after(steps, TITLES.get(metric, metric))], rows)
 
@@ -581,16 +597,21 @@ def _titles_in(groups: Mapping[str, Sequence[StoredResult]]) -> dict[str, str]:
 
 
 def measures_table(
-    source: Source, columns: Mapping[str, str], results: Path, beside_random: bool = True
+    source: Source, columns: Mapping[str, str], results: Path, beside: bool = True
 ) -> str:
-    """Returns measures of each condition and of a random policy: the mean, and every seed."""
+    """Returns measures of each condition, as the mean and every seed, and of simple policies.
+
+    Those come from the first run on each environment; one without any of the measures has no row.
+    """
     groups = runs_of(source, results)
     rows = {label_of(group): [measures_of(run) for run in runs] for group, runs in groups.items()}
     tasks = {option_of(runs[0], "env-id"): runs[0] for runs in reversed(groups.values())}
-    if beside_random:
-        for env_id, run in sorted(tasks.items()):
-            label = f"random policy on {env_id.removesuffix('-v4')}"
-            rows[label] = [measures_of(run, "random")]
+    for env_id, run in sorted(tasks.items()) if beside else ():
+        for policy in policies_beside(run):
+            found = measures_of(run, policy)
+            if any(metric in found for metric in columns):
+                label = f"{_POLICIES.get(policy, policy)} on {env_id.removesuffix('-v4')}"
+                rows[label] = [found]
     cells = [
         [label, *(each_seed([one.get(metric) for one in found]) for metric in columns)]
         for label, found in rows.items()
@@ -738,7 +759,7 @@ _NEGATIVES_STEPS = (40_000, 64_000, 88_000, 112_000)
 _MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
 _CONTROLS = {
     "frozen": "frozen",
-    "frozen_third_pay": "frozen, `mean 5`",
+    "frozen_mean5": "frozen, `mean 5`",
     "joint_motion": "joint motion",
     "random_reward": "random reward",
     "continue": "`continue`",
@@ -758,7 +779,7 @@ _SEARCHED = {
     }.items()
     for setting, value in {
         "preset": "preset",
-        "third_pay": "`mean 5`",
+        "mean5": "`mean 5`",
         "penalty01": "`action-l2 0.1`",
         "hold8": "`random-hold 8`",
     }.items()
@@ -800,7 +821,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         {
             f"music_controls/{name}_FetchPush-v4_seed*.csv": f"{label}, seed {{seed}}"
             for name, label in _CONTROLS.items()
-            if name != "frozen_third_pay"  # not run there yet
+            if name != "frozen_mean5"  # not run there yet
         },
     ),
     "music_controls_pick": partial(
@@ -815,6 +836,13 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "music"),
     "music_controls_control_differences": partial(
         difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
+    ),
+    "music_controls_paid": partial(
+        progress_table,
+        _LEARNED_OR_NOT,
+        (40_000, 80_000, 120_000, 160_000),
+        metric="reward/music_mean",
+        others=("reward/joint_motion_mean", "reward/random_reward_mean"),
     ),
     "music_settings": partial(
         search_table,
@@ -842,6 +870,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
             "her_fast/fast_FetchReach-v4_seed*.csv": 0.98,
         },
     ),
+    "her_fast_kept": partial(measures_table, "her_fast", _OF_A_TASK),
     "her_fast": partial(
         task_table,
         {
@@ -944,8 +973,8 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         },
     ),
     "skills_control": partial(measures_table, "skills", CONTROL),
-    "skills_toys_found": partial(measures_table, "skills_toys", TOLD_APART, beside_random=False),
-    "skills_found": partial(measures_table, "skills", TOLD_APART, beside_random=False),
+    "skills_toys_found": partial(measures_table, "skills_toys", TOLD_APART, beside=False),
+    "skills_found": partial(measures_table, "skills", TOLD_APART, beside=False),
     "skills_found_differences": partial(difference_table, "skills", "diayn", columns=TOLD_APART),
     "skills_control_differences": partial(difference_table, "skills", "diayn", columns=CONTROL),
     "skills_each": partial(skills_table, "skills"),
@@ -976,6 +1005,8 @@ _BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- /results -->)", re.DOT
 
 
 _TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
+_MORE = {"push": "eval/object_on_support_rate", "pick": "eval/object_lift_rate"}
+"""What control of each task is judged by, beside co-motion."""
 
 
 class Picture(NamedTuple):
@@ -989,6 +1020,27 @@ class Picture(NamedTuple):
 
 
 PICTURES = {
+    **{
+        f"music_holds_{task}.png": Picture(
+            [f"music_holds/music_{env_id}_seed*.csv"],
+            ["eval/object_comotion_m", "reward/music_mean"],
+            "steps",
+            each=True,
+        )
+        for task, env_id in _TASKS.items()
+    },
+    **{
+        f"music_controls_{task}.png": Picture(
+            [
+                f"music_holds/music_{env_id}_seed*.csv",
+                *(f"music_controls/{name}_{env_id}_seed*.csv" for name in _CONTROLS),
+            ],
+            ["eval/object_comotion_m", _MORE[task]],
+            "steps",
+            each=False,
+        )
+        for task, env_id in _TASKS.items()
+    },
     "push_success.png": Picture(
         [
             f"{name}/*.csv"

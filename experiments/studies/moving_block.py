@@ -2,8 +2,8 @@
 
 Three rewards on `music_tf/FetchPushConveyor-v0`, the robot beside its own block at first: five
 seeds, 96 thousand steps. Bounds on both sides of zero pay nothing for noise on average, whichever
-the reward. The frozen network is tried with a third of the pay, too, since that is what it lifts
-with. `followed` is the same world with a second block that goes to and fro.
+the reward. The frozen network is tried with `mean 5`, too, since that is what it lifts with.
+`followed` is the same world with a second block that goes to and fro.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -20,7 +20,7 @@ STUDY = Study(
             name="frozen", recipe="ddpg_music_frozen", arguments=f"{WORLD} --music.clip -4 4"
         ),
         Condition(
-            name="frozen_third_pay",
+            name="frozen_mean5",
             recipe="ddpg_music_frozen",
             arguments=f"{WORLD} --music.clip -4 4 --music.mean 5",
         ),

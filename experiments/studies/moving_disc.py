@@ -3,7 +3,7 @@
 Three rewards on `music_tf/PointPushCrowd-v0`, the second disc in thousandths of the unit, two
 columns of noise beside it, the point beside its own disc at first: five seeds, 38 thousand steps.
 Bounds on both sides of zero pay nothing for noise on average, whichever the reward. The frozen
-network is tried with a third of the pay, too, since that is what it lifts with.
+network is tried with `mean 5`, too, since that is what it lifts with.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -20,7 +20,7 @@ STUDY = Study(
             name="frozen", recipe="ddpg_music_frozen", arguments=f"{WORLD} --music.clip -4 4"
         ),
         Condition(
-            name="frozen_third_pay",
+            name="frozen_mean5",
             recipe="ddpg_music_frozen",
             arguments=f"{WORLD} --music.clip -4 4 --music.mean 5",
         ),

@@ -3,8 +3,8 @@
 Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
 reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
 episode goes on after the block is lost. `music_settings` is a search of the same size for each
-reward, on seeds 102 and 103. A frozen network with a third of the pay lifted the block
-there, on 102, so it is a condition here.
+reward, on seeds 102 and 103. A frozen network with `mean 5` lifted the block there, on 102,
+so it is a condition here.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -18,7 +18,7 @@ STUDY = Study(
     ),
     conditions=(
         Condition(name="frozen", recipe="ddpg_music_frozen"),
-        Condition(name="frozen_third_pay", recipe="ddpg_music_frozen", arguments="--music.mean 5"),
+        Condition(name="frozen_mean5", recipe="ddpg_music_frozen", arguments="--music.mean 5"),
         Condition(name="joint_motion", recipe="ddpg_joint_motion"),
         Condition(name="random_reward", recipe="ddpg_random_reward"),
         Condition(name="continue", recipe="ddpg_music", arguments="--lost-object continue"),

@@ -14,7 +14,7 @@ REWARDS = {
 }
 SETTINGS = {
     "preset": "",
-    "third_pay": "--{term}.mean 5",
+    "mean5": "--{term}.mean 5",
     "penalty01": "--agent.action-l2 0.1",
     "hold8": "--exploration.random-hold 8",
 }

@@ -1,5 +1,6 @@
 import math
 import re
+from functools import partial
 
 import pytest
 
@@ -92,18 +93,20 @@ def test_a_difference_is_blank_where_a_later_seed_lacks_the_measure(store, tmp_p
     assert shown.endswith(" | 0.50 (0.50, -) | 0.50 (-, 0.50) |")
 
 
-def test_control_is_shown_with_every_seed_and_once_at_random(store, tmp_path):
+def test_control_is_shown_with_every_seed_and_once_for_each_simple_policy(store, tmp_path):
+    coverage = {"shove": {"coverage/kept_rate": 0.125}, "wave": {"coverage/object_cells": 7.0}}
     for seed, nats in ((0, 0.5), (1, 1.0)):
         control = {"ours": {"control/information": nats}, "random": {"control/information": 0.25}}
-        store("music", {seed: 0.5}, control=control)
+        store("music", {seed: 0.5}, control=control, coverage=coverage)
     store("old", {0: 0.5})
-    columns = {"control/information": "nats", "control/coverage": "coverage"}
+    columns = {"control/information": "nats", "coverage/kept_rate": "kept"}
     assert tables.measures_table("mine", columns, tmp_path).splitlines() == [
-        "|  | nats | coverage |",
+        "|  | nats | kept |",
         "|---|---|---|",
         "| music on FetchPush | 0.75 (0.50, 1.00) |  |",
         "| old on FetchPush |  |  |",
         "| random policy on FetchPush | 0.25 |  |",
+        "| shove on FetchPush |  | 0.12 |",
     ]
 
 
@@ -140,6 +143,19 @@ def test_progress_is_shown_by_condition_with_every_seed(store, tmp_path):
         "|---|---|---|---|---|",
         "| her on FetchPush | 2 | 0.50 (0.50, 0.50) | 0.65 (0.90, 0.40) |  |",
         "| tuned on FetchPush | 1 | 0.25 | 0.50 | 1.00 |",
+    ]
+
+
+def test_progress_of_what_has_another_name_is_shown_beside_it(store, tmp_path):
+    for term, pay in (("music", 1.0), ("task", 2.0), ("entropy", 3.0)):
+        rows = f"epoch,time/env_steps,time/elapsed_s,reward/{term}_mean\n1,1000,60,{{}}\n"
+        store(term, {0: pay}, rows=rows)
+    pay = partial(tables.progress_table, metric="reward/music_mean", others=["reward/task_mean"])
+    assert pay("mine", (1000, 2000), tmp_path).splitlines() == [
+        "|  | seeds | mean reward after 1 | 2 thousand steps |",
+        "|---|---|---|---|",
+        "| music on FetchPush | 1 | 1.00 |  |",
+        "| task on FetchPush | 1 | 2.00 |  |",
     ]
 
 
@@ -254,7 +270,7 @@ def test_a_picture_is_outdated_when_its_results_or_its_content_change(monkeypatc
     monkeypatch.setattr(tables, "PICTURES", noted)
     with monkeypatch.context() as patch:
         patch.setitem(tables.METRICS, "eval/object_lift_rate", "another title")
-        assert tables.outdated_pictures() == ["search_pick.png"]
+        assert sorted(tables.outdated_pictures()) == ["music_controls_pick.png", "search_pick.png"]
     (tmp_path / "push_success.png").write_bytes(b"another picture")
     for name in noted.keys() - {"push_success.png"}:
         (tmp_path / name).write_bytes((tables.IMAGES / name).read_bytes())
