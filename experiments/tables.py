@@ -227,9 +227,13 @@ def final_of(result: StoredResult, policy: str = "ours") -> Mapping[str, float]:
 
 def policies_beside(result: StoredResult) -> list[str]:
     """Returns the simple policies that were measured beside a run."""
-    groups = (FINAL, COVERAGE, "control")
-    names = (name for group in groups for name in result.details.get(group, {}))
+    names = (name for group in (FINAL, COVERAGE) for name in result.details.get(group, {}))
     return [name for name in dict.fromkeys(names) if name != "ours"]
+
+
+def label_beside(policy: str, env_id: str) -> str:
+    """Returns the words for a simple policy on an environment."""
+    return f"{_POLICIES.get(policy, policy)} on {env_id.removesuffix('-v4')}"
 
 
 def at_budget(result: StoredResult) -> StoredResult:
@@ -580,9 +584,8 @@ def study_table(source: Source, results: Path) -> str:
             row.append(found[0] if len(set(found)) == 1 else "; ".join(found))
         row += [each_seed([final_of(run).get(metric) for run in runs]) for metric in shown]
         rows.append(row)
-        task = option_of(runs[0], "env-id").removesuffix("-v4")
         for policy in policies_beside(runs[0]):
-            label = f"{_POLICIES.get(policy, policy)} on {task}"
+            label = label_beside(policy, option_of(runs[0], "env-id"))
             others.setdefault(label, final_of(runs[0], policy))
     for label, final in others.items():
         blank = [""] * (len(header) - 1)
@@ -610,8 +613,7 @@ def measures_table(
         for policy in policies_beside(run):
             found = measures_of(run, policy)
             if any(metric in found for metric in columns):
-                label = f"{_POLICIES.get(policy, policy)} on {env_id.removesuffix('-v4')}"
-                rows[label] = [found]
+                rows[label_beside(policy, env_id)] = [found]
     cells = [
         [label, *(each_seed([one.get(metric) for one in found]) for metric in columns)]
         for label, found in rows.items()

@@ -2,7 +2,7 @@
 
 Three rewards on `music_tf/FetchPushConveyor-v0`, the robot beside its own block at first: five
 seeds, 96 thousand steps. Bounds on both sides of zero pay nothing for noise on average, whichever
-the reward. The frozen network is tried with `mean 5`, too, since that is what it lifts with.
+the reward. The frozen network is tried with `mean 5`, too, with which it has lifted.
 `followed` is the same world with a second block that goes to and fro.
 """
 

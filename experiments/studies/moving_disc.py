@@ -3,7 +3,7 @@
 Three rewards on `music_tf/PointPushCrowd-v0`, the second disc in thousandths of the unit, two
 columns of noise beside it, the point beside its own disc at first: five seeds, 38 thousand steps.
 Bounds on both sides of zero pay nothing for noise on average, whichever the reward. The frozen
-network is tried with `mean 5`, too, since that is what it lifts with.
+network is tried with `mean 5`, too, with which it has lifted.
 """
 
 from music_tf.tools.study import Condition, Study, Task
