@@ -861,6 +861,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
             "alone/music_FetchPush-v4_seed*.csv": _HAS_CONTROL,
             "alone/music_FetchPickAndPlace-v4_seed*.csv": _LIFTS,
             "alone/fast_FetchPush-v4_seed*.csv": {SUCCESS: 0.95},
+            "alone/fast_FetchPickAndPlace-v4_seed*.csv": {SUCCESS: 0.9},
         },
     ),
     "her_fast_now": partial(
