@@ -1,7 +1,7 @@
-"""Does a statistics network that moves a tenth as fast hold control of FetchPush better?
+"""Does a statistics network that moves slowly hold control of FetchPush better?
 
-Beside the preset of `music_settings`, on its seeds, tasks and steps. What it pays for a step then
-changes more slowly, so that values can follow.
+Beside the preset of `music_settings`, on its seeds, tasks and steps, with a tenth of its step size
+and smaller still. What is paid for a step then changes more slowly, so that values can follow.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -15,5 +15,6 @@ STUDY = Study(
     ),
     conditions=(
         Condition(name="slow", recipe="ddpg_music", arguments="--music.learning-rate 1e-4"),
+        Condition(name="slower", recipe="ddpg_music", arguments="--music.learning-rate 3e-5"),
     ),
 )
