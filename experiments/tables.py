@@ -787,6 +787,10 @@ _SEARCHED = {
     }.items()
 }
 """Labels of the conditions of `music_settings`."""
+_SHOWN_OF_A_SEARCH = {
+    "FetchPush-v4": ["eval/object_comotion_m"],
+    "FetchPickAndPlace-v4": ["eval/object_comotion_m", "eval/object_lift_rate"],
+}
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
@@ -846,14 +850,12 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         metric="reward/music_mean",
         others=("reward/joint_motion_mean", "reward/random_reward_mean"),
     ),
-    "music_settings": partial(
+    "music_settings": partial(search_table, "music_settings", _SEARCHED, _SHOWN_OF_A_SEARCH),
+    "music_slow": partial(
         search_table,
-        "music_settings",
-        _SEARCHED,
-        {
-            "FetchPush-v4": ["eval/object_comotion_m"],
-            "FetchPickAndPlace-v4": ["eval/object_comotion_m", "eval/object_lift_rate"],
-        },
+        "music_slow",
+        {"preset": "1e-3", "slow": "1e-4"},
+        _SHOWN_OF_A_SEARCH,
     ),
     "alone": partial(
         arrivals_table,
@@ -910,6 +912,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         ),
         (40_000, 56_000, 64_000, 80_000, 96_000),
     ),
+    "her_fast_controls_kept": partial(measures_table, "her_fast_controls", _OF_A_TASK),
     "fast_means_steps": partial(progress_table, "fast_means", (64_000, 80_000, 96_000, 112_000)),
     "lag_music": partial(
         control_table,
@@ -933,6 +936,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         progress_table, "negatives", _NEGATIVES_STEPS, metric="reward/music_mean"
     ),
     "negatives_differences": partial(difference_table, "negatives", "swap"),
+    "music_transfer_steps": partial(
+        progress_table, "music_transfer", (64_000, 88_000, 112_000, 136_000)
+    ),
     "transfer_differences": partial(difference_table, "transfer", "own"),
     "transfer_paid": partial(
         progress_table,

@@ -1,8 +1,7 @@
 """Does a statistics network that moves slowly hold control of FetchPush better?
 
 Its step size is a tenth of the preset's. What is paid for a step then changes more slowly, so that
-values can follow. Tasks and steps are those of `music_settings`, on more seeds of FetchPush. The
-preset's runs on seeds 102 and 103 are stored there.
+values can follow. Tasks and steps are those of `music_settings`, on more seeds of FetchPush.
 """
 
 from music_tf.tools.study import Condition, Study, Task
