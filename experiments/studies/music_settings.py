@@ -1,6 +1,7 @@
 """Which settings serve FetchPush and FetchPickAndPlace alike, for MUSIC and for its controls?
 
-Each reward gets the same search: the preset, and one change at a time. A setting is judged by
+Each reward gets the same search: the preset, and one change at a time, the last of them one that
+only this reward has. For the learned bound that is `slow` in `music_slow`. A setting is judged by
 control on both tasks together. All runs take 80 thousand steps. A search has fewer than three seeds
 of each: it chooses, it shows nothing.
 """
@@ -17,6 +18,10 @@ SETTINGS = {
     "mean5": "--{term}.mean 5",
     "penalty01": "--agent.action-l2 0.1",
     "hold8": "--exploration.random-hold 8",
+}
+OWN = {
+    ("music_frozen", "units512"): "--music.hidden-size 512",
+    ("joint_motion", "threshold5"): "--joint-motion.threshold 0.005",
 }
 STUDY = Study(
     question="Which settings serve FetchPush and FetchPickAndPlace alike, for each reward?",
@@ -35,5 +40,9 @@ STUDY = Study(
         )
         for reward, recipe in REWARDS.items()
         for setting, arguments in SETTINGS.items()
+    )
+    + tuple(
+        Condition(name=f"{reward}_{setting}", recipe=REWARDS[reward], arguments=arguments)
+        for (reward, setting), arguments in OWN.items()
     ),
 )
