@@ -1,7 +1,8 @@
 """Does a statistics network that moves slowly hold control of FetchPush better?
 
-Its step size is a tenth of the preset's. What is paid for a step then changes more slowly, so that
-values can follow. Tasks and steps are those of `music_settings`, on more seeds of FetchPush.
+Its step size is a tenth of the preset's, or a third. What is paid for a step then changes more
+slowly, so that values can follow. Tasks and steps are those of `music_settings`, on more seeds of
+FetchPush.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -15,6 +16,7 @@ STUDY = Study(
     ),
     conditions=(
         Condition(name="slow", recipe="ddpg_music", arguments="--music.learning-rate 1e-4"),
+        Condition(name="middle", recipe="ddpg_music", arguments="--music.learning-rate 3e-4"),
         Condition(name="preset", recipe="ddpg_music", arguments="--music.learning-rate 1e-3"),
     ),
 )
