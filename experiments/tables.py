@@ -466,24 +466,25 @@ def arrivals_table(levels: Mapping[str, Mapping[str, float]], results: Path) -> 
 
 
 def search_table(
-    study: str, settings: Mapping[str, str], tasks: Mapping[str, Sequence[str]], results: Path
+    source: Source, settings: Mapping[str, str], tasks: Mapping[str, Sequence[str]], results: Path
 ) -> str:
     """Returns how often each setting of a search had control, by which it is judged.
 
-    Settings have labels. Tasks have metrics to show: means of the last five evaluations. Before
-    them stands the share of all evaluations that had control, and in front its mean over tasks,
-    blank until a setting was tried on each.
+    Settings have labels, one for several that are the same. Tasks have metrics to show: means of
+    the last five evaluations. Before them stands the share of all evaluations that had control, and
+    in front its mean over tasks, blank until a setting was tried on each.
     """
-    groups = runs_of(study, results)
+    groups = runs_of(source, results)
     header = ["", "had control"]
     for task, metrics in tasks.items():
         on = f"on {task.rpartition('-v')[0]}"
         header += [on, *(f"{TITLES[metric]} {on}" for metric in metrics)]
     rows = []
-    for setting, label in settings.items():
+    for label in dict.fromkeys(settings.values()):
+        same = [setting for setting in settings if settings[setting] == label]
         shares, cells = [], []
         for task, metrics in tasks.items():
-            runs = groups.get(f"{setting}_{task}", [])
+            runs = [run for setting in same for run in groups.get(f"{setting}_{task}", [])]
             had = [float(np.nanmean(meets(run.columns, _HAS_CONTROL))) for run in runs]
             shares.append(statistics.fmean(had) if had else math.nan)
             cells.append(each_seed(had))
@@ -773,20 +774,21 @@ _LEARNED_OR_NOT = (
     *(f"music_controls/{name}_Fetch*_seed*.csv" for name in _CONTROLS),
 )
 _SEARCHED = {
-    f"{reward}_{setting}": f"{label}, {value}"
-    for reward, label in {
-        "music": "learned",
-        "music_frozen": _CONTROLS["frozen"],
-        "joint_motion": _CONTROLS["joint_motion"],
-    }.items()
-    for setting, value in {
-        "preset": "preset",
-        "mean5": "`mean 5`",
-        "penalty01": "`action-l2 0.1`",
-        "hold8": "`random-hold 8`",
+    group: f"{label}, {value}"
+    for reward, label, own in (
+        ("music", "learned", {"slow": "`learning-rate 1e-4`"}),
+        ("music_frozen", "frozen", {"music_frozen_units512": "`hidden-size 512`"}),
+        ("joint_motion", "joint motion", {"joint_motion_threshold5": "`threshold 0.005`"}),
+    )
+    for group, value in {
+        f"{reward}_preset": "preset",
+        f"{reward}_mean5": "`mean 5`",
+        f"{reward}_penalty01": "`action-l2 0.1`",
+        f"{reward}_hold8": "`random-hold 8`",
+        **own,
     }.items()
 }
-"""Labels of the conditions of `music_settings`."""
+"""Labels of the conditions of `music_settings`, and of the one in `music_slow`."""
 _SHOWN_OF_A_SEARCH = {
     "FetchPush-v4": ["eval/object_comotion_m"],
     "FetchPickAndPlace-v4": ["eval/object_comotion_m", "eval/object_lift_rate"],
@@ -850,11 +852,16 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         metric="reward/music_mean",
         others=("reward/joint_motion_mean", "reward/random_reward_mean"),
     ),
-    "music_settings": partial(search_table, "music_settings", _SEARCHED, _SHOWN_OF_A_SEARCH),
+    "music_settings": partial(
+        search_table,
+        ("music_settings/*_seed10[23].csv", "music_slow/slow_*_seed10[23].csv"),
+        _SEARCHED,
+        _SHOWN_OF_A_SEARCH,
+    ),
     "music_slow": partial(
         search_table,
-        "music_slow",
-        {"preset": "1e-3", "slow": "1e-4"},
+        ("music_settings/music_preset_*_seed*.csv", "music_slow/*_seed*.csv"),
+        {"music_preset": "1e-3", "preset": "1e-3", "middle": "3e-4", "slow": "1e-4"},
         _SHOWN_OF_A_SEARCH,
     ),
     "alone": partial(
