@@ -2,7 +2,7 @@
 
 Its step size is a tenth of the preset's, or a third. What is paid for a step then changes more
 slowly, so that values can follow. Tasks and steps are those of `music_settings`, on more seeds of
-FetchPush.
+FetchPush. FetchPickAndPlace has fewer than three seeds, too few to show anything.
 """
 
 from music_tf.tools.study import Condition, Study, Task
