@@ -777,8 +777,12 @@ _SEARCHED = {
     group: f"{label}, {value}"
     for reward, label, own in (
         ("music", "learned", {"slow": "`learning-rate 1e-4`"}),
-        ("music_frozen", "frozen", {"music_frozen_units512": "`hidden-size 512`"}),
-        ("joint_motion", "joint motion", {"joint_motion_threshold5": "`threshold 0.005`"}),
+        ("music_frozen", _CONTROLS["frozen"], {"music_frozen_units512": "`hidden-size 512`"}),
+        (
+            "joint_motion",
+            _CONTROLS["joint_motion"],
+            {"joint_motion_threshold5": "`threshold 0.005`"},
+        ),
     )
     for group, value in {
         f"{reward}_preset": "preset",

@@ -469,6 +469,11 @@ def test_a_setting_is_judged_by_its_share_of_evaluations_with_control_on_each_ta
         "| this | 0.44 | 0.79 (0.83, 0.75) | 0.21 (0.22, 0.20) | 0.08 (0.17, 0.00) |",
         "| that |  |  |  | 1.00 |",
     ]
+    joined = tables.search_table("mine", dict.fromkeys(labels, "both"), shown, tmp_path)
+    # (19/24 + (1/6 + 0 + 1) / 3) / 2
+    assert joined.splitlines()[2:] == [
+        "| both | 0.59 | 0.79 (0.83, 0.75) | 0.21 (0.22, 0.20) | 0.39 (0.17, 0.00, 1.00) |"
+    ]
 
 
 def test_seeds_stand_in_the_order_of_their_numbers(folder):
