@@ -3,8 +3,9 @@
 Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
 reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
 episode goes on after the block is lost. `music_settings` is a search of the same size for each
-reward, on seeds 102 and 103. A frozen network with `mean 5` lifted the block there, on 102,
-so it is a condition here.
+reward, on seeds 102 and 103. Two of its settings are conditions here: a frozen network with
+`mean 5`, which lifted the block there on 102, and joint motion paid from 5 mm a step, which led.
+`continue_1e3` is the preset as it was before `music_slow`.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -20,7 +21,17 @@ STUDY = Study(
         Condition(name="frozen", recipe="ddpg_music_frozen"),
         Condition(name="frozen_mean5", recipe="ddpg_music_frozen", arguments="--music.mean 5"),
         Condition(name="joint_motion", recipe="ddpg_joint_motion"),
+        Condition(
+            name="joint_motion5",
+            recipe="ddpg_joint_motion",
+            arguments="--joint-motion.threshold 0.005",
+        ),
         Condition(name="random_reward", recipe="ddpg_random_reward"),
         Condition(name="continue", recipe="ddpg_music", arguments="--lost-object continue"),
+        Condition(
+            name="continue_1e3",
+            recipe="ddpg_music",
+            arguments="--lost-object continue --music.learning-rate 1e-3",
+        ),
     ),
 )

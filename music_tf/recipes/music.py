@@ -45,6 +45,7 @@ def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
         ),
         rewards={
             "music": MusicConfig(
+                learning_rate=1e-4,
                 gain="auto",
                 mean=15.0,
                 pay="log",

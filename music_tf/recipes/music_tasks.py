@@ -28,9 +28,10 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     Then the weights pass linearly to the task's own reward. Goals are relabelled in hindsight
     (arXiv:1707.01495) all along, and random actions are held for some steps, as in `ddpg_music`. It
     is one run with one replay buffer, so that its time counts the pre-training. Once its weight is
-    zero for good, the statistics network is neither trained nor computed. `laptop` has two critics
-    and 160 updates a cycle. On FetchReach there is no object to move: no such phase, and 40 updates
-    of one critic. All else is as in `ddpg_her`.
+    zero for good, the statistics network is neither trained nor computed. Its step size is 1e-3,
+    under which the passage to the task was chosen. `laptop` has two critics and 160 updates a
+    cycle. On FetchReach there is no object to move: no such phase, and 40 updates of one critic.
+    All else is as in `ddpg_her`.
     """
     config = ddpg_her(preset, env_id)
     laptop, reach = preset == "laptop", env_id == _REACH
@@ -47,6 +48,7 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     changes = {
         "task.weight": ((0.0, 0.0), (begin, 0.0), (end, 1.0)),
         "music.weight": ((0.0, weight), (begin, weight), (end, 0.0)),
+        "music.learning_rate": 1e-3,
         "exploration.random_hold": 4.0,
     }
     if laptop:
