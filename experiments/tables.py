@@ -765,12 +765,14 @@ _CONTROLS = {
     "frozen_mean5": "frozen, `mean 5`",
     "joint_motion": "joint motion",
     "random_reward": "random reward",
-    "continue": "`continue`",
+    "continue_1e3": "`continue`, 1e-3",
 }
 """Labels of the conditions of `music_controls`, in the order of rows."""
+_RATES = {"rate_1e3": "1e-3, "}
+"""Labels of the step sizes of `music_holds`."""
 _LEARNED_OR_NOT = (
-    "music_holds/music_FetchPush-v4_seed*.csv",
-    "music_holds/music_FetchPickAndPlace-v4_seed*.csv",
+    "music_holds/rate_1e3_FetchPush-v4_seed*.csv",
+    "music_holds/rate_1e3_FetchPickAndPlace-v4_seed*.csv",
     *(f"music_controls/{name}_Fetch*_seed*.csv" for name in _CONTROLS),
 )
 _SEARCHED = {
@@ -799,6 +801,14 @@ _SHOWN_OF_A_SEARCH = {
 }
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
+
+def _of_each_rate(task: str) -> dict[str, str]:
+    return {
+        f"music_holds/{name}_{task}_seed*.csv": f"{label}seed {{seed}}"
+        for name, label in _RATES.items()
+    }
+
+
 TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_push": partial(
         control_table,
@@ -811,20 +821,18 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "music_holds_push": partial(
         control_table,
         {
-            "music_holds/music_FetchPush-v4_seed*.csv": "seed {seed}",
+            **_of_each_rate("FetchPush-v4"),
             "music_sac/music_FetchPush-v4_seed*.csv": "`sac_music`, seed {seed}",
         },
     ),
     "music_holds_pick": partial(
         control_table,
-        {"music_holds/music_FetchPickAndPlace-v4_seed*.csv": "seed {seed}"},
+        _of_each_rate("FetchPickAndPlace-v4"),
         wanted=_LIFTS,
         name="control, and lifts (60 %)",
     ),
     **{
-        f"music_holds_{name}": partial(
-            control_table, {f"music_holds/music_{task}_seed*.csv": "seed {seed}"}
-        )
+        f"music_holds_{name}": partial(control_table, _of_each_rate(task))
         for name, task in (("slide", "FetchSlide-v4"), ("panda", "PandaPush-v3"))
     },
     "music_holds_control": partial(measures_table, "music_holds", CONTROL),
@@ -845,9 +853,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         wanted=_LIFTS,
         name="control, and lifts (60 %)",
     ),
-    "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "music"),
+    "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "rate_1e3"),
     "music_controls_control_differences": partial(
-        difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
+        difference_table, _LEARNED_OR_NOT, "rate_1e3", columns=CONTROL
     ),
     "music_controls_paid": partial(
         progress_table,
@@ -1042,7 +1050,7 @@ class Picture(NamedTuple):
 PICTURES = {
     **{
         f"music_holds_{task}.png": Picture(
-            [f"music_holds/music_{env_id}_seed*.csv"],
+            [f"music_holds/rate_1e3_{env_id}_seed*.csv"],
             ["eval/object_comotion_m", "reward/music_mean"],
             "steps",
             each=True,
@@ -1052,7 +1060,7 @@ PICTURES = {
     **{
         f"music_controls_{task}.png": Picture(
             [
-                f"music_holds/music_{env_id}_seed*.csv",
+                f"music_holds/rate_1e3_{env_id}_seed*.csv",
                 *(f"music_controls/{name}_{env_id}_seed*.csv" for name in _CONTROLS),
             ],
             ["eval/object_comotion_m", _MORE[task]],

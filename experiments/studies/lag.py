@@ -2,13 +2,13 @@
 
 `--lag 1` lets actors play while the learner learns. The numbers are the same on any ranks, so a
 run of one process shows what it does to learning. About eleven minutes a seed of `ddpg_music`, and
-thirty of `ddpg_her_fast`, on two cores.
+thirty of `ddpg_her_fast`, on two cores. The step size of the statistics network is 1e-3 in both.
 """
 
 from music_tf.tools.study import Condition, Study, Task
 
 PUSH = "FetchPush-v4"
-EPOCHS = {"ddpg_music": 20, "ddpg_her_fast": 14}
+RECIPES = {"ddpg_music": (20, " --music.learning-rate 1e-3"), "ddpg_her_fast": (14, "")}
 
 STUDY = Study(
     question="Does lag 1 cost steps or success?",
@@ -18,10 +18,10 @@ STUDY = Study(
         Condition(
             name=f"{recipe.removeprefix('ddpg_')}_lag_{lag}",
             recipe=recipe,
-            arguments=f"--lag {lag}",
+            arguments=f"--lag {lag}{more}",
             epochs={PUSH: epochs},
         )
-        for recipe, epochs in EPOCHS.items()
+        for recipe, (epochs, more) in RECIPES.items()
         for lag in (0, 1)
     ),
 )

@@ -2,12 +2,14 @@
 
 Three rewards on `music_tf/FetchPushConveyor-v0`, the robot beside its own block at first: five
 seeds, 96 thousand steps. Bounds on both sides of zero pay nothing for noise on average, whichever
-the reward. The frozen network is tried with `mean 5`, too, with which it has lifted.
+the reward. The frozen network is tried with `mean 5`, too, with which it has lifted. The step size
+of the learned one is that of the preset before `music_slow`.
 `followed` is the same world with a second block that goes to and fro.
 """
 
 from music_tf.tools.study import Condition, Study, Task
 
+RATE = "--music.learning-rate 1e-3"
 WORLD = """--env.kwargs '{"shakes": true, "near": true}'"""
 
 STUDY = Study(
@@ -15,7 +17,7 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id="music_tf/FetchPushConveyor-v0", seeds=range(200, 205), epochs=12),),
     conditions=(
-        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4"),
+        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4 {RATE}"),
         Condition(
             name="frozen", recipe="ddpg_music_frozen", arguments=f"{WORLD} --music.clip -4 4"
         ),
@@ -32,7 +34,7 @@ STUDY = Study(
         Condition(
             name="followed",
             recipe="ddpg_music",
-            arguments="""--env.kwargs '{"near": true}' --music.clip -4 4""",
+            arguments=f"""--env.kwargs '{{"near": true}}' --music.clip -4 4 {RATE}""",
         ),
     ),
 )

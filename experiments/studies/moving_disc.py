@@ -3,11 +3,13 @@
 Three rewards on `music_tf/PointPushCrowd-v0`, the second disc in thousandths of the unit, two
 columns of noise beside it, the point beside its own disc at first: five seeds, 38 thousand steps.
 Bounds on both sides of zero pay nothing for noise on average, whichever the reward. The frozen
-network is tried with `mean 5`, too, with which it has lifted.
+network is tried with `mean 5`, too, with which it has lifted. The step size of the learned one is
+that of the preset before `music_slow`.
 """
 
 from music_tf.tools.study import Condition, Study, Task
 
+RATE = "--music.learning-rate 1e-3"
 WORLD = """--env.kwargs '{"unit": 1000, "near": true}'"""
 
 STUDY = Study(
@@ -15,7 +17,7 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id="music_tf/PointPushCrowd-v0", seeds=range(200, 205), epochs=8),),
     conditions=(
-        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4"),
+        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4 {RATE}"),
         Condition(
             name="frozen", recipe="ddpg_music_frozen", arguments=f"{WORLD} --music.clip -4 4"
         ),
@@ -29,6 +31,6 @@ STUDY = Study(
             recipe="ddpg_joint_motion",
             arguments=f"{WORLD} --joint-motion.clip -4 4",
         ),
-        Condition(name="never_below_zero", recipe="ddpg_music", arguments=WORLD),
+        Condition(name="never_below_zero", recipe="ddpg_music", arguments=f"{WORLD} {RATE}"),
     ),
 )

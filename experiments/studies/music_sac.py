@@ -1,6 +1,7 @@
 """Does the stochastic actor control the block as well, under the same preset?
 
-`sac_music` on FetchPush, 160 thousand steps, three seeds that nothing was chosen on.
+`sac_music` on FetchPush, 160 thousand steps, three seeds that nothing was chosen on. The step size
+of its statistics network is that of the preset before `music_slow`.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -9,5 +10,7 @@ STUDY = Study(
     question="Does sac_music control the block on seeds that nobody tuned on?",
     role="reported",
     tasks=(Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=20),),
-    conditions=(Condition(name="music", recipe="sac_music"),),
+    conditions=(
+        Condition(name="music", recipe="sac_music", arguments="--music.learning-rate 1e-3"),
+    ),
 )

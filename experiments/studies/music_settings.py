@@ -1,17 +1,18 @@
 """Which settings serve FetchPush and FetchPickAndPlace alike, for MUSIC and for its controls?
 
 Each reward gets the same search: the preset, and one change at a time, the last of them one that
-only this reward has. For the learned bound that is `slow` in `music_slow`. A setting is judged by
-control on both tasks together. All runs take 80 thousand steps. A search has fewer than three seeds
-of each: it chooses, it shows nothing.
+only this reward has. For the learned bound that is `slow` in `music_slow`, which the preset has
+since; here its step size is that of before. A setting is judged by control on both tasks together.
+All runs take 80 thousand steps. A search has fewer than three seeds of each: it chooses, it shows
+nothing.
 """
 
 from music_tf.tools.study import Condition, Study, Task
 
 REWARDS = {
-    "music": "ddpg_music",
-    "music_frozen": "ddpg_music_frozen",
-    "joint_motion": "ddpg_joint_motion",
+    "music": ("ddpg_music", "music", "--music.learning-rate 1e-3"),
+    "music_frozen": ("ddpg_music_frozen", "music", ""),
+    "joint_motion": ("ddpg_joint_motion", "joint-motion", ""),
 }
 SETTINGS = {
     "preset": "",
@@ -34,15 +35,13 @@ STUDY = Study(
         Condition(
             name=f"{reward}_{setting}",
             recipe=recipe,
-            arguments=arguments.format(
-                term="joint-motion" if reward == "joint_motion" else "music"
-            ),
+            arguments=f"{before} {arguments.format(term=term)}".strip(),
         )
-        for reward, recipe in REWARDS.items()
+        for reward, (recipe, term, before) in REWARDS.items()
         for setting, arguments in SETTINGS.items()
     )
     + tuple(
-        Condition(name=f"{reward}_{setting}", recipe=REWARDS[reward], arguments=arguments)
+        Condition(name=f"{reward}_{setting}", recipe=REWARDS[reward][0], arguments=arguments)
         for (reward, setting), arguments in OWN.items()
     ),
 )

@@ -2,7 +2,8 @@
 
 MUSIC and its frozen control, 40 thousand steps of FetchPickAndPlace each. Then 96 thousand of
 FetchPush: on from the policy, with hindsight, or paid by the statistics network beside the task,
-without, as released. A policy or a network is taken over from the run of the same seed.
+without, as released. A policy or a network is taken over from the run of the same seed. The learned
+one has the step size of the preset before `music_slow`.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -18,8 +19,11 @@ STUDY = Study(
     ),
     conditions=(
         *(
-            Condition(name=name, recipe=recipe, tasks=(PICK,))
-            for name, recipe in (("learned", "ddpg_music"), ("frozen", "ddpg_music_frozen"))
+            Condition(name=name, recipe=recipe, arguments=arguments, tasks=(PICK,))
+            for name, recipe, arguments in (
+                ("learned", "ddpg_music", "--music.learning-rate 1e-3"),
+                ("frozen", "ddpg_music_frozen", ""),
+            )
         ),
         *(
             Condition(
