@@ -504,6 +504,10 @@ def test_a_study_of_ours_is_one_that_can_be_run(path):
         assert run.source is None or run.source.name in names[:number]
     few = any(len(task.seeds) < 3 for task in planned.tasks)
     assert few == ("fewer than three seeds" in path.read_text())
+    done = [run for run in runs if run.result(ROOT / "experiments/results").exists()]
+    assert done  # a result of another command would be refused
+    for run in done:
+        assert read_result(run.result(ROOT / "experiments/results")).command == run.command
 
 
 @pytest.mark.usefixtures("keeps_handlers")
