@@ -3,9 +3,9 @@
 Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
 reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
 episode goes on after the block is lost. `music_settings` is a search of the same size for each
-reward, on seeds 102 and 103. Two of its settings are conditions here: a frozen network with
-`mean 5`, which lifted the block there on 102, and joint motion paid from 5 mm a step, which led.
-`continue_1e3` is the preset as it was before `music_slow`.
+reward, on seeds 102 and 103. What it chose for each is a condition here: `joint_motion5`, paid from
+5 mm a step, and `frozen_hold8`. So is `frozen_mean5`, which lifted the block on 102. For the
+learned bound it chose what is now the preset; `continue_1e3` is the preset before that.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -20,6 +20,11 @@ STUDY = Study(
     conditions=(
         Condition(name="frozen", recipe="ddpg_music_frozen"),
         Condition(name="frozen_mean5", recipe="ddpg_music_frozen", arguments="--music.mean 5"),
+        Condition(
+            name="frozen_hold8",
+            recipe="ddpg_music_frozen",
+            arguments="--exploration.random-hold 8",
+        ),
         Condition(name="joint_motion", recipe="ddpg_joint_motion"),
         Condition(
             name="joint_motion5",
