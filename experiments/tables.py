@@ -460,8 +460,9 @@ def arrivals_table(levels: Mapping[str, Mapping[str, float]], results: Path) -> 
             level = ", ".join(f"{TITLES[name]} {least:g}" for name, least in wanted.items())
             task = option_of(runs[0], "env-id").rpartition("-v")[0]
             recipe = runs[0].command.partition(" train ")[2].split()[0]
+            words = [task, f"`{recipe}`", option_of(runs[0], "music.learning-rate")]
             cells = [place_of(runs[0]), level, cell(steps, 0), cell(taken, 1)]
-            rows.append([f"{task}, `{recipe}`", *cells])
+            rows.append([", ".join(filter(None, words)), *cells])
     return markdown(["", "on", "level", "thousand steps", "minutes from the launch"], rows)
 
 
@@ -768,12 +769,11 @@ _CONTROLS = {
     "continue_1e3": "`continue`, 1e-3",
 }
 """Labels of the conditions of `music_controls`, in the order of rows."""
-_RATES = {"rate_1e3": "1e-3, "}
-"""Labels of the step sizes of `music_holds`."""
+_RATES = {"music": "", "rate_1e3": "1e-3, "}
+"""Labels of the conditions of `music_holds`, two step sizes of the statistics network."""
 _LEARNED_OR_NOT = (
-    "music_holds/rate_1e3_FetchPush-v4_seed*.csv",
-    "music_holds/rate_1e3_FetchPickAndPlace-v4_seed*.csv",
-    *(f"music_controls/{name}_Fetch*_seed*.csv" for name in _CONTROLS),
+    *(f"music_holds/{name}_FetchP*_seed*.csv" for name in _RATES),
+    *(f"music_controls/{name}_Fetch*_seed*.csv" for name in _CONTROLS if name != "continue_1e3"),
 )
 _SEARCHED = {
     group: f"{label}, {value}"
@@ -802,10 +802,10 @@ _SHOWN_OF_A_SEARCH = {
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 
-def _of_each_rate(task: str) -> dict[str, str]:
+def _of_each_rate(task: str, *rates: str) -> dict[str, str]:
     return {
-        f"music_holds/{name}_{task}_seed*.csv": f"{label}seed {{seed}}"
-        for name, label in _RATES.items()
+        f"music_holds/{name}_{task}_seed*.csv": f"{_RATES[name]}seed {{seed}}"
+        for name in rates or _RATES
     }
 
 
@@ -822,7 +822,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         control_table,
         {
             **_of_each_rate("FetchPush-v4"),
-            "music_sac/music_FetchPush-v4_seed*.csv": "`sac_music`, seed {seed}",
+            "music_sac/music_FetchPush-v4_seed*.csv": "`sac_music`, 1e-3, seed {seed}",
         },
     ),
     "music_holds_pick": partial(
@@ -832,7 +832,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         name="control, and lifts (60 %)",
     ),
     **{
-        f"music_holds_{name}": partial(control_table, _of_each_rate(task))
+        f"music_holds_{name}": partial(control_table, _of_each_rate(task, "rate_1e3"))
         for name, task in (("slide", "FetchSlide-v4"), ("panda", "PandaPush-v3"))
     },
     "music_holds_control": partial(measures_table, "music_holds", CONTROL),
@@ -853,9 +853,9 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         wanted=_LIFTS,
         name="control, and lifts (60 %)",
     ),
-    "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "rate_1e3"),
+    "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "music"),
     "music_controls_control_differences": partial(
-        difference_table, _LEARNED_OR_NOT, "rate_1e3", columns=CONTROL
+        difference_table, _LEARNED_OR_NOT, "music", columns=CONTROL
     ),
     "music_controls_paid": partial(
         progress_table,
@@ -881,6 +881,8 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         {
             "alone/music_FetchPush-v4_seed*.csv": _HAS_CONTROL,
             "alone/music_FetchPickAndPlace-v4_seed*.csv": _LIFTS,
+            "alone/rate_1e3_FetchPush-v4_seed*.csv": _HAS_CONTROL,
+            "alone/rate_1e3_FetchPickAndPlace-v4_seed*.csv": _LIFTS,
             "alone/fast_FetchPush-v4_seed*.csv": {SUCCESS: 0.95},
             "alone/fast_FetchPickAndPlace-v4_seed*.csv": {SUCCESS: 0.9},
         },
@@ -1050,7 +1052,7 @@ class Picture(NamedTuple):
 PICTURES = {
     **{
         f"music_holds_{task}.png": Picture(
-            [f"music_holds/rate_1e3_{env_id}_seed*.csv"],
+            [f"music_holds/music_{env_id}_seed*.csv"],
             ["eval/object_comotion_m", "reward/music_mean"],
             "steps",
             each=True,
@@ -1060,8 +1062,12 @@ PICTURES = {
     **{
         f"music_controls_{task}.png": Picture(
             [
-                f"music_holds/rate_1e3_{env_id}_seed*.csv",
-                *(f"music_controls/{name}_{env_id}_seed*.csv" for name in _CONTROLS),
+                f"music_holds/music_{env_id}_seed*.csv",
+                *(
+                    f"music_controls/{name}_{env_id}_seed*.csv"
+                    for name in _CONTROLS
+                    if name != "continue_1e3"
+                ),
             ],
             ["eval/object_comotion_m", _MORE[task]],
             "steps",

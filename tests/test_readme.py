@@ -38,19 +38,19 @@ FILM = ROOT / "docs" / "images" / "push.gif"
 MOTION, SUCCESS = "eval/object_comotion_m", "eval/success_rate"
 LIFT = "eval/object_lift_rate"
 RESULTS = {
-    ("FetchPush", "`ddpg_music`"): ("music_holds/rate_1e3_FetchPush-v4_", MOTION, range(200, 210)),
+    ("FetchPush", "`ddpg_music`"): ("music_holds/music_FetchPush-v4_", MOTION, range(200, 210)),
     ("FetchPush, T never learns", "`ddpg_music_frozen`"): (
         "music_controls/frozen_FetchPush-v4_",
         MOTION,
         range(200, 210),
     ),
     ("FetchPickAndPlace", "`ddpg_music`"): (
-        "music_holds/rate_1e3_FetchPickAndPlace-v4_",
+        "music_holds/music_FetchPickAndPlace-v4_",
         MOTION,
         range(200, 210),
     ),
     ("the same", "`ddpg_music`"): (
-        "music_holds/rate_1e3_FetchPickAndPlace-v4_",
+        "music_holds/music_FetchPickAndPlace-v4_",
         LIFT,
         range(200, 210),
     ),
@@ -59,22 +59,26 @@ RESULTS = {
         LIFT,
         range(200, 205),
     ),
-    ("FetchPush, table unknown", "`ddpg_music`, `continue`"): (
+    ("FetchPush, table unknown", "`ddpg_music`, 1e-3, `continue`"): (
         "music_controls/continue_1e3_FetchPush-v4_",
         MOTION,
         range(200, 204),
     ),
-    ("FetchPickAndPlace, table unknown", "`ddpg_music`, `continue`"): (
+    ("FetchPickAndPlace, table unknown", "`ddpg_music`, 1e-3, `continue`"): (
         "music_controls/continue_1e3_FetchPickAndPlace-v4_",
         LIFT,
         range(200, 203),
     ),
-    ("FetchSlide", "`ddpg_music`"): (
+    ("FetchSlide", "`ddpg_music`, 1e-3"): (
         "music_holds/rate_1e3_FetchSlide-v4_",
         MOTION,
         range(200, 203),
     ),
-    ("PandaPush", "`ddpg_music`"): ("music_holds/rate_1e3_PandaPush-v3_", MOTION, range(200, 203)),
+    ("PandaPush", "`ddpg_music`, 1e-3"): (
+        "music_holds/rate_1e3_PandaPush-v3_",
+        MOTION,
+        range(200, 203),
+    ),
     ("FetchReach", "`ddpg_her_fast`"): (
         "her_fast/fast_FetchReach-v4_",
         SUCCESS,
