@@ -765,6 +765,7 @@ _CONTROLS = {
     "frozen": "frozen",
     "frozen_mean5": "frozen, `mean 5`",
     "joint_motion": "joint motion",
+    "joint_motion5": "joint motion, `threshold 0.005`",
     "random_reward": "random reward",
     "continue_1e3": "`continue`, 1e-3",
 }

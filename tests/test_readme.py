@@ -44,6 +44,11 @@ RESULTS = {
         MOTION,
         range(200, 210),
     ),
+    ("FetchPush, reward made by hand, from 5 mm", "`ddpg_joint_motion`"): (
+        "music_controls/joint_motion5_FetchPush-v4_",
+        MOTION,
+        range(200, 203),
+    ),
     ("FetchPickAndPlace", "`ddpg_music`"): (
         "music_holds/music_FetchPickAndPlace-v4_",
         MOTION,
