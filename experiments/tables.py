@@ -764,6 +764,7 @@ _MUSIC_STEPS = (40_000, 64_000, 80_000, 120_000, 160_000)
 _CONTROLS = {
     "frozen": "frozen",
     "frozen_mean5": "frozen, `mean 5`",
+    "frozen_hold8": "frozen, `random-hold 8`",
     "joint_motion": "joint motion",
     "joint_motion5": "joint motion, `threshold 0.005`",
     "random_reward": "random reward",
