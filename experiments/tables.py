@@ -824,7 +824,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         control_table,
         {
             **_of_each_rate("FetchPush-v4"),
-            "music_sac/music_FetchPush-v4_seed*.csv": "`sac_music`, 1e-3, seed {seed}",
+            "music_sac/rate_1e3_FetchPush-v4_seed*.csv": "`sac_music`, 1e-3, seed {seed}",
         },
     ),
     "music_holds_pick": partial(

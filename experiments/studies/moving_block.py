@@ -2,14 +2,13 @@
 
 Three rewards on `music_tf/FetchPushConveyor-v0`, the robot beside its own block at first: five
 seeds, 96 thousand steps. Bounds on both sides of zero pay nothing for noise on average, whichever
-the reward. The frozen network is tried with `mean 5`, too, with which it has lifted. The step size
-of the learned one is that of the preset before `music_slow`.
-`followed` is the same world with a second block that goes to and fro.
+the reward. The frozen network is tried with `mean 5`, too, with which it has lifted. `followed` is
+the same world with a second block that goes to and fro. `music_1e3` has the step size of the preset
+before `music_slow`.
 """
 
 from music_tf.tools.study import Condition, Study, Task
 
-RATE = "--music.learning-rate 1e-3"
 WORLD = """--env.kwargs '{"shakes": true, "near": true}'"""
 
 STUDY = Study(
@@ -17,7 +16,7 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id="music_tf/FetchPushConveyor-v0", seeds=range(200, 205), epochs=12),),
     conditions=(
-        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4 {RATE}"),
+        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4"),
         Condition(
             name="frozen", recipe="ddpg_music_frozen", arguments=f"{WORLD} --music.clip -4 4"
         ),
@@ -34,7 +33,12 @@ STUDY = Study(
         Condition(
             name="followed",
             recipe="ddpg_music",
-            arguments=f"""--env.kwargs '{{"near": true}}' --music.clip -4 4 {RATE}""",
+            arguments="""--env.kwargs '{"near": true}' --music.clip -4 4""",
+        ),
+        Condition(
+            name="music_1e3",
+            recipe="ddpg_music",
+            arguments=f"{WORLD} --music.clip -4 4 --music.learning-rate 1e-3",
         ),
     ),
 )

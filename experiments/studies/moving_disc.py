@@ -3,8 +3,8 @@
 Three rewards on `music_tf/PointPushCrowd-v0`, the second disc in thousandths of the unit, two
 columns of noise beside it, the point beside its own disc at first: five seeds, 38 thousand steps.
 Bounds on both sides of zero pay nothing for noise on average, whichever the reward. The frozen
-network is tried with `mean 5`, too, with which it has lifted. The step size of the learned one is
-that of the preset before `music_slow`.
+network is tried with `mean 5`, too, with which it has lifted. `never_below_zero` is the preset's
+pay. Names that end in `1e3` have the step size of the preset before `music_slow`.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -17,7 +17,8 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id="music_tf/PointPushCrowd-v0", seeds=range(200, 205), epochs=8),),
     conditions=(
-        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4 {RATE}"),
+        Condition(name="music", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4"),
+        Condition(name="never_below_zero", recipe="ddpg_music", arguments=WORLD),
         Condition(
             name="frozen", recipe="ddpg_music_frozen", arguments=f"{WORLD} --music.clip -4 4"
         ),
@@ -31,6 +32,9 @@ STUDY = Study(
             recipe="ddpg_joint_motion",
             arguments=f"{WORLD} --joint-motion.clip -4 4",
         ),
-        Condition(name="never_below_zero", recipe="ddpg_music", arguments=f"{WORLD} {RATE}"),
+        Condition(
+            name="music_1e3", recipe="ddpg_music", arguments=f"{WORLD} --music.clip -4 4 {RATE}"
+        ),
+        Condition(name="never_below_zero_1e3", recipe="ddpg_music", arguments=f"{WORLD} {RATE}"),
     ),
 )
