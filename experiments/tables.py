@@ -167,19 +167,21 @@ def each_seed(values: Sequence[float | None], show: Callable[[float | None], str
 def difference(values: Sequence[float | None], others: Sequence[float | None]) -> str:
     """Returns the difference of two means and the half width of its 95 % interval.
 
-    The interval is Student's t with one variance for both; a seed on each side has none. Blank
-    where a seed has no value.
+    The interval is Welch's, with a variance for each side; where one has a single seed there is
+    none. Blank where a seed has no value.
     """
-    ours, theirs = (np.array(list(side), np.float64) for side in (values, others))
-    middle = ours.mean() - theirs.mean() if ours.size and theirs.size else np.nan
-    if np.isnan(middle):
+    sides = [np.array(list(side), np.float64) for side in (values, others)]
+    ours, theirs = (side.mean() if side.size else np.nan for side in sides)
+    if np.isnan(ours - theirs):
         return ""
-    freedom = ours.size + theirs.size - 2
-    if freedom == 0:
-        return f"{middle:+.2f}"
-    variance = (ours.size * ours.var() + theirs.size * theirs.var()) / freedom
-    error = math.sqrt(variance * (1.0 / ours.size + 1.0 / theirs.size))
-    return f"{middle:+.2f} ± {stats.t.ppf(0.975, freedom) * error:.2f}"
+    shown = f"{ours - theirs:+.2f}"
+    degrees = np.array([side.size - 1 for side in sides])
+    if not degrees.all():
+        return shown
+    squares = np.array([side.var(ddof=1) / side.size for side in sides])
+    freedom = squares.sum() ** 2 / max((squares**2 / degrees).sum(), np.finfo(float).tiny)
+    width = stats.t.ppf(0.975, max(freedom, degrees.min())) * math.sqrt(squares.sum())
+    return f"{shown} ± {width:.2f}"
 
 
 def runs_of(source: Source, results: Path) -> dict[str, list[StoredResult]]:
@@ -804,10 +806,10 @@ _SHOWN_OF_A_SEARCH = {
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 
-def _of_each_rate(task: str, *rates: str) -> dict[str, str]:
+def _of_each_rate(task: str) -> dict[str, str]:
     return {
-        f"music_holds/{name}_{task}_seed*.csv": f"{_RATES[name]}seed {{seed}}"
-        for name in rates or _RATES
+        f"music_holds/{name}_{task}_seed*.csv": f"{label}seed {{seed}}"
+        for name, label in _RATES.items()
     }
 
 
@@ -834,7 +836,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         name="control, and lifts (60 %)",
     ),
     **{
-        f"music_holds_{name}": partial(control_table, _of_each_rate(task, "rate_1e3"))
+        f"music_holds_{name}": partial(control_table, _of_each_rate(task))
         for name, task in (("slide", "FetchSlide-v4"), ("panda", "PandaPush-v3"))
     },
     "music_holds_control": partial(measures_table, "music_holds", CONTROL),

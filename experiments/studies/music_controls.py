@@ -2,9 +2,9 @@
 
 Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
 reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
-episode goes on after the block is lost. `music_settings` is a search of the same size for each
-reward, on seeds 102 and 103. What it chose for each is a condition here: `joint_motion5`, paid from
-5 mm a step, and `frozen_hold8`. So is `frozen_mean5`, which lifted the block on 102. For the
+episode goes on after the block is lost. `music_settings` tries four settings and one of its own for
+each reward, on seeds 102 and 103. What it chose for each is a condition here: `joint_motion5`, paid
+from 5 mm a step, and `frozen_hold8`. So is `frozen_mean5`, which lifted the block on 102. For the
 learned bound it chose what is now the preset; `continue_1e3` is the preset before that.
 """
 

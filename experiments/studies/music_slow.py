@@ -1,8 +1,8 @@
 """Does a statistics network that moves slowly hold control of FetchPush better?
 
-Its step size is a tenth of the preset's, or a third. What is paid for a step then changes more
-slowly, so that values can follow. Tasks and steps are those of `music_settings`, on more seeds of
-FetchPush. FetchPickAndPlace has fewer than three seeds, too few to show anything.
+Its step size is 1e-4 or 3e-4, beside 1e-3, the preset's then. What is paid for a step then changes
+more slowly, so that values can follow. Tasks and steps are those of `music_settings`, on more seeds
+of FetchPush. FetchPickAndPlace has fewer than three seeds, too few to show anything.
 """
 
 from music_tf.tools.study import Condition, Study, Task

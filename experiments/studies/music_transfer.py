@@ -2,8 +2,8 @@
 
 MUSIC and its frozen control, 40 thousand steps of FetchPickAndPlace each. Then 96 thousand of
 FetchPush: on from the policy, with hindsight, or paid by the statistics network beside the task,
-without, as released. A policy or a network is taken over from the run of the same seed. The learned
-one has the step size of the preset before `music_slow`.
+without, as released. A policy or a network is taken over from the run of the same seed. `learned`
+has the step size of the preset before `music_slow`, `preset` that of now.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -21,6 +21,7 @@ STUDY = Study(
         *(
             Condition(name=name, recipe=recipe, arguments=arguments, tasks=(PICK,))
             for name, recipe, arguments in (
+                ("preset", "ddpg_music", ""),
                 ("learned", "ddpg_music", "--music.learning-rate 1e-3"),
                 ("frozen", "ddpg_music_frozen", ""),
             )
@@ -37,7 +38,7 @@ STUDY = Study(
                 ("policy", "ddpg_music_finetune_her"),
                 ("reward", "ddpg_music_transfer"),
             )
-            for start in ("learned", "frozen")
+            for start in ("preset", "learned", "frozen")
         ),
     ),
 )

@@ -252,8 +252,8 @@ def test_how_skills_are_told_apart_is_compared_with_control_too(store, tmp_path)
     assert tables.difference_table("mine", "diayn", tmp_path, tables.TOLD_APART).splitlines() == [
         "|  | recognised | object moved | variance of ends by skill | by chance |",
         "|---|---|---|---|---|",
-        # 4.303 x sqrt((0.02 + 0.005) / 2 x 1)
-        "| both on FetchPush, minus `diayn` | +0.50 ± 0.48 |  | +1.00 ± 0.00 |  |",
+        # 6.188 (1.47 degrees) x sqrt((0.02 + 0.005) / 2)
+        "| both on FetchPush, minus `diayn` | +0.50 ± 0.69 |  | +1.00 ± 0.00 |  |",
     ]
 
 
@@ -310,20 +310,20 @@ def test_a_seed_without_a_value_is_a_dash_in_its_place(values, expected):
 @pytest.mark.parametrize(
     ("values", "others", "expected"),
     [
-        # Squares 0.02 over 1 degree of freedom, times 1 + 1/2: an error of 0.1732, times 12.706
-        ([0.5], [0.1, 0.3], "+0.30 ± 2.20"),
-        # Squares 2 * 0.1^2 + 2 * 0.2^2 = 0.1 over 4, times 2/3: an error of 0.1291, times 2.776
-        ([0.4, 0.5, 0.6], [0.1, 0.3, 0.5], "+0.20 ± 0.36"),
-        # Squares 12 over 10, times 2/6: an error of 0.6325, times 2.228
+        # Variances 0.01 / 3 and 0.04 / 3: an error of 0.1291 with 25 / 8.5 degrees, times 3.219
+        ([0.4, 0.5, 0.6], [0.1, 0.3, 0.5], "+0.20 ± 0.42"),
+        # Variances 1.2 / 6 on either side: an error of 0.6325 with 10 degrees, times 2.228
         ([4.0, 6.0] * 3, [1.0, 3.0] * 3, "+3.00 ± 1.41"),
-        # Squares 80 over 78, times 2/40: an error of 0.2265, times 1.991
-        ([4.0, 6.0] * 20, [1.0, 3.0] * 20, "+3.00 ± 0.45"),
+        # Variances 0.5 / 2 and 0: an error of 0.5 with 1 degree, times 12.706
+        ([2.5, 3.5], [1.0, 1.0, 1.0], "+2.00 ± 6.35"),
+        ([1.0, 1.0], [0.5, 0.5, 0.5], "+0.50 ± 0.00"),
+        ([0.5], [0.1, 0.3], "+0.30"),
         ([0.5], [0.25], "+0.25"),
         ([0.5, None], [0.25, 0.5], ""),
         ([0.5, 1.0], [0.25, math.nan], ""),
     ],
 )
-def test_a_difference_has_its_interval_from_three_runs_on(values, others, expected):
+def test_a_difference_has_its_interval_from_two_runs_of_each_on(values, others, expected):
     assert tables.difference(values, others) == expected
 
 
