@@ -463,7 +463,9 @@ def arrivals_table(levels: Mapping[str, Mapping[str, float]], results: Path) -> 
             task = option_of(runs[0], "env-id").rpartition("-v")[0]
             recipe = runs[0].command.partition(" train ")[2].split()[0]
             words = [task, f"`{recipe}`", option_of(runs[0], "music.learning-rate")]
-            cells = [place_of(runs[0]), level, cell(steps, 0), cell(taken, 1)]
+            processor = re.search(r"cores? of ([^,]+)", runs[0].made_with)
+            on = [place_of(runs[0]), *([processor[1].replace("(R)", "")] if processor else [])]
+            cells = [", ".join(on), level, cell(steps, 0), cell(taken, 1)]
             rows.append([", ".join(filter(None, words)), *cells])
     return markdown(["", "on", "level", "thousand steps", "minutes from the launch"], rows)
 
@@ -770,6 +772,7 @@ _CONTROLS = {
     "joint_motion": "joint motion",
     "joint_motion5": "joint motion, `threshold 0.005`",
     "random_reward": "random reward",
+    "continue": "`continue`",
     "continue_1e3": "`continue`, 1e-3",
 }
 """Labels of the conditions of `music_controls`, in the order of rows."""
@@ -840,6 +843,15 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         for name, task in (("slide", "FetchSlide-v4"), ("panda", "PandaPush-v3"))
     },
     "music_holds_control": partial(measures_table, "music_holds", CONTROL),
+    "music_fresh_push": partial(
+        control_table, {"music_fresh/music_FetchPush-v4_seed*.csv": "seed {seed}"}
+    ),
+    "music_fresh_pick": partial(
+        control_table,
+        {"music_fresh/music_FetchPickAndPlace-v4_seed*.csv": "seed {seed}"},
+        wanted=_LIFTS,
+        name="control, and lifts (60 %)",
+    ),
     "music_controls_push": partial(
         control_table,
         {
@@ -888,6 +900,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
             "alone/rate_1e3_FetchPush-v4_seed*.csv": _HAS_CONTROL,
             "alone/rate_1e3_FetchPickAndPlace-v4_seed*.csv": _LIFTS,
             "alone/fast_FetchPush-v4_seed*.csv": {SUCCESS: 0.95},
+            "alone/fast_xeon_FetchPush-v4_seed*.csv": {SUCCESS: 0.95},
             "alone/fast_FetchPickAndPlace-v4_seed*.csv": {SUCCESS: 0.9},
         },
     ),

@@ -39,10 +39,15 @@ MOTION, SUCCESS = "eval/object_comotion_m", "eval/success_rate"
 LIFT = "eval/object_lift_rate"
 RESULTS = {
     ("FetchPush", "`ddpg_music`"): ("music_holds/music_FetchPush-v4_", MOTION, range(200, 210)),
-    ("FetchPush, T never learns", "`ddpg_music_frozen`"): (
+    ("FetchPush, network never learns", "`ddpg_music_frozen`"): (
         "music_controls/frozen_FetchPush-v4_",
         MOTION,
         range(200, 210),
+    ),
+    ("the same, as its search chose", "`ddpg_music_frozen`, `random-hold 8`"): (
+        "music_controls/frozen_hold8_FetchPush-v4_",
+        MOTION,
+        range(200, 203),
     ),
     ("FetchPush, reward made by hand, from 5 mm", "`ddpg_joint_motion`"): (
         "music_controls/joint_motion5_FetchPush-v4_",
@@ -59,31 +64,23 @@ RESULTS = {
         LIFT,
         range(200, 210),
     ),
-    ("the same, T never learns", "`ddpg_music_frozen`"): (
+    ("the same, network never learns", "`ddpg_music_frozen`"): (
         "music_controls/frozen_FetchPickAndPlace-v4_",
         LIFT,
         range(200, 205),
     ),
-    ("FetchPush, table unknown", "`ddpg_music`, 1e-3, `continue`"): (
-        "music_controls/continue_1e3_FetchPush-v4_",
+    ("FetchPush, table unknown", "`ddpg_music`, `continue`"): (
+        "music_controls/continue_FetchPush-v4_",
         MOTION,
-        range(200, 204),
+        range(200, 205),
     ),
-    ("FetchPickAndPlace, table unknown", "`ddpg_music`, 1e-3, `continue`"): (
-        "music_controls/continue_1e3_FetchPickAndPlace-v4_",
+    ("FetchPickAndPlace, table unknown", "`ddpg_music`, `continue`"): (
+        "music_controls/continue_FetchPickAndPlace-v4_",
         LIFT,
         range(200, 203),
     ),
-    ("FetchSlide", "`ddpg_music`, 1e-3"): (
-        "music_holds/rate_1e3_FetchSlide-v4_",
-        MOTION,
-        range(200, 203),
-    ),
-    ("PandaPush", "`ddpg_music`, 1e-3"): (
-        "music_holds/rate_1e3_PandaPush-v3_",
-        MOTION,
-        range(200, 203),
-    ),
+    ("FetchSlide", "`ddpg_music`"): ("music_holds/music_FetchSlide-v4_", MOTION, range(200, 203)),
+    ("PandaPush", "`ddpg_music`"): ("music_holds/music_PandaPush-v3_", MOTION, range(200, 203)),
     ("FetchReach", "`ddpg_her_fast`"): (
         "her_fast/fast_FetchReach-v4_",
         SUCCESS,

@@ -235,6 +235,10 @@ def test_a_seed_that_never_came_to_a_level_is_later_than_all_others(store, tmp_p
     assert row({"eval/success_rate": 0.7}) == f"{begins} 0.7 | - (3, -, -) | - (3.0, -, -) |"
     store("", {4: 0.75}, names="mine/seed{1}.csv")
     assert row({"eval/success_rate": 0.7}) == f"{begins} 0.7 | 3 (3, 3, -) | 3.0 (3.0, 3.0, -) |"
+    first = tmp_path / "mine" / "seed3.csv"
+    made = "commit 1, 2 cores of Some(R) Chip, alone"
+    first.write_text(first.read_text().replace("commit 1", made))
+    assert row({"eval/success_rate": 0.7}).split(" | ")[1] == "one core, Some Chip"
 
 
 def test_skills_are_told_apart_as_in_the_last_evaluation(store, tmp_path):
