@@ -852,6 +852,12 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         wanted=_LIFTS,
         name="control, and lifts (60 %)",
     ),
+    "music_longer": partial(
+        progress_table,
+        "music_longer",
+        (160_000, 184_000, 200_000, 216_000, 224_000, 240_000),
+        metric="eval/object_lift_rate",
+    ),
     "music_controls_push": partial(
         control_table,
         {

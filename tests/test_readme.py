@@ -64,6 +64,11 @@ RESULTS = {
         LIFT,
         range(200, 210),
     ),
+    ("the same, five more seeds", "`ddpg_music`"): (
+        "music_fresh/music_FetchPickAndPlace-v4_",
+        LIFT,
+        range(210, 215),
+    ),
     ("the same, network never learns", "`ddpg_music_frozen`"): (
         "music_controls/frozen_FetchPickAndPlace-v4_",
         LIFT,
