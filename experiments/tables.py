@@ -179,9 +179,10 @@ def difference(values: Sequence[float | None], others: Sequence[float | None]) -
     if not degrees.all():
         return shown
     squares = np.array([side.var(ddof=1) / side.size for side in sides])
-    freedom = squares.sum() ** 2 / max((squares**2 / degrees).sum(), np.finfo(float).tiny)
-    width = stats.t.ppf(0.975, max(freedom, degrees.min())) * math.sqrt(squares.sum())
-    return f"{shown} ± {width:.2f}"
+    if not squares.any():
+        return f"{shown} ± 0.00"
+    freedom = squares.sum() ** 2 / (squares**2 / degrees).sum()
+    return f"{shown} ± {stats.t.ppf(0.975, freedom) * math.sqrt(squares.sum()):.2f}"
 
 
 def runs_of(source: Source, results: Path) -> dict[str, list[StoredResult]]:
@@ -809,6 +810,9 @@ _SHOWN_OF_A_SEARCH = {
 _FROZEN_GAIN = ("mi_matters/music_FetchPush-v4_seed*.csv", "frozen_gain/*_seed*.csv")
 
 
+_lifts_table = partial(control_table, wanted=_LIFTS, name="control, and lifts (60 %)")
+
+
 def _of_each_rate(task: str) -> dict[str, str]:
     return {
         f"music_holds/{name}_{task}_seed*.csv": f"{label}seed {{seed}}"
@@ -832,12 +836,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
             "music_sac/rate_1e3_FetchPush-v4_seed*.csv": "`sac_music`, 1e-3, seed {seed}",
         },
     ),
-    "music_holds_pick": partial(
-        control_table,
-        _of_each_rate("FetchPickAndPlace-v4"),
-        wanted=_LIFTS,
-        name="control, and lifts (60 %)",
-    ),
+    "music_holds_pick": partial(_lifts_table, _of_each_rate("FetchPickAndPlace-v4")),
     **{
         f"music_holds_{name}": partial(control_table, _of_each_rate(task))
         for name, task in (("slide", "FetchSlide-v4"), ("panda", "PandaPush-v3"))
@@ -847,10 +846,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         control_table, {"music_fresh/music_FetchPush-v4_seed*.csv": "seed {seed}"}
     ),
     "music_fresh_pick": partial(
-        control_table,
-        {"music_fresh/music_FetchPickAndPlace-v4_seed*.csv": "seed {seed}"},
-        wanted=_LIFTS,
-        name="control, and lifts (60 %)",
+        _lifts_table, {"music_fresh/music_FetchPickAndPlace-v4_seed*.csv": "seed {seed}"}
     ),
     "music_longer": partial(
         progress_table,
@@ -867,13 +863,11 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
         },
     ),
     "music_controls_pick": partial(
-        control_table,
+        _lifts_table,
         {
             f"music_controls/{name}_FetchPickAndPlace-v4_seed*.csv": f"{label}, seed {{seed}}"
             for name, label in _CONTROLS.items()
         },
-        wanted=_LIFTS,
-        name="control, and lifts (60 %)",
     ),
     "music_controls_differences": partial(difference_table, _LEARNED_OR_NOT, "music"),
     "music_controls_control_differences": partial(

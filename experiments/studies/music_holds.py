@@ -2,8 +2,8 @@
 
 `ddpg_music` as it is, 160 thousand steps: ten seeds on FetchPush and FetchPickAndPlace, three on
 FetchSlide and panda-gym's PandaPush, on which nothing was chosen. The budget was fixed beforehand;
-settings were chosen on seeds 100 to 107. `rate_1e3` is the preset as it was before
-`music_slow` gave the statistics network a tenth of its step size.
+settings were chosen on seeds 100 to 107. `rate_1e3` is the preset as it was before `music_slow`
+gave the statistics network a tenth of its step size; `music_fresh` has seeds not seen until then.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -318,6 +318,8 @@ def test_a_seed_without_a_value_is_a_dash_in_its_place(values, expected):
         ([0.4, 0.5, 0.6], [0.1, 0.3, 0.5], "+0.20 ± 0.42"),
         # Variances 1.2 / 6 on either side: an error of 0.6325 with 10 degrees, times 2.228
         ([4.0, 6.0] * 3, [1.0, 3.0] * 3, "+3.00 ± 1.41"),
+        # Variances 40 / 39 / 40 on either side: an error of 0.2265 with 78 degrees, times 1.991
+        ([4.0, 6.0] * 20, [1.0, 3.0] * 20, "+3.00 ± 0.45"),
         # Variances 0.5 / 2 and 0: an error of 0.5 with 1 degree, times 12.706
         ([2.5, 3.5], [1.0, 1.0, 1.0], "+2.00 ± 6.35"),
         ([1.0, 1.0], [0.5, 0.5, 0.5], "+0.50 ± 0.00"),
