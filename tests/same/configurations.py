@@ -18,6 +18,8 @@ _PUSH = (
 )
 _MUSIC = ("--music.hidden-size", "16", "--music.trajectories", "8", "--music.gain", "1000")
 _SKILL = ("--skill.hidden-sizes", "8")
+_STEPS = ("--collect.steps", "10", "--collect.random-steps", "0", "--evaluation.every", "1")
+"""By steps, and learning from the first cycle on."""
 _LOSES_AN_OBJECT = 23
 """A seed under which an episode of the first epoch is cut where its object is lost."""
 _OVERFULL = ("--replay.capacity", "150")
@@ -78,6 +80,14 @@ CONFIGURATIONS = {
     "sac_diayn_released": _point(
         *("sac_diayn", *_SKILL, "--skill.state", "current", "--skill.subtract-prior", "False"),
         *("--skill.scale", "0.5", "--skill.clip", "-1", "0", "--replay.relabel-k", "4"),
+    ),
+    "sac_diayn_qdax": _point(
+        *("sac_diayn", "--preset", "qdax", *_SKILL, "--skills", "4", *_STEPS),
+    ),
+    "sac_diayn_torch": _point("sac_diayn", "--preset", "diayn_torch", *_SKILL, *_STEPS),
+    "sac_diayn_sequential": _point(
+        *("sac_diayn", "--preset", "paper", *_SKILL, *_STEPS),
+        *("--agent.update-order", "sequential"),
     ),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),
