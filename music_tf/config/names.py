@@ -60,8 +60,9 @@ PANDA = tuple(
         ("Reach", "Push", "Slide", "PickAndPlace", "Stack", "Flip"), ("", "Joints"), _REWARDS
     )
 )
+TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0")
 WITHOUT_GOALS = (
-    "music_tf/UnitBox-v0",
+    *TOYS_WITHOUT_GOALS,
     *("music_tf/Ant-v0", "music_tf/AntGoals-v0", "music_tf/HalfCheetah-v0"),
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),

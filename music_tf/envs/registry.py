@@ -60,8 +60,8 @@ class EnvironmentInfo:
     """What skills are told apart by: columns, `observation` for all of them, or the name of an
     extra; empty: the surroundings."""
     extras: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What is kept beside each state, by name, and where it is from: `INFO`, the achieved goal, or
-    a function that reads the environment, as `module:function`."""
+    """What is kept beside each state, by name, and where it is from: `INFO`, `TIME`, the achieved
+    goal, or a function that reads the environment, as `module:function`."""
     why_no_split: str = ""
     """Why there is no split, as one sentence for the user."""
 
@@ -174,6 +174,11 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
         _without_split("point in a box", "There is no object"),
         descriptor=(0, 1),
         reward_bounds=(-1.0, 1.0),
+    ),
+    "music_tf/Square": dataclasses.replace(
+        _without_split("point in a square", "There is no object"),
+        descriptor=(0, 1),
+        reward_bounds=(0.0, 0.0),
     ),
 }
 """What is known, by how ids begin; the first that fits counts."""

@@ -17,6 +17,9 @@ Observation = dict[str, Floats]
 
 EPISODE_STEPS = 30
 BOX_STEPS = 50
+SQUARE_STEPS = 10
+_EDGE = 10.0
+"""How far the edge of `Square` is from its middle."""
 STEP_LENGTH = 0.1
 """How far an action of 1 moves the point."""
 TOUCH = 0.15
@@ -237,10 +240,58 @@ class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
 
     def render(self) -> npt.NDArray[np.uint8]:
         """Draws the point (red) from above, [96, 96, 3]."""
-        image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)
-        column, row = (np.array([1, -1]) * (self._point - [0, 1]) * (_IMAGE_SIZE - 1)).astype(int)
-        image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = (220, 60, 60)
+        return _from_above(self._point)
+
+
+class Square(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
+    """A point in the square [-10, 10]^2, with a wall that may be opened: the toy of DISk.
+
+    Every episode starts at 0 and has `SQUARE_STEPS` steps, so that an action of 1 reaches the edge.
+    While there is a `wall`, no point comes to x > 0. Observation: position x, y. Action: the step
+    along each axis; what would leave the square ends on its edge. Reward: 0.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
+    changeable: ClassVar[tuple[str, ...]] = ("wall",)
+    """Attributes that changes of the world may set between two episodes."""
+
+    def __init__(self, *, wall: bool = False, render_mode: str | None = None) -> None:
+        self.wall, self.render_mode = wall, render_mode
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.observation_space = gymnasium.spaces.Box(-_EDGE, _EDGE, (2,), np.float64)
+        self._point = np.zeros(2)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Places the point in the middle."""
+        super().reset(seed=seed, options=options)
+        self._point = np.zeros(2)
+        return self._point.copy(), {}
+
+    def step(
+        self, action: npt.NDArray[np.float32]
+    ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Moves the point, as far as edge and wall let it."""
+        moved = self._point + np.clip(np.asarray(action, np.float64), -1.0, 1.0)
+        self._point = np.clip(moved, -_EDGE, (0.0 if self.wall else _EDGE, _EDGE))
+        return self._point.copy(), 0.0, False, False, {}
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """Draws the point (red) from above, and the half behind the wall (grey), [96, 96, 3]."""
+        image = _from_above((self._point / _EDGE + 1.0) / 2.0)
+        if self.wall:
+            behind = image[:, _IMAGE_SIZE // 2 :]
+            behind[(behind == 255).all(axis=-1)] = 160  # noqa: PLR2004  (what is white)
         return image
+
+
+def _from_above(place: Floats) -> npt.NDArray[np.uint8]:
+    """Draws a point (red) of the unit square, [96, 96, 3]."""
+    image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)
+    column, row = (np.array([1, -1]) * (place - [0, 1]) * (_IMAGE_SIZE - 1)).astype(int)
+    image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = (220, 60, 60)
+    return image
 
 
 def register_toys() -> None:
@@ -260,9 +311,11 @@ def register_toys() -> None:
                 max_episode_steps=EPISODE_STEPS,
                 kwargs={"terminate_when_reached": terminating},
             )
-    if "music_tf/UnitBox-v0" not in gymnasium.registry:
-        gymnasium.register(
-            id="music_tf/UnitBox-v0",
-            entry_point="music_tf.envs.toys:UnitBox",
-            max_episode_steps=BOX_STEPS,
-        )
+    for class_name, steps in (("UnitBox", BOX_STEPS), ("Square", SQUARE_STEPS)):
+        env_id = f"music_tf/{class_name}-v0"
+        if env_id not in gymnasium.registry:
+            gymnasium.register(
+                id=env_id,
+                entry_point=f"music_tf.envs.toys:{class_name}",
+                max_episode_steps=steps,
+            )

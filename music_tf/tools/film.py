@@ -23,7 +23,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from music_tf import rollout
-from music_tf.config.names import ROBOTICS, TOYS, is_one_of, without_module
+from music_tf.config.names import (
+    ROBOTICS,
+    TOYS,
+    TOYS_WITHOUT_GOALS,
+    is_one_of,
+    without_module,
+)
 from music_tf.config.settings import Config
 from music_tf.config.stored import read_run
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
@@ -188,7 +194,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
             screen, and there is none.
     """
     name = without_module(env_id)
-    if name in (*TOYS, "music_tf/UnitBox-v0"):  # they draw themselves
+    if name in (*TOYS, *TOYS_WITHOUT_GOALS):  # they draw themselves
         return {}
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from music_tf.envs.registry import lookup
-from music_tf.envs.toys import BOX_STEPS, EPISODE_STEPS, PointPush, PointReach
+from music_tf.envs.toys import BOX_STEPS, EPISODE_STEPS, PointPush, PointReach, Square
 
 
 def place(environment, point, disc, goal=(0.9, 0.9, 0.0)):
@@ -105,3 +105,39 @@ def test_the_box_starts_in_the_middle_keeps_its_walls_and_pays_ten_times_the_way
     assert tuple(image[0, 95]) == (220, 60, 60)
     assert tuple(image[95, 0]) == (255, 255, 255)
     assert lookup("music_tf/UnitBox-v0").descriptor == (0, 1)
+
+
+def walked(environment, action, steps):
+    observation, _ = environment.reset(seed=0)
+    for _ in range(steps):
+        observation, reward, terminated, truncated, _ = environment.step(np.float32(action))
+        assert (reward, terminated) == (0.0, False)
+    return observation, truncated
+
+
+def test_ten_full_steps_reach_the_edge_of_the_square_and_end_the_episode():
+    environment = gymnasium.make("music_tf/Square-v0")
+    for action, place in (((1.0, -1.0), (10.0, -10.0)), ((-9.0, 0.25), (-10.0, 2.5))):
+        observation, truncated = walked(environment, action, 9)
+        np.testing.assert_array_equal(observation, np.multiply(place, 0.9))
+        assert not truncated
+        observation, truncated = walked(environment, action, 10)
+        np.testing.assert_array_equal(observation, place)
+        assert truncated
+    observation, _ = walked(environment.unwrapped, (1.0, -1.0), 12)
+    np.testing.assert_array_equal(observation, [10.0, -10.0])
+    assert lookup("music_tf/Square-v0").descriptor == (0, 1)
+
+
+def test_a_wall_keeps_the_point_of_the_square_from_its_right_half_until_it_is_opened():
+    environment = Square(wall=True)
+    np.testing.assert_array_equal(walked(environment, (1.0, -1.0), 5)[0], [0.0, -5.0])
+    np.testing.assert_array_equal(walked(environment, (-1.0, 0.5), 4)[0], [-4.0, 2.0])
+    closed = environment.render()
+    assert environment.changeable == ("wall",)
+    environment.wall = False
+    np.testing.assert_array_equal(walked(environment, (1.0, -1.0), 5)[0], [5.0, -5.0])
+    image = environment.render()
+    assert tuple(image[71, 71]) == (220, 60, 60)
+    assert tuple(closed[10, 90]) == (160, 160, 160)
+    assert tuple(closed[10, 10]) == tuple(image[10, 90]) == (255, 255, 255)
