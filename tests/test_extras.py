@@ -168,3 +168,30 @@ def test_the_fast_path_of_fetch_gives_way_where_extras_are_asked_for(monkeypatch
     envs.reset([0], [0], goal)
     taken = envs.step(np.zeros([1, 4], np.float32), [0])
     np.testing.assert_array_equal(taken.extras["is_success"], [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kind"), [("FetchPush-v4", FetchMember), ("music_tf/Square-v0", PlainMember)]
+)
+def test_an_extra_that_is_the_time_counts_steps_of_the_episode_on_the_fast_path_too(env_id, kind):
+    envs = LockstepEnvs(env_id, 2, world=World(extras=("clock=time",)))
+    assert [type(member) for member in envs._members] == [kind, kind]
+    still = np.zeros([2, envs.spec.action_dim], np.float32)
+
+    def clock(observed):
+        return observed.extras["clock"].tolist()
+
+    assert clock(envs.reset([0, 1], [3, 4])) == [[0.0], [0.0]]
+    assert clock(envs.step(still, [0, 1])) == [[1.0], [1.0]]
+    assert clock(envs.step(still[:1], [1])) == [[2.0]]
+    assert clock(envs.reset([0], [5])) == [[0.0]]
+    assert clock(envs.step(still, [1, 0])) == [[3.0], [1.0]]
+
+
+def test_a_step_that_breaks_repeats_the_time_before_it(described, monkeypatch):
+    declare(monkeypatch, [*EXTRAS, "clock=time"])
+    envs = LockstepEnvs(DESCRIBED, 1)
+    envs.reset([0], [0])
+    described.fault = "nan"
+    taken = [envs.step(np.zeros([1, 3], np.float32), [0]) for _ in range(4)]
+    assert [one.extras["clock"].tolist() for one in taken] == [[[1.0]], [[2.0]], [[3.0]], [[3.0]]]

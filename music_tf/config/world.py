@@ -20,8 +20,11 @@ from music_tf.errors import UsageError
 
 GOAL, ALL = "achieved_goal", "observation"
 """Descriptors with a name of their own."""
+TIME = "time"
+"""Source of an extra that is the number of steps that its episode has had."""
 READ = {
     "xy": "music_tf.envs.descriptors:xy",
+    "plane": "music_tf.envs.descriptors:plane",
     "foot_contacts": "music_tf.envs.descriptors:foot_contacts",
 }
 """More of them, with the functions of ours that read them from a robot."""
@@ -29,7 +32,7 @@ NAMES = (GOAL, ALL, *READ)
 DESCRIPTOR = "descriptor"
 """Name of the extra by which skills are told apart where no columns say it."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
-_EXTRA = re.compile(r"[A-Za-z_][\w.-]*(=[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)?", re.ASCII)
+_EXTRA = re.compile(rf"[A-Za-z_][\w.-]*(=({TIME}|{_FUNCTION.pattern}))?", re.ASCII)
 _SIDES = 4
 _TRUSTED: set[str] = set(READ.values())
 _REGISTERED: "dict[str, World]" = {}
@@ -102,15 +105,17 @@ class World(Settings):
             _is_descriptor,
         ),
     ] = ()
-    """What skills are told apart by: columns, achieved_goal, observation, where a robot is (xy) or
-    which of its feet touch the floor (foot_contacts). Or what a function of yours reads from the
-    environment after each step, as module:function. Empty: the surroundings, or the whole
-    observation where the environment has none."""
+    """What skills are told apart by: columns, achieved_goal, observation, where a robot is (xy;
+    plane where it is held to a line or swims) or which of its feet touch the floor (foot_contacts).
+    Or what a function of yours reads from the environment after each step, as module:function.
+    Empty: the surroundings, or the whole observation where the environment has none."""
     extras: Annotated[
-        tuple[str, ...], Where("each NAME or NAME=module:function, each name once", _are_extras)
+        tuple[str, ...],
+        Where("each NAME, NAME=time or NAME=module:function, each name once", _are_extras),
     ] = ()
-    """What is kept beside each state for reward terms: entries of `info` by name, or what a
-    function of yours reads from the environment after each step, as NAME=module:function."""
+    """What is kept beside each state for reward terms: entries of `info` by name, the steps that
+    its episode has had (NAME=time), or what a function of yours reads from the environment after
+    each step, as NAME=module:function."""
 
     def __post_init__(self) -> None:
         """Rejects one half of a split, columns of both halves, and values outside their range."""

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from music_tf.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
-_FREE = 0
-"""How MuJoCo calls the joint of a body that nothing holds."""
+_FREE, _SLIDE = 0, 2
+"""How MuJoCo calls the joint of a body that nothing holds, and one that lets it slide."""
 
 
 def xy(environment: Any) -> Floats:
@@ -23,6 +23,33 @@ def xy(environment: Any) -> Floats:
         raise UsageError("expected a robot that moves freely, such as Ant-v5; or give columns")
     place: Floats = np.array(environment.data.qpos[:2])
     return place
+
+
+def plane(environment: Any) -> Floats:
+    """Returns where a robot is in the plane that it is held to, such as HalfCheetah, in metres.
+
+    That is x and z of one that runs along a line. Of one that swims it is x and y of its centre of
+    mass, since its front swings from side to side. One that moves freely is where `xy` says.
+
+    Raises:
+        UsageError: Nothing of the robot slides along x and one more axis, or it is none of
+            MuJoCo's.
+    """
+    model = getattr(environment, "model", None)
+    if model is not None and model.njnt > 1 and (model.jnt_type[:2] == _SLIDE).all():
+        along = np.abs(model.jnt_axis[:2]).argmax(axis=-1).tolist()
+        if along == [0, 1]:
+            masses = model.body_mass
+            place: Floats = masses @ environment.data.xipos[:, :2] / masses.sum()
+            return place
+        if along == [0, 2]:
+            return np.array(environment.data.qpos[:2])
+    elif model is not None and model.njnt and model.jnt_type[0] == _FREE:
+        return xy(environment)
+    raise UsageError(
+        "expected a robot held to a line, a swimmer, or one that moves freely, such as "
+        "HalfCheetah-v5; or give columns"
+    )
 
 
 def foot_contacts(environment: Any) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.names import few, suggestion
-from music_tf.config.world import DESCRIPTOR, GOAL, READ, load_function
+from music_tf.config.world import DESCRIPTOR, GOAL, READ, TIME, load_function
 from music_tf.envs import simulator
 from music_tf.envs.registry import INFO, EnvironmentInfo
 from music_tf.errors import EnvironmentFault, UsageError
@@ -30,7 +30,7 @@ class Extras(NamedTuple):
     sizes: Mapping[str, int] = {}
     """Of each, in the order in which they are kept."""
     readers: Mapping[str, Reader | None] = {}
-    """What reads those that are no achieved goal; None for an entry of `info`."""
+    """What members read, so neither achieved goals nor times; None for an entry of `info`."""
     asked: Mapping[str, tuple[int, ...]] = {}
     """Entries of `info` that `compute_reward` reads, with their shapes."""
     played: bool = False
@@ -69,7 +69,7 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
     """
     asked, fails = asked_by_reward(environment, {})
     entries: Mapping[str, Any] = {}
-    played = bool(asked or fails or {*info.extras.values()} - {GOAL})
+    played = bool(asked or fails or {*info.extras.values()} - {GOAL, TIME})
     if played:
         entries = _entries_of_a_step(env_id, environment)
         asked, _ = asked_by_reward(environment, entries)
@@ -84,6 +84,8 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
                     f"{option}: {GOAL} needs goals, and {env_id} has none\n"
                     "for example: --world.descriptor observation"
                 )
+        elif source == TIME:
+            sizes[name] = 1
         elif source == INFO:
             if name not in entries:
                 raise UsageError(

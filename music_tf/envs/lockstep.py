@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import EnvConfig
-from music_tf.config.world import World
+from music_tf.config.world import TIME, World
 from music_tf.envs import simulator
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.extras import find_extras
@@ -106,12 +106,14 @@ class LockstepEnvs:
         self._used = np.zeros(count, np.bool_)
         self._used[0] = self._extras.played
         goal, own = self.spec.goal_dim, self._extras.readers
-        sizes = {name: size for name, size in self.spec.extras.items() if name in own}
+        times = [name for name, source in self.info.extras.items() if source == TIME]
+        sizes = {name: size for name, size in self.spec.extras.items() if name in (*own, *times)}
         ends = np.cumsum([self.spec.observation_dim, goal, goal, *sizes.values()]).tolist()
         slices = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
         named = dict(zip(sizes, slices[3:], strict=True))
         self._parts = [*slices[:3], *(named.get(name, slices[1]) for name in self.spec.extras)]
         self._table = np.zeros((count, ends[-1]))
+        self._times = [named[name] for name in times]
         self._rows = [Row(*self._split(row)) for row in self._table]
         self._viewer = Viewer(env_id, self._settings)
 
@@ -295,7 +297,7 @@ class LockstepEnvs:
                 if answers_wrongly(error) and not self._has_reset:
                     kind = UsageError
             if not text:
-                self._elapsed[index] = 0
+                self._set_time(index, 0)
                 self._has_reset = True
                 return
             self._faults[index] = text
@@ -305,7 +307,7 @@ class LockstepEnvs:
         member = self._members[index]
         if self._faults[index] is not None or member is None:
             return _BROKEN
-        self._elapsed[index] += 1
+        self._set_time(index, self._elapsed[index] + 1)
         try:
             outcome = member.step(action, self._rows[index])
         except Exception as error:  # whatever the environment throws
@@ -317,6 +319,11 @@ class LockstepEnvs:
         elif not finite(outcome.reward):
             self._report(index, f"reward: expected a finite number, got {outcome.reward}")
         return outcome
+
+    def _set_time(self, index: int, steps: int) -> None:
+        self._elapsed[index] = steps
+        for column in self._times:
+            self._table[index, column] = steps
 
     def _report(self, index: int, text: str) -> None:
         step = int(self._elapsed[index])

@@ -272,7 +272,7 @@ def test_the_command_keeps_what_was_typed():
         ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
         ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
         ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
-        ("ddpg --world.extras a=b", ["world.extras", "NAME or NAME=module:function"]),
+        ("ddpg --world.extras a=b", ["world.extras", "NAME, NAME=time or NAME=module:function"]),
         ("ddpg --world.extras a a", ["world.extras", "each name once"]),
         ("ddpg --world.extras descriptor --world.descriptor 0", ["choose another name"]),
         ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),

@@ -4,7 +4,7 @@ import pytest
 
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
-from music_tf.envs.descriptors import foot_contacts, xy
+from music_tf.envs.descriptors import foot_contacts, plane, xy
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 
@@ -42,7 +42,44 @@ def test_where_a_robot_is_comes_from_the_simulator():
     np.testing.assert_allclose(xy(environment), [info["x_position"], info["y_position"]])
 
 
-@pytest.mark.parametrize(("word", "size"), [("xy", 2), ("foot_contacts", 4)])
+@pytest.mark.parametrize(
+    ("env_id", "entries"),
+    [
+        ("HalfCheetah-v5", ("x_position",)),
+        ("Hopper-v5", ("x_position", "z_distance_from_origin")),
+        ("Walker2d-v5", ("x_position", "z_distance_from_origin")),
+        ("Ant-v5", ("x_position", "y_position")),
+    ],
+)
+def test_the_plane_of_a_robot_is_x_and_z_where_it_runs_along_a_line_else_x_and_y(env_id, entries):
+    environment = gymnasium.make(env_id).unwrapped
+    environment.reset(seed=0)
+    for _ in range(5):
+        *_, info = environment.step(np.full(environment.action_space.shape, 0.5))
+    found = plane(environment)
+    assert found.shape == (2,)
+    start = [0.0, environment.init_qpos[1]] if "z_distance_from_origin" in info else [0.0, 0.0]
+    expected = [info[name] for name in entries]
+    np.testing.assert_allclose((found - start)[: len(entries)], expected)
+    environment.data.qpos[:2] = 7.0, 3.0
+    np.testing.assert_array_equal(plane(environment), [7.0, 3.0])
+
+
+def test_the_plane_of_a_swimmer_is_that_of_its_centre_of_mass_which_a_turned_joint_moves():
+    environment = gymnasium.make("Swimmer-v5").unwrapped
+    environment.reset(seed=0)
+    environment.set_state(np.array([2.0, 1.0, 0.0, 0.0, 0.0]), np.zeros(5))
+    straight = plane(environment)
+    np.testing.assert_allclose(straight[1], 1.0, atol=1e-9)
+    environment.set_state(np.array([2.0, 1.0, 0.0, np.pi / 2, 0.0]), np.zeros(5))
+    bent = plane(environment)
+    masses = environment.model.body_mass[1:]
+    np.testing.assert_allclose(masses, masses[0])
+    # the second and third of three equal rods of length 1 turn from -x to -y about the first's end
+    np.testing.assert_allclose(bent - straight, [(0.5 + 1.5) / 3, -(0.5 + 1.5) / 3], atol=1e-6)
+
+
+@pytest.mark.parametrize(("word", "size"), [("xy", 2), ("plane", 2), ("foot_contacts", 4)])
 def test_a_run_may_tell_skills_apart_by_its_name_alone(word, size):
     envs = LockstepEnvs("Ant-v5", 1, EnvConfig(), world=World(descriptor=(word,)))
     assert envs.spec.extras == {"descriptor": size}
@@ -57,6 +94,8 @@ def test_a_run_may_tell_skills_apart_by_its_name_alone(word, size):
     [
         ("xy", "Hopper-v5", "expected a robot that moves freely, such as Ant-v5; or give columns"),
         ("xy", "Pendulum-v1", "expected a robot that moves freely"),
+        ("plane", "Reacher-v5", "expected a robot held to a line, a swimmer, or one that"),
+        ("plane", "music_tf/UnitBox-v0", "expected a robot held to a line, a swimmer, or one"),
         ("foot_contacts", "Swimmer-v5", "expected a robot with feet and a floor, such as Ant-v5"),
         ("foot_contacts", "Pendulum-v1", "expected a robot with feet and a floor"),
     ],
