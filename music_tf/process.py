@@ -204,7 +204,7 @@ def install_signal_handlers() -> None:
     def note(number: int, frame: FrameType | None) -> None:
         del frame
         if number == signal.SIGINT and signal.SIGINT in _received:
-            raise KeyboardInterrupt
+            raise SecondInterrupt
         _received.append(number)
 
     for number in _SIGNALS:
@@ -226,7 +226,11 @@ def forget_signals() -> None:
     _received.clear()
 
 
-class _Interruption(BaseException):
+class SecondInterrupt(KeyboardInterrupt):
+    """A second Ctrl-C: arrives in the main thread, wherever it is."""
+
+
+class Interruption(BaseException):
     """Arrives in the thread of a guest that stands still, wherever it is."""
 
 
@@ -259,7 +263,7 @@ def as_guest() -> Iterator[None]:
     token, began = _guest.set(True), _guest_since.set(time.monotonic())
     try:
         yield
-    except _Interruption as interruption:
+    except Interruption as interruption:
         raise Hanging(
             "no progress for longer than --hang-after; the log of the run shows where it stood"
         ) from interruption
@@ -480,7 +484,7 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
                     with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
                         tell(message, file)
                 if watched is not None:
-                    raise_in(watched, ctypes.py_object(_Interruption))
+                    raise_in(watched, ctypes.py_object(Interruption))
                     return
                 time.sleep(_TIME_FOR_OTHERS_S)
                 os._exit(EXIT_HANGING)

@@ -4,6 +4,7 @@ import base64
 import json
 import signal
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +173,57 @@ def test_a_callback_that_raises_ends_the_run_saved_and_it_goes_on_as_if_nothing_
     assert diary.heard[-1][0] == hook  # it is called no more
     run = music_tf.load_run(tmp_path / "run").resume()
     np.testing.assert_equal(weights_of(run), weights_of(whole))
+
+
+OF_A_CALLBACK = [
+    music_tf.NumbersFault("of the callback"),
+    music_tf.EnvironmentFault("of the callback"),
+    MemoryError("of the callback"),
+    SystemExit("of the callback"),
+    KeyboardInterrupt("of the callback"),
+]
+
+
+@pytest.mark.parametrize("error", OF_A_CALLBACK, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("hook", ["on_cycle", "on_epoch"])
+def test_what_a_callback_raises_ends_the_run_saved_and_once_whatever_its_class(
+    tmp_path, hook, error
+):
+    diary, path = Diary(hook, error), tmp_path / "run"
+    with pytest.raises(type(error), match="of the callback") as caught:
+        music_tf.train("ddpg_her", run_dir=path, epochs=2, callbacks=[diary], **OPTIONS)
+    assert caught.value is error
+    assert [name for name, _ in diary.heard].count(hook) == 1
+    counters = load_weights(path / "checkpoints")[1]["counters"]
+    assert counters["cycle"] == {"on_cycle": 1, "on_epoch": 2}[hook]  # as when it was called
+
+
+def test_a_second_ctrl_c_within_a_callback_leaves_at_once_without_saving(tmp_path):
+    class Presses:
+        def on_cycle(self, counters):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        music_tf.train("ddpg_her", run_dir=tmp_path / "run", callbacks=[Presses()], **OPTIONS)
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_a_callback_that_stands_still_is_interrupted_as_hanging(monkeypatch, tmp_path):
+    class Stuck:
+        def on_cycle(self, counters):
+            while True:
+                time.sleep(0.01)
+
+    monkeypatch.setattr(process, "LONGER", 1e-3)  # within a callback the limit is 0.1 s
+    with pytest.raises(music_tf.Hanging):
+        music_tf.train(
+            "ddpg_her",
+            run_dir=tmp_path / "run",
+            hang_after=100,
+            callbacks=[Stuck()],
+            **OPTIONS,
+        )
 
 
 def test_a_callback_that_raises_in_the_last_epoch_is_heard_too(tmp_path):

@@ -27,6 +27,7 @@ from music_tf.process import (
     prepare_tensorflow,
     watchdog,
 )
+from music_tf.runs.callbacks import CallbackFailed
 from music_tf.storage.run_directory import (
     find_source,
     missing_folders,
@@ -96,13 +97,17 @@ def train(command: TrainCommand, comm: "Communicator", callbacks: Iterable[objec
 
     Raises:
         MusicError: The run is refused, fails, or has been stopped.
+        BaseException: What a callback raised, after saving.
     """
     folders = missing_folders(command) if comm.is_root else []
     try:
         return _run(command, comm, folders, callbacks)
+    except CallbackFailed as failed:
+        fault = failed.fault
     except (UsageError, EnvironmentFault, Stopped):
         remove_empty(folders)
         raise
+    raise fault  # out of reach of our own handlers, and without them in its traceback
 
 
 def _run(

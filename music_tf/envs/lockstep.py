@@ -290,8 +290,6 @@ class LockstepEnvs:
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)
-            except MusicError:
-                raise
             except Exception as error:  # whatever the environment throws
                 text = told(error)
                 if answers_wrongly(error) and not self._has_reset:

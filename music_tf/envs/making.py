@@ -53,7 +53,7 @@ def make_environment(
         try:
             with _without_notes(spec):
                 environment = gymnasium.make(spec, disable_env_checker=True, **options)
-        except MusicError:
+        except (UsageError, EnvironmentFault):
             raise
         except Exception as error:
             _refuse_without_extra(env_id, error)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
-from music_tf.process import longer_timeout
+from music_tf.process import Interruption, SecondInterrupt, longer_timeout
 
 if TYPE_CHECKING:
     from music_tf.training.trainer import Counters
@@ -18,7 +18,7 @@ HOOKS = ("on_cycle", "on_epoch", "on_evaluation", "on_save")
 class Callback(Protocol):
     """Hears of a run, on its root; any object will do that has any of these methods.
 
-    One that raises ends the run with its error, once everything is saved.
+    One that raises ends the run with its error, whatever its class, once everything is saved.
     """
 
     def on_cycle(self, counters: "Counters") -> None:
@@ -34,13 +34,22 @@ class Callback(Protocol):
         """Hears the metrics of an epoch by name, as metrics.csv has them, once it is over."""
 
 
+class CallbackFailed(Exception):  # noqa: N818  (a carrier)
+    """Takes what a callback raised out of a run, past handlers of our own faults of its class."""
+
+    def __init__(self, fault: BaseException) -> None:
+        """Takes what was raised."""
+        super().__init__(str(fault))
+        self.fault = fault
+
+
 class Listeners:
     """The callbacks of a run, and what the first of them that failed has raised."""
 
     def __init__(self, callbacks: Iterable[object] = ()) -> None:
         """Takes objects that `checked` has let pass."""
         self._callbacks = tuple(callbacks)
-        self.fault: Exception | None = None
+        self.fault: BaseException | None = None
 
     def tell(self, hook: str, said: object) -> None:
         """Calls a method of all that have it, unless a callback has failed before."""
@@ -51,7 +60,9 @@ class Listeners:
             try:
                 with longer_timeout():
                     method(said)
-            except Exception as error:  # whatever a callback raises ends the run, after saving
+            except (Interruption, SecondInterrupt):  # of ours: they only met the callback
+                raise
+            except BaseException as error:  # whatever a callback raises ends the run, after saving
                 self.fault = error
 
 

@@ -31,7 +31,7 @@ from music_tf.process import (
     watchdog,
 )
 from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
-from music_tf.runs.callbacks import Listeners
+from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
@@ -84,7 +84,7 @@ def run(
         EnvironmentFault: The environment or the disk is broken.
         NumbersFault: Numbers of ours went bad.
         Stopped: A signal asked for it; everything is saved and can be resumed.
-        Exception: What a callback raised, on the root; the others are stopped then.
+        CallbackFailed: A callback raised something, on the root; the others are stopped then.
     """
     workers, learners = command.config.workers, command.learners
     check_topology(workers, comm.size, learners, command.device, command.resume)
@@ -417,7 +417,7 @@ class Session:
         fault = self._listeners.fault
         if fault is not None:
             fault.add_note(f"a callback raised this; {text}")
-            raise fault
+            raise CallbackFailed(fault)
         raise Stopped(text)
 
     def _summarize(self) -> None:

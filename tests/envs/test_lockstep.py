@@ -240,6 +240,16 @@ def test_an_environment_that_never_resets_ends_the_run(odd):
     assert odd.built == 2
 
 
+def test_a_fault_of_one_of_our_classes_is_the_environments_where_that_raises_it(odd, monkeypatch):
+    def broken(self, **more):
+        raise NumbersFault("of the environment")
+
+    envs = LockstepEnvs(ODD, 1)
+    monkeypatch.setattr(odd, "reset", broken)
+    with pytest.raises(EnvironmentFault, match="NumbersFault: of the environment"):
+        envs.reset([0], [7])
+
+
 def test_a_first_reset_that_gives_something_else_is_refused_and_a_later_one_is_a_fault(odd):
     said = r"reset with seed 7 fails twice: .*reset must give \(observation, info\)"
     for played, kind in ((False, UsageError), (True, EnvironmentFault)):
