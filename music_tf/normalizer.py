@@ -79,8 +79,11 @@ class Normalizer:
 class InputMoments:
     """The running moments of observations and goals, which all workers share."""
 
-    def __init__(self, spec: EnvSpec, config: NormalizerConfig, comm: Communicator) -> None:
-        self._config = config
+    def __init__(
+        self, spec: EnvSpec, config: NormalizerConfig, condition: int, comm: Communicator
+    ) -> None:
+        """Counts nothing yet; `condition` is `Config.seen_condition`."""
+        self._config, self._condition = config, condition
         self.observations = Normalizer(spec.observation_dim, config, comm)
         self.goals = Normalizer(spec.goal_dim, config, comm)
         self._owners = {
@@ -91,7 +94,8 @@ class InputMoments:
     @property
     def now(self) -> NetworkInputs:
         """How inputs are normalised at present."""
-        return NetworkInputs(self.observations.moments, self.goals.moments, self._config)
+        observation, goal = self.observations.moments, self.goals.moments
+        return NetworkInputs(observation, goal, self._config, self._condition)
 
     def see(self, observations: Array, goals: Array, workers: int) -> None:
         """Counts observations [W, rows, O] and goals [W, rows, G], each as `Normalizer.update`.

@@ -106,6 +106,7 @@ def test_network_inputs_are_clipped_normalised_clipped_and_joined():
         observation=Moments(np.float32([1.0, 0.0]), np.float32([2.0, 0.1])),
         goal=Moments(np.float32([0.5]), np.float32([0.01])),
         config=NormalizerConfig(clip=5.0, input_clip=20.0),
+        condition=2,
     )
     # (4 - 1) / 2 = 1.5; 0.3 / 0.1 = 3; the skill as it is; (0.52 - 0.5) / 0.01 = 2
     found = inputs(np.float32([[4.0, 0.3]]), np.float32([[0.52]]), np.float32([[0.0, 1.0]]))
@@ -119,13 +120,21 @@ def test_network_inputs_are_clipped_normalised_clipped_and_joined():
     np.testing.assert_allclose(found, [[9.5, 0.0, 0.0]], atol=1e-6)
 
 
+@pytest.mark.parametrize(("seen", "expected"), [(0, []), (1, [0.5]), (2, [0.5, 7.0])])
+def test_networks_read_the_first_numbers_of_a_condition_alone(seen, expected):
+    none = Moments(np.zeros(0, np.float32), np.ones(0, np.float32))
+    inputs = NetworkInputs(none, none, NormalizerConfig(), condition=seen)
+    rows = np.zeros([1, 0], np.float32)
+    np.testing.assert_array_equal(inputs(rows, rows, np.float32([[0.5, 7.0]])), [expected])
+
+
 def test_moments_that_do_not_run_leave_inputs_as_they_are():
     seen = np.float32([[[3.0, -7.0], [5.0, 9.0]]])
     spec = EnvSpec(env_id="toy", observation_dim=2, goal_dim=0, action_dim=1, max_episode_steps=10)
-    moments = InputMoments(spec, NormalizerConfig(running=False, clip=1e6), Communicator())
+    moments = InputMoments(spec, NormalizerConfig(running=False, clip=1e6), 0, Communicator())
     moments.see(seen, np.zeros([1, 2, 0], np.float32), 1)
     none = np.zeros([1, 0], np.float32)
     np.testing.assert_array_equal(moments.now(seen[0, :1], none, none), [[3.0, -7.0]])
-    running = InputMoments(spec, NormalizerConfig(), Communicator())
+    running = InputMoments(spec, NormalizerConfig(), 0, Communicator())
     running.see(seen, np.zeros([1, 2, 0], np.float32), 1)
     assert running.now(seen[0, :1], none, none)[0, 0] != 3.0

@@ -753,6 +753,11 @@ class Config(Settings):
         return self.condition.size or self.skills
 
     @property
+    def seen_condition(self) -> int:
+        """How many of these numbers, from the first on, actor and critics read."""
+        return self.condition_size
+
+    @property
     def acting_skills(self) -> tuple[int, ...]:
         """The skills that training and evaluation follow; none where conditions are continuous."""
         if self.condition.kind != "one_hot":

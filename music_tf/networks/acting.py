@@ -36,12 +36,14 @@ class NetworkInputs(NamedTuple):
     observation: Moments
     goal: Moments
     config: NormalizerConfig
+    condition: int
+    """Numbers of a condition that are read, `Config.seen_condition`; others are left out."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
         """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
         parts = [
             self._normalize(observation, self.observation),
-            skill,
+            skill[..., : self.condition],
             self._normalize(goal, self.goal),
         ]
         size = sum(part.shape[-1] for part in parts)

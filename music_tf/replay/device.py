@@ -51,7 +51,7 @@ class DeviceReplay:
         """
         shards = [shard for shard in replay.shards.values() if isinstance(shard, Shard)]
         self._shards, self._near = shards, near if replay.goal_reward is not None else None
-        self._discount, self._bounds = replay.discount, inputs.config
+        self._discount, self._inputs = replay.discount, inputs
         self._goals = len(inputs.goal.mean)
         self._count, self._layout = shards[0].capacity, shards[0].layout
         self._first = self._count * np.arange(len(shards))[:, None]  # [W, 1]
@@ -133,11 +133,13 @@ class DeviceReplay:
         """Returns what `NetworkInputs` makes of them, [W, B, I], by moments as they are now."""
 
         def normalized(values: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
-            most, clip = self._bounds.input_clip, self._bounds.clip
+            most, clip = self._inputs.config.input_clip, self._inputs.config.clip
             scaled = (tf.clip_by_value(values, -most, most) - mean) / deviation
             return tf.clip_by_value(scaled, -clip, clip)
 
         observed, goals = moments
+        if self._inputs.condition < skill.shape[-1]:
+            skill = skill[..., : self._inputs.condition]
         return tf.concat([normalized(observation, *observed), skill, normalized(goal, *goals)], -1)
 
     def _of(self, rows: tf.Tensor, name: str) -> tf.Tensor:

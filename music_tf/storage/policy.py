@@ -265,7 +265,7 @@ def saved_policy(
         moments.append(normalizer.moments)
     shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
     weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
-    inputs = NetworkInputs(moments[0], moments[1], config.normalizer)
+    inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
     snapshot = Snapshot(config.agent.actor, weights, inputs)
     inputs_of = found.meta.get("inputs")
     seen = inputs_of.get("discriminator") if isinstance(inputs_of, dict) else None
@@ -286,7 +286,7 @@ def saved_policy(
 def _actor_shapes(
     config: Config, observation_dim: int, goal_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
-    agent, input_dim = config.agent, observation_dim + config.condition_size + goal_dim
+    agent, input_dim = config.agent, observation_dim + config.seen_condition + goal_dim
     return actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
 
 

@@ -455,7 +455,7 @@ class Actor:
             return
         form = SnapshotFormat(said["shapes"])
         nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
-        inputs = NetworkInputs(nothing, nothing, config.normalizer)
+        inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
         weights = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
         like = Snapshot(config.agent.actor, dict.fromkeys(weights, nothing.mean), inputs)
         message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)

@@ -59,7 +59,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         comm=comm,
         collector=collector,
         replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed),
-        inputs=InputMoments(spec, config.normalizer, comm),
+        inputs=InputMoments(spec, config.normalizer, config.seen_condition, comm),
         update=Update(learner, terms, config.agent, gamma, comm, config.workers),
     )
 
@@ -128,7 +128,7 @@ def build_terms(
 
 def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) -> Learner:
     """Returns the learner that the configuration's agent belongs to."""
-    input_dim = spec.observation_dim + config.condition_size + spec.goal_dim
+    input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent")
     module, _, name = config.agent.learner.partition(":")

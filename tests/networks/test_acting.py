@@ -25,6 +25,7 @@ INPUTS = NetworkInputs(
     Moments(np.zeros(2, np.float32), np.ones(2, np.float32)),
     Moments(np.zeros(1, np.float32), np.ones(1, np.float32)),
     NormalizerConfig(),
+    condition=1,
 )
 ROWS = (
     np.float32([[0.5, -0.5], [1.0, 0.0], [0.0, 2.0]]),

@@ -59,6 +59,7 @@ INPUTS = NetworkInputs(
     Moments(np.full(4, 0.3, np.float32), np.full(4, 7.0, np.float32)),
     Moments(np.zeros(2, np.float32), np.ones(2, np.float32)),
     NormalizerConfig(),
+    condition=2,
 )
 
 
@@ -135,6 +136,11 @@ def test_goals_are_relabelled_and_episodes_of_all_kinds_are_looked_up():
     assert expected.truncated.any()
     assert len(np.unique(expected.reward)) == 2
     assert_same_bits(looked_up(device.transitions, picks), expected)
+    rows = expected.observation[0], expected.desired_goal[0], expected.skill[0]
+    joined = INPUTS(*rows)  # of three numbers in a condition networks read two
+    assert joined.shape[-1] == 4 + 2 + 2
+    moments = (INPUTS.observation, INPUTS.goal)
+    np.testing.assert_allclose(device.inputs(moments, *rows), joined, rtol=1e-6)
     slots, _ = replay.pick_trajectories(3, 50, 0)
     found = looked_up(lambda own: device.trajectories(own, [3, 0, 3]), slots)
     kept = np.stack([s._states["observation"][:, :, [3, 0, 3]] for s in shards.values()])

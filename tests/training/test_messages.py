@@ -136,9 +136,8 @@ def test_a_snapshot_comes_out_bit_by_bit_as_it_went_in(skills):
     def numbers(*shape):
         return random.standard_normal(shape).astype(np.float32)
 
-    inputs = NetworkInputs(
-        Moments(numbers(3), numbers(3)), Moments(numbers(0), numbers(0)), NormalizerConfig()
-    )
+    moments = [Moments(numbers(3), numbers(3)), Moments(numbers(0), numbers(0))]
+    inputs = NetworkInputs(*moments, NormalizerConfig(), condition=1)
     weights = {"actor/action/kernel": numbers(4, 2), "actor/action/bias": numbers(2)}
     snapshot = Snapshot("deterministic", weights, inputs, numbers(skills) if skills else None)
     form = SnapshotFormat.of(snapshot)
