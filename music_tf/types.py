@@ -83,6 +83,13 @@ class Episodes(NamedTuple):
         one_hot = np.isin(self.skill, (0.0, 1.0)).all() and (self.skill.sum(axis=-1) == 1.0).all()
         return self.skill.argmax(axis=-1).astype(np.int64) if one_hot else None
 
+    def read_only(self) -> "Episodes":
+        """Returns the same episodes in arrays that refuse to be written, for code of users."""
+        views = {name: values.view() for name, values in self.named().items()}
+        for view in views.values():
+            view.flags.writeable = False
+        return self.from_named(views)
+
     @classmethod
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
         """Returns the episodes whose `named` these arrays are."""

@@ -32,6 +32,8 @@ _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _COMPARED = 1000
 """Pairs of goals on which a reward is tried."""
+_NUMBERS = "biuf"
+"""Kinds of arrays whose values are real numbers."""
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
 _BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
@@ -179,7 +181,8 @@ class LockstepEnvs:
     ) -> Array:
         """The environment's own reward [N] for achieved and desired goals [N, G].
 
-        Where it reads entries of `info`, these come as extras [N, D] of the state achieved.
+        Where it reads entries of `info`, these come as extras [N, D] of the state achieved. It gets
+        copies of all arrays, so that it may compute in place.
 
         Raises:
             EnvironmentFault: `compute_reward` does not give one finite number a row.
@@ -189,14 +192,15 @@ class LockstepEnvs:
         try:
             with np.errstate(all="ignore"):  # what comes of it is checked
                 if self.info.batched_reward and not asked:
-                    rewards = np.asarray(environment.compute_reward(achieved, desired, {}))
+                    given = (achieved.copy(), desired.copy())
+                    rewards = np.asarray(environment.compute_reward(*given, {}))
                 else:
                     single = []
-                    for row, (one, other) in enumerate(
-                        zip(achieved.copy(), desired.copy(), strict=True)
-                    ):
-                        info = {n: extras[n][row].reshape(shape)[()] for n, shape in asked.items()}
-                        single.append(environment.compute_reward(one, other, info))
+                    copied = {name: extras[name].copy() for name in asked}
+                    for row, given in enumerate(zip(achieved.copy(), desired.copy(), strict=True)):
+                        info = {n: copied[n][row].reshape(shape)[()] for n, shape in asked.items()}
+                        # its answer may be an array of its own that it fills anew
+                        single.append(np.array(environment.compute_reward(*given, info)))
                     rewards = np.array(single).reshape(-1)
         except Exception as error:  # whatever the environment throws
             raise EnvironmentFault(
@@ -204,8 +208,12 @@ class LockstepEnvs:
                 f"{{{', '.join(asked)}}} fails: "
                 f"{type(error).__name__}: {error}\nsee music-tf check-env"
             ) from error
-        if rewards.shape != achieved.shape[:1] or not all_finite(rewards):
-            came = f"shape {rewards.shape}" if rewards.shape != achieved.shape[:1] else "non-finite"
+        came = f"shape {rewards.shape}" if rewards.shape != achieved.shape[:1] else ""
+        if rewards.dtype.kind not in _NUMBERS:
+            came = f"{rewards.flat[0]!r:.80}" if rewards.size else str(rewards.dtype)
+        elif not came and not all_finite(rewards):
+            came = "non-finite"
+        if came:
             raise EnvironmentFault(
                 f"{self._env_id}: compute_reward of goals {achieved.shape} must give "
                 f"{achieved.shape[:1]} finite numbers, got {came}; see music-tf check-env"

@@ -165,7 +165,8 @@ class RewardTerm(abc.ABC):
 
     A term holds no weights: it gets those of its networks with every call. The gradient of its loss
     is taken, reduced and applied together with everybody else's. One that learns nothing says its
-    reward and nothing else; all else is optional.
+    reward and nothing else; all else is optional. Episodes that a term is given cannot be written:
+    others read the same arrays.
     """
 
     name: str

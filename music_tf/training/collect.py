@@ -161,14 +161,15 @@ class Collector:
 def by_worker(
     config: Config, info: EnvironmentInfo, collected: Collected, workers: Iterable[int]
 ) -> dict[int, Episodes]:
-    """Returns what is learned from, by worker: without what follows a lost object."""
+    """Returns what is learned from, by worker: without what follows a lost object, read-only."""
     played = collected.played
     if config.lost_object == "absorb" and config.collect.steps is None:
         played = cut_where_lost(played, info)
     named, end, kept = played.named(), 0, {}
     for worker, count in zip(workers, collected.parts, strict=True):
         start, end = end, end + count
-        kept[worker] = Episodes.from_named({n: rows[start:end] for n, rows in named.items()})
+        own = Episodes.from_named({n: rows[start:end] for n, rows in named.items()})
+        kept[worker] = own.read_only()
     return kept
 
 

@@ -48,7 +48,7 @@ class Evaluation(NamedTuple):
         added: Added | None = None,
         planned: Callable[[IntArray], Policy] | None = None,
     ) -> Episodes:
-        """Plays without exploration, under the goals of training, and returns all on every rank.
+        """Plays without exploration, under the goals of training; all, read-only, on every rank.
 
         A policy that knew only zero goals does anything under others. Skills take turns, unless
         the configuration or `skill` pins one of them; continuous conditions follow a fixed list.
@@ -94,7 +94,7 @@ class Evaluation(NamedTuple):
             values = result.get(name, np.zeros(shape, kind))
             summable = values.astype(np.int64) if values.dtype == np.bool_ else values
             whole[name] = comm.sum_in_place(summable).astype(kind, copy=False)
-        return Episodes.from_named(whole)
+        return Episodes.from_named(whole).read_only()
 
     def play_some(self, policy: Policy, indices: IntArray, together: int) -> Episodes:
         """Plays the episodes `indices` as a process would that plays so many `together`.
@@ -134,7 +134,8 @@ class Evaluation(NamedTuple):
     ) -> Metrics:
         """Returns what reward terms make of episodes that they never learned from."""
         if self.config.lost_object == "absorb":
-            played = cut_where_lost(played, self.envs.info)  # what the networks are trained on
+            cut = cut_where_lost(played, self.envs.info)  # what the networks are trained on
+            played = cut.read_only()
         found = [term.heldout(weights, played) for term in terms]
         return {name: value for metrics in found for name, value in metrics.items()}
 

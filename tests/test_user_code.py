@@ -1,0 +1,86 @@
+"""What code of the user's does to the arrays that it is given, and returns, spoils none of ours."""
+
+import numpy as np
+import pytest
+
+from music_tf.config.settings import ReplayConfig
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.rollout import Conditions, play
+from tests.kit import troubles
+from tests.kit.small import EVERYTHING, trainer_of
+
+GAMMA = 0.98
+EPISODES = 9
+
+
+def made(name):
+    return LockstepEnvs(f"{troubles.__name__}:{name}-v0", 1)
+
+
+def act(observation, goal, skill, noise):
+    return np.cos(37.0 * observation).astype(np.float32)
+
+
+def episode(envs, seed=0):
+    return play(envs, act, Conditions(np.array([seed]), None, np.ones((1, 1), np.float32)), None)
+
+
+def replayed(name):
+    """Transitions of some episodes, what had been stored of these, and what was drawn."""
+    envs, config = made(name), ReplayConfig(relabel_k=4.0, batch_size=2000)
+    shard = Shard(envs.spec, 1, config)
+    for seed in range(EPISODES):
+        shard.add(episode(envs, seed), np.random.default_rng(0))
+    stored = {key: array[:EPISODES].copy() for key, array in shard.arrays.items()}
+    replay = ReplayBuffer({0: shard}, config, envs.goal_reward, GAMMA, seed=0)
+    picks = replay.pick(1, 0)
+    batch = replay.transitions(picks)
+    np.testing.assert_equal({key: rows[:EPISODES] for key, rows in shard.arrays.items()}, stored)
+    return batch, stored, picks
+
+
+@pytest.mark.parametrize("name", ["InPlace", "InPlaceWithInfo", "OwnArray", "Price"])
+def test_replay_is_what_was_played_whatever_a_reward_does_to_what_it_is_given(name):
+    batch, stored, (slot, time, goal) = replayed(name)
+    own = goal < 0
+    expected = np.where(
+        own[..., None], stored["desired_goal"][slot], stored["achieved_goal"][slot, goal]
+    )
+    np.testing.assert_array_equal(batch.desired_goal, expected)
+    np.testing.assert_allclose(batch.reward[own], stored["reward"][slot, time][own], atol=1e-6)
+    for key, values in batch.next_extras.items():
+        np.testing.assert_array_equal(values, stored[f"extras/{key}"][slot, time + 1])
+
+
+def test_an_environment_may_scale_the_action_that_it_is_given():
+    envs = made("ScalesAction")
+    played = episode(envs)
+    np.testing.assert_array_equal(played.action[0], act(played.observation[0, :-1], 0, 0, 0))
+    moved = np.diff(played.observation[0], axis=0)
+    np.testing.assert_allclose(moved, 0.01 * played.action[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("answer", [None, "far", 1j])
+def test_a_reward_that_is_no_number_is_refused_with_what_came(answer, monkeypatch):
+    envs = made("InPlace")
+    monkeypatch.setattr(
+        troubles.InPlace, "compute_reward", lambda self, one, other, info: [answer] * len(one)
+    )
+    with pytest.raises(EnvironmentFault, match=r"must give \(5,\) finite numbers, got "):
+        envs.goal_reward(np.zeros((5, 2), np.float32), np.ones((5, 2), np.float32))
+
+
+def test_episodes_that_terms_and_callbacks_see_cannot_be_written():
+    trainer = trainer_of(EVERYTHING)
+    seen = []
+    for term in trainer.terms:
+        term.observe = lambda episodes, cycle: seen.extend(episodes.values())
+        term.heldout = lambda weights, episodes: seen.append(episodes) or {}
+    trainer.collect()
+    trainer.evaluate(seen.append)
+    assert len(seen) == 3 * 2 + 1 + 3  # of two workers to three terms, then of an evaluation
+    for episodes in seen:
+        for name, values in episodes.named().items():
+            assert not values.flags.writeable, name
