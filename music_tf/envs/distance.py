@@ -15,6 +15,8 @@ class DistanceReward(NamedTuple):
     """Largest distance that counts as near."""
     near: float
     far: float
+    ends: bool = False
+    """Whether an episode ends where the goal is near."""
 
     def __call__(self, achieved: Array, desired: Array) -> Array:
         """Returns rewards [N] of goals [N, G]."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import logging
 import sys
@@ -17,6 +18,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.config.world import TIME, World
 from music_tf.envs import simulator
 from music_tf.envs.distance import DistanceReward, distance_reward
+from music_tf.envs.endings import ends_at_goals, ends_together
 from music_tf.envs.extras import find_extras
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
@@ -187,38 +189,73 @@ class LockstepEnvs:
         Raises:
             EnvironmentFault: `compute_reward` does not give one finite number a row.
         """
-        environment: Any = self._some_member().environment.unwrapped
+        together = self.info.batched_reward
+        rewards = self._said_of_goals("compute_reward", together, achieved, desired, extras)
+        return rewards.astype(np.float32)
+
+    def goal_terminated(
+        self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})
+    ) -> BoolArray:
+        """Whether steps [N] that led to achieved goals [N, G] end an episode under desired ones.
+
+        Raises:
+            EnvironmentFault: `compute_terminated` does not give one answer a row.
+        """
+        together = self._ends_together
+        ends = self._said_of_goals("compute_terminated", together, achieved, desired, extras)
+        return ends.astype(np.bool_)
+
+    @property
+    def ends_at_goals(self) -> bool:
+        """Whether `goal_terminated` can say so of any step, and episodes end there."""
+        environment = self._some_member().environment
+        ends = self._settings.success_ends is not False
+        return ends and self.spec.goal_dim > 0 and ends_at_goals(environment)
+
+    @functools.cached_property
+    def _ends_together(self) -> bool:
+        return ends_together(self._some_member().environment, self.spec.goal_dim)
+
+    def _said_of_goals(
+        self,
+        name: str,
+        together: bool,
+        achieved: Array,
+        desired: Array,
+        extras: Mapping[str, Array],
+    ) -> np.ndarray:
+        """What a method of the environment says of goals [N, G], [N]: at once or one by one."""
+        method: Any = getattr(self._some_member().environment.unwrapped, name)
         asked = self._extras.asked
         try:
             with np.errstate(all="ignore"):  # what comes of it is checked
-                if self.info.batched_reward and not asked:
-                    given = (achieved.copy(), desired.copy())
-                    rewards = np.asarray(environment.compute_reward(*given, {}))
+                if together and not asked:
+                    values = np.asarray(method(achieved.copy(), desired.copy(), {}))
                 else:
                     single = []
                     copied = {name: extras[name].copy() for name in asked}
                     for row, given in enumerate(zip(achieved.copy(), desired.copy(), strict=True)):
                         info = {n: copied[n][row].reshape(shape)[()] for n, shape in asked.items()}
                         # its answer may be an array of its own that it fills anew
-                        single.append(np.array(environment.compute_reward(*given, info)))
-                    rewards = np.array(single).reshape(-1)
+                        single.append(np.array(method(*given, info)))
+                    values = np.array(single).reshape(-1)
         except Exception as error:  # whatever the environment throws
             raise EnvironmentFault(
-                f"{self._env_id}: compute_reward of goals {achieved.shape} and infos "
+                f"{self._env_id}: {name} of goals {achieved.shape} and infos "
                 f"{{{', '.join(asked)}}} fails: "
                 f"{type(error).__name__}: {error}\nsee music-tf check-env"
             ) from error
-        came = f"shape {rewards.shape}" if rewards.shape != achieved.shape[:1] else ""
-        if rewards.dtype.kind not in _NUMBERS:
-            came = f"{rewards.flat[0]!r:.80}" if rewards.size else str(rewards.dtype)
-        elif not came and not all_finite(rewards):
+        came = f"shape {values.shape}" if values.shape != achieved.shape[:1] else ""
+        if values.dtype.kind not in _NUMBERS:
+            came = f"{values.flat[0]!r:.80}" if values.size else str(values.dtype)
+        elif not came and not all_finite(values):
             came = "non-finite"
         if came:
             raise EnvironmentFault(
-                f"{self._env_id}: compute_reward of goals {achieved.shape} must give "
+                f"{self._env_id}: {name} of goals {achieved.shape} must give "
                 f"{achieved.shape[:1]} finite numbers, got {came}; see music-tf check-env"
             )
-        return rewards.astype(np.float32)
+        return values
 
     def distance_reward(self) -> DistanceReward | None:
         """Returns `goal_reward` as a distance and a threshold; None where it is something else.
@@ -234,6 +271,9 @@ class LockstepEnvs:
         goals = [v.astype(np.float32) for v in (achieved, achieved + known.threshold * way)]
         try:
             same = np.array_equal(known(*goals), self.goal_reward(*goals))
+            if self.ends_at_goals:
+                near = known(*goals) == np.float32(known.near)
+                known = known._replace(ends=np.array_equal(near, self.goal_terminated(*goals)))
         except EnvironmentFault:  # it is told where rewards count
             same = False
         return known if same else None

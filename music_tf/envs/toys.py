@@ -87,6 +87,13 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
         distance = np.linalg.norm(np.subtract(achieved_goal, desired_goal), axis=-1)
         return (distance <= REACHED) - 1.0
 
+    def compute_terminated(
+        self, achieved_goal: npt.ArrayLike, desired_goal: npt.ArrayLike, _info: object
+    ) -> Any:
+        """Whether an episode is over at these goals; one pair of goals or many [..., 3]."""
+        distance = np.linalg.norm(np.subtract(achieved_goal, desired_goal), axis=-1)
+        return (distance <= REACHED) & self.terminate_when_reached
+
     def render(self) -> npt.NDArray[np.uint8]:
         """Draws goal (green), disc (blue) and point (red) from above, [96, 96, 3]."""
         image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)

@@ -10,7 +10,7 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import Drawn, GoalReward, Picks, packed, transition
+from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, transition
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
 
 LEARNING = "replay/transitions"
@@ -128,7 +128,7 @@ class Shard:
     def look_up(self, picks: Picks) -> Drawn:
         """Returns the steps that have been picked, under the goals that count."""
         slot, time, chosen = picks
-        shape, relabelled = slot.shape, chosen >= 0
+        relabelled = chosen >= 0
         episode = self._episodes.take(slot)
         states, first = self._states.ravel(), slot * self._states.shape[1]
         goal = episode["desired_goal"].copy()
@@ -140,8 +140,9 @@ class Shard:
             state,
             after,
             action=step["action"],
-            reward=np.zeros(shape, np.float32) if goal.shape[-1] else step["reward"],
+            reward=step["reward"],
             goal=goal,
+            own=~relabelled,
             skill=episode["skill"],
             episode_return=self._returns[slot],
             terminated=episode["terminated"] & last,
@@ -269,16 +270,18 @@ class ReplayBuffer:
         goal_reward: GoalReward | None,
         discount: float,
         seed: int,
+        goal_end: GoalEnd | None = None,
     ) -> None:
         """Wraps shards, by worker index over all ranks.
 
         `goal_reward` recomputes the task reward under any goal; without it task rewards are
-        zeros. `discount`, gamma per environment step, enters here and nowhere else.
+        zeros. `goal_end` says where an episode ends under another goal; without it, where it
+        ended. `discount`, gamma per environment step, enters here and nowhere else.
         """
         self.shards = shards
         self.batch_size = config.batch_size
         self._config = config
-        self.goal_reward = goal_reward
+        self.goal_reward, self.goal_end = goal_reward, goal_end
         self.discount = discount
         self._seed = seed
 
@@ -328,6 +331,7 @@ class ReplayBuffer:
                 shard.look_up(Picks(*(part[:, index] for part in picks))),
                 self.discount,
                 self.goal_reward,
+                self.goal_end,
             )
             for index, shard in enumerate(self.shards.values())
         ]

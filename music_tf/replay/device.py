@@ -27,6 +27,8 @@ def why_not_on_device(replay: ReplayBuffer, near: DistanceReward | None) -> str:
         return "it is a ring of steps"
     if replay.goal_reward is not None and near is None:
         return "compute_reward is Python, which a device cannot call"
+    if replay.goal_end is not None and (near is None or not near.ends):
+        return "compute_terminated is Python, which a device cannot call"
     return ""
 
 
@@ -51,6 +53,7 @@ class DeviceReplay:
         """
         shards = [shard for shard in replay.shards.values() if isinstance(shard, Shard)]
         self._shards, self._near = shards, near if replay.goal_reward is not None else None
+        self._ends = replay.goal_end is not None
         self._discount, self._inputs = replay.discount, inputs
         self._goals = len(inputs.goal.mean)
         self._count, self._layout = shards[0].capacity, shards[0].layout
@@ -102,7 +105,11 @@ class DeviceReplay:
         reward = self._of(step, "reward")[..., 0]
         if self._goals:
             reward = self._paid(self._of(after, "achieved_goal"), goal)
-        discount = tf.where(last & (ended | lost), 0.0, tf.constant(self._discount, tf.float32))
+        over = last & (ended | lost)
+        if self._near is not None and self._ends:
+            near = within(self._near.threshold, self._of(after, "achieved_goal"), goal)
+            over |= (chosen >= 0) & near
+        discount = tf.where(over, 0.0, tf.constant(self._discount, tf.float32))
         extras, next_extras = self._extras(state), self._extras(after)
         if "discount" in next_extras:
             discount *= next_extras["discount"][..., 0]
@@ -112,7 +119,7 @@ class DeviceReplay:
             action=self._of(step, "action"),
             reward=reward,
             discount=discount,
-            truncated=last & ~(ended | lost),
+            truncated=last & ~over,
             lost=last & lost,
             next_observation=self._of(after, "observation"),
             skill=episode[..., self._goals : -4],
@@ -155,5 +162,11 @@ class DeviceReplay:
         """Returns the task reward under the goal of each, [W, B]; zeros where it does not count."""
         if self._near is None:
             return tf.zeros(goal.shape[:-1])
-        distance = tf.sqrt(tf.reduce_sum(tf.square(achieved - goal), axis=-1))
-        return tf.where(distance <= self._near.threshold, self._near.near, self._near.far)
+        near = within(self._near.threshold, achieved, goal)
+        return tf.where(near, self._near.near, self._near.far)
+
+
+def within(threshold: float, achieved: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
+    """Returns whether goals [..., G] lie no farther apart than that, [...]."""
+    distance = tf.sqrt(tf.reduce_sum(tf.square(achieved - goal), axis=-1))
+    return distance <= threshold

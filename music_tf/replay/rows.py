@@ -9,6 +9,8 @@ from music_tf.types import Array, BoolArray, IntArray, Transition
 
 GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
 """Rewards [N] of achieved goals [N, G] under desired goals [N, G], beside extras [N, D]."""
+GoalEnd = Callable[[Array, Array, Mapping[str, Array]], BoolArray]
+"""Whether steps [N] that led there end an episode under these goals, of the same arguments."""
 
 
 def packed(*numbers: str, **vectors: int) -> list[Any]:
@@ -48,8 +50,9 @@ class Drawn(NamedTuple):
     state: np.ndarray  # rows before the action
     after: np.ndarray  # rows after it
     action: Array  # [..., A]
-    reward: Array  # the environment's own, which counts where no goal says another
+    reward: Array  # what the step paid
     goal: Array  # [..., G]
+    own: BoolArray  # whether that is the goal under which the step was taken
     skill: Array  # [..., K]
     episode_return: Array  # of the environment's own rewards
     terminated: BoolArray  # where nothing follows
@@ -57,24 +60,25 @@ class Drawn(NamedTuple):
     lost: BoolArray  # where the object is lost for good
 
 
-def transition(drawn: Drawn, discount: float, goal_reward: GoalReward | None) -> Transition:
+def transition(
+    drawn: Drawn, discount: float, goal_reward: GoalReward | None, goal_end: GoalEnd | None = None
+) -> Transition:
     """Makes drawn steps a minibatch, with the task reward under the goal of each.
 
     The goal that counts is the one achieved after the action: that is what the action led to.
     The one before it is the outcome of an earlier action. `discount` is gamma per environment
-    step; an extra `discount` multiplies it.
+    step; an extra `discount` multiplies it. A step that has got another goal also ends where
+    `goal_end` says so.
     """
-    after, goal, reward = drawn.after, drawn.goal, drawn.reward
+    after, goal, own = drawn.after, drawn.goal, drawn.own
     next_extras = extras_of(after)
+    reward = np.zeros(own.shape, np.float32) if goal.shape[-1] else drawn.reward
     if goal_reward is not None:
-        rows = (-1, goal.shape[-1])
-        achieved = np.ascontiguousarray(after["achieved_goal"]).reshape(rows)
-        beside = {
-            name: values.reshape(-1, values.shape[-1]) for name, values in next_extras.items()
-        }
-        paid = goal_reward(achieved, goal.reshape(rows), beside).astype(np.float32, copy=False)
-        reward = paid.reshape(reward.shape)
+        paid = goal_reward(*_under_goals(drawn, ...))
+        reward = paid.astype(np.float32, copy=False).reshape(own.shape)
     over = drawn.terminated | drawn.lost
+    if goal_end is not None and not own.all():
+        over[~own] |= goal_end(*_under_goals(drawn, ~own))
     discounts = np.where(over, 0.0, discount).astype(np.float32)
     if "discount" in next_extras:
         discounts *= next_extras["discount"][..., 0]
@@ -84,7 +88,7 @@ def transition(drawn: Drawn, discount: float, goal_reward: GoalReward | None) ->
         action=drawn.action,
         reward=reward,
         discount=discounts,
-        truncated=drawn.truncated,
+        truncated=drawn.truncated & ~over,
         lost=drawn.lost,
         next_observation=after["observation"],
         skill=drawn.skill,
@@ -92,3 +96,10 @@ def transition(drawn: Drawn, discount: float, goal_reward: GoalReward | None) ->
         extras=extras_of(drawn.state),
         next_extras=next_extras,
     )
+
+
+def _under_goals(drawn: Drawn, chosen: Any) -> tuple[Array, Array, dict[str, Array]]:
+    """Returns what was achieved, goals and extras of chosen steps, a row each: [N, G] or [N, D]."""
+    after = drawn.after[chosen].reshape(-1)
+    goal = drawn.goal[chosen].reshape(len(after), -1)
+    return np.ascontiguousarray(after["achieved_goal"]), goal, extras_of(after)

@@ -15,6 +15,7 @@ from music_tf.intrinsic.base import Mixing, RewardTerm, Seen, TermContext
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, empty_store
+from music_tf.replay.hindsight import relabel_probability
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collector, make_environments
 from music_tf.training.memory import Share
@@ -54,11 +55,13 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))
     shards = {worker: empty_store(config, spec, columns) for worker in workers}
     goal_reward = envs.goal_reward if "task" in config.rewards and spec.goal_dim else None
+    relabelled = relabel_probability(config.replay) > 0.0 and config.goals == "environment"
+    goal_end = envs.goal_terminated if relabelled and envs.ends_at_goals else None
     return Trainer(
         config=config,
         comm=comm,
         collector=collector,
-        replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed),
+        replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed, goal_end),
         inputs=InputMoments(spec, config.normalizer, config.seen_condition, comm),
         update=Update(learner, terms, config.agent, gamma, comm, config.workers),
     )
