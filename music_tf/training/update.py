@@ -95,6 +95,8 @@ class _Phase(NamedTuple):
     """A phase of the learner or of terms, with the part of the flat vector that it moves."""
 
     own: slice
+    layout: Layout
+    """Of the networks in that part."""
     learner: Phase | None
     terms: tuple[RewardTerm, ...]
     every: int
@@ -427,8 +429,9 @@ class Update:
         own = flat if whole else flat[phase.own]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(own)
-            parts = [flat[: phase.own.start], own, flat[phase.own.stop :]]
-            weights = self.layout.split(own if whole else tf.concat(parts, axis=0))
+            weights = self.layout.split(own if whole else flat)
+            if not whole:  # others are constants, so that nothing is differentiated to reach them
+                weights |= phase.layout.split(own)
             fed, factors = self._fed(now), dict(schedules.terms)
             for name, weight in schedules.terms.items():
                 if name in fed and (gate := fed[name].gate(now.transitions)) is not None:
@@ -608,8 +611,10 @@ def _phases(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> li
     def phase(learned: Phase | None, its_terms: Sequence[RewardTerm]) -> _Phase:
         names = [network.name for term in its_terms for network in term.networks]
         rhythm = learned or its_terms[0]
-        own = layout.span([*(learned.networks if learned else ()), *names])
-        return _Phase(own, learned, tuple(its_terms), rhythm.every, rhythm.times)
+        moved = [*(learned.networks if learned else ()), *names]
+        inside = Layout(network for network in layout.networks if network.name in moved)
+        own = layout.span(moved)
+        return _Phase(own, inside, learned, tuple(its_terms), rhythm.every, rhythm.times)
 
     learning = [term for term in terms if term.networks]
     plain = [term for term in learning if (term.every, term.times) == (1, 1)]

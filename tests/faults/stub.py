@@ -72,7 +72,7 @@ class Update(update.Update):
         self.targets = Vector(self.parameters.value)
         zeros = np.zeros_like(self.parameters.value)
         self.moments = [update.AdamState(Vector(zeros), Vector(zeros), Vector(zeros))]
-        self._phases = [update._Phase(slice(0, len(zeros)), None, (), 1, 1)]
+        self._phases = [update._Phase(slice(0, len(zeros)), self.layout, None, (), 1, 1)]
         self._phase_steps = [Vector(np.int64(0))]
         self.step = Vector(np.int64(0))
         self.step_scale = 1.0
