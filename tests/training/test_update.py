@@ -464,6 +464,24 @@ def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     assert other.counts()["phase_steps"] == [4, 6]
 
 
+def test_a_phase_differentiates_nothing_to_reach_what_it_does_not_move():
+    reached = []
+
+    @tf.custom_gradient
+    def noting(value):
+        return tf.identity(value), lambda upstream: reached.append("a") or upstream
+
+    class Noting(TwoSteps):
+        def _second(self, weights, *rest):
+            return super()._second({**weights, "a": [noting(weights["a"][0])]}, *rest)
+
+    trainer, given = prepared(updates=2)
+    update = update_of(trainer, Noting(None))
+    update.run(*given)
+    assert reached == []
+    np.testing.assert_allclose(update.parameters, [0.2, 0.03], atol=1e-3)
+
+
 def test_a_phase_counts_its_own_steps():
     class Downhill(TwoSteps):
         phases = property(
