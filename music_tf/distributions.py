@@ -14,6 +14,9 @@ class SquashedSample(NamedTuple):
 
     action: tf.Tensor  # [..., A], in (-1, 1)
     log_density: tf.Tensor  # [...]
+    mean: tf.Tensor  # [..., A], before squashing
+    log_deviation: tf.Tensor  # [..., A]
+    raw: tf.Tensor  # [..., A], the sample before squashing
 
 
 def sample_tanh_gaussian(
@@ -36,16 +39,18 @@ def sample_tanh_gaussian(
         epsilon: Adds 1e-6 inside the logarithm of the slope.
 
     Returns:
-        Actions and their log-densities, differentiable in mu and sigma.
+        Actions and their log-densities, differentiable in mu and sigma, and what they come from.
     """
     raw = mean + tf.exp(log_deviation) * noise
     log_normal = -0.5 * (tf.square(noise) + 2.0 * log_deviation + math.log(2.0 * math.pi))
     if epsilon:
         action = tf.tanh(raw)
         log_slope = tf.math.log(1.0 - tf.square(action) + _EPSILON)
-        return SquashedSample(action, tf.reduce_sum(log_normal - log_slope, axis=-1))
+        log_density = tf.reduce_sum(log_normal - log_slope, axis=-1)
+        return SquashedSample(action, log_density, mean, log_deviation, raw)
     log_slope = 2.0 * (math.log(2.0) - raw - tf.nn.softplus(-2.0 * raw))
-    return SquashedSample(tf.tanh(raw), tf.reduce_sum(log_normal - log_slope, axis=-1))
+    action, log_density = tf.tanh(raw), tf.reduce_sum(log_normal - log_slope, axis=-1)
+    return SquashedSample(action, log_density, mean, log_deviation, raw)
 
 
 def gaussian_log_density(value: tf.Tensor, mean: tf.Tensor, log_deviation: tf.Tensor) -> tf.Tensor:

@@ -9,7 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.settings import Schedule
+from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.parameters import Network, Scalar
+from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
@@ -34,6 +36,8 @@ class Losses(NamedTuple):
     metrics: Mapping[str, tf.Tensor]  # each [W]
     paid: Mapping[str, tf.Tensor] = MappingProxyType({})
     """Rewards that the learner adds to those of the batch, by name, each [W, B]."""
+    carried: Mapping[str, tf.Tensor] = MappingProxyType({})
+    """What later phases of the same update find among their noise, by name, without gradient."""
 
 
 class Phase(NamedTuple):
@@ -83,6 +87,17 @@ class Learner(abc.ABC):
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
         """Draws the noise for all updates of a cycle, [U, W, B, ...], a generator a worker."""
+
+    def feed(
+        self, replay: ReplayBuffer, inputs: NetworkInputs, updates: int, cycle: int
+    ) -> dict[str, Array]:
+        """Returns what its losses read beside minibatches, for all updates of a cycle.
+
+        Arrays [U, W, ...] by name, which `losses` finds among its noise. `inputs` says how
+        observations are normalised at present.
+        """
+        del replay, inputs, updates, cycle
+        return {}
 
     @abc.abstractmethod
     def losses(

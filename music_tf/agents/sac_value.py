@@ -8,6 +8,7 @@ import tensorflow as tf
 from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.settings import SacValueConfig
+from music_tf.distributions import SquashedSample
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss
 from music_tf.losses.temporal_difference import critic_loss, td_target, value_target
 from music_tf.networks.models import critic
@@ -73,22 +74,26 @@ class SacValue(GaussianActorCritic):
         batch: Batch,
         noise: Mapping[str, tf.Tensor],
         entropy_weight: tf.Tensor,
+        critic_inputs: tf.Tensor | None = None,
     ) -> Losses:
-        """Returns the losses of critics, state value, actor and temperature, all at `weights`."""
+        """Returns the losses of critics, state value, actor and temperature, all at `weights`.
+
+        Given `critic_inputs` [W, B, I], the critics' loss reads them in place of the batch's, with
+        a gradient in them.
+        """
         del entropy_weight
-        config = self._config
+        seen = batch.inputs if critic_inputs is None else critic_inputs
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         slow = self._state_value(targets, batch.next_inputs)
         target = td_target(batch.reward, batch.discount, slow[None], self._bounds)
-        q = self.values(weights, batch.inputs, batch.action)
+        q = self.values(weights, seen, batch.action)
         td_loss = self.critic_loss(q, target, batch.truncated)
         drawn = self.sample(weights, batch.inputs, noise["policy"])
         action_value = self.values(weights, batch.inputs, drawn.action, frozen=True)
         soft_value = value_target(action_value, drawn.log_density, temperature)
         value_loss = critic_loss(self._state_value(weights, batch.inputs)[None], soft_value)
         lowest = tf.reduce_min(action_value, axis=0)
-        policy_loss = deterministic_policy_loss(lowest, drawn.action, config.action_l2)
-        policy_loss += entropy_loss(drawn.log_density, temperature)
+        policy_loss = self.policy_loss(lowest, drawn, temperature)
         tuning, tuned = self.tuned(weights, drawn.log_density)
         metrics = {
             "train/critic_loss": td_loss,
@@ -98,6 +103,13 @@ class SacValue(GaussianActorCritic):
             **tuned,
         }
         return Losses(td_loss + value_loss + policy_loss + tuning, metrics)
+
+    def policy_loss(
+        self, lowest: tf.Tensor, drawn: SquashedSample, temperature: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns the actor's loss [W] for drawn actions, whose lowest value is [W, B]."""
+        loss = deterministic_policy_loss(lowest, drawn.action, self._config.action_l2)
+        return loss + entropy_loss(drawn.log_density, temperature)
 
     def _state_value(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns V of inputs [W, B, I], shape [W, B]."""

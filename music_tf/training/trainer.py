@@ -246,6 +246,7 @@ class Trainer:
             config.updates,
             config.replay.batch_size,
         )
+        noise |= self.update.learner.feed(replay, inputs, config.updates, cycle)
         if self.device is not None:
             self.device.refresh()
             drawn = {}

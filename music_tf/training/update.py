@@ -342,12 +342,14 @@ class Update:
         rows: list[tf.Tensor] = []
         gradients: list[tf.Tensor] = []
         paid: dict[str, tf.Tensor] = {}
+        carried: dict[str, tf.Tensor] = {}
 
         def take(number: int) -> tuple[tf.Tensor, tf.Tensor]:
             phase = self._phases[number]
             for turn in range(phase.times):
                 now = self._look_up(self._row(feed, index, turn))
-                gradient, metrics, rewards = self._gradient(phase, now, schedules)
+                now = now._replace(noise={**now.noise, **carried})
+                gradient, metrics, rewards, left = self._gradient(phase, now, schedules)
                 gradient = self._summed_over_ranks(gradient, index)
                 adam_step(
                     self.parameters,
@@ -358,6 +360,7 @@ class Update:
                     None if len(self._phases) == 1 else phase.own,
                 )
             if number == 0:
+                carried.update(left)
                 paid.update(rewards)
                 for name, reward in rewards.items():
                     metrics[f"reward/{name}_mean"] = tf.reduce_mean(reward, axis=-1)
@@ -415,8 +418,10 @@ class Update:
 
     def _gradient(
         self, phase: _Phase, now: Feed, schedules: Schedules
-    ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor], Mapping[str, tf.Tensor]]:
         r"""Returns the flat gradient of a phase, its metrics [W], and what all rewards pay, [W, B].
+
+        And last what its learner carries over to later phases.
 
         A term pays w * (pay(c * r) + shift). After a lost object each pays its lowest
         reward for ever; one of negative weight is lowest where it is paid most.
@@ -444,6 +449,7 @@ class Update:
                 measured |= term.measures(reward, now.transitions, now.terms[name])
             total = tf.constant(0.0)
             metrics: dict[str, tf.Tensor] = {}
+            carried: Mapping[str, tf.Tensor] = {}
             if phase.learner is not None:
                 lowest = [term.mixing.lowest(factors[name]) for name, term in fed.items()]
                 if any(each.shape.rank for each in lowest):  # where something has a gate
@@ -461,6 +467,7 @@ class Update:
                 losses = phase.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
                 total, metrics = tf.reduce_sum(losses.total), {**losses.metrics, **measured}
                 paid |= losses.paid
+                carried = losses.carried
             for term in phase.terms:
                 if term.name in now.terms:
                     loss, learned = term.loss(weights, now.terms[term.name])
@@ -470,7 +477,7 @@ class Update:
         gradient = tf.zeros_like(own) if gradient is None else gradient
         if self._config.gradient_reduce == "mean":
             gradient /= self._workers
-        return gradient, metrics, paid
+        return gradient, metrics, paid, carried
 
     def _summed_over_ranks(self, gradient: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
         """Adds up the flat gradient of all ranks, with a heartbeat, within the compiled loop."""

@@ -91,6 +91,26 @@ def test_where_an_episode_ends_the_state_after_it_does_not_count():
     np.testing.assert_array_equal(case.losses().total, before)
 
 
+def test_inputs_of_the_critics_alone_have_a_gradient_in_what_they_see():
+    case = case_of()
+    seen = tf.Variable(case.batch.inputs + 0.5)
+    _, y_q, y_v = parts_of(case)
+    with tf.GradientTape() as tape:
+        losses = case.learner.losses(
+            case.weights, case.targets, case.batch, case.noise, tf.constant(0.0), seen
+        )
+        total = tf.reduce_sum(losses.total)
+    gradient = tape.gradient(total, seen)
+    with tf.GradientTape() as tape:
+        q = case.q(case.weights, seen, case.batch.action)
+        expected = tf.reduce_sum(tf.reduce_mean(tf.square(q - y_q[None]), axis=-1))
+    np.testing.assert_allclose(gradient, tape.gradient(expected, seen), atol=1e-6)
+    assert np.abs(gradient).max() > 1e-3
+    np.testing.assert_allclose(
+        losses.metrics["train/value_loss"], value_loss(case, case.weights, y_v), rtol=1e-4
+    )
+
+
 def test_the_temperature_is_fixed_unless_it_is_learned():
     case = case_of()
     assert case.gradients()[0]["log_temperature"].tolist() == [0.0]

@@ -482,6 +482,43 @@ def test_a_phase_differentiates_nothing_to_reach_what_it_does_not_move():
     np.testing.assert_allclose(update.parameters, [0.2, 0.03], atol=1e-3)
 
 
+def test_later_phases_find_what_the_first_one_carries_among_their_noise():
+    class Carrying(TwoSteps):
+        def _first(self, weights, targets, batch, noise, *rest):
+            assert "latent" not in noise
+            (a,) = weights["a"]
+            return super()._first(weights)._replace(carried={"latent": a + 5.0})
+
+        def _second(self, weights, targets, batch, noise, *rest):
+            assert set(noise) == {"latent", *given.feed.noise}
+            return (
+                super()
+                ._second(weights)
+                ._replace(metrics={"train/seen": noise["latent"] * tf.ones([2])})
+            )
+
+    trainer, given = prepared(updates=2)
+    metrics = update_of(trainer, Carrying(None)).run(*given)
+    # the phase of `b` is due at the second update, before which one step has moved `a` by 0.1
+    assert metrics["train/seen"] == pytest.approx(5.1, abs=1e-5)
+
+
+def test_a_learner_is_fed_beside_minibatches():
+    class Fed(Spy):
+        def feed(self, replay, inputs, updates, cycle):
+            assert replay is trainer.replay
+            np.testing.assert_array_equal(inputs.observation.mean, trainer.inputs.now[0].mean)
+            return {"context": np.full([updates, 2, 1], cycle, np.float32)}
+
+    trainer = trainer_of()
+    trainer.collect()
+    trainer.counters.cycle = 7
+    trainer.update.learner = Fed(trainer.update.learner)
+    noise = trainer.feed().noise
+    assert "context" in noise
+    np.testing.assert_array_equal(noise["context"], np.full([3, 2, 1], 7.0))
+
+
 def test_a_phase_counts_its_own_steps():
     class Downhill(TwoSteps):
         phases = property(
