@@ -258,6 +258,15 @@ KEYS: dict[str, Key] = {
         *("ms", "lower", ("feeding",), itemgetter("ddpg_music_ms")),
         "the same for MUSIC with 256 trajectories; limit 10 ms",
     ),
+    "nearest_k3_ms_1t": Key(
+        *("ms", "lower", ("neighbours",), itemgetter("k3_ms")),
+        "distances of 256 transitions to the 3rd nearest of two times 512 rows, 3 columns, 1 "
+        "thread; limit 1.5 ms",
+    ),
+    "nearest_k5_ms_1t": Key(
+        *("ms", "lower", ("neighbours",), itemgetter("k5_ms")),
+        "the same to the 5th nearest; limit 2 ms",
+    ),
     "cycle_vs_limit_np2": Key(
         *("x", "lower", ("simulation", "update_1t", "ranks"), _cycle_over_limit),
         "time of a cycle on 2 ranks over that of its physics and matrix products alone",

@@ -31,6 +31,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import import_robotics
 from music_tf.intrinsic.base import RewardTerm
+from music_tf.losses.neighbours import kth_nearest
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.recipes import resolve
 from music_tf.training.actors import Actor, Actors
@@ -305,6 +306,33 @@ def feeding(sizes: Sizes) -> dict[str, float]:
     return found
 
 
+def neighbours(sizes: Sizes) -> dict[str, float]:
+    """Measures what the reward of incremental skills adds to an update, in processor time."""
+    limit_threads(1)
+    batch, rows = sizes["batch"], 2 * sizes["batch"]
+    generator = np.random.default_rng(0)
+    query, *each = (
+        tf.constant(generator.standard_normal([1, count, 3]), tf.float32)
+        for count in (batch, rows, rows)
+    )
+    found = {}
+    for k in (3, 5):
+
+        def distances(k: int = k) -> list[tf.Tensor]:
+            return [kth_nearest(query, own, k) for own in each]
+
+        taken = compiled(distances)
+        taken()
+        times = []
+        for _ in range(sizes["rounds"]):
+            start = time.process_time()
+            for _ in range(sizes["updates"]):
+                taken()
+            times.append((time.process_time() - start) / sizes["updates"])
+        found[f"k{k}_ms"] = 1e3 * statistics.median(times)
+    return found
+
+
 def fed(trainer: Trainer) -> Any:
     """Returns what one cycle needs, where updates run."""
     return tf.nest.map_structure(as_tensor, trainer.feed())
@@ -510,6 +538,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "our_sac": partial(ours, recipe="sac_her"),
     "our_ddpg": partial(ours, recipe="ddpg_her"),
     "music": music,
+    "neighbours": neighbours,
     "feeding": feeding,
     "ranks": ranks,
     "guards": guards,

@@ -1,4 +1,6 @@
-"""What skills are: how far they are told apart, how many there are, where they end."""
+"""What skills are: how far they are told apart, how many there are, where they go."""
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -6,6 +8,10 @@ import numpy.typing as npt
 from music_tf.types import Array, BoolArray, IntArray
 
 Numbers = npt.NDArray[np.float64]
+_TOGETHER = 2**20
+"""Distances that are in memory at a time."""
+_MOST_PLACES = 4096
+_LEAST = 1e-6
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:
@@ -50,3 +56,64 @@ def end_distances(ends: Array) -> Numbers:
     centres = ends.mean(axis=1, dtype=np.float64)
     apart: Numbers = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
     return apart
+
+
+def hausdorff_distances(paths: Sequence[Array]) -> Numbers:
+    r"""Returns how far the places of any two skills lie apart, [K, K].
+
+    .. math:: H(A, B) = \max(\max_a \min_b \lVert a - b \rVert, \max_b \min_a \lVert a - b \rVert)
+
+    The Hausdorff distance: how far the place of one is from all of the other's, at most. A skill
+    whose episodes go different ways is far from others, too: look at `end_spreads` beside it.
+
+    Args:
+        paths: Where each skill has been in all its episodes, [N, D] each.
+    """
+    found = np.zeros([len(paths), len(paths)])
+    for first, one in enumerate(paths):
+        for second, other in enumerate(paths[:first]):
+            nearest, of_other = np.zeros(len(one)), np.full(len(other), np.inf)
+            for rows, apart in _distances(one, other):
+                nearest[rows] = apart.min(axis=1)
+                of_other = np.minimum(of_other, apart.min(axis=0))
+            found[first, second] = found[second, first] = max(nearest.max(), of_other.max())
+    return found
+
+
+def end_spreads(ends: Array) -> Numbers:
+    """Returns how far ends of a skill's episodes lie apart, a mean over pairs, [K], of [K, E, D].
+
+    Zero where there is one episode.
+    """
+    apart = np.linalg.norm(ends[:, :, None].astype(np.float64) - ends[:, None], axis=-1)
+    pairs = max(1, ends.shape[1] * (ends.shape[1] - 1))
+    spreads: Numbers = apart.sum(axis=(1, 2)) / pairs
+    return spreads
+
+
+def coverage(places: Array, k: int = 3) -> float:
+    """Returns how widely places [N, D] are spread: log of the mean distance to the k-th nearest.
+
+    Each place counts once, and of very many some that are evenly picked. Minus infinity is no
+    number for a table: where fewer than k + 1 differ, the distance counts as 1e-6.
+    """
+    once = np.unique(places, axis=0)
+    once = once[np.linspace(0, len(once) - 1, min(len(once), _MOST_PLACES)).astype(np.int64)]
+    if len(once) <= k:
+        return float(np.log(_LEAST))
+    nearest = np.zeros(len(once))
+    for rows, apart in _distances(once, once):
+        nearest[rows] = np.partition(apart, k, axis=1)[:, k]  # the nearest is the place itself
+    return float(np.log(max(nearest.mean(), _LEAST)))
+
+
+def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Numbers]]:
+    """Yields distances of some rows at a time to all others, [rows, M]."""
+    step = max(1, _TOGETHER // len(other))
+    for start in range(0, len(one), step):
+        rows = slice(start, start + step)
+        squares = np.zeros([len(one[rows]), len(other)])
+        for column in range(one.shape[1]):
+            apart = one[rows, None, column].astype(np.float64) - other[None, :, column]
+            squares += apart * apart
+        yield rows, np.sqrt(squares)

@@ -23,6 +23,7 @@ MEASURED = {
     "their_ddpg": {"updates_per_s": 40.0},
     "music": {"mi_update_ms": 3.0, "pair_update_ms": 16.0},
     "feeding": {"ddpg_her_ms": 3.5, "ddpg_music_ms": 9.0},
+    "neighbours": {"k3_ms": 1.0, "k5_ms": 1.7},
     "ranks": {"cycle_s": 1.0, "mpi_share": 0.05, "ranks": 2},
     "guards": {"guarded_s": 1.01, "unguarded_s": 1.0, "ratio": 1.01, "ranks": 2},
     "overlap": {"lag0_s": 0.42, "lag1_s": 0.22, "ranks": 2},
@@ -43,6 +44,8 @@ WORTH = {
     "pair_update_ms_1t": 16.0,
     "feed_her_ms_1t": 3.5,
     "feed_music_ms_1t": 9.0,
+    "nearest_k3_ms_1t": 1.0,
+    "nearest_k5_ms_1t": 1.7,
     "cycle_vs_limit_np2": 2.0,  # 100 / 1000 s of physics and 40 / 100 s of products
     "mpi_overhead_np2": 0.05,
     "guarded_cycle_np2": 1.01,
@@ -172,6 +175,14 @@ def test_what_updates_see_is_timed_for_hindsight_and_for_music():
 
     found = measure.feeding(dataclasses.asdict(benchmark.QUICK))
     assert sorted(found) == ["ddpg_her_ms", "ddpg_music_ms"]
+    assert min(found.values()) > 0.0
+
+
+def test_neighbours_are_timed_for_both_numbers_of_them():
+    from experiments import measure
+
+    found = measure.neighbours(dataclasses.asdict(benchmark.QUICK))
+    assert sorted(found) == ["k3_ms", "k5_ms"]
     assert min(found.values()) > 0.0
 
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
+from music_tf.losses.neighbours import kth_nearest
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, entropy_reward
 from music_tf.losses.temporal_difference import (
     critic_loss,
@@ -32,6 +33,9 @@ from music_tf.losses.temporal_difference import (
         (critic_loss, ([1, 2, 3], [2, 1]), ()),
         (half_mean_critic_loss, ([1, 2, 3], [2, 1]), ()),
         (value_target, ([1, 2, 3], [2, 1], []), ()),
+        (kth_nearest, ([2, 5, 3], [1, 7, 3]), (2,)),
+        (kth_nearest, ([2, 5, 3], [2, 7, 1]), (2,)),
+        (kth_nearest, ([5, 3], [7, 3]), (2,)),
     ],
 )
 def test_shapes_that_would_broadcast_are_refused(loss, shapes, more):

@@ -1,9 +1,13 @@
 import numpy as np
 import pytest
 
+from music_tf.measures import skills
 from music_tf.measures.skills import (
+    coverage,
     diversity_returns,
     end_distances,
+    end_spreads,
+    hausdorff_distances,
     kept_steps,
     named_shares,
 )
@@ -45,3 +49,43 @@ def test_a_row_of_the_matrix_says_how_often_each_skill_was_named():
 def test_ends_are_apart_by_the_distance_of_their_means():
     ends = np.array([[[0.0, 0.0], [2.0, 0.0]], [[1.0, 4.0], [1.0, 4.0]]])
     assert end_distances(ends).tolist() == [[0.0, 4.0], [4.0, 0.0]]
+
+
+LINE = np.float32([[0, 0], [1, 0], [2, 0]])
+
+
+def test_hausdorff_is_the_furthest_that_a_place_is_from_the_other_skill():
+    # (2, 0) is 2 from (0, 0) and sqrt(4 + 9) from (0, 3); (0, 3) is 3 from the line
+    corner = np.float32([[0, 0], [0, 3]])
+    found = hausdorff_distances([LINE, corner, LINE[::-1]])
+    np.testing.assert_allclose(found, [[0, 3, 0], [3, 0, 3], [0, 3, 0]])
+    far = np.float32([[0, 0], [7, 0]])
+    np.testing.assert_allclose(hausdorff_distances([far, corner])[0, 1], 7)
+
+
+def test_hausdorff_is_the_same_however_many_distances_are_in_memory(monkeypatch):
+    random = np.random.default_rng(0)
+    paths = [random.standard_normal([size, 3]).astype(np.float32) for size in (30, 17, 50)]
+    expected, covered = hausdorff_distances(paths), coverage(paths[2])
+    monkeypatch.setattr(skills, "_TOGETHER", 60)
+    np.testing.assert_array_equal(hausdorff_distances(paths), expected)
+    assert coverage(paths[2]) == covered
+
+
+def test_the_spread_of_a_skill_is_how_far_its_episodes_end_apart():
+    ends = np.float32([[[0, 0], [3, 4], [0, 0]], [[1, 1]] * 3])
+    np.testing.assert_allclose(end_spreads(ends), [(5 + 5) / 3, 0])  # of three pairs
+    np.testing.assert_array_equal(end_spreads(ends[:, :1]), [0, 0])
+
+
+def test_coverage_is_the_log_of_the_mean_distance_to_the_third_nearest_place():
+    # places 0, 1, 2, 4 in a row: the third nearest other is 4, 3, 2, 4 away
+    places = np.float32([[0], [1], [2], [4], [1], [1]])
+    assert coverage(places) == pytest.approx(np.log((4 + 3 + 2 + 4) / 4))
+    assert coverage(np.repeat(places[:2], 9, axis=0)) == pytest.approx(np.log(1e-6))
+
+
+def test_twice_as_wide_is_a_log_two_more():
+    random = np.random.default_rng(1)
+    places = random.standard_normal([100, 2]).astype(np.float32)
+    assert coverage(2 * places) - coverage(places) == pytest.approx(np.log(2), abs=1e-6)

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.losses.neighbours import FAR, kth_nearest, kth_nearest_in_time
+
+PLACES = np.float32([[0, 0], [1, 0], [0, 2], [3, 0], [0, 4]])
+
+
+def distance(query, rows, k):
+    """Of one query among rows."""
+    return float(kth_nearest(tf.constant([[query]], tf.float32), tf.constant([rows]), k)[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("query", "sorted_distances"),
+    [
+        # from (.5, 0): sqrt(.25 + 4) to (0, 2), and sqrt(.25 + 16) to (0, 4)
+        ((0.5, 0.0), (0.5, 0.5, 2.061553, 2.5, 4.031129)),
+        ((3.0, 4.0), (3.0, 3.605551, 4.0, 4.472136, 5.0)),
+    ],
+)
+def test_the_kth_nearest_is_the_kth_and_equal_ones_count_one_by_one(query, sorted_distances):
+    for k, expected in enumerate(sorted_distances, 1):
+        assert distance(query, PLACES, k) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_query_among_the_rows_is_its_own_nearest_neighbour():
+    assert distance(PLACES[1], PLACES, 1) == 0.0
+    assert distance(PLACES[1], PLACES, 2) == 1.0
+
+
+@pytest.mark.parametrize(("k", "columns"), [(3, 2), (5, 2), (6, 3), (3, 9), (7, 12)])
+def test_any_way_to_compute_it_agrees_with_sorting(k, columns):
+    random = np.random.default_rng(k)
+    query = random.standard_normal([2, 7, columns]).astype(np.float32)
+    rows = random.standard_normal([2, 40, columns]).astype(np.float32)
+    rows[:, 5:8] = rows[:, 4:5]  # four in one place
+    apart = np.linalg.norm(query[:, :, None].astype(np.float64) - rows[:, None], axis=-1)
+    expected = np.sort(apart, axis=-1)[..., k - 1]
+    found = kth_nearest(tf.constant(query), tf.constant(rows), k)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    shuffled = rows[:, random.permutation(40)]
+    np.testing.assert_allclose(
+        kth_nearest(tf.constant(query), tf.constant(shuffled), k), expected, rtol=1e-5
+    )
+
+
+def test_far_from_the_origin_a_centimetre_still_is_one():
+    rows = np.float32([60.0, 40.0]) + np.float32([[0.0, 0.0], [0.01, 0.0], [0.0, 0.03]])
+    for k, expected in ((1, 0.0), (2, 0.01), (3, 0.03)):
+        assert distance(rows[0], rows, k) == pytest.approx(expected, abs=1e-5)
+
+
+def test_rows_that_are_missing_are_nobodys_neighbours_while_enough_are_there():
+    padded = np.full([1, 9, 2], FAR, np.float32)
+    padded[0, :5] = PLACES
+    for k in (1, 3, 5):
+        assert distance((0.5, 0.0), padded[0], k) == distance((0.5, 0.0), PLACES, k)
+    assert FAR < distance((0.5, 0.0), padded[0], 6) < 2 * FAR
+
+
+def test_each_worker_is_compared_with_its_own_rows():
+    rows = tf.constant(np.stack([PLACES, PLACES + 10.0]))
+    query = tf.constant([[[0.5, 0.0]], [[10.5, 10.0]]])
+    np.testing.assert_allclose(kth_nearest(query, rows, 3), [[2.061553]] * 2, rtol=1e-5)
+
+
+def test_only_rows_of_the_own_time_count_where_times_are_equal():
+    table = np.full([1, 2, 3, 2], FAR, np.float32)
+    table[0, 0] = [[0, 0], [0, 1], [0, 3]]
+    table[0, 1] = [[5, 0], [7, 0], [9, 0]]
+    query = tf.zeros([1, 3, 2])
+    time = tf.constant([[0, 1, 1]])
+    np.testing.assert_array_equal(
+        kth_nearest_in_time(query, tf.constant(table), time, 2), [[1.0, 7.0, 7.0]]
+    )
+    np.testing.assert_array_equal(
+        kth_nearest_in_time(query, tf.constant(table), time, 3), [[3.0, 9.0, 9.0]]
+    )
+
+
+@pytest.mark.parametrize("k", [0, 6])
+def test_a_neighbour_that_cannot_be_is_refused(k):
+    with pytest.raises(ValueError, match=rf"k: expected a number in \[1, 5\], got {k}"):
+        distance((0.0, 0.0), PLACES, k)
