@@ -46,7 +46,7 @@ class EnvSpec:
     """Named columns beside the observation, with their sizes: entries of an environment's `info`,
     the achieved goal, or what functions of the user's read.
 
-    One named `discount`, of size 1, multiplies the discount of the step that brought it.
+    One named `music_tf/discount`, of size 1, multiplies the discount of the step that brought it.
     """
 
 

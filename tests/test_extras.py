@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from music_tf.config import world as config_world
 from music_tf.config.settings import ReplayConfig
-from music_tf.config.world import World
+from music_tf.config.world import DISCOUNT, World
 from music_tf.envs.fetch import FetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.member import PlainMember
@@ -21,7 +21,7 @@ from music_tf.rollout import Conditions, padded, play
 from tests.kit.small import EVERYTHING, TIMES, go_on, trainer_of
 
 DESCRIBED = "Described-v0"
-EXTRAS = {"descriptor": 2, "discount": 1}
+EXTRAS = {"descriptor": 2, DISCOUNT: 1}
 GAMMA = 0.98
 
 
@@ -39,7 +39,7 @@ class Described(PointPush):
         self.steps += 1
         observation, reward, _, truncated, info = super().step(action)
         over = self.steps > 20 + 10 * observation["desired_goal"][0]
-        described = self.describe(observation) | {"discount": 0.5 if self.steps % 3 == 0 else 1.0}
+        described = self.describe(observation) | {DISCOUNT: 0.5 if self.steps % 3 == 0 else 1.0}
         if self.fault and self.steps == 4:
             described |= {"missing": {"descriptor": None}, "nan": {"descriptor": [0.0, np.nan]}}[
                 self.fault
@@ -126,9 +126,9 @@ def test_extras_of_every_step_of_whole_episodes_are_theirs(described):
     taken = np.arange(EPISODE_STEPS) < episodes.length[:, None]
     third = np.arange(1, EPISODE_STEPS + 1) % 3 == 0
     expected = np.broadcast_to(np.where(third, 0.5, 1.0), taken.shape)
-    found = steps.next_extras["discount"][..., 0]
+    found = steps.next_extras[DISCOUNT][..., 0]
     np.testing.assert_array_equal(found[taken], expected[taken])
-    assert not steps.extras["discount"][:, 0].any()  # a reset brings none
+    assert not steps.extras[DISCOUNT][:, 0].any()  # a reset brings none
 
 
 def test_extras_that_nobody_reads_change_nothing(described, monkeypatch):

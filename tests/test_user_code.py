@@ -4,19 +4,23 @@ import numpy as np
 import pytest
 
 from music_tf.config.settings import ReplayConfig
+from music_tf.config.world import DESCRIPTOR, World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, play
-from tests.kit import troubles
+from tests.kit.liberties import InPlace
+from tests.kit.points import points
 from tests.kit.small import EVERYTHING, trainer_of
 
+__all__ = ["points"]
+pytestmark = pytest.mark.usefixtures("points")
 GAMMA = 0.98
 EPISODES = 9
 
 
-def made(name):
-    return LockstepEnvs(f"{troubles.__name__}:{name}-v0", 1)
+def made(name, world=None):
+    return LockstepEnvs(f"{name}-v0", 1, world=world)
 
 
 def act(observation, goal, skill, noise):
@@ -54,6 +58,20 @@ def test_replay_is_what_was_played_whatever_a_reward_does_to_what_it_is_given(na
         np.testing.assert_array_equal(values, stored[f"extras/{key}"][slot, time + 1])
 
 
+def test_entries_of_info_that_have_names_of_ours_mean_nothing_to_us():
+    envs = made("Price", World(descriptor=twice))
+    assert envs.spec.extras == {"music_tf/descriptor": 2, "discount": 1, "descriptor": 1}
+    played = episode(envs)
+    np.testing.assert_array_equal(played.extras[DESCRIPTOR], 2.0 * played.observation)
+    np.testing.assert_array_equal(played.extras["descriptor"][0, 1:, 0], np.full(20, 0.25))
+    batch, *_ = replayed("Price")
+    assert np.unique(batch.discount) == np.float32(GAMMA)  # 0.49 where it was taken for ours
+
+
+def twice(environment):
+    return 2.0 * environment.place
+
+
 def test_an_environment_may_scale_the_action_that_it_is_given():
     envs = made("ScalesAction")
     played = episode(envs)
@@ -66,7 +84,7 @@ def test_an_environment_may_scale_the_action_that_it_is_given():
 def test_a_reward_that_is_no_number_is_refused_with_what_came(answer, monkeypatch):
     envs = made("InPlace")
     monkeypatch.setattr(
-        troubles.InPlace, "compute_reward", lambda self, one, other, info: [answer] * len(one)
+        InPlace, "compute_reward", lambda self, one, other, info: [answer] * len(one)
     )
     with pytest.raises(EnvironmentFault, match=r"must give \(5,\) finite numbers, got "):
         envs.goal_reward(np.zeros((5, 2), np.float32), np.ones((5, 2), np.float32))

@@ -29,10 +29,13 @@ READ = {
 }
 """More of them, with the functions of ours that read them from a robot."""
 NAMES = (GOAL, ALL, *READ)
-DESCRIPTOR = "descriptor"
-"""Name of the extra by which skills are told apart where no columns say it."""
+OWN = "music_tf/"
+"""How the names of our own extras begin: what environments and users name does not."""
+DESCRIPTOR, DISCOUNT = f"{OWN}descriptor", f"{OWN}discount"
+"""Names of the extra by which skills are told apart where no columns say it, and of the factor on
+the discount of a step, which an environment gives in its `info`."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
-_EXTRA = re.compile(rf"[A-Za-z_][\w.-]*(=({TIME}|{_FUNCTION.pattern}))?", re.ASCII)
+_EXTRA = re.compile(rf"{DISCOUNT}|[A-Za-z_][\w.-]*(=({TIME}|{_FUNCTION.pattern}))?", re.ASCII)
 _SIDES = 4
 _TRUSTED: set[str] = set(READ.values())
 _REGISTERED: "dict[str, World]" = {}
@@ -115,7 +118,8 @@ class World(Settings):
     ] = ()
     """What is kept beside each state for reward terms: entries of `info` by name, the steps that
     its episode has had (NAME=time), or what a function of yours reads from the environment after
-    each step, as NAME=module:function."""
+    each step, as NAME=module:function. The entry music_tf/discount multiplies the discount of the
+    step that brought it."""
 
     def __post_init__(self) -> None:
         """Rejects one half of a split, columns of both halves, and values outside their range."""
@@ -143,11 +147,6 @@ class World(Settings):
         if both:
             raise UsageError(
                 f"world.surrounding: expected other columns than world.agent, both have {both}"
-            )
-        if DESCRIPTOR in [word.partition("=")[0] for word in self.extras] and self.descriptor:
-            raise UsageError(
-                f"world.extras: {DESCRIPTOR!r} is what world.descriptor is kept as, "
-                "choose another name"
             )
 
     def over(self, other: "World") -> "World":

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import EnvConfig
-from music_tf.config.world import TIME, World
+from music_tf.config.world import DISCOUNT, TIME, World
 from music_tf.envs import simulator
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
 from music_tf.envs.extras import find_extras
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
-from music_tf.envs.registry import described
+from music_tf.envs.registry import INFO, described
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.envs.viewer import Viewer
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
@@ -89,6 +89,9 @@ class LockstepEnvs:
         self._env_id = env_id
         environment = make_environment(env_id, self._settings)  # its module may register a world
         self.info = described(env_id, world or World())
+        if self._settings.skills:
+            extras = {**self.info.extras, DISCOUNT: INFO}
+            self.info = dataclasses.replace(self.info, extras=extras)
         self._low, self._high = action_bounds(env_id, environment)
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
         spec = describe(env_id, environment, self.info)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import EnvConfig
+from music_tf.config.world import DISCOUNT
 from music_tf.errors import EnvironmentFault, UsageError
 
 _SEEN = ("observation", "desired_goal")
@@ -21,7 +22,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     r"""Plays a chosen skill for k steps as one step.
 
     The action is a vector of K numbers, of which the largest names the skill. The reward of a step
-    is the discounted sum over those that were taken. `info["discount"]` multiplies the discount of
+    is the discounted sum over those that were taken. `info[DISCOUNT]` multiplies the discount of
     one step: what follows n of them is bootstrapped with gamma^n (options: Sutton, Precup, Singh,
     1999):
 
@@ -75,7 +76,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Starts an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._state = self._joined(observation)
-        return self._state.copy(), {"discount": 1.0, **info}
+        return self._state.copy(), {**info, DISCOUNT: 1.0}
 
     def step(
         self, action: Any
@@ -93,7 +94,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
             total += gamma**taken * float(reward)
             taken += 1
             self._state = self._joined(observation)
-        info = {**info, "discount": gamma ** (taken - 1)}
+        info = {**info, DISCOUNT: gamma ** (taken - 1)}
         return self._state.copy(), total, bool(terminated), bool(truncated), info
 
     def _act(self, skill: int) -> Any:

@@ -11,7 +11,6 @@ from music_tf.config.settings import (
     ExplorationConfig,
     ReplayConfig,
 )
-from music_tf.config.world import World
 
 _GAMMA = 0.99
 
@@ -31,7 +30,6 @@ def skills_controller(
     return Config(
         env_id=env_id,
         env=EnvConfig(skill_steps=100 if published else 10, skill_discount=_GAMMA),
-        world=World(extras=("discount",)),
         workers=2,
         rollouts=1,
         epochs=50,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from music_tf.config.world import DISCOUNT
 from music_tf.envs.distance import DistanceReward
 from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.replay.buffer import ReplayBuffer, Shard
@@ -111,8 +112,8 @@ class DeviceReplay:
             over |= (chosen >= 0) & near
         discount = tf.where(over, 0.0, tf.constant(self._discount, tf.float32))
         extras, next_extras = self._extras(state), self._extras(after)
-        if "discount" in next_extras:
-            discount *= next_extras["discount"][..., 0]
+        if DISCOUNT in next_extras:
+            discount *= next_extras[DISCOUNT][..., 0]
         return Transition(
             observation=self._of(state, "observation"),
             desired_goal=goal,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from music_tf.config.world import DISCOUNT
 from music_tf.types import Array, BoolArray, IntArray, Transition
 
 GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
@@ -67,7 +68,7 @@ def transition(
 
     The goal that counts is the one achieved after the action: that is what the action led to.
     The one before it is the outcome of an earlier action. `discount` is gamma per environment
-    step; an extra `discount` multiplies it. A step that has got another goal also ends where
+    step; an extra `DISCOUNT` multiplies it. A step that has got another goal also ends where
     `goal_end` says so.
     """
     after, goal, own = drawn.after, drawn.goal, drawn.own
@@ -80,8 +81,8 @@ def transition(
     if goal_end is not None and not own.all():
         over[~own] |= goal_end(*_under_goals(drawn, ~own))
     discounts = np.where(over, 0.0, discount).astype(np.float32)
-    if "discount" in next_extras:
-        discounts *= next_extras["discount"][..., 0]
+    if DISCOUNT in next_extras:
+        discounts *= next_extras[DISCOUNT][..., 0]
     return Transition(
         observation=drawn.state["observation"],
         desired_goal=goal,

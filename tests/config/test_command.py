@@ -274,7 +274,7 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
         ("ddpg --world.extras a=b", ["world.extras", "NAME, NAME=time or NAME=module:function"]),
         ("ddpg --world.extras a a", ["world.extras", "each name once"]),
-        ("ddpg --world.extras descriptor --world.descriptor 0", ["choose another name"]),
+        ("ddpg --world.extras music_tf/descriptor", ["world.extras", "NAME=module:function"]),
         ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),
         ("ddpg_music --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
         ("ddpg --seed", ["--seed", "a value", "none"]),

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from music_tf.config.settings import EnvConfig
-from music_tf.config.world import World
+from music_tf.config.world import DESCRIPTOR, World
 from music_tf.envs.descriptors import foot_contacts, plane, xy
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
@@ -82,10 +82,10 @@ def test_the_plane_of_a_swimmer_is_that_of_its_centre_of_mass_which_a_turned_joi
 @pytest.mark.parametrize(("word", "size"), [("xy", 2), ("plane", 2), ("foot_contacts", 4)])
 def test_a_run_may_tell_skills_apart_by_its_name_alone(word, size):
     envs = LockstepEnvs("Ant-v5", 1, EnvConfig(), world=World(descriptor=(word,)))
-    assert envs.spec.extras == {"descriptor": size}
+    assert envs.spec.extras == {DESCRIPTOR: size}
     envs.reset([0], [3])
     taken = envs.step(np.zeros([1, 8], np.float32), [0])
-    assert taken.extras["descriptor"].shape == (1, size)
+    assert taken.extras[DESCRIPTOR].shape == (1, size)
     envs.close()
 
 

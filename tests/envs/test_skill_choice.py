@@ -8,7 +8,7 @@ import pytest
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import EnvConfig
-from music_tf.config.world import World
+from music_tf.config.world import DISCOUNT
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import UsageError
@@ -66,13 +66,13 @@ def test_a_choice_pays_the_discounted_sum_and_says_how_far_it_looks(line):
     state, reward, terminated, _, info = line.step(np.float32([0.3, 0.2]))  # 2, 4 and 6
     assert (state.tolist(), terminated) == ([6.0], False)
     assert reward == 2.0 + 0.5 * 4.0 + 0.25 * 6.0
-    assert info["discount"] == 0.5**2
+    assert info[DISCOUNT] == 0.5**2
 
 
 def test_an_end_cuts_a_choice_short_and_its_true_length_counts(line):
     line.step(np.float32([1.0, 0.0]))
     state, reward, terminated, _, info = line.step(np.float32([1.0, 0.0]))  # 8, the end
-    assert (state.tolist(), terminated, reward, info["discount"]) == ([8.0], True, 8.0, 1.0)
+    assert (state.tolist(), terminated, reward, info[DISCOUNT]) == ([8.0], True, 8.0, 1.0)
 
 
 def test_the_largest_number_names_the_skill(line):
@@ -89,7 +89,7 @@ def run(tmp_path_factory):
 
 def test_it_acts_as_the_run_does_and_goals_are_columns(run):
     settings = EnvConfig(skills=str(run), skill_steps=7)
-    envs = LockstepEnvs(POINT, 1, settings, world=World(extras=("discount",)))
+    envs = LockstepEnvs(POINT, 1, settings)
     plain = LockstepEnvs(POINT, 1)
     spec = envs.spec
     assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (8 + 3, 0, 3)
@@ -107,7 +107,7 @@ def test_it_acts_as_the_run_does_and_goals_are_columns(run):
         found = envs.step(np.eye(3, dtype=np.float32)[[choice]], [0])
         np.testing.assert_allclose(found.observation[0, :8], seen[0], atol=1e-6)
         assert found.reward[0] == pytest.approx(total, rel=1e-5)
-        assert found.extras["discount"][0, 0] == pytest.approx(0.99 ** (steps - 1))
+        assert found.extras[DISCOUNT][0, 0] == pytest.approx(0.99 ** (steps - 1))
     assert found.truncated[0]
     envs.close()
     plain.close()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from music_tf.config.settings import ReplayConfig
+from music_tf.config.world import DISCOUNT
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.replay.rows import transition
@@ -381,9 +382,9 @@ def test_extras_follow_their_states_and_come_back_from_a_checkpoint():
 
 
 def test_a_discount_that_comes_with_a_step_multiplies_the_run_s():
-    spec = dataclasses.replace(SPEC, extras={"discount": 1})
+    spec = dataclasses.replace(SPEC, extras={DISCOUNT: 1})
     shard = Shard(spec, 1, ReplayConfig(capacity=2 * STEPS))
-    halved = {"discount": lambda o: np.where(o[..., :1] % 100 == 3, 0.5, 1.0)}  # into state 3
+    halved = {DISCOUNT: lambda o: np.where(o[..., :1] % 100 == 3, 0.5, 1.0)}  # into state 3
     shard.add(make_episodes(0, 2, lengths=[5, 4], terminated=[False, True], **halved), rng())
     batch = buffer_of(shard).sample_transitions(2, 0)
     number, time = places(batch)

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.config.settings import NormalizerConfig, ReplayConfig
+from music_tf.config.world import DISCOUNT
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.toys import PointReach
@@ -110,7 +111,7 @@ def test_every_number_is_the_one_that_numpy_looks_up(name, xla):
 
 
 def test_goals_are_relabelled_and_episodes_of_all_kinds_are_looked_up():
-    spec = dataclasses.replace(SPEC, extras={"discount": 1, "other": 2})
+    spec = dataclasses.replace(SPEC, extras={DISCOUNT: 1, "other": 2})
     config = ReplayConfig(capacity=60, batch_size=500, relabel_k=4.0)
     shards = {}
     for worker in (2, 5):
@@ -122,8 +123,8 @@ def test_goals_are_relabelled_and_episodes_of_all_kinds_are_looked_up():
             terminated=[True, False] * 4,
             lost=[False, True, False, False] * 2,
             skills=3,
-            discount=lambda rows: rows[..., :1] % 7.0 / 7.0,
             other=lambda rows: rows[..., 1:3],
+            **{DISCOUNT: lambda rows: rows[..., :1] % 7.0 / 7.0},
         )
         shards[worker].add(episodes, np.random.default_rng(worker))
     replay = ReplayBuffer(shards, config, lambda a, b, _: NEAR(a, b), 0.9, seed=1)

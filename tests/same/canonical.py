@@ -10,7 +10,9 @@ import re
 
 import numpy as np
 
-RENAMED = []
+RENAMED = [
+    (r"(replay/\w+/extras/)(descriptor|discount)", r"\1music_tf/\2"),
+]
 """Pairs: a pattern of old names, and what replaces it as `re.Match.expand` takes it.
 
 Names are `state/...` for shared arrays, `meta/...`, `metrics/...`, `replay/WORKER/...`.
