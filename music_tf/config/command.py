@@ -330,7 +330,8 @@ _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "confi
 def as_typed(options: Mapping[str, Any]) -> list[str]:
     """Returns options of `train` that are given in Python as the words that say the same.
 
-    A group of settings is a dictionary, as in `music={"gain": 5}`; one inside a group is JSON.
+    A group of settings is a dictionary, as in `music={"gain": 5}`; one inside a group is JSON,
+    and so is a list of them.
 
     Raises:
         UsageError: A flag is neither True nor False.
@@ -351,7 +352,8 @@ def _words(name: str, value: Any) -> list[str]:
         if not isinstance(value, bool):
             raise UsageError(f"{option}: expected True or False, got {value!r:.80}")
         return [option] if value else []
-    if isinstance(value, Mapping):
+    several = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(one, Mapping) for one in several):
         value = json.dumps(value)
     texts = list(_texts(value))
     if texts and _is_option(texts[0]):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
+from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, Where
 from music_tf.config.world import World
 from music_tf.errors import UsageError
@@ -550,6 +551,21 @@ class EnvConfig(Settings):
     success_ends: bool | None = None
     """Whether an episode ends where the environment ends it because of its own success; unset:
     unless other goals are shown and its own cannot be set, so that nobody knows of that success."""
+    changes: str = "[]"
+    """Stages of a world that changes between two epochs, as JSON: each a whole world, counted from
+    the defaults. `at` says since how many steps (or, of skills learned one by one, since which
+    skill) it holds; `mass`, `friction`, `damping` and `gear` are factors by MuJoCo's names, `*` for
+    all; `gravity` is a factor, `place` gives x, y and z of bodies, `set` attributes of a toy."""
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range, and what are no stages."""
+        super().__post_init__()
+        stages_of(self.changes)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What `changes` describes; none where the world stays as it is."""
+        return stages_of(self.changes)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -736,6 +752,7 @@ class Config(Settings):
                 f"for example: --agent.discount {self.env.skill_discount:g}"
             )
         self._check_condition()
+        self._check_changes()
         for name, term in self.rewards.items():
             if name != term.name:
                 raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")
@@ -764,6 +781,15 @@ class Config(Settings):
             return ()
         every = tuple(range(self.condition_size))
         return every if self.pinned_skill is None else (self.pinned_skill,)
+
+    def _check_changes(self) -> None:
+        """Rejects stages that wait for a skill where all skills are learned at once."""
+        for number, stage in enumerate(self.env.stages):
+            if SKILL in stage.at:
+                raise UsageError(
+                    f"{OPTION}: stage {number}: at: skills are learned at once here, expected "
+                    '{"steps": N}, got ' + json.dumps(dict(stage.at))
+                )
 
     def _check_condition(self) -> None:
         """Rejects conditions that cannot be drawn as asked."""

@@ -14,9 +14,11 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.changes import OPTION
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, TIME, World
 from music_tf.envs import simulator
+from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
 from music_tf.envs.extras import find_extras
@@ -68,7 +70,7 @@ class LockstepEnvs:
 
     Once the first is made, `accept` is called with its sizes and the bytes that one takes at least;
     it may refuse the others. `world` says what its columns are, before what is known or was
-    registered of it.
+    registered of it. Where the settings describe stages of a changing world, the first one holds.
 
     Raises:
         UsageError: Unknown id, observations that are no vector, unbounded actions, unknown episode
@@ -86,7 +88,7 @@ class LockstepEnvs:
         world: World | None = None,
     ) -> None:
         self._settings = settings or EnvConfig()
-        self._env_id = env_id
+        self._env_id, self._stages, self._stage = env_id, self._settings.stages, 0
         environment = make_environment(env_id, self._settings)  # its module may register a world
         self.info = described(env_id, world or World())
         if self._settings.skills:
@@ -127,6 +129,17 @@ class LockstepEnvs:
     def __len__(self) -> int:
         """Number of environments."""
         return len(self._members)
+
+    def set_world(self, stage: int) -> None:
+        """Chooses a stage of a changing world, from 0; each environment takes it when it resets.
+
+        Raises:
+            UsageError: There is no such stage.
+        """
+        last = max(0, len(self._stages) - 1)
+        if not 0 <= stage <= last:
+            raise UsageError(f"{OPTION}: expected a stage from 0 to {last}, got {stage}")
+        self._stage = stage
 
     def reset(
         self, indices: Sequence[int], seeds: Sequence[int], goals: Array | None = None
@@ -307,6 +320,14 @@ class LockstepEnvs:
         return self._member_of(make_environment(self._env_id, self._settings))
 
     def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
+        """Returns what steps an environment, in the present stage of its world."""
+        member = self._kind_of(environment)
+        if self._stages:
+            member.changes = Changes(environment, self._stages)
+            member.changes.apply(self._stage)
+        return member
+
+    def _kind_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
         readers = self._extras.readers
         fast = not readers and not self._settings.skills  # the fast path makes no `info`
         if "mujoco" in sys.modules and fast:
@@ -338,6 +359,8 @@ class LockstepEnvs:
                 self._faults[index] = None
             self._used[index] = True
             try:
+                if member.changes is not None:
+                    member.changes.apply(self._stage)
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.envs import simulator
+from music_tf.envs.changes import Changes
 from music_tf.envs.extras import Reader
 from music_tf.envs.making import GOAL_KEYS
 
@@ -75,6 +76,8 @@ class PlainMember:
         self._shown: Floats | None = None
         self._hidden = False
         self.environment = environment
+        self.changes: Changes | None = None
+        """What brings it to another stage of its world; None where its world stays as it is."""
         self._unwrapped: Any = environment.unwrapped
 
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:

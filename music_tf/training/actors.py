@@ -212,7 +212,11 @@ class Actors:
     def order(self, order: Order) -> None:
         """Lets the actors play a cycle."""
         header = OrderHeader(
-            PLAY, cycle=order.cycle, at_random=order.at_random, begins_epoch=self._begins_epoch
+            PLAY,
+            cycle=order.cycle,
+            at_random=order.at_random,
+            begins_epoch=self._begins_epoch,
+            world=order.world,
         )
         self._tell(header, order.snapshot)
         self.ordered, self._begins_epoch = order, False
@@ -243,8 +247,8 @@ class Actors:
 
         return self.learning.together(answered)
 
-    def evaluate(self, snapshot: Snapshot, episodes: int) -> dict[str, np.ndarray]:
-        """Lets the actors play this learner's share of evaluation episodes.
+    def evaluate(self, snapshot: Snapshot, episodes: int, world: int) -> dict[str, np.ndarray]:
+        """Lets the actors play this learner's share of evaluation episodes in a stage of the world.
 
         Returns:
             All episodes by name as this rank would play them itself, those of others zeros.
@@ -252,7 +256,7 @@ class Actors:
         Raises:
             MusicError: As `collect`.
         """
-        self._tell(OrderHeader(EVALUATE, episodes=episodes), snapshot)
+        self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         with longer_timeout():  # actors watch themselves, step by step
             played = _joined([own.played for own in self._answers(self._whole)])
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
@@ -501,10 +505,11 @@ class Actor:
         if order.kind == EVALUATE:
             mine = self._team.evaluated(self._team.comm.rank, order.episodes)
             policy, together = policy_of(snapshot), self._team.together
-            played = self._evaluation.play_some(policy, mine, together)
+            evaluation = self._evaluation._replace(world=order.world)
+            played = evaluation.play_some(policy, mine, together)
             counts = [len(mine), *[0] * (len(self._workers) - 1)]
             return Collected(played, counts, np.zeros(0, np.bool_))
         if order.begins_epoch:
             self._collector.begin_epoch()
-        self._collector.order(Order(order.cycle, snapshot, bool(order.at_random)))
+        self._collector.order(Order(order.cycle, snapshot, bool(order.at_random), order.world))
         return self._collector.collect()

@@ -37,6 +37,8 @@ class Order(NamedTuple):
     """What acts."""
     at_random: bool
     """Whether uniform actions are taken in place of the policy's."""
+    world: int = 0
+    """Stage of a changing world; what is open goes on as it is."""
 
 
 class Collected(NamedTuple):
@@ -114,7 +116,8 @@ class Collector:
         """
         if self.ordered is None:
             raise ValueError("collect: nothing has been ordered")
-        (cycle, snapshot, at_random), self.ordered = self.ordered, None
+        (cycle, snapshot, at_random, world), self.ordered = self.ordered, None
+        self.envs.set_world(world)
         config, spec = self._config, self.envs.spec
         size, opened = config.rollouts, self._open
 

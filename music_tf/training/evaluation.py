@@ -37,8 +37,10 @@ class Evaluation(NamedTuple):
     config: Config
     """Of the run."""
     comm: Communicator
-    actors: Callable[[Snapshot, int], dict[str, np.ndarray]] | None = None
+    actors: Callable[[Snapshot, int, int], dict[str, np.ndarray]] | None = None
     """Lets actors play this rank's share of episodes with a snapshot, where there are any."""
+    world: int = 0
+    """Stage of a changing world in which it plays."""
 
     def play(
         self,
@@ -66,7 +68,8 @@ class Evaluation(NamedTuple):
         def own_part() -> dict[str, np.ndarray]:
             """Plays this rank's share, among the rows of all episodes; the others are zeros."""
             if self.actors is not None and plain and isinstance(policy, SnapshotPolicy):
-                return self.actors(policy.snapshot, episodes)
+                return self.actors(policy.snapshot, episodes, self.world)
+            envs.set_world(self.world)
             result: dict[str, np.ndarray] = {}
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
                 wanted = np.arange(start, start + len(envs)) % episodes
@@ -102,6 +105,7 @@ class Evaluation(NamedTuple):
         The last bits of an action depend on the size of the batch, and on the place in it.
         """
         spec, config = self.envs.spec, self.config
+        self.envs.set_world(self.world)
         skills = np.zeros([0, config.condition_size], np.float32)
         parts = [blank(spec, skills, spec.max_episode_steps).named()]
         for batch in np.unique(indices // together):

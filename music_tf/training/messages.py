@@ -21,7 +21,7 @@ from music_tf.training.collect import Collected
 from music_tf.types import BoolArray, EnvSpec, Episodes
 
 Data = npt.NDArray[np.uint8]
-FORMAT = 2
+FORMAT = 3
 """Of messages; another version of this module may have another."""
 PLAY, EVALUATE, END = 1, 2, 3
 """What an order asks for: a cycle, evaluation episodes, or to end with an exit code."""
@@ -43,6 +43,8 @@ class OrderHeader(NamedTuple):
     """Of an evaluation."""
     code: int = 0
     """Exit code at the end."""
+    world: int = 0
+    """Stage of a changing world."""
 
 
 class AnswerHeader(NamedTuple):

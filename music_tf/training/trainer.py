@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from music_tf.config.changes import stage_at
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -135,7 +136,7 @@ class Trainer:
             The metrics of the epoch, equal on every rank but for those that clocks measure; None
             where it was interrupted.
         """
-        config, counters = self.config, self.counters
+        config, counters, world = self.config, self.counters, self.world
         self.comm.take_timing()
         if not self.log.cycles:
             self.collector.begin_epoch()
@@ -158,7 +159,7 @@ class Trainer:
         self.log = EpochLog()
         if due if every is None else counters.episodes // every > before // every:
             start = time.monotonic()
-            metrics |= self.evaluate(on_evaluation)
+            metrics |= self.evaluate(on_evaluation, world)
             counters.elapsed_s += time.monotonic() - start
         metrics["time/elapsed_s"] = counters.elapsed_s
         return metrics
@@ -232,7 +233,7 @@ class Trainer:
     def order(self, cycle: int) -> None:
         """Orders what is played in a cycle."""
         at_random = self.counters.env_steps < self.config.collect.random_steps
-        self.collector.order(Order(cycle, self.lagged or self.snapshot(), at_random))
+        self.collector.order(Order(cycle, self.lagged or self.snapshot(), at_random, self.world))
 
     def feed(self, turn: int = 0) -> Feed | Draws:
         """Draws all that one turn of updates of a cycle needs, and looks it up where that is here.
@@ -332,14 +333,31 @@ class Trainer:
         return Snapshot(self.config.agent.actor, weights, self.inputs.now, prior)
 
     @property
+    def world(self) -> int:
+        """The stage of a changing world in this epoch, which follows from counters alone.
+
+        It holds for a whole epoch. So every episode is played in one world, and what was cut off
+        goes on in the same.
+        """
+        begun = self.counters.env_steps - self.log.env_steps
+        return stage_at(self.config.env.stages, begun)
+
+    @property
     def evaluation(self) -> Evaluation:
         """Plays and measures without exploration; all ranks together."""
         elsewhere = self.collector.evaluate if isinstance(self.collector, Actors) else None
-        return Evaluation(self.envs, self.config, self.comm, elsewhere)
+        return Evaluation(self.envs, self.config, self.comm, elsewhere, self.world)
 
-    def evaluate(self, on_played: Callable[[Episodes], None] | None = None) -> Metrics:
-        """Measures the present policy and terms on episodes that `on_played` sees first."""
+    def evaluate(
+        self, on_played: Callable[[Episodes], None] | None = None, world: int | None = None
+    ) -> Metrics:
+        """Measures the present policy and terms on episodes that `on_played` sees first.
+
+        They are played in the present stage of the world, or in another one.
+        """
         evaluation = self.evaluation
+        if world is not None:
+            evaluation = evaluation._replace(world=world)
         played = evaluation.play(self.policy(), self.config.evaluation.episodes)
         if on_played is not None:
             on_played(played)

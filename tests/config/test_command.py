@@ -78,6 +78,7 @@ def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
 OTHERS = {
     "env_id": "FetchSlideDense-v4",
     "env.kwargs": '{"reward_type":"dense"}',
+    "env.changes": '[{},{"at":{"steps":9}}]',
     "env.success_ends": True,
     "env.max_episode_steps": 9,
     "collect.steps": 9,
@@ -430,6 +431,10 @@ def test_reading_a_command_line_loads_nothing_heavy():
         (
             {"env": {"kwargs": {"a": [1]}, "remake": True}},
             "--env.kwargs '{\"a\": [1]}' --env.remake true",
+        ),
+        (
+            {"env": {"changes": [{}, {"at": {"steps": 9}}]}},
+            """--env.changes '[{}, {"at": {"steps": 9}}]'""",
         ),
         ({"run_dir": Path("runs/x"), "preset": "paper"}, "--run-dir runs/x --preset paper"),
         ({"resume": False, "allow_import": True}, "--allow-import"),

@@ -112,7 +112,7 @@ def test_what_is_no_message_is_refused():
 
 
 def test_headers_come_back_and_other_formats_are_refused():
-    order = OrderHeader(PLAY, number=7, cycle=10**9 + 3, at_random=True, code=75)
+    order = OrderHeader(PLAY, number=7, cycle=10**9 + 3, at_random=True, code=75, world=2)
     assert order_in(headed(order, b"rest")) == order
     answer = AnswerHeader(7, 3, 4, 2, fault=0, ends=5, stop=1, played_us=9, waited_us=8)
     data = headed(answer, b"rest")
@@ -123,8 +123,8 @@ def test_headers_come_back_and_other_formats_are_refused():
         changed[header_size(AnswerHeader) + bit // 8] ^= 1 << bit % 8
         with pytest.raises(NumbersFault, match="a message of 92 bytes was changed on its way"):
             body_of(changed, AnswerHeader)
-    with pytest.raises(NumbersFault, match="a message of format 3, expected 2"):
-        answer_in(spoiled(data.tobytes(), 0, 3))
+    with pytest.raises(NumbersFault, match="a message of format 2, expected 3"):
+        answer_in(spoiled(data.tobytes(), 0, 2))
     with pytest.raises(NumbersFault, match="a message of 10 bytes, expected at least 88"):
         answer_in(data[:10])
 

@@ -1,0 +1,152 @@
+"""Stages of a world that changes while a run learns, as `env.changes` describes them in JSON."""
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from music_tf.config.names import suggestion
+from music_tf.errors import UsageError
+
+OPTION = "env.changes"
+EVERY = "*"
+"""Names all bodies, geoms, joints or actuators; what is named beside it counts in its place."""
+FACTORS = ("mass", "friction", "damping", "gear")
+"""What is multiplied by the name of a body, a geom, a joint or an actuator."""
+SKILL, STEPS = "skill", "steps"
+_EXAMPLE = '[{}, {"at": {"steps": 100000}, "gravity": 0.8}]'
+_KEYS = ("at", *FACTORS, "gravity", "place", "set")
+_SIGNED = ("gear",)
+_AXES = 3
+Named: TypeAlias = Mapping[str, Any]
+
+
+class Stage(NamedTuple):
+    """A whole world, counted from the environment's defaults and never from the stage before."""
+
+    at: Mapping[str, int] = MappingProxyType({})
+    """Since when it holds: `SKILL` or `STEPS`, and a number. Empty for the first stage."""
+    factors: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+    """By one of `FACTORS` and MuJoCo's name."""
+    gravity: float = 1.0
+    """Factor on gravity."""
+    place: Mapping[str, tuple[float, ...]] = MappingProxyType({})
+    """x, y and z in metres of bodies that stand in the world, by name."""
+    attributes: Mapping[str, Any] = MappingProxyType({})
+    """Values of attributes that the environment names in `changeable`."""
+
+
+def stages_of(text: str) -> tuple[Stage, ...]:
+    """Returns the stages that a text describes, in order; none for an empty list.
+
+    Raises:
+        UsageError: It is no list of stages; the text names what is wrong and the nearest that fits.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{OPTION}: expected stages as JSON, got {text[:80]!r}: {str(error)[:80]}\n"
+            f"for example: {_EXAMPLE}"
+        ) from error
+    if not isinstance(found, list):
+        raise UsageError(
+            f"{OPTION}: expected a list of stages, got {text[:80]}\nfor example: {_EXAMPLE}"
+        )
+    stages = tuple(_stage(one, number) for number, one in enumerate(found))
+    for kind in (SKILL, STEPS):
+        since = [(number, one.at[kind]) for number, one in enumerate(stages) if kind in one.at]
+        for (_, before), (number, after) in itertools.pairwise(since):
+            if after <= before:
+                _refuse(number, "at", f"expected {kind} after {before}, got {after}")
+    return stages
+
+
+def stage_at(stages: Sequence[Stage], steps: int, skill: int = 0) -> int:
+    """Returns the number of the last stage that holds after so many steps, at a skill."""
+    reached = {SKILL: skill, STEPS: steps}
+    held = [
+        number
+        for number, one in enumerate(stages)
+        if all(reached[kind] >= since for kind, since in one.at.items())
+    ]
+    return max(held, default=0)
+
+
+def _stage(found: Any, number: int) -> Stage:
+    """Returns one stage, as JSON gives it."""
+    if not isinstance(found, dict):
+        _refuse(number, "", f"expected an object with {', '.join(_KEYS)}, got {found!r:.80}")
+    for key in found:
+        if key not in _KEYS:
+            expected = f"expected {', '.join(_KEYS)}, got {key[:80]!r}"
+            _refuse(number, "", f"{expected}{suggestion(key, _KEYS)}")
+    gravity = found.get("gravity", 1.0)
+    if not _is_factor(gravity):
+        _refuse(number, "gravity", f"expected a factor of at least 0, got {gravity!r:.80}")
+    places = _named(found, "place", number)
+    for name, place in places.items():
+        usable = isinstance(place, list) and len(place) == _AXES and all(map(_is_number, place))
+        if not usable:
+            _refuse(number, f"place: {name}", f"expected x, y and z in metres, got {place!r:.80}")
+    return Stage(
+        at=_since(found.get("at"), number),
+        factors={kind: _factors(found, kind, number) for kind in FACTORS if found.get(kind)},
+        gravity=float(gravity),
+        place={name: tuple(map(float, place)) for name, place in places.items()},
+        attributes=_named(found, "set", number),
+    )
+
+
+def _since(at: Any, number: int) -> Mapping[str, int]:
+    """Returns since when a stage holds."""
+    if number == 0:
+        if at is not None:
+            _refuse(
+                0, "at", "the first stage holds from the start, expected none; put {} before it"
+            )
+        return {}
+    example = 'expected {"steps": N} or, for skills learned one by one, {"skill": N}'
+    if not isinstance(at, dict) or len(at) != 1 or not set(at) <= {SKILL, STEPS}:
+        _refuse(number, "at", f"{example}; got {at!r:.80}")
+    ((kind, since),) = at.items()
+    if type(since) is not int or since < 1:
+        _refuse(number, "at", f"{example}, of at least 1; got {since!r:.80}")
+    return {kind: since}
+
+
+def _factors(found: Named, kind: str, number: int) -> Mapping[str, float]:
+    """Returns the factors of a kind, by name."""
+    factors = _named(found, kind, number)
+    for name, factor in factors.items():
+        if kind in _SIGNED:
+            fits, expected = _is_number(factor), "a number"
+        elif kind == "mass":
+            fits, expected = _is_factor(factor) and factor > 0, "a factor above 0"
+        else:
+            fits, expected = _is_factor(factor), "a factor of at least 0"
+        if not fits:
+            _refuse(number, f"{kind}: {name}", f"expected {expected}, got {factor!r:.80}")
+    return {name: float(factor) for name, factor in factors.items()}
+
+
+def _named(found: Named, key: str, number: int) -> Named:
+    """Returns what a stage says by name."""
+    named: Any = found.get(key, {})
+    if not isinstance(named, dict):
+        _refuse(number, key, f"expected an object of names and values, got {named!r:.80}")
+    return dict(named)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_factor(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+def _refuse(number: int, where: str, text: str) -> NoReturn:
+    raise UsageError(": ".join(filter(None, (f"{OPTION}: stage {number}", where[:80], text))))

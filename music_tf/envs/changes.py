@@ -1,0 +1,168 @@
+"""Brings an environment from one stage of a changing world to another, between two episodes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.config.changes import EVERY, OPTION, Stage
+from music_tf.config.names import few, suggestion
+from music_tf.errors import UsageError
+
+_KINDS = {
+    "mass": ("body", ("body_mass", "body_inertia")),
+    "friction": ("geom", ("geom_friction",)),
+    "damping": ("joint", ("dof_damping",)),
+    "gear": ("actuator", ("actuator_gear",)),
+    "place": ("body", ("body_pos",)),
+}
+"""Of each change, what it names and the arrays of MuJoCo's model that it writes."""
+_COUNTS = {"body": "nbody", "geom": "ngeom", "joint": "njnt", "actuator": "nu"}
+_FREE = 0
+"""How MuJoCo calls the joint of a body that nothing holds."""
+_JOINTS = (0, 1)
+"""How it calls actuators that move a joint."""
+
+
+class Changes:
+    """The stages of one environment: each is applied from its defaults, whatever was before.
+
+    A stage gives the same numbers in a fresh environment and in one that has been changed. Default
+    values are those that the environment has when it is handed over.
+    """
+
+    def __init__(self, environment: gymnasium.Env[Any, Any], stages: Sequence[Stage]) -> None:
+        """Remembers what the stages change, and makes sure that all of it is there.
+
+        Raises:
+            UsageError: The environment has no such body, geom, joint, actuator or attribute, or
+                cannot be changed in that way; the text names the nearest that it has.
+        """
+        self._env_id = "the environment" if environment.spec is None else environment.spec.id
+        self._unwrapped: Any = environment.unwrapped
+        model = getattr(self._unwrapped, "model", None)
+        self._model: Any = model if type(model).__name__ == "MjModel" else None
+        self._stages = stages
+        self._applied: int | None = None
+        attributes = {name: None for stage in stages for name in stage.attributes}
+        for number, stage in enumerate(stages):
+            self._check_attributes(number, stage)
+            for kind in _asked(stage):
+                if self._model is None:
+                    self._refuse(number, kind, "is no task on MuJoCo, so it has attributes to set")
+                if kind == "gravity" and not self._model.opt.gravity.any():
+                    self._refuse(number, kind, "is 0 by default, a factor changes nothing")
+            for kind, factors in stage.factors.items():
+                self._check_factors(number, kind, factors)
+            self._check_places(number, stage)
+        kinds = {kind for stage in stages for kind in _asked(stage)}
+        arrays = {name for kind in kinds for name in _KINDS.get(kind, ("", ()))[1]}
+        self._arrays = {name: getattr(self._model, name).copy() for name in sorted(arrays)}
+        self._gravity = self._model.opt.gravity.copy() if "gravity" in kinds else None
+        self._attributes = {name: getattr(self._unwrapped, name) for name in attributes}
+
+    def apply(self, number: int) -> None:
+        """Makes the world that of a stage. The next reset starts in it; do not step before."""
+        if number == self._applied:
+            return
+        stage, model = self._stages[number], self._model
+        for name, default in self._attributes.items():
+            setattr(self._unwrapped, name, stage.attributes.get(name, default))
+        for name, defaults in self._arrays.items():
+            getattr(model, name)[:] = defaults
+        for kind, factors in stage.factors.items():
+            for name in _KINDS[kind][1]:
+                columns = getattr(model, name).T  # a view, [N] or [D, N]
+                columns *= self._rows(kind, factors)
+        for body, place in stage.place.items():
+            model.body_pos[model.body(body).id] = place
+        if self._gravity is not None:
+            model.opt.gravity[:] = stage.gravity * self._gravity
+        if self._arrays or self._gravity is not None:
+            import mujoco  # noqa: PLC0415  (toys are changed without it)
+
+            mujoco.mj_setConst(model, self._unwrapped.data)  # what follows from masses and places
+        self._applied = number
+
+    def _rows(self, kind: str, factors: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """Returns the factor of each row of the arrays of a kind, [N]."""
+        thing = _KINDS[kind][0]
+        each = np.full(getattr(self._model, _COUNTS[thing]), factors.get(EVERY, 1.0))
+        for number, name in enumerate(self._names(thing)):
+            each[number] = factors.get(name, each[number]) if name else each[number]
+        if thing != "joint":
+            return each
+        of_joints: npt.NDArray[np.float64] = each[self._model.dof_jntid]
+        return of_joints
+
+    def _names(self, thing: str) -> list[str]:
+        """Returns the names of all bodies, geoms, joints or actuators, empty without one.
+
+        An actuator without a name is called as the joint that it moves.
+        """
+        model, named = self._model, getattr(self._model, thing)
+        names = [named(number).name for number in range(getattr(model, _COUNTS[thing]))]
+        if thing != "actuator":
+            return names
+        joints = zip(names, model.actuator_trntype, model.actuator_trnid[:, 0], strict=True)
+        return [
+            name or (model.joint(joint).name if kind in _JOINTS else "")
+            for name, kind, joint in joints
+        ]
+
+    def _check_factors(self, number: int, kind: str, factors: Mapping[str, float]) -> None:
+        """Refuses factors on what is not there, or on what is 0 by default."""
+        thing, arrays = _KINDS[kind]
+        for name in factors:
+            self._check_name(number, kind, thing, name, (*self._names(thing), EVERY))
+            chosen = self._rows(kind, {EVERY: 0.0, name: 1.0}) if name != EVERY else 1.0
+            if not (getattr(self._model, arrays[0]).T * chosen).any():
+                self._refuse(number, f"{kind}: {name}", "is 0 by default, a factor changes nothing")
+
+    def _check_places(self, number: int, stage: Stage) -> None:
+        """Refuses places of bodies that belong to others, or that each episode places anew."""
+        for name in stage.place:
+            self._check_name(number, "place", "body", name, self._names("body")[1:])
+            body = self._model.body(name)
+            joints = range(int(body.jntadr[0]), int(body.jntadr[0] + body.jntnum[0]))
+            if int(body.parentid[0]) != 0:
+                other = self._model.body(int(body.parentid[0])).name
+                self._refuse(number, f"place: {name}", f"is a part of {other}, not of the world")
+            if any(self._model.jnt_type[joint] == _FREE for joint in joints):
+                text = "moves freely, so each episode places it by itself"
+                self._refuse(number, f"place: {name}", text)
+
+    def _check_attributes(self, number: int, stage: Stage) -> None:
+        """Refuses attributes that the environment does not name, and values of another type."""
+        known = tuple(getattr(self._unwrapped, "changeable", ()))
+        for name, value in stage.attributes.items():
+            self._check_name(number, "set", "changeable attribute", name, known)
+            default = getattr(self._unwrapped, name)
+            kinds = (int, float) if type(default) is float else (type(default),)
+            if type(value) not in kinds:
+                text = f"expected a value such as {default!r:.80}, got {value!r:.80}"
+                self._refuse(number, f"set: {name}", text)
+
+    def _check_name(
+        self, number: int, where: str, thing: str, name: str, known: Sequence[str]
+    ) -> None:
+        """Refuses a name that is none of those known."""
+        named = [one for one in known if one]
+        if name not in named:
+            has = f"it has {few(named)}" if named else "it has none with a name"
+            text = f"there is no {thing} {name[:80]!r}, {has}{suggestion(name, named)}"
+            self._refuse(number, where, text)
+
+    def _refuse(self, number: int, where: str, text: str) -> NoReturn:
+        raise UsageError(f"{OPTION}: stage {number}: {where}: {self._env_id}: {text}")
+
+
+def _asked(stage: Stage) -> Iterator[str]:
+    """Yields what a stage changes of the simulator."""
+    yield from stage.factors
+    if stage.place:
+        yield "place"
+    if stage.gravity != 1.0:
+        yield "gravity"
