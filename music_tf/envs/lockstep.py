@@ -90,7 +90,7 @@ class LockstepEnvs:
         self._settings = settings or EnvConfig()
         self._env_id, self._stages, self._stage = env_id, self._settings.stages, 0
         environment = make_environment(env_id, self._settings)  # its module may register a world
-        self.info = described(env_id, world or World())
+        self.info = described(env_id, world or World(), environment)
         if self._settings.skills:
             extras = {**self.info.extras, DISCOUNT: INFO}
             self.info = dataclasses.replace(self.info, extras=extras)
@@ -203,10 +203,18 @@ class LockstepEnvs:
         copies of all arrays, so that it may compute in place.
 
         Raises:
-            EnvironmentFault: `compute_reward` does not give one finite number a row.
+            EnvironmentFault: `compute_reward` does not give one finite number a row, or one outside
+                the bounds that are known of it.
         """
-        together = self.info.batched_reward
+        together, (low, high) = self.info.batched_reward, self.info.reward_bounds
         rewards = self._said_of_goals("compute_reward", together, achieved, desired, extras)
+        outside = (rewards < low) | (rewards > high)
+        if outside.any():
+            raise EnvironmentFault(
+                f"{self._env_id}: reward {rewards[outside][0]:g} lies outside {low:g}..{high:g}, "
+                "which holds for environments of this id\n"
+                "if this is one of your own, register it under a name of its own"
+            )
         return rewards.astype(np.float32)
 
     def goal_terminated(

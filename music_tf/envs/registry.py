@@ -183,6 +183,10 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
 }
 """What is known, by how ids begin; the first that fits counts."""
 _UNKNOWN = _without_split("unknown", "This environment is not in the registry")
+_PACKAGES = ("gymnasium_robotics.", "panda_gym.", "music_tf.")
+"""Whose environments the table describes, by how their modules begin."""
+_HARMLESS = "gymnasium.wrappers.common"
+"""Where wrappers come from that change neither rewards nor observations."""
 
 
 def lookup(env_id: str) -> EnvironmentInfo:
@@ -200,6 +204,34 @@ def lookup(env_id: str) -> EnvironmentInfo:
     return _UNKNOWN
 
 
+def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
+    """Returns what is known by an id, as far as the environment that was made bears it out.
+
+    Nothing is known of one that others have written from scratch. The bounds of rewards hold where
+    neither a class nor a wrapper of others may change rewards, and as far as its arguments say.
+    """
+    unwrapped, layer = environment.unwrapped, environment
+    written = [kind.__module__.startswith(_PACKAGES) for kind in type(unwrapped).__mro__]
+    if not any(written):
+        return _UNKNOWN
+    as_written = written[0]
+    while layer is not unwrapped:
+        as_written &= type(layer).__module__ == _HARMLESS
+        layer = layer.env
+    bounds = info.reward_bounds if as_written else (-math.inf, math.inf)
+    reward_type = getattr(getattr(unwrapped, "task", unwrapped), "reward_type", "sparse")
+    if bounds[0] < 0.0 and reward_type != "sparse":
+        bounds = -math.inf, bounds[1]
+    turned = getattr(unwrapped, "ignore_z_target_rotation", False)
+    joints = getattr(getattr(unwrapped, "robot", None), "control_type", "ee") == "joints"
+    return dataclasses.replace(
+        info,
+        reward_bounds=bounds,
+        batched_reward=info.batched_reward and not turned,
+        arm=None if joints else info.arm,
+    )
+
+
 def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[int, ...], str]:
     """Returns what skills are told apart by: columns of the observation, or the name of an extra.
 
@@ -211,9 +243,9 @@ def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[in
     return said or (info.split.surrounding if info.split else everything), ""
 
 
-def described(env_id: str, world: World) -> EnvironmentInfo:
-    """What is known of an environment: what the run says, then what was registered for its id."""
-    info, world = lookup(env_id), world.over(registered_world(env_id))
+def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:
+    """What is known of an environment that was made: what the run says, then what its id says."""
+    info, world = confirmed(lookup(env_id), environment), world.over(registered_world(env_id))
     said: dict[str, Any] = {}
     if world.agent:
         said["split"] = SplitSpec(agent=world.agent, surrounding=world.surrounding)

@@ -171,7 +171,7 @@ def reward(played: Played) -> Verdict:
 
 def batched_reward(played: Played) -> Verdict:
     """Compares the rewards of many pairs of goals at once with those of single pairs."""
-    if not lookup(played.env_id).batched_reward:
+    if not described(played.env_id, World(), played.environment).batched_reward:
         return "known to be wrong here, goals are rewarded one by one", ""
     asked, _ = asked_by_reward(played.environment, played.infos[-1])
     if asked:
@@ -230,7 +230,7 @@ def settable_goal(played: Played) -> Verdict:
 
 def world(played: Played) -> Verdict:
     """Says which columns are what, as it is known or as a line to type."""
-    info = described(played.env_id, World())
+    info = described(played.env_id, World(), played.environment)
     if info.split is not None:
         agent, surrounding = map(_listed, (info.split.agent, info.split.surrounding))
         return f"known: robot {agent}, surroundings {surrounding}", ""
@@ -239,7 +239,7 @@ def world(played: Played) -> Verdict:
             "without goals nothing shows which columns are an object; give --world.* yourself",
             "",
         )
-    if lookup(played.env_id).family != lookup("").family:
+    if info.family != lookup("").family:
         return info.why_no_split, ""
     proposed = propose_world(played.env_id)
     if not proposed.surrounding:

@@ -1,8 +1,14 @@
+import gymnasium
 import numpy as np
 import pytest
 
+from music_tf.config.settings import EnvConfig
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import goal_environments, make_environment
 from music_tf.envs.registry import lookup
+from music_tf.envs.toys import PointPush, PointReach
+from music_tf.errors import EnvironmentFault
+from tests.kit.points import Point
 
 
 def test_fetch_splits_into_gripper_and_object():
@@ -80,6 +86,70 @@ def test_hand_splits_into_joint_angles_and_pose_of_the_object(env_id):
     np.testing.assert_array_equal(observation[list(info.split.agent)], joints)
     np.testing.assert_array_equal(observation[list(info.split.surrounding)], state["achieved_goal"])
     np.testing.assert_array_equal(observation[list(info.object)], state["achieved_goal"][:3])
+
+
+def info_of(env_id, kwargs="{}"):
+    envs = LockstepEnvs(env_id, 1, EnvConfig(kwargs=kwargs))
+    envs.close()
+    return envs.info
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs", "bounds"),
+    [
+        ("HandManipulateBlock-v1", '{"reward_type": "dense"}', (-np.inf, 0.0)),
+        ("FetchReach-v4", '{"reward_type": "dense"}', (-np.inf, 0.0)),
+        ("FetchReach-v4", "{}", (-1.0, 0.0)),
+        ("FetchReachDense-v4", "{}", (-np.inf, 0.0)),
+        ("PointMaze_UMazeDense-v3", "{}", (0.0, 1.0)),
+        ("music_tf/UnitBox-v0", "{}", (-1.0, 1.0)),
+    ],
+)
+def test_arguments_decide_which_bounds_of_a_known_reward_hold(env_id, kwargs, bounds):
+    assert info_of(env_id, kwargs).reward_bounds == bounds
+
+
+def test_a_hand_that_is_told_to_ignore_a_turn_has_its_rewards_one_by_one():
+    kwargs = '{"ignore_z_target_rotation": true}'
+    assert not info_of("HandManipulateBlock-v1", kwargs).batched_reward
+    assert info_of("HandManipulateBlock-v1").batched_reward
+
+
+class TenTimes(PointPush):
+    """Pays ten times as much."""
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return 10.0 * super().compute_reward(achieved_goal, desired_goal, info)
+
+
+@pytest.mark.parametrize(
+    ("make", "split"),
+    [
+        (lambda: gymnasium.wrappers.TransformReward(PointPush(), lambda reward: 9 * reward), True),
+        (TenTimes, True),
+        (Point, False),
+    ],
+    ids=["wrapped", "derived", "somebody else's"],
+)
+def test_what_an_id_says_holds_as_far_as_the_environment_is_that_one(make, split):
+    env_id = "music_tf/PointPush-v77"
+    gymnasium.register(env_id, make, max_episode_steps=5)
+    try:
+        info = info_of(env_id)
+    finally:
+        del gymnasium.registry[env_id]
+    assert lookup(env_id).reward_bounds == (-1.0, 0.0)
+    assert info.reward_bounds == (-np.inf, np.inf)
+    assert (info.split is not None) == split
+
+
+def test_a_reward_outside_its_known_bounds_ends_the_run(monkeypatch):
+    envs = LockstepEnvs("music_tf/PointReach-v0", 1)
+    goals = envs.reset([0], [0]).achieved_goal
+    says = r"music_tf/PointReach-v0: reward -7 lies outside -1\.\.0, .*"
+    monkeypatch.setattr(PointReach, "compute_reward", lambda *given: np.array([-7.0]))
+    with pytest.raises(EnvironmentFault, match=says):
+        envs.goal_reward(goals, goals)
 
 
 def test_only_the_pen_needs_its_rewards_one_by_one():
