@@ -197,6 +197,11 @@ class OpenEpisodes:
         self._age = np.zeros(count, np.int64)
         self._spoiled = np.zeros(count, np.int64)
 
+    @property
+    def unfinished(self) -> int:
+        """Episodes that go on with the next step."""
+        return int(self._open.sum())
+
     def cut(self) -> None:
         """Lets every environment begin a new episode with its next step."""
         self._open[:] = False

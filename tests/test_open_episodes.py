@@ -61,6 +61,18 @@ def test_an_episode_goes_on_in_the_next_call_from_its_last_state():
     assert [len(succeeded) for _, succeeded in calls] == [0, 1, 0, 1]
 
 
+def test_episodes_that_go_on_are_counted():
+    episodes, play = opened()
+    counts = []
+    for _ in range(8):
+        play()
+        counts.append(episodes.unfinished)
+    assert counts == [2, 2, 2, 2, 2, 2, 2, 0]  # 40 steps are five whole episodes of 8
+    play()
+    episodes.cut()
+    assert episodes.unfinished == 0
+
+
 def test_actions_and_rewards_stand_beside_the_state_that_they_follow():
     _, play = opened()
     parts, _ = play()

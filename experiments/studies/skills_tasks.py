@@ -1,9 +1,9 @@
-"""Does `sac_diayn` reach the log q that the PyTorch DIAYN shows at equal numbers of episodes?
+"""Does `sac_diayn` reach the log q that the PyTorch DIAYN shows after as many episodes?
 
 Its own preset, `diayn_torch`, on the tasks of that code; steps and updates come in turns of 50
 instead of one by one, which is faster and as many. `skill/log_likelihood_running` is the average
-that it logs: in sample, of the state before the action, over episodes. On MountainCarContinuous
-the prior is not subtracted, because a reward above 0 pays for never arriving.
+that it logs: in sample, of the state before the action, over finished episodes. On
+MountainCarContinuous the prior is not subtracted, because a reward above 0 pays for never arriving.
 
 There are fewer than three seeds a task, for want of time. An hour a run at most, on one core:
 Hopper about 25 minutes, MountainCarContinuous 30 (its 200 episodes), BipedalWalker 60 (its extra is

@@ -66,7 +66,8 @@ _FIRST = {
 WITHOUT_GOALS = {
     "eval/return": "mean sum of the environment's own rewards over an evaluation episode",
     "eval/length": "mean number of steps of an evaluation episode",
-    "time/episodes": "training episodes so far, over all ranks",
+    "time/episodes": "training episodes that came to their end so far, over all ranks",
+    "time/episodes_cut": "training episodes that the end of an epoch cut off so far",
 }
 """Metrics of environments without goals alone."""
 OF_ACTORS = {

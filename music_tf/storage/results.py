@@ -31,6 +31,7 @@ BEFORE = "before"
 COUNTED = {
     "time/env_steps": "env_steps",
     "time/episodes": "episodes",
+    "time/episodes_cut": "episodes_cut",
     "time/elapsed_s": "elapsed_s",
     "time/wall_s": "wall_s",
 }

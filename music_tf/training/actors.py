@@ -243,7 +243,8 @@ class Actors:
             if self._config.collect.steps is None and set(parts) != {self._config.rollouts}:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
             over = np.concatenate([own.succeeded for own in found])
-            return Collected(_joined([own.played for own in found]), parts, over)
+            unfinished = sum(own.unfinished for own in found)
+            return Collected(_joined([own.played for own in found]), parts, over, unfinished)
 
         return self.learning.together(answered)
 

@@ -50,6 +50,8 @@ class Collected(NamedTuple):
     """How many of them each worker has."""
     succeeded: BoolArray
     """Of each episode that came to its end, whether it succeeded."""
+    unfinished: int = 0
+    """Episodes that go on in the next cycle, unless an epoch ends first."""
 
 
 def make_environments(config: Config, comm: Communicator, share: Share) -> LockstepEnvs:
@@ -149,7 +151,8 @@ class Collector:
             counts = np.array([len(own) - 1 for own in parts]).reshape(-1, size).sum(axis=1)
             named = [part.named() for own in parts for part in own]
             joined = {name: np.concatenate([one[name] for one in named]) for name in named[0]}
-            return Collected(Episodes.from_named(joined), counts.tolist(), succeeded)
+            played = Episodes.from_named(joined)
+            return Collected(played, counts.tolist(), succeeded, opened.unfinished)
         drawn = list(map(self.sampler.begin_episodes, starts, numbers))
         goals = [one.goals for one in drawn if one.goals is not None]
         conditions = Conditions(

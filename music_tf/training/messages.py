@@ -164,7 +164,7 @@ class EpisodeFormat:
         """Returns what was played."""
         named = collected.played.named()
         length = named.pop("length")
-        counts = np.array(collected.parts, "<i8").tobytes()
+        counts = np.array([*collected.parts, collected.unfinished], "<i8").tobytes()
         found = [counts, collected.succeeded.tobytes(), length.astype("<i8").tobytes()]
         for name, rows in named.items():
             found.append(rows[self._taken(name, length)].tobytes())
@@ -186,9 +186,9 @@ class EpisodeFormat:
             found, rest = np.frombuffer(rest[:size], kind), rest[size:]
             return found
 
-        parts = take(workers, np.dtype("<i8"))
+        *parts, unfinished = take(workers + 1, np.dtype("<i8")).tolist()
         over = take(ends, np.dtype(np.bool_))
-        count = int(parts.sum()) if (parts >= 0).all() else -1
+        count = sum(parts) if min(*parts, unfinished) >= 0 else -1
         length = take(count, np.dtype("<i8"))
         if not ((length >= 1) & (length <= self._steps)).all():
             raise NumbersFault(
@@ -207,7 +207,7 @@ class EpisodeFormat:
             rows[where] = found.reshape(shape)
         if rest:
             raise NumbersFault(f"a message of {len(data)} bytes, {len(rest)} too many")
-        return Collected(padded(Episodes.from_named(named)), parts.tolist(), over)
+        return Collected(padded(Episodes.from_named(named)), parts, over, unfinished)
 
     def _taken(self, name: str, length: np.ndarray) -> BoolArray:
         """Returns which rows of an array are no padding."""

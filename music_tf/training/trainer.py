@@ -40,13 +40,15 @@ class Counters:
     """How far a run has come, over all ranks; with the seed, all that random streams need.
 
     Ranks agree on all but seconds, which each measures by its own clock: `elapsed_s` of playing and
-    learning, `wall_s` since the launch, of what was saved before a resume included.
+    learning, `wall_s` since the launch, of what was saved before a resume included. `episodes` came
+    to their end, `episodes_cut` were open when an epoch ended.
     """
 
     epoch: int = 0
     cycle: int = 0
     env_steps: int = 0
     episodes: int = 0
+    episodes_cut: int = 0
     updates: int = 0
     elapsed_s: float = 0.0
     wall_s: float = 0.0
@@ -195,17 +197,19 @@ class Trainer:
         if self.collector.ordered is None:
             self.order(cycle)
         collected = self.collector.collect()
-        played, _, ends = collected
-        counts = np.array([ends.sum(), len(ends), played.length.sum()])
-        succeeded, tried, steps = map(int, self.comm.sum_in_place(counts))
+        ends, unfinished = collected.succeeded, collected.unfinished
+        counts = np.array([ends.sum(), len(ends), collected.played.length.sum(), unfinished])
+        succeeded, tried, steps, unfinished = map(int, self.comm.sum_in_place(counts))
         log.succeeded += succeeded
         log.tried += tried
         log.env_steps += steps
         counters.env_steps += steps
         counters.episodes += tried
+        ends_epoch = log.cycles + 1 == config.cycles
+        counters.episodes_cut += unfinished if ends_epoch else 0
         if self.lagged is not None:
             self.lagged = self.snapshot()
-            if log.cycles + 1 < config.cycles:  # environments begin anew with an epoch
+            if not ends_epoch:  # environments begin anew with an epoch
                 self.order(cycle + 1)
         with self._timed("time/take_in_s"):
             self._take_in(collected, cycle)
@@ -496,6 +500,8 @@ class Trainer:
             metrics["stats/goal_std"] = float(inputs.goal.deviation.mean())
         else:
             metrics["time/episodes"] = float(counters.episodes)
+            if self.config.collect.steps is not None:
+                metrics["time/episodes_cut"] = float(counters.episodes_cut)
         if isinstance(self.collector, Actors):
             drawn = self.log.updates * self.config.replay.batch_size * self.config.workers
             metrics["train/replay_ratio"] = drawn / self.log.env_steps

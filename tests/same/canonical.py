@@ -19,7 +19,8 @@ Names are `state/...` for shared arrays, `meta/...`, `metrics/...`, `replay/WORK
 """
 DROPPED = [
     r"replay/\w+/task",
-    r"meta/counters/episodes",
+    r"meta/counters/episodes(_cut)?",
+    r"metrics/time/episodes_cut",
     r"meta/log/updates",
     r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
     r"metrics/reward/joint_motion_(raw|power|gain)",

@@ -345,6 +345,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     assert taken == {
         "time/env_steps": before.counters.env_steps,
         "time/episodes": before.counters.episodes,
+        "time/episodes_cut": before.counters.episodes_cut,
         "time/elapsed_s": before.counters.elapsed_s,
         "time/wall_s": before.counters.wall_s,
     }
@@ -358,6 +359,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     assert found["before"] == {
         "time/env_steps": taken["time/env_steps"] + heir.counters.env_steps,
         "time/episodes": taken["time/episodes"] + heir.counters.episodes,
+        "time/episodes_cut": taken["time/episodes_cut"] + heir.counters.episodes_cut,
         "time/elapsed_s": taken["time/elapsed_s"] + heir.counters.elapsed_s,
         "time/wall_s": taken["time/wall_s"] + heir.counters.wall_s,
     }

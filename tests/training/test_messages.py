@@ -55,16 +55,19 @@ def played(spec, skills, steps, lengths, seed=0):
     extras=st.booleans(),
     ends=st.integers(0, 3),
     skills=st.integers(1, 3),
+    unfinished=st.integers(0, 2**40),
 )
-def test_episodes_come_out_bit_by_bit_as_they_went_in(lengths, goals, extras, ends, skills):
+def test_episodes_come_out_bit_by_bit_as_they_went_in(
+    lengths, goals, extras, ends, skills, unfinished
+):
     spec = dataclasses.replace(SPEC, goal_dim=goals, extras=SPEC.extras if extras else {})
     form = EpisodeFormat(spec, skills, 4)
     parts = [len(own) for own in lengths]
     whole = played(spec, skills, 4, [length for own in lengths for length in own])
     over = np.arange(ends) % 2 == 0
-    packed = form.pack(Collected(whole, parts, over))
+    packed = form.pack(Collected(whole, parts, over, unfinished))
     found = form.unpack(np.frombuffer(packed, np.uint8), len(parts), ends)
-    assert list(found.parts) == parts
+    assert (list(found.parts), found.unfinished) == (parts, unfinished)
     np.testing.assert_array_equal(found.succeeded, over)
     expected = whole.named()
     assert found.played.named().keys() == expected.keys()
@@ -99,8 +102,9 @@ def test_what_is_no_message_is_refused():
         (np.append(whole, np.uint8(0)), "1 too many"),
         (spoiled(packed, 0, -1), "too early"),
         (spoiled(packed, 0, 2**60), "too early"),
-        (spoiled(packed, 10, 5), "episodes of 4 to 5 steps, expected 1 to 4"),
-        (spoiled(packed, 10, 0), "episodes of 0 to 4 steps"),
+        (spoiled(packed, 8, -1), "too early"),
+        (spoiled(packed, 18, 5), "episodes of 4 to 5 steps, expected 1 to 4"),
+        (spoiled(packed, 18, 0), "episodes of 0 to 4 steps"),
     ):
         with pytest.raises(NumbersFault, match=told):
             form.unpack(data, 1, 2)

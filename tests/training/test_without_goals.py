@@ -59,7 +59,8 @@ def straight(tmp_path_factory):
 def test_steps_episodes_updates_and_returns_are_counted(straight):
     _, rows = straight
     assert column(rows, "time/env_steps") == [15, 30, 45]
-    assert column(rows, "time/episodes") == [1, 2, 3]  # what is cut at the end of an epoch is none
+    assert column(rows, "time/episodes") == [1, 2, 3]
+    assert column(rows, "time/episodes_cut") == [1, 2, 3]  # the second of each epoch, after 7 of 8
     assert column(rows, "time/updates") == [4, 16, 28]  # 0.8 for each step after the first ten
     assert column(rows, "eval/return") == [sum(range(1, 9))] * 3
     assert column(rows, "eval/length") == [8] * 3
@@ -85,7 +86,7 @@ def test_a_stop_within_an_epoch_plays_it_again_to_the_same_bits(
     arrays, meta = load_weights(tmp_path / "run" / "checkpoints")
     expected, _ = load_weights(straight[0] / "checkpoints")
     np.testing.assert_equal(arrays, expected)
-    assert meta["counters"]["episodes"] == 3
+    assert (meta["counters"]["episodes"], meta["counters"]["episodes_cut"]) == (3, 3)
 
 
 def test_the_first_steps_are_random_whatever_the_policy(straight):
@@ -103,10 +104,18 @@ def test_evaluation_can_go_by_episodes(tmp_path):
     assert column(rows, "eval/length") == [None, 8, None]
 
 
+def test_an_epoch_of_whole_episodes_cuts_none(tmp_path):
+    steps = replace(CONFIG.collect, steps=4)
+    rows = run(tmp_path / "run", collect=steps, cycles=4, rollouts=3, epochs=2)
+    assert column(rows, "time/episodes") == [6, 12]
+    assert column(rows, "time/episodes_cut") == [0, 0]
+
+
 def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
     rows = run(tmp_path / "run", collect=CollectConfig(), epochs=1)
     assert column(rows, "time/env_steps") == [3 * 8]
     assert column(rows, "time/updates") == [3 * 4]
+    assert column(rows, "time/episodes_cut") == [None]  # nothing could be cut
 
 
 def test_actor_and_critics_may_have_sizes_of_their_own():
