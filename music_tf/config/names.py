@@ -63,7 +63,8 @@ PANDA = tuple(
 TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0")
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
-    *("music_tf/Ant-v0", "music_tf/AntGoals-v0", "music_tf/HalfCheetah-v0"),
+    *("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"),
+    "music_tf/HalfCheetah-v0",
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
     *(

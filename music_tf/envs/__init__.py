@@ -13,6 +13,7 @@ for _id, _entry, _steps in (
     (CONVEYOR, "conveyor:FetchPushConveyor", 50),
     ("music_tf/AntGoals-v0", "robots:ant_goals", 200),
     ("music_tf/Ant-v0", "robots:ant", 200),
+    ("music_tf/AntBlocks-v0", "robots:AntBlocks", 200),
     ("music_tf/HalfCheetah-v0", "robots:half_cheetah", 1000),
 ):
     if _id not in gymnasium.registry:

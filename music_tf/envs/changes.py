@@ -68,10 +68,10 @@ class Changes:
         if number == self._applied:
             return
         stage, model = self._stages[number], self._model
-        for name, default in self._attributes.items():
-            setattr(self._unwrapped, name, stage.attributes.get(name, default))
         for name, defaults in self._arrays.items():
             getattr(model, name)[:] = defaults
+        for name, default in self._attributes.items():
+            setattr(self._unwrapped, name, stage.attributes.get(name, default))
         for kind, factors in stage.factors.items():
             for name in _KINDS[kind][1]:
                 columns = getattr(model, name).T  # a view, [N] or [D, N]
@@ -80,7 +80,7 @@ class Changes:
             model.body_pos[model.body(body).id] = place
         if self._gravity is not None:
             model.opt.gravity[:] = stage.gravity * self._gravity
-        if self._arrays or self._gravity is not None:
+        if model is not None:
             import mujoco  # noqa: PLC0415  (toys are changed without it)
 
             mujoco.mj_setConst(model, self._unwrapped.data)  # what follows from masses and places
@@ -144,6 +144,11 @@ class Changes:
             if type(value) not in kinds:
                 text = f"expected a value such as {default!r:.80}, got {value!r:.80}"
                 self._refuse(number, f"set: {name}", text)
+            try:
+                setattr(self._unwrapped, name, value)
+            except ValueError as error:
+                self._refuse(number, f"set: {name}", str(error)[:200])
+            setattr(self._unwrapped, name, default)
 
     def _check_name(
         self, number: int, where: str, thing: str, name: str, known: Sequence[str]

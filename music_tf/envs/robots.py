@@ -1,8 +1,10 @@
-"""Robots of Gymnasium on MuJoCo with columns for skills, goals in the plane, or a broken joint."""
+"""Robots of Gymnasium on MuJoCo with columns for skills, goals, walls, or a broken joint."""
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 import gymnasium
+import mujoco
 import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.mujoco.ant_v5 import AntEnv
@@ -79,6 +81,56 @@ class AntGoals(AntEnv):
 
     def _get_obs(self) -> Floats:
         return np.concatenate([super()._get_obs(), self._goal - self.data.qpos[:2]])
+
+
+class AntBlocks(AntEnv):
+    """An ant inside a ring of forty blocks, of which a changing world lowers one quarter by one.
+
+    The ring of DISk's Ant-block: spheres of 3 metres around a circle of 10, which overlap, so that
+    the ant cannot come further than some 7 metres. `opened` of its four quarters are below the
+    floor, counted from x towards y. Observation: that of `ant`. No episode ends with a fall.
+    """
+
+    blocks, circle, radius = 40, 10.0, 3.0
+    """How many, and where their centres lie and end, in metres."""
+    quarters, lowered = 4, -4.0
+    """Into how many parts they open, and z of the centre of one that is open."""
+    changeable: ClassVar[tuple[str, ...]] = ("opened",)
+    """Attributes that changes of the world may set between two episodes."""
+
+    def __init__(self, *, opened: int = 0, **options: Any) -> None:
+        super().__init__(**{"terminate_when_unhealthy": False, **_PLANE, **options})
+        self.opened = opened
+
+    @property
+    def opened(self) -> int:
+        """How many quarters of the ring are open; takes effect with the next reset."""
+        return self._opened
+
+    @opened.setter
+    def opened(self, quarters: int) -> None:
+        if not 0 <= quarters <= self.quarters:
+            raise ValueError(f"expected 0 to {self.quarters} open quarters, got {quarters}")
+        self._opened, each = quarters, self.blocks // self.quarters
+        for number in range(self.blocks):
+            height = self.lowered if number < quarters * each else 0.0
+            self.model.body(f"block_{number}").pos[2] = height
+
+    def _initialize_simulation(self) -> tuple[Any, Any]:
+        """Adds the ring to the model of the ant, then does what that does."""
+        spec = mujoco.MjSpec.from_file(self.fullpath)
+        for number in range(self.blocks):
+            angle = 2.0 * math.pi * number / self.blocks
+            place = (self.circle * math.cos(angle), self.circle * math.sin(angle), 0.0)
+            block = spec.worldbody.add_body(name=f"block_{number}", pos=place)
+            # the ant meets only what asks for it, and that is not the default of its file
+            block.add_geom(
+                type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(self.radius, 0.0, 0.0), conaffinity=1
+            )
+        model = spec.compile()
+        model.vis.global_.offwidth = max(model.vis.global_.offwidth, self.width)
+        model.vis.global_.offheight = max(model.vis.global_.offheight, self.height)
+        return model, mujoco.MjData(model)
 
 
 def ant_goals(broken_joint: int | None = None, **options: Any) -> gymnasium.Env[Any, Any]:

@@ -66,3 +66,62 @@ def test_a_joint_that_is_not_there_is_refused():
                 1,
                 EnvConfig(kwargs=json.dumps({"broken_joint": joint})),
             )
+
+
+def touches(environment, radius, angle):
+    """Whether an ant that is put there touches a block."""
+    unwrapped, model = environment.unwrapped, environment.unwrapped.model
+    environment.reset(seed=0)
+    place = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.75])
+    unwrapped.set_state(np.array([*place, *unwrapped.data.qpos[3:]]), unwrapped.data.qvel)
+    pairs = unwrapped.data.contact.geom
+    bodies = [model.body(model.geom_bodyid[geom]).name for geom in pairs.ravel()]
+    return any(name.startswith("block_") for name in bodies)
+
+
+def test_a_ring_of_blocks_holds_the_ant_and_opens_quarter_by_quarter():
+    environment = gymnasium.make("music_tf/AntBlocks-v0")
+    unwrapped = environment.unwrapped
+    assert environment.spec.max_episode_steps == 200
+    assert environment.reset(seed=1)[0].shape == (29,)
+    around = 0.07 + np.arange(40) * np.pi / 20
+    assert {touches(environment, 8.0, angle) for angle in around} == {True}
+    assert {touches(environment, 5.5, angle) for angle in around} == {False}
+    for opened in (0, 1, 3, 4):
+        unwrapped.opened = opened
+        middles = [np.pi / 4 + quarter * np.pi / 2 for quarter in range(4)]
+        assert [touches(environment, 8.0, middle) for middle in middles] == [
+            quarter >= opened for quarter in range(4)
+        ]
+    with pytest.raises(ValueError, match="expected 0 to 4 open quarters, got 5"):
+        unwrapped.opened = 5
+
+
+def test_an_ant_that_stays_inside_moves_as_one_without_blocks():
+    plain, ringed = (gymnasium.make(f"music_tf/{name}-v0") for name in ("Ant", "AntBlocks"))
+    generator = np.random.default_rng(0)
+    states = [environment.reset(seed=2)[0] for environment in (plain, ringed)]
+    for _ in range(20):
+        action = generator.uniform(-1, 1, 8)
+        states = [environment.step(action)[0] for environment in (plain, ringed)]
+        np.testing.assert_allclose(*states, rtol=1e-6, atol=1e-9)
+
+
+def test_stages_of_a_run_lower_blocks_and_break_a_leg():
+    changes = [{}, {"at": {"steps": 1}, "set": {"opened": 2}, "gear": {"hip_4": 0, "ankle_4": 0}}]
+    settings = EnvConfig(changes=json.dumps(changes))
+    envs = LockstepEnvs("music_tf/AntBlocks-v0", 1, settings)
+    model = envs._members[0].environment.unwrapped.model
+
+    def lowered():
+        envs.reset([0], [0])
+        return sum(model.body(f"block_{number}").pos[2] < -3.0 for number in range(40))
+
+    assert (lowered(), (model.actuator_gear[:, 0] == 0).sum()) == (0, 0)
+    envs.set_world(1)
+    assert (lowered(), (model.actuator_gear[:, 0] == 0).sum()) == (20, 2)
+    envs.set_world(0)
+    assert (lowered(), (model.actuator_gear[:, 0] == 0).sum()) == (0, 0)
+    changes[1]["set"] = {"opened": 5}
+    with pytest.raises(UsageError, match=r"set: opened: .*: expected 0 to 4 open quarters, got 5"):
+        LockstepEnvs("music_tf/AntBlocks-v0", 1, EnvConfig(changes=json.dumps(changes)))
