@@ -19,7 +19,7 @@ from music_tf import recipes
 from music_tf.config.command import Flag, Options, read
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
-from music_tf.config.settings import JsonObject
+from music_tf.config.settings import EnvConfig, JsonObject
 from music_tf.config.start import parse_parts, parts_of
 from music_tf.config.stored import (
     CONFIG_NAME,
@@ -422,13 +422,14 @@ class CheckEnv(Verb):
 
     id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")] = tyro.MISSING
     """A known environment, or module:Id for your own."""
+    env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
 
     def act(self) -> int:
         """Prints every check and returns 0, or 3 if any found a fault."""
         env_id = check_env_id(self.id)
         from music_tf.tools.check_env import check_environment  # noqa: PLC0415 - numpy, MuJoCo
 
-        findings = list(check_environment(env_id))
+        findings = list(check_environment(env_id, self.env))
         width = max((len(finding.name) for finding in findings), default=0)
         for finding in findings:
             state = "ok  " if finding.ok else "FAIL"

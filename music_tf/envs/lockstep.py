@@ -6,7 +6,7 @@ import functools
 import itertools
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -323,6 +323,24 @@ class LockstepEnvs:
             if member is not None:
                 member.environment.close()
         self._viewer.close()
+
+    def hush(self) -> None:
+        """Lets all faults go to the log, the first of them too."""
+        self._broke = True
+
+    @property
+    def environment(self) -> gymnasium.Env[Any, Any]:
+        """One of its environments, as it was made, for a look at it between two episodes."""
+        return self._some_member().environment
+
+    @property
+    def asked(self) -> Collection[str]:
+        """Entries of `info` that are kept, since its rewards or ends read them."""
+        return self._extras.asked
+
+    def scaled(self, actions: Array) -> Array:
+        """Returns actions [N, A] in [-1, 1] as its environments take them."""
+        return self._scale(actions, len(actions))
 
     def _make_member(self) -> PlainMember:
         return self._member_of(make_environment(self._env_id, self._settings))

@@ -14,6 +14,17 @@ GoalEnd = Callable[[Array, Array, Mapping[str, Array]], BoolArray]
 """Whether steps [N] that led there end an episode under these goals, of the same arguments."""
 
 
+_RELATIVE, _ABSOLUTE = 1e-3, 1e-6
+"""Up to which rewards count as the same: of the largest that is there, and always."""
+
+
+def reward_gaps(paid: Any, computed: Any) -> BoolArray:
+    """Returns where rewards differ by more than single precision explains, of any shape."""
+    largest = max(np.abs(paid).max(initial=0.0), np.abs(computed).max(initial=0.0))
+    gaps: BoolArray = np.abs(computed - paid) > _ABSOLUTE + _RELATIVE * largest
+    return gaps
+
+
 def packed(*numbers: str, **vectors: int) -> list[Any]:
     """Returns the layout of a packed row: vectors of these sizes, then single numbers."""
     kinds = [(name, np.float32, (size,)) for name, size in vectors.items()]

@@ -10,11 +10,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from music_tf.config.settings import Config
 from music_tf.config.stored import StoredRun, flatten, run_to_json
 from music_tf.distributed import Communicator
 from music_tf.envs.making import with_registered_world
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.process import longer_timeout
 from music_tf.storage.run_directory import versions
+from music_tf.training.rehearsal import rehearse
 
 if TYPE_CHECKING:
     from music_tf.config.command import TrainCommand
@@ -48,14 +51,28 @@ def agreed(
 
     Raises:
         UsageError: Another command line on some rank, or no such environment.
-        EnvironmentFault: Another version of the code or of a library on some rank.
+        EnvironmentFault: Another version of the code or of a library on some rank, or an
+            environment from which replay would learn wrong numbers.
     """
     if not command.resume:
         command = dataclasses.replace(command, config=with_registered_world(command.config))
     run = StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
     record = run_to_json(run)
     check_alike(record, command.resume, comm, command.learners)
+    rehearse_once(command.config, comm)
     return command, record
+
+
+@longer_timeout()
+def rehearse_once(config: Config, comm: Communicator) -> None:
+    """Plays on the root what all ranks will replay; every rank must call it together.
+
+    Raises:
+        EnvironmentFault: On every rank, if replay would learn from wrong numbers.
+    """
+    said = told_to_all(lambda: list(rehearse(config)) if comm.is_root else [], comm)
+    for text in said or ():
+        _LOGGER.warning("%s", text)
 
 
 def told_to_all(action: Callable[[], Result], comm: Communicator) -> Result | None:

@@ -221,7 +221,7 @@ def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
 def test_check_env_shows_findings_and_their_cures(ok, code, monkeypatch, capsys):
     module = types.ModuleType("music_tf.tools.check_env")
     found = types.SimpleNamespace(name="reward", ok=ok, detail="is -1", cure="mend it")
-    module.check_environment = lambda env_id: [found]
+    module.check_environment = lambda env_id, settings: [found]
     monkeypatch.setitem(sys.modules, "music_tf.tools.check_env", module)
     assert run_verb(["check-env", "FetchPush-v4"]) == code
     output = capsys.readouterr().out

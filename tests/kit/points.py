@@ -57,6 +57,96 @@ class Sparse(Point):
         return (np.linalg.norm(achieved - desired, axis=-1) < 0.3) - 1.0
 
 
+class Items(Point):
+    """Reads info by going through it."""
+
+    def more(self):
+        return {"cost": 2.0, "name": "point"}
+
+    def cost(self, info):
+        return sum(value for name, value in info.items() if name == "cost")
+
+
+class IsTrue(Point):
+    """Reads a flag that must stay a bool."""
+
+    def more(self):
+        return {"touch": True}
+
+    def cost(self, info):
+        return 2.0 if info["touch"] is True else 0.0
+
+
+class Later(Point):
+    """Reads an entry that the first steps do not have."""
+
+    def more(self):
+        return {"force": 2.0} if self.steps > 3 else {}
+
+    def cost(self, info):
+        return info["force"] if "force" in info else 0.0  # noqa: SIM401 - as people write
+
+
+class AfterTouch(Point):
+    """Reads an entry only after another was true."""
+
+    def more(self):
+        return {"touch": self.steps % 5 == 4, "force": 0.1 * self.steps}
+
+    def cost(self, info):
+        return info["force"] if info["touch"] else 0.0
+
+
+class Chatty(Point):
+    """Reads a word, which replay cannot keep."""
+
+    def more(self):
+        return {"phase": "far" if self.steps < 10 else "near"}
+
+    def cost(self, info):
+        return 1.0 if info.get("phase") == "near" else 0.0
+
+
+class Far(Point):
+    """Has goals in metres of a map."""
+
+    def reset(self, **options):
+        super().reset(**options)
+        self.place, self.goal = self.place + 5e6, self.goal + 5e6
+        return self.seen(), {}
+
+
+class Moves(Point):
+    """Draws another goal within the episode."""
+
+    def step(self, action):
+        if self.steps == 10:
+            self.goal = self.np_random.uniform(-1, 1, 2)
+        return super().step(action)
+
+
+class Lies(Point):
+    """Pays something else than it computes."""
+
+    def step(self, action):
+        seen, reward, *rest = super().step(action)
+        return seen, reward - 1.0, *rest
+
+
+class Together(Point):
+    """Computes one distance for many goals."""
+
+    def compute_reward(self, achieved, desired, info):
+        return -np.linalg.norm(achieved - desired) * np.ones(np.shape(achieved)[:-1])
+
+
+class Rescaled(gymnasium.ObservationWrapper):
+    """Shows goals in other units than those of `compute_reward`."""
+
+    def observation(self, seen):
+        return {name: values / 10.0 for name, values in seen.items()}
+
+
 class Ends(Point):
     """Pays 1 at the goal, where the episode is over."""
 
@@ -96,6 +186,8 @@ def points():
     ids = {f"{kind.__name__}-v0": kind for kind in below(Point)}
     for env_id, kind in ids.items():
         gymnasium.register(env_id, kind, max_episode_steps=STEPS)
+    ids["Rescaled-v0"] = Rescaled
+    gymnasium.register("Rescaled-v0", lambda: Rescaled(Point()), max_episode_steps=STEPS)
     yield ids
     for env_id in ids:
         del gymnasium.registry[env_id]

@@ -620,7 +620,7 @@ def test_a_stop_while_environments_are_made_ends_a_new_run_without_a_trace(
     made = stopped_after(number)
     with pytest.raises(Stopped, match=r"before the first step, nothing is saved yet: start it"):
         train(tmp_path / "run", replace(HER_RUN, rollouts=8))
-    assert len(made) == number
+    assert len(made) == max(number, 2)  # the first is that of the rehearsal
     assert list(tmp_path.iterdir()) == []
 
 

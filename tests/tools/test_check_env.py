@@ -1,6 +1,7 @@
 import pytest
 
 from music_tf.config.command import parse_train
+from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
 from music_tf.errors import UsageError
 from music_tf.tools.check_env import check_environment, propose_world
@@ -43,7 +44,7 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
         ("dtype", {"observations"}),
         ("goal", {"constant goal"}),
         ("wrong reward", {"reward"}),
-        ("axis", {"batched reward"}),
+        ("axis", {"batched reward", "reward"}),
         ("success", {"success"}),
         ("leftover", {"reset"}),
         ("exception", {"episode"}),
@@ -75,6 +76,13 @@ def test_unbounded_actions_fail_before_anything_is_played(odd):
         ("actions", False),
         ("episode length", True),
     ]
+
+
+def test_arguments_of_the_environment_change_what_is_checked():
+    kwargs = EnvConfig(kwargs='{"reward_type": "dense"}')
+    findings = [check_environment("FetchReach-v4", each) for each in (EnvConfig(), kwargs)]
+    values = [found[NAMES.index("reward")].ok for found in findings]
+    assert values == [True, True]
 
 
 def test_a_task_without_goals_is_checked_for_what_it_has():

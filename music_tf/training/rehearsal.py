@@ -1,0 +1,271 @@
+"""An episode before training: does replay pay what `step` paid, and what else hangs on the goal?
+
+Hindsight computes the reward of each replayed step anew, under whatever goal. A reward that comes
+out differently under the step's own goal is wrong under all of them, and nothing else would tell.
+"""
+
+import contextlib
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from music_tf.config.names import few
+from music_tf.config.settings import Config, EnvConfig, ReplayConfig
+from music_tf.config.world import World
+from music_tf.envs import simulator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import find_spec
+from music_tf.envs.member import show_goal
+from music_tf.errors import EnvironmentFault, MusicError
+from music_tf.replay.buffer import Shard
+from music_tf.replay.hindsight import relabel_probability
+from music_tf.replay.rows import Picks, reward_gaps, transition
+from music_tf.rollout import Conditions, play
+from music_tf.types import Array, Episodes
+
+SEED = 0
+RARE = 0.01
+"""Share of steps up to which rewards that differ are a warning."""
+_OTHER_SEEDS = range(1, 6)
+_LONGEST = 1000
+"""Most steps that are played."""
+_FEW = 3
+_SEE = "\nsee music-tf check-env"
+
+
+class Verdict(NamedTuple):
+    """What was found."""
+
+    detail: str
+    cure: str = ""
+    """Empty where all is well."""
+    rare: bool = False
+    """Whether it concerns so few steps that a warning is enough."""
+
+
+class Seen(NamedTuple):
+    """What a step of the environment gave, before anything is made of it."""
+
+    observation: Mapping[str, Any]
+    reward: float
+    terminated: bool
+    info: Mapping[str, Any]
+
+
+class Rehearsal:
+    """One environment of its own, and an episode of random actions that was played in it."""
+
+    def __init__(
+        self, env_id: str, settings: EnvConfig | None = None, world: World | None = None
+    ) -> None:
+        """Makes the environment; a task without goals plays nothing.
+
+        Raises:
+            MusicError: The environment cannot be made.
+        """
+        settings, longest = settings or EnvConfig(), find_spec(env_id).max_episode_steps
+        if (settings.max_episode_steps or longest or 0) > _LONGEST:
+            settings = dataclasses.replace(settings, max_episode_steps=_LONGEST)
+        self.env_id = env_id
+        self.envs = LockstepEnvs(env_id, 1, settings, world=world)
+        self.envs.hush()  # training meets what breaks, and tells of it
+        self.has_goals = self.envs.spec.goal_dim > 0
+
+    def __enter__(self) -> Self:
+        """Returns itself; the environment is closed with the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the environment, whatever it throws."""
+        with contextlib.suppress(Exception):
+            self.envs.close()
+
+    def verdicts(self, config: Config) -> Iterator[Verdict]:
+        """Yields what concerns a run as it is configured.
+
+        Raises:
+            EnvironmentFault: The environment does not play.
+        """
+        if "task" in config.rewards:
+            yield self.rewards()
+
+    def rewards(self) -> Verdict:
+        """Compares what each step paid with what replay makes of it under the same goal.
+
+        Raises:
+            EnvironmentFault: The environment does not play an episode.
+        """
+        episode = self.played()
+        try:
+            computed, paid = self._replayed(episode)
+        except EnvironmentFault as fault:
+            cure = "let compute_reward take goals and info as replay gives them, see docs"
+            return Verdict(str(fault).removesuffix(_SEE), cure)
+        gaps = reward_gaps(paid, computed)
+        if not gaps.any():
+            return Verdict(f"replay computes what {len(paid)} steps paid")
+        step = int(np.argmax(gaps))
+        cause, cure = self._cause(episode, step)
+        return Verdict(
+            f"step {step + 1} paid {paid[step]:g}, and replay computes {computed[step]:g} under "
+            f"the same goal ({int(gaps.sum())} of {len(paid)} steps differ): {cause}",
+            cure,
+            rare=bool(gaps.mean() <= RARE),
+        )
+
+    def played(self) -> Episodes:
+        """Returns an episode of random actions, [1, T, ...], always the same.
+
+        Raises:
+            EnvironmentFault: The environment spoils it.
+        """
+        generator = np.random.default_rng(SEED)
+        shape = (1, self.envs.spec.action_dim)
+
+        def act(*_: Array) -> Array:
+            return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+
+        return play(self.envs, act, Conditions(np.array([SEED]), None, np.ones((1, 1), "f")), None)
+
+    def _replayed(self, episode: Episodes) -> tuple[Array, Array]:
+        """Returns what replay pays for each step of an episode, and what the step paid, [N]."""
+        spec, length = self.envs.spec, int(episode.length[0])
+        shard = Shard(spec, 1, ReplayConfig(capacity=spec.max_episode_steps))
+        shard.add(episode, np.random.default_rng(SEED))
+        first, steps = np.zeros(length, np.int64), np.arange(length)
+        drawn = shard.look_up(Picks(first, steps, np.full(length, -1)))
+        return transition(drawn, 0.0, self.envs.goal_reward).reward, drawn.reward
+
+    def _cause(self, episode: Episodes, step: int) -> tuple[str, str]:
+        """Returns why a step paid something else than replay computes, and the cure.
+
+        The episode is played again, without what is stored of it between.
+        """
+        seen = list(self.steps(episode.action[0, : step + 1], int(episode.seed[0])))
+        first, last = seen[0].observation, seen[-1]
+        goal = np.asarray(last.observation["desired_goal"])
+        if not np.array_equal(goal, first["desired_goal"]):
+            return "the goal moves within the episode", "draw goals in reset only"
+        achieved = np.asarray(last.observation["achieved_goal"])
+        short = [np.float32(part).astype(part.dtype) for part in (achieved, goal)]
+        method: Any = self.envs.environment.unwrapped
+
+        def agrees(goals: Sequence[Any], info: Mapping[str, Any]) -> bool:
+            with np.errstate(all="ignore"), contextlib.suppress(Exception):
+                found = float(method.compute_reward(*map(np.copy, goals), dict(info)))
+                return not reward_gaps(np.float32(last.reward), np.float32(found))
+            return False
+
+        if agrees((achieved, goal), last.info):
+            if not agrees(short, last.info):
+                return (
+                    f"goals such as {_listed(goal)} have more digits than the single precision "
+                    "in which replay keeps them",
+                    "give goals relative to a place near them: subtract a constant in achieved "
+                    "and desired goals",
+                )
+            if agrees(short, {}):
+                return (
+                    "compute_reward is wrong for many goals at once",
+                    "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1",
+                )
+            kept = few(list(self.envs.asked)) or "none"
+            return (
+                "compute_reward reads from info what replay does not keep; kept of "
+                f"{few(list(last.info)) or 'nothing'}: {kept}",
+                "let it read numbers that every step's info has, by their names, as in "
+                "info['cost']; or put them into the achieved goal",
+            )
+        wrappers = _wrappers(self.envs.environment)
+        if wrappers and self.envs.environment is not method:
+            return (
+                f"step pays something else than compute_reward; around the environment are "
+                f"{few(wrappers)}, and compute_reward does not know what wrappers do to goals",
+                "let no wrapper change goals or rewards, or define compute_reward in an "
+                "environment of your own around the wrapped one",
+            )
+        return (
+            "step pays something else than compute_reward",
+            "step must return compute_reward(achieved_goal, desired_goal, info)",
+        )
+
+    def steps(self, actions: Array, seed: int, goal: Any = None) -> Iterator[Seen]:
+        """Plays actions [T, A] in [-1, 1] without stored rows; yields what reset and steps gave.
+
+        Args:
+            actions: What is done; an episode may end before they do.
+            seed: Of the reset.
+            goal: Replaces the environment's own, if its attribute `goal` can be set.
+        """
+        environment: Any = self.envs.environment
+        simulator.clear_state(environment.unwrapped)
+        observation, info = environment.reset(seed=seed)
+        yield Seen(_copied(observation), 0.0, False, dict(info))
+        if goal is not None:
+            show_goal(environment.unwrapped, goal)
+        for action in self.envs.scaled(actions):
+            with np.errstate(all="ignore"):
+                observation, reward, terminated, truncated, info = environment.step(action)
+            yield Seen(_copied(observation), float(reward), bool(terminated), dict(info))
+            if terminated or truncated:
+                break
+        simulator.take_warnings()
+
+
+def rehearse(config: Config) -> Iterator[str]:
+    """Plays before a run what its replay recomputes; yields what is to be told without refusing it.
+
+    An environment that cannot be made, or does not play, is left to training, which will meet it.
+
+    Raises:
+        EnvironmentFault: Replay would learn from wrong numbers.
+    """
+    own = config.goals == "environment"
+    if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
+        return
+    with _streams_kept(), contextlib.ExitStack() as stack:
+        try:
+            stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
+            verdicts = list(stage.verdicts(config)) if stage.has_goals else []
+        except MusicError:
+            return
+    for verdict in verdicts:
+        text = f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}"
+        if verdict.cure and not verdict.rare:
+            raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
+        if verdict.cure:
+            yield text
+
+
+@contextlib.contextmanager
+def _streams_kept() -> Iterator[None]:
+    """Leaves the random streams that all of Python and numpy share as they were."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - user code may draw from it
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+
+
+def _copied(observation: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what an environment observed, which may change its arrays later."""
+    return {name: np.array(value) for name, value in observation.items()}
+
+
+def _wrappers(environment: Any) -> list[str]:
+    """Returns the classes of a user's wrappers around an environment."""
+    names = []
+    while environment is not environment.unwrapped:
+        if not type(environment).__module__.startswith("gymnasium.wrappers.common"):
+            names.append(type(environment).__name__)
+        environment = environment.env
+    return names
+
+
+def _listed(goal: Any) -> str:
+    shown = ", ".join(f"{number:.10g}" for number in goal[:_FEW])
+    return f"({shown}{', ...' if len(goal) > _FEW else ''})"

@@ -1,0 +1,3 @@
+from tests.kit.points import points
+
+__all__ = ["points"]
