@@ -9,6 +9,7 @@ from tests.kit.sources import ROOT, imported_modules, imported_packages
 PACKAGE = ROOT / "music_tf"
 STAGES = [
     {"errors", "types", "randomness", "storage.files"},
+    {"declared"},
     {"process"},
     {"cli.mpirun"},
     {"tools.doctor"},

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from music_tf.config.changes import OPTION
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, TIME, World
+from music_tf.declared import Declared
 from music_tf.envs import simulator
 from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
@@ -100,6 +101,7 @@ class LockstepEnvs:
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info)
         self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
+        self.declared = Declared.of(spec, self._low, self._high)
         first = self._member_of(environment)
         self._members: list[PlainMember | None] = [first]
         if accept is not None:

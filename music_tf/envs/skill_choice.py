@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
+from music_tf.declared import ACTIONS, Declared, refusal
 from music_tf.errors import EnvironmentFault, UsageError
 
 _SEEN = ("observation", "desired_goal")
@@ -57,6 +58,10 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"{wanted[1]} numbers, this environment has {sizes[0]} and {len(self._low)}\n"
                 f"they were learned on {self._policy.env_id}"
             )
+        here = Declared(low=self._low.tolist(), high=self._high.tolist())
+        learned = f"env.skills {settings.skills[:120]}"
+        if text := refusal(self._policy.declared, here, learned, ACTIONS):
+            raise UsageError(text)
         box = gymnasium.spaces.Box
         self.observation_space = box(-math.inf, math.inf, (size,), np.float64)
         self.action_space = box(-1.0, 1.0, (self._policy.skills,), np.float32)

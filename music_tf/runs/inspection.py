@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config, TermConfig
 from music_tf.config.stored import StoredRun, read_run
+from music_tf.declared import ALL, SPACES, refusal
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
@@ -124,6 +125,10 @@ def load_run(
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
+    compared = SPACES if elsewhere else ALL
+    if text := refusal(saved.declared, envs.declared, str(run), compared):
+        envs.close()
+        raise UsageError(text)
     for part in ("observation", "goal", "action"):
         expected, came = (getattr(one, f"{part}_dim") for one in (envs.spec, saved))
         if expected != came:

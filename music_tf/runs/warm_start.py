@@ -9,6 +9,7 @@ import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.config.stored import read_run
+from music_tf.declared import ACTIONS, refusal
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
@@ -35,7 +36,8 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     trainer = build_trainer(small, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
-        heritage = inherit(own, source, parts, trainer.meta()["inputs"], config.rewards.values())
+        here = (trainer.meta()["inputs"], trainer.envs.declared)
+        heritage = inherit(own, source, parts, *here, config.rewards.values())
         try:
             trainer.start_from(heritage.arrays)
         except ValueError as error:
@@ -102,6 +104,8 @@ def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[fl
                 f"--best-of: {source[:120]} acts on {wanted[0]} columns with {wanted[1]} numbers, "
                 f"{config.env_id} has {found[0]} and {found[1]}"
             )
+        if text := refusal(policy.declared, envs.declared, f"--best-of {source[:120]}", ACTIONS):
+            raise UsageError(text)
 
         def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
             del noise

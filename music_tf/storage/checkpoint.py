@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.declared import refusal
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.files import (
@@ -41,6 +42,7 @@ from music_tf.storage.gate import (
     ExpectedFrom,
     ExpectedState,
     check_path,
+    declared_in,
     is_count,
     read_arrays,
     read_object,
@@ -310,10 +312,7 @@ class Checkpoints:
                     _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])
                 continue
             if misfit is not None or manifest is None:
-                raise UsageError(
-                    f"{self._directory.parent}: the checkpoint of epoch {epoch_of(label)} does "
-                    f"not fit config.json\n{misfit}"
-                )
+                raise UsageError(misfit)
             if sorted(manifest.shards) != wanted:
                 raise UsageError(
                     f"{label} holds replay of {len(manifest.shards)} workers, this run has "
@@ -400,13 +399,16 @@ class Checkpoints:
     def _read(
         self, label: str, workers: Sequence[str], expected: ExpectedState | None
     ) -> tuple[Restored | None, Manifest | None, tuple[str | None, str | None]]:
-        """Returns a checkpoint and its manifest, then what is damaged and what does not fit."""
+        """Returns a checkpoint and its manifest, then what is damaged and why it is refused."""
         folder = self._directory / label
-        shared, rows = expected or (None, None)
+        shared, rows, environment = expected or (None, None, None)
+        run = self._directory.parent
         try:
             manifest = read_manifest(folder)
-            arrays, _ = read_arrays(folder, manifest.state, shared)
             meta = read_object(folder, manifest.meta)
+            if environment and (text := refusal(declared_in(meta), environment, str(run))):
+                return None, None, (None, text)
+            arrays, _ = read_arrays(folder, manifest.state, shared)
             shards = {
                 worker: [
                     read_arrays(self._directory, entry, rows, rows=True)[0]
@@ -417,7 +419,9 @@ class Checkpoints:
         except DamagedError as damage:
             return None, None, (str(damage), None)
         except ValueError as misfit:
-            return None, None, (None, str(misfit))
+            epoch = epoch_of(label)
+            text = f"{run}: the checkpoint of epoch {epoch} does not fit config.json\n{misfit}"
+            return None, None, (None, text)
         return Restored(manifest.epoch, arrays, meta, shards), manifest, (None, None)
 
     def _existing(self) -> list[str]:

@@ -32,6 +32,7 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.declared import Declared
 from music_tf.storage.files import open_regular, parse_json
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -40,6 +41,8 @@ Kind: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
 Expected: TypeAlias = Mapping[str, Kind]
 ExpectedFrom: TypeAlias = Callable[[Expected], Expected]
 """Says what is expected of the arrays that a file has, where some sizes stand in the file alone."""
+ENVIRONMENT = "environment"
+"""Under which name a checkpoint says what the environment declared."""
 FREE = -1
 """A length that is not known beforehand."""
 Own = TypeVar("Own")
@@ -88,6 +91,8 @@ class ExpectedState(NamedTuple):
     """State that all ranks share."""
     rows: Expected
     """Replay of a worker when it is full; stored rows may be fewer along the first axis."""
+    environment: Declared
+    """What the environment declares."""
 
 
 class Entry(NamedTuple):
@@ -164,6 +169,16 @@ def success_rate(value: Any) -> float | None:
     if not _has_type(value, float) or not 0.0 <= value <= 1.0:
         raise ValueError(f"best_success_rate: not what a run saves: {str(value)[:80]}")
     return float(value)
+
+
+def declared_in(meta: Mapping[str, Any]) -> Declared | None:
+    """Returns what the environment of a checkpoint declared; None in one of an older version.
+
+    Raises:
+        ValueError: It is nothing that an environment declares.
+    """
+    found = meta.get(ENVIRONMENT)
+    return None if found is None else take_over(Declared(), found, ENVIRONMENT)
 
 
 def is_count(value: Any) -> bool:

@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from music_tf.config.settings import Config
 from music_tf.config.stored import StoredRun, read_run
+from music_tf.declared import Declared
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
-from music_tf.storage.gate import Expected, Kind, MisfitError, is_count
+from music_tf.storage.gate import Expected, Kind, MisfitError, declared_in, is_count
 from music_tf.storage.run_directory import find_agent
 from music_tf.types import Array
 
@@ -48,13 +49,16 @@ class SavedPolicy:
         snapshot: Snapshot,
         counters: Mapping[str, Any],
         discriminator: Discriminator | str | None = None,
+        declared: Declared | None = None,
     ) -> None:
         """Takes what a run says of itself, what acts, how far it had come, and what names skills.
 
-        The last is None where nothing does, or where that was not saved. It is a text that says
-        why, where what was saved does not fit.
+        That is None where nothing does, or where it was not saved. It is a text that says why,
+        where what was saved does not fit. The last is what the environment declared in training,
+        None where that is not known.
         """
         config = stored.config
+        self.declared = declared
         self.snapshot = snapshot
         self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
         self._why_not = discriminator if isinstance(discriminator, str) else ""
@@ -255,6 +259,7 @@ def saved_policy(
         counters = counters if isinstance(counters, dict) else {}
         if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):
             raise ValueError("counters: expected whole numbers epoch and env_steps")
+        declared = declared_in(found.meta)
     except ValueError as error:
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
     moments = []
@@ -280,7 +285,7 @@ def saved_policy(
             names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
     except ValueError as error:  # which does not keep the policy from acting
         names = str(error)
-    return SavedPolicy(stored, snapshot, counters, names), found
+    return SavedPolicy(stored, snapshot, counters, names, declared), found
 
 
 def _actor_shapes(

@@ -15,10 +15,19 @@ from typing import Any, NamedTuple
 from music_tf.config.settings import TermConfig
 from music_tf.config.start import PARTS
 from music_tf.config.stored import CONFIG_NAME, StoredRun, run_to_json
+from music_tf.declared import ACTIONS, Declared, refusal
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
 from music_tf.storage.files import replace_file
-from music_tf.storage.gate import Arrays, MisfitError, check_fit, expected_of, is_count
+from music_tf.storage.gate import (
+    ENVIRONMENT,
+    Arrays,
+    MisfitError,
+    check_fit,
+    declared_in,
+    expected_of,
+    is_count,
+)
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 
 _PREFIXES = {
@@ -33,7 +42,7 @@ _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many 
 _LONGEST = 300
 _MOST_PARTS = 12
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
-_FACTS = ("goals", "env_id", "inputs", "counters", BEFORE)
+_FACTS = ("goals", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE)
 
 
 class Heritage(NamedTuple):
@@ -50,6 +59,7 @@ def inherit(
     source: Path,
     parts: Sequence[str],
     inputs: Mapping[str, Any],
+    declared: Declared,
     terms: Iterable[TermConfig] = (),
 ) -> Heritage:
     """Returns what a run starts with that takes over parts of an earlier one.
@@ -63,6 +73,7 @@ def inherit(
         source: The checkpoints of a run, or a folder of weights.
         parts: `PARTS`, and networks of the terms.
         inputs: What the reward networks of the new run look at, as `RewardTerm.inputs` says.
+        declared: What its environment declares; actions must mean what they did to the source.
         terms: Reward terms of the new run.
 
     Raises:
@@ -70,6 +81,8 @@ def inherit(
         EnvironmentFault: Whatever is there is damaged.
     """
     stored = _stored(source, parts)
+    if not {"actor", "critic", "targets"}.isdisjoint(parts):
+        _check_actions(source, stored, declared)
     paid = {network: term for term in terms for network in term.networks}
     arrays = dict(own)
     for part in parts:
@@ -162,6 +175,16 @@ def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
     known = dict.fromkeys((*PARTS[:-1], part, PARTS[-1]))
     present = [p for p in known if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
+
+
+def _check_actions(source: Path, stored: StoredWeights, declared: Declared) -> None:
+    """Refuses networks whose actions mean something else in the run that they come from."""
+    try:
+        before = declared_in(stored.meta)
+    except ValueError as error:
+        raise UsageError(f"--init-from: {source}: {error}") from error
+    if text := refusal(before, declared, f"--init-from {source}", ACTIONS):
+        raise UsageError(text)
 
 
 def _check_inputs(

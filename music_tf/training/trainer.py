@@ -22,7 +22,7 @@ from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.device import DeviceReplay, why_not_on_device
 from music_tf.rollout import Policy
-from music_tf.storage.gate import ExpectedState, expected_of, take_over
+from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
@@ -395,6 +395,7 @@ class Trainer:
             **self.update.counts(),
             "goals": self.config.goals,
             "env_id": self.config.env_id,
+            ENVIRONMENT: dataclasses.asdict(self.envs.declared),
             "inputs": {name: seen for term in self.terms for name, seen in term.inputs.items()},
         }
 
@@ -411,7 +412,7 @@ class Trainer:
         """Returns names, types and shapes of what a checkpoint of this run holds."""
         worker, shard = next(iter(self.replay.shards.items()))
         rows = expected_of(shard.full_rows()) | expected_of(self._kept(worker), free=True)
-        return ExpectedState(expected_of(self.shared()), rows)
+        return ExpectedState(expected_of(self.shared()), rows, self.envs.declared)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Takes over what `shared` and `meta` of an earlier trainer returned.

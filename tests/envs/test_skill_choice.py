@@ -9,6 +9,7 @@ from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
+from music_tf.declared import Declared
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import UsageError
@@ -54,6 +55,7 @@ def line(monkeypatch):
         snapshot=snapshot,
         env_id="Line",
         recipe="sac_diayn",
+        declared=Declared(low=[-2.0], high=[2.0]),
     )
     monkeypatch.setattr(storage_policy, "load_policy", lambda run: policy)
     settings = EnvConfig(skills="somewhere", skill_steps=3, skill_discount=0.5)
@@ -78,6 +80,15 @@ def test_an_end_cuts_a_choice_short_and_its_true_length_counts(line):
 def test_the_largest_number_names_the_skill(line):
     _, reward, *_ = line.step(np.float32([-0.9, -0.8]))
     assert reward == -(2.0 + 0.5 * 4.0 + 0.25 * 6.0)
+
+
+def test_skills_are_refused_where_their_actions_mean_something_else(line):
+    other = Line()
+    other.action_space = gymnasium.spaces.Box(-3.0, 2.0, (1,), np.float32)
+    with pytest.raises(
+        UsageError, match=r"^actions: trained within -2\.\.2, now -3\.\.2\nenv\.ski"
+    ):
+        SkillChoice(other, EnvConfig(skills="somewhere"))
 
 
 @pytest.fixture(scope="module")

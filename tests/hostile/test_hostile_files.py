@@ -331,7 +331,13 @@ def take(run, trainer):
         MetricsWriter(run, resume_after=1)
 
     def start_from():
-        inherit(trainer.shared(), run / "checkpoints", ("actor", "normalizer"), {})
+        inherit(
+            trainer.shared(),
+            run / "checkpoints",
+            ("actor", "normalizer"),
+            {},
+            trainer.envs.declared,
+        )
 
     def answered(read, *arguments):
         read(*arguments)

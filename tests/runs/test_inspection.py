@@ -206,8 +206,12 @@ def test_networks_that_do_not_fit_are_named_where_they_are_asked(tmp_path):
         evaluate_run(load_run(tmp_path), 1)
 
 
-def test_another_size_of_the_environment_is_named(tmp_path):
-    config = save_run(tmp_path).config
+def test_another_size_is_named_where_an_older_version_did_not_store_what_was_declared(tmp_path):
+    trainer = save_run(tmp_path)
+    config, meta = trainer.config, trainer.meta()
+    del meta["environment"]
+    trainer.meta = lambda: meta
+    save_checkpoint(tmp_path, trainer, epoch=2)
     write_config(tmp_path, dataclasses.replace(config, env_id="music_tf/PointReach-v0"))
     with pytest.raises(UsageError, match=r"config\.json\nobservation: music_tf/PointReach-v0 has"):
         load_run(tmp_path)

@@ -22,6 +22,7 @@ DROPPED = [
     r"meta/counters/episodes(_cut)?",
     r"metrics/time/episodes_cut",
     r"meta/log/updates",
+    r"meta/environment(/.*)?",
     r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
     r"metrics/reward/joint_motion_(raw|power|gain)",
     r"metrics/skill/(loss|effective)",

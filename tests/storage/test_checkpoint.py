@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from music_tf.declared import Declared
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage import checkpoint, gate
@@ -299,7 +300,7 @@ def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path, shards
 
 def expected_state():
     arrays, shards, _ = state_of(1)
-    return ExpectedState(expected_of(arrays), expected_of(shards[WORKERS[0]]))
+    return ExpectedState(expected_of(arrays), expected_of(shards[WORKERS[0]]), Declared())
 
 
 def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp_path, caplog):

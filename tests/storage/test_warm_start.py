@@ -199,7 +199,9 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path, task_run, name):
     arrays[name] = np.full_like(arrays[name], np.nan)
     save_weights(tmp_path / "bad", arrays, trainer.meta())
     with pytest.raises(UsageError, match=rf"--init-from: .*bad: {name}: expected finite numbers"):
-        inherit(trainer.shared(), tmp_path / "bad", ("actor", "normalizer"), {})
+        inherit(
+            trainer.shared(), tmp_path / "bad", ("actor", "normalizer"), {}, trainer.envs.declared
+        )
 
 
 def test_a_part_that_is_absent_or_of_another_type_is_refused(task_run):
@@ -208,7 +210,7 @@ def test_a_part_that_is_absent_or_of_another_type_is_refused(task_run):
         try_heritage(FROZEN, source, ("statistics",))
     own = {name: array.astype(np.float64) for name, array in trainer.shared().items()}
     with pytest.raises(UsageError, match=r"expected float64 .*, found float32"):
-        inherit(own, source, ("actor",), {})
+        inherit(own, source, ("actor",), {}, trainer.envs.declared)
 
 
 def test_the_network_of_ones_own_reward_is_a_part_by_its_name(tmp_path, monkeypatch, music_run):
