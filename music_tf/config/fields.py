@@ -10,7 +10,9 @@ import math
 import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -25,6 +27,9 @@ from typing import (
 )
 
 from music_tf.errors import UsageError
+
+if TYPE_CHECKING:
+    from music_tf.config.settings import Config
 
 Tree = TypeVar("Tree", bound="Settings")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -75,6 +80,21 @@ class Settings:
 
     name: ClassVar[str] = ""
     """What stands before the dot in the names of its settings."""
+    metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Metrics that only runs with these settings write, with their meaning."""
+
+    @classmethod
+    def declared(cls) -> Mapping[str, str]:
+        """Returns all metrics that such settings may bring to a run, with their meaning."""
+        return cls.metrics
+
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns those of `declared` that get a column in a run even while they are blank.
+
+        All by default. One that is left out gets its column with its first value.
+        """
+        del run
+        return self.declared()
 
     def __post_init__(self) -> None:
         """Rejects values outside their range."""
@@ -88,6 +108,11 @@ class Settings:
     def shown(cls, name: str) -> str:
         """Returns how users know one of the settings."""
         return f"{cls.name}.{name}" if cls.name else name
+
+
+def only(metrics: Mapping[str, str], there: Mapping[str, bool]) -> Mapping[str, str]:
+    """Returns metrics without those of which `there` says that they are not."""
+    return {name: meaning for name, meaning in metrics.items() if there.get(name, True)}
 
 
 class Field(NamedTuple):
@@ -127,6 +152,16 @@ def fields_of(tree: Settings) -> Iterator[Field]:
                 yield from fields_of(group)
         else:
             yield Field(f"{prefix}{name}", hint, value, texts.get(name, ""))
+
+
+def groups_of(tree: Settings) -> Iterator[Settings]:
+    """Yields the groups that a configuration holds, those in mappings too."""
+    for name in hints_of(type(tree)):
+        value = getattr(tree, name)
+        if isinstance(value, Mapping):
+            yield from value.values()
+        elif isinstance(value, Settings):
+            yield value
 
 
 def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
-from music_tf.config.fields import In, Settings, Where
+from music_tf.config.fields import In, Settings, Where, only
 from music_tf.config.world import World
 from music_tf.errors import UsageError
 
@@ -63,6 +63,17 @@ Rate: TypeAlias = Annotated[float, In(0, 1)]
 Initializer: TypeAlias = Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"]
 
 
+ENTROPY = "entropy"
+"""What metrics call the reward that SAC adds by itself; no term may have this name."""
+
+
+def reward_metrics(name: str) -> dict[str, str]:
+    """Returns the metrics that a reward of this name has, with their meaning."""
+    statistics = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
+    reward = f"the {name.replace('_', ' ')} reward in minibatches, clipped, weighted"
+    return {f"reward/{name}_{short}": f"{long} of {reward}" for short, long in statistics.items()}
+
+
 class Source(NamedTuple):
     """The earlier run that a recipe cannot do without."""
 
@@ -92,6 +103,11 @@ class AgentConfig(Settings):
     name: ClassVar[str] = "agent"
     learner: ClassVar[str]
     """The `Learner` that is built from it, as `module:Class`."""
+    metrics: ClassVar[Mapping[str, str]] = {
+        "train/critic_loss": "squared TD error, summed over critics, or half their mean",
+        "train/actor_loss": "loss of the actor",
+        "train/mean_q": "mean value of replayed actions in minibatches",
+    }
 
     hidden_sizes: Layers = (256, 256, 256)
     """Units of each hidden layer of actor and critics, unless they have sizes of their own."""
@@ -159,6 +175,13 @@ class DdpgConfig(AgentConfig):
 class SoftConfig(AgentConfig):
     """What all cores of soft actor-critic share: a temperature, the price of entropy."""
 
+    metrics: ClassVar[Mapping[str, str]] = {
+        **AgentConfig.metrics,
+        "train/entropy": "mean of -log pi in nats, for stochastic policies",
+        "train/temperature": "weight of the entropy, for SAC",
+        "train/temperature_loss": "loss of the temperature, where it is learned",
+    }
+
     temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
     """Alpha at the start."""
     learn_temperature: bool = False
@@ -170,6 +193,10 @@ class SoftConfig(AgentConfig):
     def soft_values(self) -> bool:
         """Whether the values count entropy beside the rewards."""
         return True
+
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns its metrics, the loss of the temperature where that is learned."""
+        return only(super().foreseen(run), {"train/temperature_loss": self.learn_temperature})
 
     def __post_init__(self) -> None:
         """Rejects values outside their range, and settings that contradict each other."""
@@ -211,6 +238,7 @@ class SacConfig(GaussianConfig):
     """
 
     learner: ClassVar[str] = "music_tf.agents.sac:Sac"
+    metrics: ClassVar[Mapping[str, str]] = {**GaussianConfig.metrics, **reward_metrics(ENTROPY)}
 
     entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
     """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
@@ -232,6 +260,11 @@ class SacConfig(GaussianConfig):
         """Whether the TD target counts the entropy of the next state."""
         return self.entropy_mode == "next_state"
 
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns its metrics, those of the entropy reward where the mode has one."""
+        paid = self.entropy_mode in {"batch_mean", "per_sample"}
+        return only(super().foreseen(run), dict.fromkeys(reward_metrics(ENTROPY), paid))
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SacValueConfig(GaussianConfig):
@@ -242,6 +275,10 @@ class SacValueConfig(GaussianConfig):
     """
 
     learner: ClassVar[str] = "music_tf.agents.sac_value:SacValue"
+    metrics: ClassVar[Mapping[str, str]] = {
+        **GaussianConfig.metrics,
+        "train/value_loss": "squared error of the state value, for SAC that has one",
+    }
 
     value_learning_rate: Rate = 1e-3
     """Adam step size of the state value."""
@@ -276,12 +313,12 @@ class TermConfig(Settings):
 
     name: ClassVar[str]
     """What users call it: prefix of its options and of its metrics `reward/NAME_mean`."""
+    metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Metrics that it alone writes, with their meaning, beside those of its reward."""
     term: ClassVar[str]
     """The `RewardTerm` that is built from it, as `module:Class`."""
     networks: ClassVar[Sequence[str]] = ()
     """Names of what it learns; each is a part that a later run can take over."""
-    metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Columns of metrics.csv that it alone writes, with their meaning."""
 
     clip: Bounds = (-math.inf, math.inf)
     """Bounds of the scaled reward."""
@@ -289,6 +326,20 @@ class TermConfig(Settings):
     """Added after clipping."""
     weight: Schedule = ((0.0, 1.0),)
     """Weight in the sum of rewards, by epoch."""
+
+    @classmethod
+    def declared(cls) -> Mapping[str, str]:
+        """Returns the metrics of its reward, and its own."""
+        return {**reward_metrics(cls.name), **cls.metrics}
+
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns all its metrics where it counts, now or later; a term that never does rests."""
+        return super().foreseen(run) if self.counts else {}
+
+    @property
+    def counts(self) -> bool:
+        """Whether it pays or costs anything in any epoch."""
+        return any(weight for _, weight in self.weight)
 
     @property
     def unit_weight(self) -> float:
@@ -334,9 +385,21 @@ class PaidConfig(TermConfig):
     """Bounds of what the scaled reward is paid; with -4 4 noise, whose mean is 0, pays nothing."""
 
     @property
+    def counts(self) -> bool:
+        """Whether it pays or costs anything in any epoch."""
+        return super().counts and self.gain != 0.0
+
+    @property
     def measured(self) -> Sequence[str]:
         """Its last two metrics: mean positive raw reward and gain, with the gain auto."""
         return tuple(self.metrics)[-2:]
+
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns its metrics, those of the gain where that is auto.
+
+        Where it is unset, the environment decides.
+        """
+        return only(super().foreseen(run), dict.fromkeys(self.measured, self.gain == "auto"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -379,6 +442,10 @@ class MusicConfig(PaidConfig):
     trajectories: Annotated[int, In(1, 65536)] = 256
     """Episodes in a batch of the statistics network."""
 
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns its metrics, the bound that is trained where it is."""
+        return only(super().foreseen(run), {"music/bound": self.train})
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JointMotionConfig(PaidConfig):
@@ -417,6 +484,16 @@ class DiversityConfig(TermConfig):
     """How kernels of the network start, as `agent.initializer` has it."""
     learning_rate: Rate = 1e-3
     """Adam step size of the network."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it pays or costs anything in any epoch."""
+        return super().counts and self.scale != 0.0
+
+    @property
+    def gated(self) -> bool:
+        """Whether a target decides where it pays."""
+        return self.target is not None and self.target > -math.inf
 
     def check(self, run: "Config") -> None:
         """Refuses half a gate, and a run in which no two skills could be told apart."""
@@ -490,6 +567,20 @@ class SkillConfig(DiversityConfig):
     hidden_sizes: Layers = (128, 128, 128)
     """Units of each hidden layer of the discriminator."""
 
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns its metrics, less those of what it does not learn, gate or tell apart."""
+        discrete = run.condition.kind == "one_hot"
+        there = {
+            "skill/accuracy": self.train and discrete,
+            "skill/log_likelihood": self.train,
+            "skill/accuracy_heldout": discrete,
+            "skill/log_likelihood_running": self.train,
+            "skill/loss": self.train,
+            "skill/effective": self.train and self.prior == "learned",
+            "skill/gate_open": self.gated,
+        }
+        return only(super().foreseen(run), there)
+
     def check(self, run: "Config") -> None:
         """Refuses densities and priors of the wrong kind of condition."""
         super().check(run)
@@ -518,12 +609,6 @@ class SkillConfig(DiversityConfig):
         ):
             if wrong:
                 raise UsageError(f"{self.name}.{text}")
-
-
-ENTROPY = "entropy"
-"""What metrics call the reward that SAC adds by itself; no term may have this name."""
-TERMS: tuple[type[TermConfig], ...] = (TaskConfig, MusicConfig, JointMotionConfig, SkillConfig)
-"""Reward terms of ours, in the order of their metrics."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

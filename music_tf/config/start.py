@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from music_tf.config.names import suggestion
-from music_tf.config.settings import TERMS, TermConfig
+from music_tf.config.settings import TermConfig
 from music_tf.errors import UsageError
 
 
@@ -12,10 +12,6 @@ def parts_of(terms: Iterable[type[TermConfig]]) -> tuple[str, ...]:
     """Returns what a run can take over: networks by name, their copies, running statistics."""
     learned = [network for term in terms for network in term.networks]
     return ("actor", "critic", "targets", *learned, "normalizer")
-
-
-PARTS = parts_of(TERMS)
-"""Parts of runs that are paid our own rewards alone."""
 
 
 class Start(NamedTuple):

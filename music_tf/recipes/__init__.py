@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args, get_type_hints
 
 from music_tf.config import settings, world
 from music_tf.config.names import suggestion
-from music_tf.config.settings import Config, Source, TermConfig
+from music_tf.config.settings import AgentConfig, Config, Source, TermConfig
 from music_tf.errors import UsageError
 
 Preset: TypeAlias = Literal["laptop", "paper"]
@@ -84,6 +84,20 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
             if kind.name == settings.ENTROPY or found.setdefault(kind.name, kind) is not kind:
                 raise UsageError(f"{module.__name__}: there is a reward {kind.name!r} already")
     return found
+
+
+def agents() -> list[type[AgentConfig]]:
+    """Returns the settings of agents of ours."""
+    found: dict[type[AgentConfig], None] = {}
+    for module in (settings, *_modules()):
+        for kind in vars(module).values():
+            if (
+                isinstance(kind, type)
+                and issubclass(kind, AgentConfig)
+                and hasattr(kind, "learner")
+            ):
+                found[kind] = None
+    return list(found)
 
 
 def import_own(name: str) -> None:

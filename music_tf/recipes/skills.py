@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from music_tf.config.fields import In, with_fields
+from music_tf.config.fields import In, only, with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import (
     Config,
@@ -124,6 +124,15 @@ class DadsConfig(DiversityConfig):
     """Units of each hidden layer of the skill dynamics."""
     learning_rate: Rate = 3e-4
     """Adam step size of the skill dynamics."""
+
+    def foreseen(self, run: Config) -> Mapping[str, str]:
+        """Returns its metrics, less those of what it does not learn or gate."""
+        there = {
+            "dads/loss": self.train,
+            "dads/log_density": self.train,
+            "dads/gate_open": self.gated,
+        }
+        return only(super().foreseen(run), there)
 
 
 def sac_diayn(

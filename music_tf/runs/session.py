@@ -36,7 +36,7 @@ from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
-from music_tf.storage.metrics import Drawn, MetricsWriter, metrics_of
+from music_tf.storage.metrics import Drawn, MetricsWriter, foreseen, known_to
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
@@ -178,11 +178,11 @@ class Session:
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])
         self._progress.banner([term.notice for term in self._trainer.terms if term.notice])
-        self._goals = self._trainer.envs.spec.goal_dim > 0
-        if not self._goals:
+        goals = self._trainer.envs.spec.goal_dim > 0
+        if not goals:
             self._progress.leading = "eval/return"
-        self._terms = tuple(map(type, config.rewards.values()))
-        self._metrics = metrics_of(self._terms, self._goals, ranks.actors is not None)
+        self._metrics = known_to(config)
+        self._blank = dict.fromkeys(foreseen(config, self._trainer.envs.info, goals))
         self._checkpoints = Checkpoints(directory.checkpoints, comm)
         self._row: Metrics = {}
         self._best: float | None = None
@@ -287,7 +287,7 @@ class Session:
         self._row = row
         trainer.check_equal()
         if self._writer is not None:
-            self._writer.write(dict.fromkeys(self._metrics) | row)
+            self._writer.write(self._blank | row)
         success = row.get("eval/success_rate")
         if self._comm.is_root and success is not None and success >= (self._best or 0.0):
             folder = self._directory.checkpoints / "best"  # the later ones of equals
@@ -309,8 +309,7 @@ class Session:
             self._directory.path,
             resume_after=self._trainer.counters.epoch if resume else None,
             warn=self._directory.disk_warning,
-            terms=self._terms,
-            goals=self._goals,
+            metrics=self._metrics,
         )
 
     def _count_seconds(self) -> float:

@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.config.settings import ENTROPY, TERMS, TermConfig
+from music_tf import recipes
+from music_tf.config.fields import Settings, groups_of
+from music_tf.config.settings import Config
+from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import EnvironmentFault
 from music_tf.storage.files import read_at_most, replace_file
 from music_tf.storage.run_directory import RateLimitedWarning
@@ -35,9 +38,7 @@ _PICTURE = re.compile(r"paths_(\d{1,15})\.png")
 _EVENT_FILES = itertools.count()
 _LOGGER = logging.getLogger(__name__)
 
-_STATISTICS = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
-
-_FIRST = {
+_OF_EVERY_RUN = {
     "time/epoch": "epochs done",
     "time/env_steps": "environment steps so far, over all ranks",
     "time/updates": "gradient updates so far",
@@ -45,31 +46,44 @@ _FIRST = {
     "time/updates_per_second": "updates per second of training, rollouts included",
     "time/elapsed_s": "seconds of training so far, over resumes",
     "time/wall_s": "seconds since the launch, over resumes",
-    "eval/success_rate": "share of evaluation episodes that succeed at their last step",
-    "eval/object_displacement_m": "metres between the object's first and last position",
-    "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm",
-    "eval/object_on_support_rate": "share of episodes that end with the object supported or held",
-    "eval/object_comotion_m": "metres that the object travels together with the gripper",
-    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
-    "eval/object_coverage": "cells of 5 cm that the object visits on its support",
-    "rollout/object_coverage": "cells of 5 cm that the object visits in this epoch's rollouts",
-    "rollout/success_rate": "share of training episodes that succeed at their last step",
-    "train/critic_loss": "squared TD error, summed over critics, or half their mean",
-    "train/value_loss": "squared error of the state value, for SAC that has one",
-    "train/actor_loss": "loss of the actor",
-    "train/mean_q": "mean value of replayed actions in minibatches",
-    "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
-    "train/entropy": "mean of -log pi in nats, for stochastic policies",
-    "train/temperature": "weight of the entropy, for SAC",
-    "train/temperature_loss": "loss of the temperature, where it is learned",
 }
 WITHOUT_GOALS = {
     "eval/return": "mean sum of the environment's own rewards over an evaluation episode",
     "eval/length": "mean number of steps of an evaluation episode",
     "time/episodes": "training episodes that came to their end so far, over all ranks",
-    "time/episodes_cut": "training episodes that the end of an epoch cut off so far",
 }
 """Metrics of environments without goals alone."""
+_OF_STEPS = {"time/episodes_cut": "training episodes that the end of an epoch cut off so far"}
+_OF_TASKS = {
+    "eval/success_rate": "share of evaluation episodes that succeed at their last step",
+    "rollout/success_rate": "share of training episodes that succeed at their last step",
+}
+_OF_OBJECTS = {
+    "eval/object_displacement_m": "metres between the object's first and last position",
+    "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm",
+}
+_ON_SUPPORTS = {
+    "eval/object_on_support_rate": "share of episodes that end with the object supported or held",
+    "eval/object_coverage": "cells of 5 cm that the object visits on its support",
+    "rollout/object_coverage": "cells of 5 cm that the object visits in this epoch's rollouts",
+}
+_WITH_GRIPPERS = {
+    "eval/object_comotion_m": "metres that the object travels together with the gripper",
+    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
+}
+_OF_LEARNING = {
+    "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
+    "stats/observation_mean": "mean over components of the running observation mean",
+    "stats/observation_std": "mean over components of the running observation deviation",
+}
+_OF_GOALS = {
+    "stats/goal_mean": "mean over components of the running goal mean",
+    "stats/goal_std": "mean over components of the running goal deviation",
+}
+_OF_RANKS = {
+    "mpi/allreduce_ms": "milliseconds per reduction over ranks, mean of the epoch",
+    "mpi/wait_ms_max": "longest reduction of the epoch in milliseconds",
+}
 OF_ACTORS = {
     "time/act_s": "seconds that an actor played in this epoch, mean over actors",
     "time/take_in_s": "seconds that the learner stored and counted what actors had played",
@@ -84,47 +98,62 @@ OF_ACTORS = {
     "mpi/gather_ms": "milliseconds to read what they sent, mean of the epoch",
 }
 """Metrics of runs in which one rank learns and others act."""
-_LAST = {
-    "stats/observation_mean": "mean over components of the running observation mean",
-    "stats/observation_std": "mean over components of the running observation deviation",
-    "stats/goal_mean": "mean over components of the running goal mean",
-    "stats/goal_std": "mean over components of the running goal deviation",
-    "mpi/allreduce_ms": "milliseconds per reduction over ranks, mean of the epoch",
-    "mpi/wait_ms_max": "longest reduction of the epoch in milliseconds",
-}
 
 
-def metrics_of(
-    terms: Iterable[type[TermConfig]], goals: bool = True, actors: bool = False
-) -> dict[str, str]:
-    """Returns the metrics of runs that these reward terms may pay, with their meanings.
+def _of_ours() -> dict[str, str]:
+    """Returns every metric of ours; those of settings are declared there."""
+    settings: list[Settings | type[Settings]] = [*recipes.agents(), *recipes.terms().values()]
+    settings += groups_of(Config())
+    return {
+        **_OF_EVERY_RUN,
+        **WITHOUT_GOALS,
+        **_OF_STEPS,
+        **_OF_TASKS,
+        **_OF_OBJECTS,
+        **_ON_SUPPORTS,
+        **_WITH_GRIPPERS,
+        **{name: meaning for each in settings for name, meaning in each.declared().items()},
+        **_OF_LEARNING,
+        **_OF_GOALS,
+        **_OF_RANKS,
+        **OF_ACTORS,
+    }
+
+
+METRICS = _of_ours()
+"""Every metric of ours with its meaning, in the order of columns; the names are public."""
+
+
+def known_to(config: Config) -> dict[str, str]:
+    """Returns every metric that a run may write: ours, and what its own settings declare."""
+    own = [group.declared() for group in groups_of(config)]
+    return METRICS | {name: meaning for each in own for name, meaning in each.items()}
+
+
+def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, str]:
+    """Returns the metrics that have a column from the first row on, even while they are blank.
+
+    Those that each row has, such as times and those of ranks and actors, need not be foreseen.
 
     Args:
-        terms: Of the user's; ours come first, paid or not, so that columns keep their order.
-        goals: Whether the environment has any.
-        actors: Whether ranks act that do not learn.
+        config: What is trained.
+        info: What is known of its environment.
+        goals: Whether that has any.
     """
-    every = list(dict.fromkeys([*TERMS, *terms]))
-    paid = {
-        f"reward/{name}_{statistic}": (
-            f"{meaning} of the {name.replace('_', ' ')} reward in minibatches, clipped, weighted"
-        )
-        for name in (*(term.name for term in every), ENTROPY)
-        for statistic, meaning in _STATISTICS.items()
-    }
-    own = {name: meaning for term in every for name, meaning in term.metrics.items()}
-    return {
-        **_FIRST,
-        **({} if goals else WITHOUT_GOALS),
-        **paid,
-        **own,
-        **_LAST,
-        **(OF_ACTORS if actors else {}),
-    }
+    supported = info.object is not None and info.support is not None
+    there = [
+        _OF_EVERY_RUN,
+        *([_OF_GOALS] if goals else [WITHOUT_GOALS]),
+        *([_OF_STEPS] if not goals and config.collect.steps is not None else []),
+        *([_OF_TASKS] if goals and config.goals == "environment" else []),
+        *([_OF_OBJECTS] if info.object is not None else []),
+        *([_ON_SUPPORTS] if supported else []),
+        *([_WITH_GRIPPERS] if supported and info.gripper is not None else []),
+        *(group.foreseen(config) for group in groups_of(config)),
+        _OF_LEARNING,
+    ]
+    return {name: meaning for each in there for name, meaning in each.items()}
 
-
-METRICS = metrics_of((), goals=False, actors=True)
-"""Every metric of ours with its meaning, in the order of columns; the names are public."""
 
 CONTROL = {
     "control/coverage": "share of the support's cells that the object visits in evaluation",
@@ -174,8 +203,7 @@ class MetricsWriter:
         *,
         resume_after: int | None,
         warn: RateLimitedWarning | None = None,
-        terms: Iterable[type[TermConfig]] = (),
-        goals: bool = True,
+        metrics: Mapping[str, str] = METRICS,
     ) -> None:
         """Starts metrics files, or continues those of a resumed run.
 
@@ -184,8 +212,7 @@ class MetricsWriter:
             resume_after: Last epoch to keep: rows and events of later ones are dropped. None
                 for a new run.
             warn: What warns of a disk that fails; one of its own by default.
-            terms: Reward terms of the run, which may have columns of their own.
-            goals: Whether the environment has any.
+            metrics: Those that rows may have with their meaning, in the order of columns.
 
         Raises:
             EnvironmentFault: The rows of a resumed run cannot be read.
@@ -193,7 +220,7 @@ class MetricsWriter:
         path = directory / CSV_NAME
         self._warn = warn or RateLimitedWarning()
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, self._warn)
-        self._metrics = metrics_of(terms, goals, actors=True)  # those of a resumed run too
+        self._metrics = metrics
         self._csv = _AppendFile(path, len(kept), self._warn)
         self._header = _cells(kept.partition(b"\n")[0])
         steps = _last_steps(self._header, kept)
@@ -219,7 +246,7 @@ class MetricsWriter:
 
         Args:
             row: Values by name, `time/epoch` and `time/env_steps` among them; None and nan
-                are left blank. The first row decides which columns the CSV has.
+                are left blank. The CSV gets a column for each name that it lacks, at its end.
 
         Raises:
             ValueError: No meaning is known of a name, or the epoch or the steps are missing.
@@ -230,9 +257,7 @@ class MetricsWriter:
         epoch, steps = row.get("time/epoch"), row.get("time/env_steps")
         if epoch is None or steps is None:
             raise ValueError("a row needs time/epoch and time/env_steps")
-        if not self._header:
-            self._header = ("epoch", *(name for name in self._metrics if name in row))
-            self._csv.append(_csv_line(self._header))
+        self._add_columns([name for name in self._metrics if name in row])
         self._csv.append(_csv_line(_cell(n, row) for n in ("time/epoch", *self._header[1:])))
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
 
@@ -242,6 +267,15 @@ class MetricsWriter:
             if value is not None and not math.isnan(value):
                 summary.value.add(tag=name, simple_value=float(value))
         self._put_event(summary=summary, step=int(steps))
+
+    def _add_columns(self, names: Sequence[str]) -> None:
+        """Gives the CSV the columns that it lacks; where the disk fails, the next row tries it."""
+        more = [name for name in names if name not in self._header]
+        if not self._header:
+            self._header = ("epoch", *more)
+            self._csv.append(_csv_line(self._header))
+        elif more and self._csv.extend_lines(",".join(["", *more]).encode(), b"," * len(more)):
+            self._header = (*self._header, *more)
 
     def write_text(self, name: str, text: str) -> None:
         """Shows a text, such as the configuration, in TensorBoard."""
@@ -321,6 +355,20 @@ class _AppendFile:
             return
         self._size += len(self._pending)
         self._pending = b""
+
+    def extend_lines(self, first: bytes, others: bytes) -> bool:
+        """Adds to the end of the first line and of all others, at once or not at all."""
+        try:
+            whole = read_at_most(self._path, _LARGEST_TABLE)[: self._size] + self._pending
+            ends = itertools.chain([first], itertools.repeat(others))
+            lines = zip(whole.splitlines(), ends, strict=False)
+            whole = b"".join(line + end + b"\n" for line, end in lines)
+            replace_file(self._path, whole)
+        except OSError as error:
+            self._warn("metrics", error, self._path)
+            return False
+        self._size, self._pending = len(whole), b""
+        return True
 
 
 def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:

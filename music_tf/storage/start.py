@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_tf import recipes
 from music_tf.config.settings import TermConfig
-from music_tf.config.start import PARTS
+from music_tf.config.start import parts_of as parts_with
 from music_tf.config.stored import CONFIG_NAME, StoredRun, run_to_json
 from music_tf.declared import ACTIONS, Declared, refusal
 from music_tf.errors import EnvironmentFault, UsageError
@@ -71,7 +72,7 @@ def inherit(
     Args:
         own: Weights, targets and statistics of the new run as it would start by itself.
         source: The checkpoints of a run, or a folder of weights.
-        parts: `PARTS`, and networks of the terms.
+        parts: Any of `config.start.parts_of` the terms.
         inputs: What the reward networks of the new run look at, as `RewardTerm.inputs` says.
         declared: What its environment declares; actions must mean what they did to the source.
         terms: Reward terms of the new run.
@@ -172,7 +173,7 @@ def _part(part: str, arrays: Arrays) -> Arrays:
 
 
 def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
-    known = dict.fromkeys((*PARTS[:-1], part, PARTS[-1]))
+    known = dict.fromkeys((*parts_with(recipes.terms().values()), part))
     present = [p for p in known if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
 

@@ -4,7 +4,7 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.command import parse_train
-from music_tf.config.start import PARTS, Start, other_source
+from music_tf.config.start import Start, other_source, parts_of
 from music_tf.config.stored import StoredRun, read_run, run_to_json, stored_start
 from music_tf.errors import UsageError
 
@@ -26,7 +26,7 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     text = refusal(recipe, "--preset", preset, "--env-id", "FetchSlide-v4")
     needed = recipes.source(recipe, preset, "FetchSlide-v4")
     first, then = (line.split("music-tf ")[1].split() for line in text.splitlines()[1:3])
-    assert set(needed.parts) <= set(PARTS)
+    assert set(needed.parts) <= set(parts_of(recipes.terms().values()))
     assert f"--parts {','.join(needed.parts)}" in text
     assert ("--epochs" in first) is (needed.epochs is not None)
     before = parse_train(first[1:])

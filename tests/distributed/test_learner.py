@@ -150,7 +150,14 @@ def test_a_run_with_actors_goes_on_with_equal_ranks(tmp_path):
     assert run(words(path, 2, *EPISODES[:-1], 1), path, **learner(2)).code == DONE
     ended = resume(path, "--epochs", 2, ranks=2)
     assert ended.code == DONE, ended.err
-    assert len(rows_of(path)) == 2
+    first, second = rows_of(path, without=())
+    assert {name for name in OF_ACTORS if first[name]} == set(OF_ACTORS)
+    assert not any(second[name] for name in OF_ACTORS)
+    reductions = ("mpi/allreduce_ms", "mpi/wait_ms_max")
+    assert [[bool(row[name]) for name in reductions] for row in (first, second)] == [
+        [False, False],
+        [True, True],
+    ]
 
 
 def test_a_checkpoint_of_equal_ranks_goes_on_with_actors_as_it_does_in_one_process(tmp_path):

@@ -238,6 +238,22 @@ def test_resuming_a_finished_run_only_sums_up_again(whole):
     assert (summary_of(whole)["epochs"], summary_of(whole)["metrics"]) == (3, metrics)
 
 
+def test_a_resumed_run_keeps_the_columns_of_its_older_table_and_adds_its_own(tmp_path):
+    run = tmp_path / "run"
+    train(run, ONE)
+    (row,) = rows_of(run, without=())
+    assert "" not in row.values()
+    older = {name: cell for name, cell in row.items() if name != "train/grad_norm"}
+    older |= {"skill/accuracy": "", "train/mean_q_of_old": "0.5"}
+    table = run / "metrics.csv"
+    table.write_text("".join(",".join(cells) + "\n" for cells in (older, older.values())))
+    train(run, replace(ONE, epochs=2), resume=True)
+    first, second = rows_of(run, without=())
+    assert list(first) == list(second) == [*older, "train/grad_norm"]
+    assert first == {**older, "train/grad_norm": ""}
+    assert {name for name, cell in second.items() if not cell} == older.keys() - row.keys()
+
+
 def test_the_last_epoch_is_saved_whatever_the_interval(tmp_path):
     train(tmp_path / "run", replace(HER_RUN, checkpoint_every=2))
     assert meta_of(tmp_path / "run")["counters"]["epoch"] == 3

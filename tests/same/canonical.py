@@ -71,13 +71,17 @@ def newest(checkpoints):
 
 
 def read_metrics(path):
-    """Returns the columns of a table; numbers as Python writes them, blanks as they are."""
+    """Returns the columns of a table; numbers as Python writes them, blanks as they are.
+
+    A column that is blank in every row says nothing: a run without it is the same.
+    """
     with open(path, newline="") as file:
         header, *rows = csv.reader(file)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     return {
         f"metrics/{name}": np.array([cell and repr(float(cell)) for cell in cells])
         for name, cells in columns.items()
+        if any(cells)
     }
 
 

@@ -99,6 +99,11 @@ def test_a_run_is_the_same_in_both_formats(tmp_path):
 
 
 UNCHANGED = {
+    "a column that is blank throughout": lambda made: (
+        made.say("train/mean_q\n", "train/mean_q,skill/accuracy\n"),
+        made.say("100,0.5\n", "100,0.5,\n"),
+        made.say("120,\n", "120,,\n"),
+    ),
     "clocks": lambda made: (made.meta["counters"].update(elapsed_s=9.0), made.say("120", "7")),
     "padding of states": lambda made: made.rows[1]["observation"][0, 3:].fill(-1.0),
     "padding of steps": lambda made: made.rows[0]["action"][0, 2:].fill(7.0),

@@ -10,9 +10,21 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
 
-from music_tf.config.settings import TERMS
+from music_tf import recipes
+from music_tf.config.fields import with_fields
+from music_tf.config.names import WITH_GOALS, is_one_of
+from music_tf.config.settings import (
+    CollectConfig,
+    Config,
+    JointMotionConfig,
+    MusicConfig,
+    SacConfig,
+    SkillConfig,
+    TaskConfig,
+)
+from music_tf.envs.registry import lookup
 from music_tf.storage import metrics
-from music_tf.storage.metrics import METRICS, MetricsWriter
+from music_tf.storage.metrics import METRICS, MetricsWriter, foreseen, known_to
 
 
 def row(epoch, **values):
@@ -34,8 +46,142 @@ def test_names_follow_the_form_group_slash_quantity_and_every_reward_has_its_own
     assert all(re.fullmatch(r"[a-z]+/[a-z_]+", name) for name in METRICS)
     assert all(METRICS.values())
     of_rewards = [name.split("/")[1] for name in METRICS if name.startswith("reward/")]
-    names = {*(term.name for term in TERMS), "entropy"}
+    names = {*recipes.terms(), "entropy"}
     assert {name.rsplit("_", 1)[0] for name in of_rewards} == names
+
+
+PUSH, HOPPER, REACH = "FetchPush-v4", "Hopper-v5", "FetchReach-v4"
+HAND = "HandManipulateBlock-v1"
+
+
+def columns(env_id=PUSH, goals="environment", **settings):
+    """The columns that a run has from its first row on."""
+    config = Config(env_id=env_id, goals=goals, **settings)
+    return set(foreseen(config, lookup(env_id), is_one_of(env_id, WITH_GOALS)))
+
+
+def paying(*terms, **settings):
+    return columns(rewards={term.name: term for term in terms}, **settings)
+
+
+def starting(names, *prefixes):
+    return {name for name in names if name.startswith(prefixes)}
+
+
+@pytest.mark.parametrize("recipe", recipes.names())
+def test_a_recipe_has_no_column_of_a_reward_or_an_agent_that_is_not_its_own(recipe):
+    terms, agents = recipes.terms(), recipes.agents()
+    for preset in recipes.presets(recipe):
+        config = recipes.resolve(recipe, preset)
+        found = foreseen(config, lookup(config.env_id), is_one_of(config.env_id, WITH_GOALS))
+        own = {*config.agent.declared()}
+        for name, term in terms.items():
+            if name in config.rewards:
+                own |= term.declared().keys()
+            else:
+                assert not term.declared().keys() & found.keys()
+        every = {name for kind in (*agents, *terms.values()) for name in kind.declared()}
+        assert every & found.keys() <= own
+        assert found.keys() <= known_to(config).keys()
+
+
+def test_every_metric_of_settings_that_a_recipe_may_have_is_among_ours():
+    for kind in (*recipes.agents(), *recipes.terms().values()):
+        assert kind.declared().items() <= METRICS.items()
+    assert {"train/value_loss", "dads/log_density", "reward/random_reward_gain"} <= METRICS.keys()
+
+
+def test_a_reward_that_counts_later_has_columns_and_one_that_never_does_has_none():
+    later = ((0.0, 0.0), (50.0, 0.0), (51.0, 1.0))
+    rewards = starting(METRICS, "reward/music", "music/")
+    assert starting(paying(TaskConfig(), MusicConfig(weight=later)), "reward/music", "music/") == (
+        rewards - {"music/pair_bound", "music/gain"}
+    )
+    for never in (MusicConfig(weight=((0.0, 0.0),)), MusicConfig(gain=0.0)):
+        assert not starting(paying(TaskConfig(), never), "reward/music", "music/")
+    assert not starting(paying(TaskConfig(), SkillConfig(scale=0.0), skills=2), "skill/")
+
+
+def test_what_a_reward_does_not_learn_measure_or_gate_has_no_column():
+    automatic = paying(MusicConfig(gain="auto"))
+    assert starting(automatic, "music/") == starting(METRICS, "music/")
+    assert starting(paying(MusicConfig(gain=5.0, train=False)), "music/") == {"music/bound_heldout"}
+    assert starting(paying(JointMotionConfig()), "reward/") == {
+        f"reward/joint_motion_{part}" for part in ("mean", "std", "min", "max")
+    }
+    plain = starting(paying(SkillConfig(), skills=2), "skill/")
+    assert starting(METRICS, "skill/") - plain == {"skill/effective", "skill/gate_open"}
+    gated = paying(SkillConfig(target=9.0, margin=1.0, prior="learned"), skills=2)
+    assert starting(METRICS, "skill/") == starting(gated, "skill/")
+    assert starting(paying(SkillConfig(train=False), skills=2), "skill/") == {
+        *("skill/accuracy_heldout", "skill/log_likelihood_heldout", "skill/diversity_return"),
+    }
+    dense = with_fields(Config(), {"condition.kind": "box", "condition.size": 2})
+    assert not starting(SkillConfig().foreseen(dense), "skill/accuracy")
+
+
+def test_an_agent_has_the_columns_of_its_entropy_and_temperature_alone():
+    learned = columns(agent=SacConfig(learn_temperature=True, entropy_mode="next_state"))
+    released = columns(agent=SacConfig())
+    assert learned - released == {"train/temperature_loss"}
+    assert released - learned == starting(METRICS, "reward/entropy_")
+    assert released - columns() == {
+        *("train/entropy", "train/temperature", *starting(METRICS, "reward/entropy_")),
+    }
+
+
+def test_an_environment_has_the_columns_of_its_goals_object_support_and_gripper():
+    at_hand = {"eval/object_comotion_m", "eval/object_lift_rate"}
+    assert columns() - columns(goals="zero") == {"eval/success_rate", "rollout/success_rate"}
+    assert columns(HOPPER) - columns() == {"eval/return", "eval/length", "time/episodes"}
+    by_steps = columns(HOPPER, collect=CollectConfig(steps=50))
+    assert by_steps - columns(HOPPER) == {"time/episodes_cut"}
+    goals = {"stats/goal_mean", "stats/goal_std"}
+    assert starting(columns(), "stats/goal") == goals
+    assert not starting(columns(HOPPER), "stats/goal", "eval/success", "eval/object")
+    assert not {name for name in columns(REACH) if "object" in name}
+    assert {name for name in columns(HAND) if "object" in name} == {
+        *("eval/object_displacement_m", "eval/object_moved_rate"),
+    }
+    assert at_hand < columns()
+
+
+def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_more(tmp_path):
+    ranks = {"mpi__allreduce_ms": 2.5, "mpi__wait_ms_max": 7.0}
+    MetricsWriter(tmp_path, resume_after=None).write(row(1, train__mean_q=0.5))
+    MetricsWriter(tmp_path, resume_after=1).write(row(2, train__mean_q=1.5, **ranks))
+    alone = MetricsWriter(tmp_path, resume_after=2)
+    alone.write(row(3, train__mean_q=2.5))
+    alone.write(row(4, train__mean_q=3.5, train__entropy=None))
+    assert (tmp_path / "metrics.csv").read_text() == (
+        "epoch,time/epoch,time/env_steps,train/mean_q,mpi/allreduce_ms,mpi/wait_ms_max,"
+        "train/entropy\n"
+        "1,1,100,0.5,,,\n"
+        "2,2,200,1.5,2.5,7,\n"
+        "3,3,300,2.5,,,\n"
+        "4,4,400,3.5,,,\n"
+    )
+    assert [path.name for path in tmp_path.glob("metrics*")] == ["metrics.csv"]
+
+
+def test_a_disk_that_refuses_wider_rows_keeps_the_table_and_the_next_row_tries_again(
+    tmp_path, monkeypatch, caplog
+):
+    writer = MetricsWriter(tmp_path, resume_after=None)
+    writer.write(row(1))
+
+    def refuse(path, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics, "replace_file", refuse)
+        writer.write(row(2, train__mean_q=0.5))
+    assert "metrics.csv" in caplog.text
+    table = tmp_path / "metrics.csv"
+    assert table.read_text() == "epoch,time/epoch,time/env_steps\n1,1,100\n2,2,200\n"
+    writer.write(row(3, train__mean_q=1.5))
+    assert table.read_text().splitlines()[2:] == ["2,2,200,", "3,3,300,1.5"]
+    assert points(tmp_path, "train/mean_q") == [(200, 0.5), (300, 1.5)]
 
 
 def test_columns_follow_the_documented_order_and_blanks_stay_blank(tmp_path):

@@ -115,7 +115,7 @@ def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
     rows = run(tmp_path / "run", collect=CollectConfig(), epochs=1)
     assert column(rows, "time/env_steps") == [3 * 8]
     assert column(rows, "time/updates") == [3 * 4]
-    assert column(rows, "time/episodes_cut") == [None]  # nothing could be cut
+    assert "time/episodes_cut" not in rows[-1]  # nothing could be cut
 
 
 def test_actor_and_critics_may_have_sizes_of_their_own():
