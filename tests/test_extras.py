@@ -11,6 +11,7 @@ import tensorflow as tf
 from music_tf.config import world as config_world
 from music_tf.config.settings import ReplayConfig
 from music_tf.config.world import DISCOUNT, World
+from music_tf.envs.extras import Asked, Entry
 from music_tf.envs.fetch import FetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.member import PlainMember
@@ -195,3 +196,48 @@ def test_a_step_that_breaks_repeats_the_time_before_it(described, monkeypatch):
     described.fault = "nan"
     taken = [envs.step(np.zeros([1, 3], np.float32), [0]) for _ in range(4)]
     assert [one.extras["clock"].tolist() for one in taken] == [[[1.0]], [[2.0]], [[3.0]], [[3.0]]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(True, np.bool_(False), 3, np.int16(-2), 0.5, np.float32(0.25), np.float64(1.5)),
+        *([1, 2], (0.5, 2.0), np.array([True, False]), np.array([1.5]), np.array(2)),
+    ],
+)
+@pytest.mark.parametrize("always", [True, False])
+def test_an_entry_of_info_comes_back_with_its_type(value, always):
+    entry = Entry(value, always)
+    kept = np.asarray(entry.numbers({"name": value}, "name"), np.float32)
+    assert kept.shape == (entry.size,)
+    assert entry.there(kept)
+    back = entry.value(kept)
+    assert type(back) is type(value)
+    np.testing.assert_array_equal(back, value)
+    assert np.asarray(back).dtype == np.asarray(value).dtype
+
+
+def test_an_entry_of_info_that_is_missing_stays_missing():
+    entry = Entry(2.0, always=False)
+    assert not entry.there(entry.numbers({}, "name"))
+    assert Entry(2.0).numbers({}, "name") is None
+
+
+def test_what_reads_info_is_noticed_whichever_way_it_does():
+    ways = {
+        "index": lambda info: info["cost"],
+        "get": lambda info: info.get("cost"),
+        "pop": lambda info: info.pop("cost"),
+        "in": lambda info: "cost" in info,
+        "for": lambda info: [name for name in info],
+        "items": lambda info: dict(info.items()),
+        "values": lambda info: sum(info.values()),
+        "keys": lambda info: list(info.keys()),
+        "stars": lambda info: {**info},
+        "dict": dict,
+        "copy": lambda info: info.copy(),
+    }
+    for way, read in ways.items():
+        asked = Asked({"cost": 2.0})
+        read(asked)
+        assert list(asked.names) == ["cost"], way

@@ -1,12 +1,14 @@
 """Named columns beside an observation: entries of `info`, and what functions of the user's read.
 
-How long each is, and which entries `compute_reward` asks for, is found out once, when the first
-environment has been made.
+How long each is, and which entries `compute_reward` and `compute_terminated` ask for, is found out
+once, when the first environment has been made.
 """
 
 import contextlib
+import copy
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium
@@ -16,6 +18,7 @@ import numpy.typing as npt
 from music_tf.config.names import few, suggestion
 from music_tf.config.world import DESCRIPTOR, GOAL, READ, TIME, load_function
 from music_tf.envs import simulator
+from music_tf.envs.endings import ends_at_goals
 from music_tf.envs.registry import INFO, EnvironmentInfo
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.types import all_finite
@@ -24,17 +27,59 @@ Reader: TypeAlias = Callable[[Any], Any]
 """What a function of the user's reads from an unwrapped environment: a number, or several [D]."""
 
 
+_STEPS = 100
+"""Most steps of the episode in which entries of `info` are looked for."""
+
+
+class Entry(NamedTuple):
+    """An entry of `info` that is kept because rewards or ends read it, and how it comes back."""
+
+    like: Any
+    """The first one that came: later ones have its type and shape."""
+    always: bool = True
+    """Whether each step has it; else one number more says so."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers are kept."""
+        return np.size(self.like) + (not self.always)
+
+    def numbers(self, info: Mapping[str, Any], name: str) -> Any:
+        """Returns what is kept of an `info`, [size]; None where it is always there, but not now."""
+        value = info.get(name)
+        if self.always:
+            return value if value is None else np.reshape(value, -1)
+        if value is None:
+            return np.zeros(self.size)
+        return np.append(np.reshape(value, -1), 1.0)
+
+    def value(self, kept: npt.NDArray[Any]) -> Any:
+        """Returns what numbers [size] stand for, of the type that it had."""
+        like, size = np.asarray(self.like), np.size(self.like)
+        value = kept[:size].astype(like.dtype).reshape(like.shape)
+        if isinstance(self.like, np.ndarray):
+            return value
+        if isinstance(self.like, np.generic):
+            return value[()]
+        plain = value.tolist()
+        return tuple(plain) if isinstance(self.like, tuple) else plain
+
+    def there(self, kept: npt.NDArray[Any]) -> bool:
+        """Whether the step had it whose numbers [size] these are."""
+        return self.always or bool(kept[-1])
+
+
 class Extras(NamedTuple):
     """What is kept beside each state."""
 
     sizes: Mapping[str, int] = {}
     """Of each, in the order in which they are kept."""
-    readers: Mapping[str, Reader | None] = {}
+    readers: Mapping[str, Reader | Entry | None] = {}
     """What members read, so neither achieved goals nor times; None for an entry of `info`."""
-    asked: Mapping[str, tuple[int, ...]] = {}
-    """Entries of `info` that `compute_reward` reads, with their shapes."""
+    asked: Mapping[str, Entry] = {}
+    """Entries of `info` that `compute_reward` or `compute_terminated` reads."""
     played: bool = False
-    """Whether the environment took a step to find that out."""
+    """Whether the environment took steps to find that out."""
 
 
 class Asked(dict[str, Any]):
@@ -43,6 +88,7 @@ class Asked(dict[str, Any]):
     def __init__(self, entries: Mapping[str, Any]) -> None:
         super().__init__(entries)
         self.names: dict[str, None] = {}
+        self.all_asked = False
 
     def __getitem__(self, name: str) -> Any:
         """Returns an entry."""
@@ -54,10 +100,43 @@ class Asked(dict[str, Any]):
         self.names[name] = None
         return super().get(name, default)
 
+    def pop(self, name: str, *default: Any) -> Any:
+        """Takes an entry out."""
+        self.names[name] = None
+        return super().pop(name, *default)
+
     def __contains__(self, name: object) -> bool:
         """Whether there is such an entry."""
         self.names[str(name)] = None
         return super().__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Goes through all names, so that all have been asked for."""
+        self._ask_for_all()
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        """Returns all names."""
+        self._ask_for_all()
+        return super().keys()
+
+    def values(self) -> Any:
+        """Returns all entries."""
+        self._ask_for_all()
+        return super().values()
+
+    def items(self) -> Any:
+        """Returns all entries with their names."""
+        self._ask_for_all()
+        return super().items()
+
+    def copy(self) -> dict[str, Any]:
+        """Returns another one with all entries."""
+        return dict(self.items())
+
+    def _ask_for_all(self) -> None:
+        self.all_asked = True
+        self.names |= dict.fromkeys(super().keys())
 
 
 def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> Extras:
@@ -67,14 +146,17 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
         UsageError: The environment gives no such entry, or a function no numbers of one axis.
         EnvironmentFault: The environment does not step.
     """
-    asked, fails = asked_by_reward(environment, {})
-    entries: Mapping[str, Any] = {}
-    played = bool(asked or fails or {*info.extras.values()} - {GOAL, TIME})
+    asked, more = asked_of_info(environment, {})
+    infos: list[Mapping[str, Any]] = []
+    played = bool(asked or more or {*info.extras.values()} - {GOAL, TIME})
     if played:
-        entries = _entries_of_a_step(env_id, environment)
-        asked, _ = asked_by_reward(environment, entries)
+        infos = _infos_of_an_episode(env_id, environment, _STEPS if asked or more else 1)
+        asked = list(
+            dict.fromkeys(n for each in infos for n in asked_of_info(environment, each)[0])
+        )
+    entries = infos[0] if infos else {}
     sizes: dict[str, int] = {}
-    readers: dict[str, Reader | None] = {}
+    readers: dict[str, Reader | Entry | None] = {}
     for name, source in info.extras.items():
         option = "world.descriptor" if name == DESCRIPTOR and source != INFO else "world.extras"
         if source == GOAL:
@@ -97,13 +179,29 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
         else:
             reader = readers[name] = load_function(source, option)
             sizes[name] = _size(reader, environment, f"{option}: {_called(source)}", env_id)
-    shapes = {}
-    for name in (name for name in asked if name in entries):
+    kept = _kept(env_id, infos, asked, info)
+    sizes |= {name: entry.size for name, entry in kept.items()}
+    return Extras(sizes, {**readers, **kept}, kept, played)
+
+
+def _kept(
+    env_id: str, infos: Sequence[Mapping[str, Any]], asked: Iterable[str], info: EnvironmentInfo
+) -> dict[str, Entry]:
+    """Returns those entries of `info` that were asked for and are there in some step.
+
+    Raises:
+        UsageError: One is no number, or has the name of another extra.
+    """
+    kept = {}
+    for name in asked:
+        found = [each[name] for each in infos if each.get(name) is not None]
+        if not found:
+            continue
         if info.extras.get(name, INFO) != INFO:
             raise UsageError(f"world: rewards read info[{name!r}], so no other extra may be {name}")
-        shapes[name] = _shape(f"{env_id}: info[{name!r}], which its rewards read", entries[name])
-        sizes[name], readers[name] = math.prod(shapes[name]), None
-    return Extras(sizes, readers, shapes, played)
+        _shape(f"{env_id}: info[{name!r}], which its rewards read", found[0])
+        kept[name] = Entry(found[0], name in info.extras or len(found) == len(infos))
+    return kept
 
 
 def _called(source: str) -> str:
@@ -123,25 +221,38 @@ def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_i
     return math.prod(_shape(f"{what} on {env_id}", value))
 
 
-def asked_by_reward(
+def asked_of_info(
     environment: gymnasium.Env[Any, Any], entries: Mapping[str, Any]
 ) -> tuple[list[str], bool]:
-    """Returns the entries of `info` that `compute_reward` asks for, and whether it fails.
+    """Returns what `compute_reward` and `compute_terminated` ask `info` for, and if it may be more.
 
-    It is called for a goal that is met and for one that is missed.
+    It may where one of them fails, or goes through all that there is. They are called for a goal
+    that is met and for one that is missed; with entries as they are, and with all that are true or
+    false set, then unset: one may be read only where another is true.
     """
     names: dict[str, None] = {}
-    goal, fails = _no_goal(environment), False
+    goal, more = _no_goal(environment), False
     unwrapped: Any = environment.unwrapped
-    for desired in (goal, goal + 1.0) if len(goal) else ():
-        info = Asked(entries)
+    methods = [unwrapped.compute_reward] if len(goal) else []
+    if methods and ends_at_goals(environment):
+        methods.append(unwrapped.compute_terminated)
+    flags = [name for name, value in entries.items() if isinstance(value, (bool, np.bool_))]
+    variants = [
+        entries,
+        *({**entries, **dict.fromkeys(flags, on)} for on in (True, False) if flags),
+    ]
+    for method, desired, variant in itertools.product(methods, (goal, goal + 1.0), variants):
+        info = Asked(variant)
         try:
             with np.errstate(all="ignore"):
-                unwrapped.compute_reward(goal.copy(), desired.copy(), info)
+                method(goal.copy(), desired.copy(), info)
         except Exception:  # whatever it throws is told where its rewards count
-            fails = True
+            more = True
+        if info.all_asked:  # a copy too reads what it does not need, words for example
+            info.names = {n: None for n in info.names if _can_be_kept(variant.get(n))}
         names |= info.names
-    return list(names), fails
+        more |= info.all_asked
+    return list(names), more
 
 
 def _no_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
@@ -152,20 +263,41 @@ def _no_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
     return np.zeros(space["desired_goal"].shape or 0)
 
 
-def _entries_of_a_step(env_id: str, environment: gymnasium.Env[Any, Any]) -> Mapping[str, Any]:
-    """Returns the `info` of a first step, with the action in the middle of its bounds."""
+def _infos_of_an_episode(
+    env_id: str, environment: gymnasium.Env[Any, Any], steps: int
+) -> list[Mapping[str, Any]]:
+    """Returns the `info` of each step of an episode, or of the first ones.
+
+    The first action is the middle of its bounds, the others are random.
+    """
     space: Any = environment.action_space
+    generator = np.random.default_rng(0)
+    infos: list[Mapping[str, Any]] = []
+    action = 0.5 * (space.low + space.high)
     try:
         environment.reset(seed=0)
-        with np.errstate(all="ignore"):
-            *_, info = environment.step((0.5 * (space.low + space.high)).astype(space.dtype))
+        for _ in range(steps):
+            with np.errstate(all="ignore"):
+                _, _, terminated, truncated, info = environment.step(action.astype(space.dtype))
+            infos.append({name: copy.copy(value) for name, value in info.items()})
+            if terminated or truncated:
+                break
+            action = generator.uniform(space.low, space.high)
     except Exception as error:  # whatever the environment throws
-        raise EnvironmentFault(
-            f"{env_id}: reset or step fails ({type(error).__name__}: {str(error)[:200]})\n"
-            "see music-tf check-env"
-        ) from error
+        if not infos:
+            raise EnvironmentFault(
+                f"{env_id}: reset or step fails ({type(error).__name__}: {str(error)[:200]})\n"
+                "see music-tf check-env"
+            ) from error
     simulator.take_warnings()
-    return dict(info)
+    return infos
+
+
+def _can_be_kept(value: Any) -> bool:
+    """Whether a value is a finite number, or several in a row."""
+    with contextlib.suppress(UsageError):
+        return bool(_shape("", value) is not None)
+    return False
 
 
 def _shape(what: str, value: Any) -> tuple[int, ...]:

@@ -261,7 +261,8 @@ class LockstepEnvs:
                     single = []
                     copied = {name: extras[name].copy() for name in asked}
                     for row, given in enumerate(zip(achieved.copy(), desired.copy(), strict=True)):
-                        info = {n: copied[n][row].reshape(shape)[()] for n, shape in asked.items()}
+                        beside = ((name, entry, copied[name][row]) for name, entry in asked.items())
+                        info = {name: e.value(its) for name, e, its in beside if e.there(its)}
                         # its answer may be an array of its own that it fills anew
                         single.append(np.array(method(*given, info)))
                     values = np.array(single).reshape(-1)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from music_tf.envs import simulator
 from music_tf.envs.changes import Changes
-from music_tf.envs.extras import Reader
+from music_tf.envs.extras import Entry, Reader
 from music_tf.envs.making import GOAL_KEYS
 
 Floats = npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ class PlainMember:
         self,
         environment: gymnasium.Env[Any, Any],
         success_ends: bool | None = None,
-        extras: Mapping[str, Reader | None] = MappingProxyType({}),
+        extras: Mapping[str, Reader | Entry | None] = MappingProxyType({}),
     ) -> None:
         """Takes the environment, whether its own success ends an episode, and what reads extras.
 
@@ -85,7 +85,7 @@ class PlainMember:
         simulator.clear_state(self._unwrapped)
         observation, info = self.environment.reset(seed=seed)
         write_row(observation, row)
-        self._write_extras(row, {n: np.zeros_like(row.extras[n]) for n in self._readers} | info)
+        self._write_extras(row, info, begins=True)
         self._shown = goal
         self._hidden = goal is not None and not hasattr(self._unwrapped, "goal")
         if goal is not None:
@@ -105,11 +105,17 @@ class PlainMember:
         over = bool(terminated) and (ends or not success)
         return Outcome(float(reward), over, bool(truncated), success)
 
-    def _write_extras(self, row: Row, info: Mapping[str, Any]) -> None:
+    def _write_extras(self, row: Row, info: Mapping[str, Any], begins: bool = False) -> None:
         """Copies entries of `info`, and what functions read; of size 1 it may be a number."""
         for name, reader in self._readers.items():
             target = row.extras[name]
-            value: Any = info.get(name) if reader is None else reader(self._unwrapped)
+            if begins and not callable(reader) and name not in info:
+                target[:] = 0.0
+                continue
+            if isinstance(reader, Entry):
+                value: Any = reader.numbers(info, name)
+            else:
+                value = info.get(name) if reader is None else reader(self._unwrapped)
             alone = target.shape == (1,) and value is not None
             _write(f"extras[{name!r}]", np.reshape(value, -1) if alone else value, target)
 

@@ -13,7 +13,7 @@ import numpy as np
 from music_tf.config.names import few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
-from music_tf.envs.extras import asked_by_reward
+from music_tf.envs.extras import asked_of_info
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import told
@@ -174,7 +174,7 @@ def batched_reward(played: Played) -> Verdict:
     """Compares the rewards of many pairs of goals at once with those of single pairs."""
     if not described(played.env_id, World(), played.environment).batched_reward:
         return "known to be wrong here, goals are rewarded one by one", ""
-    asked, _ = asked_by_reward(played.environment, played.infos[-1])
+    asked, _ = asked_of_info(played.environment, played.infos[-1])
     if asked:
         return f"it reads {few(asked)} of info, so goals are rewarded one by one", ""
     achieved, desired = played.goals()

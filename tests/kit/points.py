@@ -67,6 +67,23 @@ class Items(Point):
         return sum(value for name, value in info.items() if name == "cost")
 
 
+class Copies(Items):
+    """Reads what it has copied before, or joined with something else."""
+
+    def cost(self, info):
+        return {"cost": 1.0, **info}["cost"] * (info.copy()["cost"] / 2.0)
+
+
+class Lists(Items):
+    """Goes through numbers of two axes, which replay cannot keep."""
+
+    def more(self):
+        return {"path": np.ones((2, 3))}
+
+    def cost(self, info):
+        return sum(np.sum(value) for name, value in info.items() if name == "path")
+
+
 class IsTrue(Point):
     """Reads a flag that must stay a bool."""
 
