@@ -760,6 +760,9 @@ class EvaluationConfig(Settings):
     """Epochs between evaluations."""
     every_episodes: Annotated[int | None, In(1, 10**9)] = None
     """Training episodes between evaluations, each at the end of its epoch; unset: by epochs."""
+    world_episodes: Annotated[int, In(1, 10**4)] = 5
+    """With `env.changes`: episodes of each skill in each stage of the world, when it changes and at
+    the end of a run."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
+from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
 from music_tf.storage.metrics import Drawn, MetricsWriter, foreseen, known_to
@@ -183,7 +184,10 @@ class Session:
             self._progress.leading = "eval/return"
         self._metrics = known_to(config)
         self._blank = dict.fromkeys(foreseen(config, self._trainer.envs.info, goals))
-        self._checkpoints = Checkpoints(directory.checkpoints, comm)
+        self._checkpoints, self._worlds = (
+            Checkpoints(directory.checkpoints, comm),
+            Worlds(self._trainer, directory.path, directory.disk_warning),
+        )
         self._row: Metrics = {}
         self._best: float | None = None
         self._saved_cycle = -1
@@ -283,6 +287,7 @@ class Session:
         """Compares ranks, writes the row, keeps the best weights, and saves where that is due."""
         trainer, config = self._trainer, self._config
         epoch = trainer.counters.epoch
+        self._worlds.end_epoch()
         row["time/wall_s"] = self._count_seconds()
         self._row = row
         trainer.check_equal()
@@ -378,6 +383,7 @@ class Session:
             ) from error
         self._saved_cycle = -1 if self._forgets else trainer.counters.cycle
         self._row = {}
+        self._worlds.resume()
         return True
 
     def _roll_back(self, fault: NumbersFault) -> None:
@@ -422,6 +428,7 @@ class Session:
     def _summarize(self) -> None:
         """Compares the agent with simple policies, sums the run up, and says what comes next."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path
+        self._worlds.end_run()
         progress.banner(["comparing with simple policies on the same episodes ..."])
         policies = compare(trainer.evaluation, trainer.policy())
         counters = trainer.counters

@@ -1,0 +1,143 @@
+"""What skills do in each stage of a changing world: what they keep, and what they forget."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from music_tf.config.settings import Config
+from music_tf.envs.registry import told_apart_by
+from music_tf.measures.skills import end_spreads, hausdorff_distances
+from music_tf.rollout import Policy
+from music_tf.storage.worlds import ENDS, WorldsTable
+from music_tf.training.evaluation import Evaluation
+from music_tf.training.trainer import Trainer
+from music_tf.types import Array, Episodes, Metrics
+
+_MOST_PLACES = 1000
+"""Of a skill in a world, evenly picked, between which distances are taken."""
+
+
+class Acting(NamedTuple):
+    """A skill, or all that a run has learned, as it acts now."""
+
+    skill: int | None
+    """Its number; None for one policy whose conditions take turns."""
+    learned_in: int
+    """Stage of the world in which it was learned last."""
+    policy: Policy
+
+
+class Worlds:
+    """Measures what skills do in each stage of the world, at every change and at the end of a run.
+
+    Nothing happens where the world stays as it is. What is measured changes no training.
+    """
+
+    def __init__(
+        self, trainer: Trainer, path: Path, warn: Callable[[str, OSError, Path], None]
+    ) -> None:
+        """Takes the run, its directory, and what is told when the disk fails."""
+        self._trainer = trainer
+        self._table = WorldsTable(path, warn)
+        self._stage = trainer.world
+
+    def resume(self) -> None:
+        """Goes on where the trainer is now."""
+        self._stage = self._trainer.world
+        if self._trainer.comm.is_root and self._trainer.config.env.stages:
+            self._table.resume(self._trainer.counters.epoch)
+
+    def end_epoch(self) -> None:
+        """Measures where the world changes after an epoch; every rank must call it together."""
+        if self._trainer.world != self._stage:
+            self._judge()
+
+    def end_run(self) -> None:
+        """Measures at the end of a run; every rank must call it together."""
+        if self._trainer.config.env.stages:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Adds rows for all stages up to the one that comes now."""
+        trainer, start, counters = self._trainer, time.monotonic(), self._trainer.counters
+        acting = acting_now(trainer.config, trainer.policy(), self._stage)
+        rows = measure_worlds(trainer.evaluation, acting, range(trainer.world + 1))
+        now: dict[str, float] = {"epoch": counters.epoch, "env_steps": counters.env_steps}
+        now |= {"stage": self._stage, "next_stage": trainer.world}
+        self._stage = trainer.world
+        counters.elapsed_s += time.monotonic() - start
+        if trainer.comm.is_root:
+            self._table.add([now | row for row in rows])
+
+
+def acting_now(config: Config, policy: Policy, stage: int) -> list[Acting]:
+    """Returns what a policy that learns all of its skills at once is judged by."""
+    skills: Sequence[int | None] = config.acting_skills
+    if len(skills) < 2 and config.pinned_skill is None:  # noqa: PLR2004
+        skills = (None,)
+    return [Acting(skill, stage, policy) for skill in skills]
+
+
+def measure_worlds(
+    evaluation: Evaluation, acting: Sequence[Acting], worlds: Iterable[int]
+) -> list[Metrics]:
+    """Plays each skill in each of some stages of the world, on the same episodes.
+
+    Every rank must call it together.
+
+    Returns:
+        A row for each, with the columns from `world` to `hausdorff` of `storage.worlds.COLUMNS`.
+    """
+    rows, episodes = [], evaluation.config.evaluation.world_episodes
+    for world in worlds:
+        there = evaluation._replace(world=world)
+        found, paths = [], []
+        for one in acting:
+            played = there.play(one.policy, episodes, one.skill)
+            row: Metrics = {} if one.skill is None else {"skill": one.skill}
+            row |= {"world": world, "learned_in": one.learned_in, "episodes": episodes}
+            places = _places(evaluation, played)
+            found.append(row | _summary(evaluation, played, places))
+            paths.append(_picked(places, played))
+        if len(paths) > 1 and paths[0].shape[1] <= len(ENDS):
+            apart = hausdorff_distances(paths)
+            np.fill_diagonal(apart, np.inf)
+            nearest = apart.min(axis=1).tolist()
+            found = [row | {"hausdorff": near} for row, near in zip(found, nearest, strict=True)]
+        rows += found
+    return rows
+
+
+def _places(evaluation: Evaluation, played: Episodes) -> Array:
+    """Returns what tells skills apart along episodes, [E, T + 1, D]."""
+    columns, extra = told_apart_by(evaluation.envs.info, evaluation.envs.spec.observation_dim)
+    return played.extras[extra] if extra else played.observation[..., list(columns)]
+
+
+def _summary(evaluation: Evaluation, played: Episodes, places: Array) -> Metrics:
+    """Returns what E episodes of one skill come to."""
+    behaviour = evaluation.behaviour(played)
+    row: Metrics = {
+        "return": float(played.reward.sum(axis=1).mean()),
+        "length": float(played.length.mean()),
+    }
+    if "eval/success_rate" in behaviour:
+        row["success_rate"] = behaviour["eval/success_rate"]
+    ends = places[:, -1]
+    if ends.shape[1] <= len(ENDS):
+        row |= dict(zip(ENDS, ends.mean(axis=0, dtype=np.float64).tolist(), strict=False))
+        row["spread"] = float(end_spreads(ends[None])[0])
+    return row
+
+
+def _picked(places: Array, played: Episodes) -> Array:
+    """Returns where a skill has been after its steps, [N, D], or evenly picked rows of it."""
+    steps = places.shape[1]
+    visited = places[(np.arange(steps) <= played.length[:, None]) & (np.arange(steps) > 0)]
+    picked: Array = visited[
+        np.linspace(0, len(visited) - 1, min(len(visited), _MOST_PLACES)).astype(np.int64)
+    ]
+    return picked

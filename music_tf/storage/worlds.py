@@ -1,0 +1,113 @@
+"""The table of what skills do in each stage of a changing world, `worlds.csv`."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from music_tf.errors import EnvironmentFault
+from music_tf.storage.files import read_at_most, replace_file
+from music_tf.types import all_finite
+
+WORLDS_NAME = "worlds.csv"
+"""The table in a run directory."""
+COLUMNS = {
+    "epoch": "epochs of training by then",
+    "env_steps": "environment steps over all ranks by then",
+    "stage": "stage of the world that was learned in until then, counted from 0",
+    "next_stage": "stage that learning goes on in; the same at the end of a run",
+    "world": "stage that the episodes were played in",
+    "skill": "which skill acted; blank where there is one policy",
+    "learned_in": "stage in which that skill was learned last",
+    "episodes": "how many were played",
+    "return": "mean sum of the environment's own rewards",
+    "length": "mean steps of an episode",
+    "success_rate": "share that ended at the goal; blank without goals",
+    "end_0": "mean end, first number of what tells skills apart; blank for more than three",
+    "end_1": "the second of them",
+    "end_2": "the third of them",
+    "spread": "how far ends of the skill's episodes lie apart, mean over pairs",
+    "hausdorff": "Hausdorff distance to where the nearest other skill has been in that world",
+    "moved": "how far the end is from that of its first row with the same world",
+}
+"""Every column with its meaning, in order; the names are public."""
+ENDS = ("end_0", "end_1", "end_2")
+Cells = Mapping[str, float | None]
+_LARGEST = 64 * 2**20
+_WHERE = ("skill", "world")
+
+
+class WorldsTable:
+    """Keeps the table in memory and on disk; a full disk costs a warning, and no row."""
+
+    def __init__(self, path: Path, warn: Callable[[str, OSError, Path], None]) -> None:
+        """Takes the run directory, and what is told when the disk fails."""
+        self._path, self._warn = path / WORLDS_NAME, warn
+        self._rows: list[dict[str, str]] = []
+
+    def resume(self, epoch: int) -> None:
+        """Goes on with the rows of changes up to an epoch.
+
+        Others are measured again: those of later epochs, and those of the end of a run that goes
+        on.
+
+        Raises:
+            EnvironmentFault: The table cannot be read.
+        """
+        try:
+            text = read_at_most(self._path, _LARGEST).decode(errors="replace")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise EnvironmentFault(f"{self._path}: cannot be read ({error.strerror})") from error
+        self._rows = [
+            row
+            for row in csv.DictReader(io.StringIO(text))
+            if _is_whole(row) and int(row["epoch"]) <= epoch and row["stage"] != row["next_stage"]
+        ]
+        self._write()
+
+    def add(self, rows: Sequence[Cells]) -> None:
+        """Adds rows without `moved`, which follows from those before, and writes the table."""
+        for row in rows:
+            found = {name: _cell(row.get(name)) for name in COLUMNS}
+            self._rows.append(found | {"moved": _cell(self._moved(found))})
+        self._write()
+
+    def _moved(self, row: Mapping[str, str]) -> float | None:
+        """Returns how far a skill has moved in a world since it was measured there first."""
+        same = [one for one in self._rows if all(one[name] == row[name] for name in _WHERE)]
+        first = same[0] if same else row
+        ends = [
+            (float(row[name]), float(first[name])) for name in ENDS if row[name] and first[name]
+        ]
+        return sum((now - before) ** 2 for now, before in ends) ** 0.5 if ends else None
+
+    def _write(self) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(COLUMNS), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self._rows)
+        try:
+            replace_file(self._path, text.getvalue().encode())
+        except OSError as error:
+            self._warn("worlds", error, self._path)
+
+
+def _is_whole(row: Mapping[str, str | None]) -> bool:
+    """Whether a row has all columns, and a number or nothing in each."""
+    cells = [cell for cell in row.values() if cell is not None]
+    if list(row) != list(COLUMNS) or len(cells) != len(COLUMNS) or not cells[0].isdigit():
+        return False
+    try:
+        return all(math.isfinite(float(cell or 0)) for cell in cells)
+    except ValueError:
+        return False
+
+
+def _cell(value: float | None) -> str:
+    """Returns a number as text that gives it back; blank for none."""
+    if value is None or not all_finite(value):
+        return ""
+    return repr(float(value)) if isinstance(value, float) else str(int(value))

@@ -1,0 +1,180 @@
+"""The forgetting table: what skills do in each stage of a changing world."""
+
+import csv
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from music_tf import recipes
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
+from music_tf.config.world import World
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import Stopped
+from music_tf.runs import session
+from music_tf.runs.worlds import acting_now, measure_worlds
+from music_tf.storage.worlds import COLUMNS, WorldsTable
+from music_tf.training.evaluation import Evaluation
+from tests.kit.sessions import command_of, run_session
+
+SQUARE = "music_tf/Square-v0"
+OPENS = json.dumps([{"set": {"wall": True}}, {"at": {"steps": 50}}])
+"""In the middle of the second epoch of 40 steps, so for the third."""
+SKILLS = recipes.resolve("sac_diayn", "laptop", SQUARE)
+CONFIG = with_fields(
+    dataclasses.replace(
+        SKILLS,
+        skills=2,
+        epochs=3,
+        cycles=2,
+        workers=2,
+        rollouts=2,
+        updates=2,
+        agent=dataclasses.replace(SKILLS.agent, hidden_sizes=(8,)),
+        collect=CollectConfig(steps=5, updates_per_step=0.2),
+        replay=ReplayConfig(batch_size=8, capacity=1000),
+        evaluation=EvaluationConfig(episodes=2, world_episodes=3),
+    ),
+    {"env.changes": OPENS, "skill.hidden_sizes": (8,)},
+)
+
+
+def rows_of(path):
+    with (path / "worlds.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def run(path, resume=False, **changes):
+    config = dataclasses.replace(CONFIG, **changes)
+    recipe = "sac_diayn" if config.skills > 1 else "sac"
+    run_session(command_of(config, path, resume, recipe=recipe))
+    return (path / "worlds.csv").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    path = tmp_path_factory.mktemp("straight") / "run"
+    return path, run(path)
+
+
+def opposite(observation, goal, skill, noise):
+    """The first skill goes up and to the right, the second the other way."""
+    del observation, goal
+    return np.where(skill[:, :1] == 1.0, 1.0, -1.0) * np.ones_like(noise)
+
+
+def measured(config, policy, worlds):
+    envs = LockstepEnvs(SQUARE, 2, config.env, world=config.world)
+    evaluation = Evaluation(envs, config, Communicator(alone=True))
+    return measure_worlds(evaluation, acting_now(config, policy, 1), worlds)
+
+
+def test_each_skill_has_a_row_for_each_world_with_where_it_ends_there():
+    rows = measured(CONFIG, opposite, range(2))
+    assert [(row["world"], row["skill"], row["learned_in"], row["episodes"]) for row in rows] == [
+        *((0, 0, 1, 3), (0, 1, 1, 3), (1, 0, 1, 3), (1, 1, 1, 3)),
+    ]
+    ends = [(row["end_0"], row["end_1"]) for row in rows]
+    assert ends == [(0.0, 10.0), (-10.0, -10.0), (10.0, 10.0), (-10.0, -10.0)]
+    assert {(row["return"], row["length"], row["spread"]) for row in rows} == {(0.0, 10.0, 0.0)}
+    closed, opened = np.hypot(10, 11), np.hypot(11, 11)  # from (-10, -10) to (0, 1) and (1, 1)
+    np.testing.assert_allclose([row["hausdorff"] for row in rows], [closed] * 2 + [opened] * 2)
+
+
+def test_one_policy_has_no_number_and_many_columns_no_ends():
+    config = dataclasses.replace(CONFIG, rewards=recipes.resolve("sac", "laptop", SQUARE).rewards)
+    (row,) = measured(dataclasses.replace(config, skills=1), opposite, [1])
+    assert "skill" not in row
+    assert "hausdorff" not in row
+    assert row["end_0"] == 10.0
+    wide = dataclasses.replace(config, world=World(descriptor=four))
+    rows = measured(wide, opposite, [0])
+    assert [("end_0" in row, "hausdorff" in row, row["length"]) for row in rows] == [
+        (False, False, 10.0)
+    ] * 2
+
+
+def four(environment):
+    """A descriptor of four numbers."""
+    del environment
+    return np.zeros(4)
+
+
+def test_a_run_writes_them_when_its_world_changes_and_at_its_end(straight):
+    rows = rows_of(straight[0])
+    assert list(rows[0]) == list(COLUMNS)
+    where = [
+        tuple(row[name] for name in ("epoch", "env_steps", "stage", "next_stage", "world", "skill"))
+        for row in rows
+    ]
+    each = [(world, skill) for world in "01" for skill in "01"]
+    assert where == [
+        *(("2", "80", "0", "1", *one) for one in each),
+        *(("3", "120", "1", "1", *one) for one in each),
+    ]
+    assert [row["learned_in"] for row in rows] == ["0"] * 4 + ["1"] * 4
+    assert all(float(row["end_0"]) <= 0.0 for row in rows if row["world"] == "0")
+    assert [float(row["moved"]) for row in rows[:4]] == [0.0] * 4
+    for now, first in zip(rows[4:], rows[:4], strict=True):
+        apart = [float(now[name]) - float(first[name]) for name in ("end_0", "end_1")]
+        assert float(now["moved"]) == pytest.approx(np.hypot(*apart))
+    assert any(float(row["moved"]) > 0.0 for row in rows[4:])
+
+
+@pytest.mark.parametrize("looks", [5, 7])
+def test_it_is_the_same_to_the_byte_after_a_stop_on_either_side_of_a_change(
+    looks, straight, tmp_path, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(
+        session, "stop_requested", lambda: bool(seen.append(1) or len(seen) >= looks)
+    )
+    with pytest.raises(Stopped):
+        run(tmp_path / "run")
+    monkeypatch.undo()
+    assert run(tmp_path / "run", resume=True) == straight[1]
+
+
+def test_a_finished_run_that_goes_on_has_the_table_of_one_that_never_ended(straight, tmp_path):
+    run(tmp_path / "run", epochs=2)
+    assert run(tmp_path / "run", resume=True) == straight[1]
+
+
+def test_a_world_that_stays_as_it_is_has_no_table(tmp_path):
+    env = dataclasses.replace(CONFIG.env, changes="[]")
+    with pytest.raises(FileNotFoundError):
+        run(tmp_path / "run", epochs=1, env=env)
+
+
+def test_a_full_disk_costs_a_warning_and_no_row(tmp_path, monkeypatch):
+    told, row = [], {"epoch": 1, "stage": 0, "next_stage": 1, "world": 0, "end_0": 1.5}
+    table = WorldsTable(tmp_path, lambda *given: told.append(given[0]))
+
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("music_tf.storage.worlds.replace_file", full)
+        table.add([row])
+    assert told == ["worlds"]
+    table.add([row | {"epoch": 2, "end_0": 4.5}])
+    assert [(one["epoch"], one["moved"]) for one in rows_of(tmp_path)] == [
+        ("1", "0.0"),
+        ("2", "3.0"),
+    ]
+
+
+def test_rows_that_are_cut_off_or_of_later_epochs_are_measured_again(tmp_path):
+    table = WorldsTable(tmp_path, print)
+    row = {"stage": 0, "next_stage": 1, "world": 0}
+    table.add([row | {"epoch": epoch} for epoch in (1, 2, 3)])
+    path = tmp_path / "worlds.csv"
+    path.write_bytes(path.read_bytes() + b"1,x" + 15 * b"," + b"\n1,20,0")
+    again = WorldsTable(tmp_path, print)
+    again.resume(2)
+    assert [one["epoch"] for one in rows_of(tmp_path)] == ["1", "2"]
+    again.add([row | {"epoch": 4}])
+    assert [one["epoch"] for one in rows_of(tmp_path)] == ["1", "2", "4"]
