@@ -46,6 +46,7 @@ from music_tf.config.stored import (
     LATEST,
     StoredRun,
     allow_modules,
+    check_read_back,
     named_run,
     read_run,
     refuse_changes,
@@ -472,6 +473,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         )
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
+        check_read_back(recipe, preset, config)
         start = _start(command, parts_of(terms.values()), "skills" not in typed)
         return dataclasses.replace(command, start=start)
     now = stored._replace(recipe=recipe, preset=preset, config=config)

@@ -26,7 +26,7 @@ from music_tf.config.fields import (
 )
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
-from music_tf.config.world import trust
+from music_tf.config.world import MAIN, trust
 from music_tf.errors import UsageError
 from music_tf.storage.files import links_and_devices, read_json
 
@@ -248,6 +248,44 @@ def config_from_json(
             f"if that environment is yours, add --allow-import or --env-id {config.env_id[:80]}"
         )
     return config, tuple(reader.missing)
+
+
+def check_read_back(recipe: str, preset: str, config: Config) -> None:
+    """Refuses a configuration that another process would not read back from `config.json`.
+
+    Raises:
+        UsageError: A reward's settings are not found by its name, its class cannot be imported, or
+            a value is none that JSON holds.
+    """
+    known, module = recipes.terms(recipe), recipe.partition(":")[0]
+    for name, settings in config.rewards.items():
+        kind = type(settings)
+        if settings.term.partition(":")[0] == MAIN:
+            raise UsageError(
+                f"reward {name}: another process cannot import {settings.term!r}\n"
+                "put its class into a module of its own"
+            )
+        if known.get(name) is not kind:
+            cure = f"define it at the top of {module}"
+            if kind.__module__ != module:
+                cure += f", or import it there: from {kind.__module__} import {kind.__name__}"
+            raise UsageError(
+                f"reward {name}: expected settings of a class that {module} holds under its name, "
+                f"got {kind.__name__} of {kind.__module__}\n{cure}"
+            )
+    written = config_to_json(config)
+    try:
+        text = json.dumps(written, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        odd = [name for name, value in flatten(written).items() if not _is_json(value)]
+        raise UsageError(f"{', '.join(odd)[:80]}: expected what JSON holds: {error}") from error
+    config_from_json(json.loads(text), recipe, config.env_id, preset)
+
+
+def _is_json(value: Any) -> bool:
+    with contextlib.suppress(TypeError, ValueError):
+        return bool(json.dumps(value, allow_nan=False))
+    return False
 
 
 class _Reader:

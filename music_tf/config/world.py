@@ -29,6 +29,8 @@ READ = {
 }
 """More of them, with the functions of ours that read them from a robot."""
 NAMES = (GOAL, ALL, *READ)
+MAIN = "__main__"
+"""A module that in another process is another one."""
 OWN = "music_tf/"
 """How the names of our own extras begin: what environments and users name does not."""
 DESCRIPTOR, DISCOUNT = f"{OWN}descriptor", f"{OWN}discount"
@@ -218,6 +220,11 @@ def import_own(module: str, option: str) -> ModuleType:
     Raises:
         UsageError: It cannot be imported.
     """
+    if module == MAIN:
+        raise UsageError(
+            f"{option}: expected a module that another process can import, got {MAIN}, the program "
+            "that was started\nput what it defines into a module of its own, such as my_module.py"
+        )
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
     try:
@@ -247,7 +254,7 @@ def _name_of(function: Callable[..., Any]) -> str:
     """Returns how another process finds a function; whoever has it here may call it here."""
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     word = f"{module}:{name}"
-    if module == "__main__" or not _FUNCTION.fullmatch(word):
+    if module == MAIN or not _FUNCTION.fullmatch(word):
         raise UsageError(
             f"world: expected a function that another process can import, got {function!r:.80}\n"
             "define it by def in a module of its own, such as my_world.py"

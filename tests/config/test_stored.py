@@ -1,10 +1,12 @@
 import dataclasses
 import json
 import math
+import sys
 
 import pytest
 
 from music_tf import recipes
+from music_tf.config.command import parse_train
 from music_tf.config.fields import fields_of, with_fields
 from music_tf.config.settings import MusicConfig, TaskConfig
 from music_tf.config.stored import (
@@ -33,6 +35,120 @@ def test_a_configuration_comes_back_from_strict_json(recipe, preset):
     again, missing = config_from_json(json.loads(text), recipe, preset=preset)
     assert (again, missing) == (config, ())
     assert type(again.agent) is type(config.agent)
+
+
+OWN = """
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from music_tf.config.settings import SacConfig, TermConfig
+from music_tf.recipes.tasks import ddpg
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeightConfig(TermConfig):
+    name: ClassVar[str] = "height"
+    term: ClassVar[str] = "somewhere:Height"
+    top: float = 0.1
+"""
+INDENTED = OWN.partition("\n\n\n")[2].replace("\n", "\n    ")
+PAYING = """
+
+def own(preset, env_id):
+    return replace(ddpg(preset, env_id), rewards={"height": %s})
+"""
+WITHIN = f"""
+
+def made():
+    {INDENTED}
+    return HeightConfig()
+{PAYING % "made()"}"""
+CANNOT_BE_READ = {
+    "a class inside a function": (
+        OWN.partition("\n\n\n")[0] + WITHIN,
+        "reward height: expected settings of a class that my_own holds under its name, got "
+        "HeightConfig of my_own\ndefine it at the top of my_own",
+    ),
+    "a class of another module": (
+        "import lab_settings\n"
+        + OWN.partition("@dataclass")[0]
+        + PAYING % "lab_settings.HeightConfig()",
+        "got HeightConfig of lab_settings\ndefine it at the top of my_own, or import it there: "
+        "from lab_settings import HeightConfig",
+    ),
+    "a class that calls itself as one of ours": (
+        OWN.partition("\n\n\n")[0] + WITHIN.replace('"height"', '"task"'),
+        "reward task: expected settings of a class that my_own holds",
+    ),
+    "a term of the program that is started": (
+        OWN.replace("somewhere:", "__main__:") + PAYING % "HeightConfig()",
+        "reward height: another process cannot import '__main__:Height'",
+    ),
+    "a value that JSON does not hold": (
+        OWN.replace("0.1", "float('nan')") + PAYING % "HeightConfig()",
+        "height.top: ",
+    ),
+    "a value of another type": (
+        OWN.replace("0.1", "'high'") + PAYING % "HeightConfig()",
+        'height.top: expected a number, got "high"',
+    ),
+}
+
+
+@pytest.fixture
+def own_recipe(tmp_path, monkeypatch):
+    """Writes modules of a user's, and returns the recipe of one."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(recipes, "_TRUSTED", set())
+
+    def written(text):
+        (tmp_path / "my_own.py").write_text(text)
+        (tmp_path / "lab_settings.py").write_text(OWN)
+        return "my_own:own"
+
+    yield written
+    for name in ("my_own", "lab_settings"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(("text", "told"), CANNOT_BE_READ.values(), ids=CANNOT_BE_READ)
+def test_a_run_that_no_other_process_could_read_back_is_refused_before_it_begins(
+    own_recipe, text, told
+):
+    with pytest.raises(UsageError) as refused:
+        parse_train([own_recipe(text)])
+    assert told in str(refused.value)
+
+
+def test_a_class_of_settings_that_is_imported_by_its_name_is_read_back(own_recipe):
+    recipe = own_recipe(
+        "from lab_settings import HeightConfig\n"
+        + OWN.partition("@dataclass")[0]
+        + PAYING % "HeightConfig()"
+    )
+    config = parse_train([recipe, "--height.top", "0.3"]).config
+    again, _ = config_from_json(config_to_json(config), recipe)
+    assert again == config
+
+
+def test_an_agent_of_a_class_inside_the_recipe_is_read_back(own_recipe):
+    recipe = own_recipe(
+        OWN.partition("@dataclass")[0]
+        + """
+def own(preset, env_id):
+    @dataclass(frozen=True, kw_only=True)
+    class Mine(SacConfig):
+        depth: int = 3
+
+    return replace(ddpg(preset, env_id), agent=Mine(depth=4))
+"""
+    )
+    assert parse_train([recipe]).config.agent.depth == 4
+
+
+def test_a_recipe_of_the_program_that_is_started_is_refused():
+    with pytest.raises(UsageError, match="another process can import, got __main__"):
+        parse_train(["__main__:own"])
 
 
 def test_a_controller_of_an_older_version_asks_for_its_discount_no_more():
