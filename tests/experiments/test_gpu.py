@@ -1,9 +1,11 @@
 """What somebody with a GPU would run, tried on the CPU."""
 
 import json
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from experiments.gpu import kernels_of
@@ -40,3 +42,37 @@ def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
 def test_kernels_are_products_and_fusions():
     text = "a = f32[2]{0} fusion(b)\n  c = f32[] dot(d, e)\n g = f32[2]{0} add(h, i)"
     assert kernels_of(text) == 2
+
+
+@pytest.mark.parametrize(("tf32", "precision"), [(False, "{highest,highest}"), (True, None)])
+def test_an_exported_program_holds_its_arguments_and_the_precision_of_its_products(
+    tmp_path, tf32, precision
+):
+    words = "from pathlib import Path; from experiments.gpu_programs import export\n"
+    words += f"export(Path({str(tmp_path)!r}), {tf32}, [('ddpg_her', 8)])"
+    done = subprocess.run(
+        [sys.executable, "-c", words],
+        cwd=REPOSITORY,
+        env=environment(real=True) | {"CUDA_VISIBLE_DEVICES": "-1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    text = (tmp_path / "ddpg_her_8.hlo").read_text()
+    dots = re.findall(r"= \S+ dot\(.*", text)
+    asked = {
+        found[1] if (found := re.search(r"operand_precision=(\S+?})", dot)) else None
+        for dot in dots
+    }
+    assert dots
+    assert asked == {precision}
+    with np.load(tmp_path / "ddpg_her_8.npz") as stored:
+        entry = text[text.index("ENTRY ") :]
+        arguments = sorted(set(stored.files) - {"metrics"})
+        assert len(arguments) == len(re.findall(r" parameter\(\d+\)", entry))
+        updates = json.loads((tmp_path / "programs.json").read_text())["ddpg_her_8"]["updates"]
+        assert len(stored["metrics"]) == updates
+        assert np.isfinite(stored["metrics"]).all()
+    assert (tmp_path / "gpu_programs.py").exists()
