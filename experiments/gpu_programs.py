@@ -1,7 +1,7 @@
 """Times a learner's XLA programs on a GPU that has JAX but no TensorFlow.
 
-With `--device gpu` all updates of a cycle are one XLA program. TensorFlow writes it as HLO text
-with its arguments, and JAX compiles and runs it elsewhere with the same compiler:
+With `--device gpu` all updates of a cycle are one XLA program. TensorFlow writes it as HLO with its
+arguments, and JAX compiles and runs it elsewhere with the same compiler:
 
     python -m experiments.gpu_programs export FOLDER             # on a CPU, with this package
     python3 FOLDER/gpu_programs.py run FOLDER OUT.json           # on the GPU, with JAX alone
@@ -38,7 +38,7 @@ _KERNEL = re.compile(r"= \S+ (?:fusion|dot|custom-call)\(")
 
 
 def export(folder: Path, tf32: bool, programs: Sequence[tuple[str, int]] = PROGRAMS) -> None:
-    """Writes `NAME.hlo`, and `NAME.npz` with its arguments and the metrics that a CPU computes.
+    """Writes `NAME.hlo.pb`, and `NAME.npz` with its arguments and the metrics that a CPU computes.
 
     Arguments are `a000`, `a001`, ... in the order of the program's parameters; `metrics` is its
     first output, [updates, names].
@@ -63,10 +63,10 @@ def export(folder: Path, tf32: bool, programs: Sequence[tuple[str, int]] = PROGR
         program: Any = trainer.update._run_updates
         captured = map(_value, program.get_concrete_function(*given).captured_inputs)
         arguments = [*(leaf.numpy() for leaf in tf.nest.flatten(given)), *captured]
-        text = program.experimental_get_compiler_ir(*given)(stage="hlo")
+        module = program.experimental_get_compiler_ir(*given)(stage="hlo_serialized")
         metrics = np.asarray(program(*given)[0])
         name = f"{recipe}_{rows}"
-        (folder / f"{name}.hlo").write_text(text, encoding="utf-8")
+        (folder / f"{name}.hlo.pb").write_bytes(module)
         arrays: dict[str, Any] = {f"a{i:03d}": array for i, array in enumerate(arguments)}
         np.savez_compressed(folder / f"{name}.npz", **arrays, metrics=metrics)
         found[name] = {"updates": sizes["updates"], "rows": rows}
@@ -103,7 +103,9 @@ def _measure(client: Any, device: Any, path: Path, updates: int) -> dict[str, An
     from jax._src.lib import _jax, hlo, xla_client
 
     # StableHLO has no `copy`, which is nothing but its operand
-    text = re.sub(r"\bcopy\(", "reshape(", path.with_suffix(".hlo").read_text(encoding="utf-8"))
+    exported = xla_client.XlaComputation(path.with_suffix(".hlo.pb").read_bytes())
+    text = exported.as_hlo_text(print_large_constants=True)
+    text = re.sub(r"\bcopy\(", "reshape(", text)
     module = hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     start = time.perf_counter()
     program = client.compile_and_load(

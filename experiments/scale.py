@@ -137,9 +137,12 @@ class Cycle(NamedTuple):
 
     @classmethod
     def of_music(cls, workers: int) -> Self:
-        """`ddpg_music` on FetchPush, an actor a worker, replay and updates on an H100: a model."""
-        rows = workers * FULL.batch
-        update = 190 * 0.004 + rows * 2.75e6 / 27e12 * 1e3
+        """`ddpg_music` on FetchPush, an actor a worker, replay and updates on a GPU: a model.
+
+        The time of an update is linear in its rows, through what was measured on an H200 for 256
+        and 4,096 of them (results/gpu_programs.json).
+        """
+        update = 0.326 + workers * FULL.batch * 0.212e-3
         return cls(2 * 50 * 0.75, 0.058, FULL.updates * update + workers * (2.8 + 0.2), 1.5)
 
     def predicted(self, actors: int, lag: int) -> float:

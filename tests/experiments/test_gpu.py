@@ -1,7 +1,6 @@
 """What somebody with a GPU would run, tried on the CPU."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -32,7 +31,7 @@ def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
     row = found["ddpg_her/256"]
     assert 0 < row["kernels"] <= 150
     assert min(row[name] for name in ("update_ms", "feed_ms", "host_feed_ms")) > 0.0
-    assert row["model_ms"] == pytest.approx(row["kernels"] * 4e-3 + 256 * 2.75e6 / 27e9)
+    assert row["model_ms"] == pytest.approx(row["kernels"] * 1.7e-3 + 256 * 2.75e6 / 30e9)
     assert found["topologies"].pop("actors") >= 1
     assert sorted(found["topologies"]) == ["equal_ranks_ms", "learner_lag_0_ms", "learner_lag_1_ms"]
     assert min(found["topologies"].values()) > 0.0
@@ -44,7 +43,7 @@ def test_kernels_are_products_and_fusions():
     assert kernels_of(text) == 2
 
 
-@pytest.mark.parametrize(("tf32", "precision"), [(False, "{highest,highest}"), (True, None)])
+@pytest.mark.parametrize(("tf32", "precision"), [(False, 2), (True, 0)])
 def test_an_exported_program_holds_its_arguments_and_the_precision_of_its_products(
     tmp_path, tf32, precision
 ):
@@ -60,19 +59,13 @@ def test_an_exported_program_holds_its_arguments_and_the_precision_of_its_produc
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    text = (tmp_path / "ddpg_her_8.hlo").read_text()
-    dots = re.findall(r"= \S+ dot\(.*", text)
-    asked = {
-        found[1] if (found := re.search(r"operand_precision=(\S+?})", dot)) else None
-        for dot in dots
-    }
-    assert dots
-    assert asked == {precision}
+    program = (tmp_path / "ddpg_her_8.hlo.pb").read_bytes()
+    # of each product: its opcode, field 2, and the precision of both operands, 0 default, 2 highest
+    products = program.count(b"\x12\x03dot")
+    assert products == program.count(bytes([0x0A, 2, precision, precision])) > 0
     with np.load(tmp_path / "ddpg_her_8.npz") as stored:
-        entry = text[text.index("ENTRY ") :]
-        arguments = sorted(set(stored.files) - {"metrics"})
-        assert len(arguments) == len(re.findall(r" parameter\(\d+\)", entry))
         updates = json.loads((tmp_path / "programs.json").read_text())["ddpg_her_8"]["updates"]
         assert len(stored["metrics"]) == updates
         assert np.isfinite(stored["metrics"]).all()
+        assert sorted(stored.files)[:2] == ["a000", "a001"]
     assert (tmp_path / "gpu_programs.py").exists()

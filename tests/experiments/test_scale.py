@@ -1,9 +1,12 @@
+import json
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from experiments import scale
 
+ACTORS = Path(scale.__file__).parent / "results/actors.json"
 STEADY = scale.Model(alone_ms=1000.0, spread=0.0, crowd=1.0, pair_reduce_ms=0.25)
 
 
@@ -70,8 +73,17 @@ def test_the_simulation_waits_for_the_slowest_of_all_actors_in_each_cycle():
 
 
 def test_sixteen_workers_of_music_are_what_the_page_says_they_are():
-    # 40 updates of 190 * 4 us + 4096 rows * 2.75 MFLOP / 27 TFLOP/s, and 16 times 3 ms
-    assert scale.Cycle.of_music(16).learning == pytest.approx(40 * (0.76 + 0.41719) + 48.0, abs=0.1)
+    # 40 updates of 0.326 ms + 4096 rows * 0.212 us, and 16 times 3 ms
+    assert scale.Cycle.of_music(16).learning == pytest.approx(40 * (0.326 + 0.868) + 48.0, abs=0.1)
+
+
+def test_stored_models_are_those_of_today():
+    stored = json.loads(ACTORS.read_text())
+    for actors, found in stored["ddpg_music on FetchPush, modelled"].items():
+        cycle = scale.Cycle.of_music(int(actors))
+        for lag in (0, 1):
+            expected = cycle.predicted(int(actors), lag)
+            assert found[f"lag {lag}"]["predicted_ms"] == pytest.approx(expected)
 
 
 def test_each_topology_trains_on_one_host_and_on_both_in_turn(monkeypatch):
