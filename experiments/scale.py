@@ -142,7 +142,7 @@ class Cycle(NamedTuple):
         The time of an update is linear in its rows, through what was measured on an H200 for 256
         and 4,096 of them (results/gpu_programs.json).
         """
-        update = 0.326 + workers * FULL.batch * 0.212e-3
+        update = 0.322 + workers * FULL.batch * 0.206e-3
         return cls(2 * 50 * 0.75, 0.058, FULL.updates * update + workers * (2.8 + 0.2), 1.5)
 
     def predicted(self, actors: int, lag: int) -> float:
