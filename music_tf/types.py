@@ -126,6 +126,15 @@ def finite(values: npt.ArrayLike) -> BoolArray:
     return usable
 
 
+def instead_of_numbers(found: np.ndarray, shape: Sequence[int]) -> str:
+    """Says what an array is where finite real numbers of a shape were asked for; empty if it is."""
+    if found.dtype.kind not in "biuf":
+        return f"{found.flat[0]!r:.80}" if found.size else str(found.dtype)
+    if found.shape != tuple(shape):
+        return f"shape {found.shape}"
+    return "" if all_finite(found) else "non-finite"
+
+
 ALIGNED = 64
 """TensorFlow computes with what begins at a multiple of so many bytes."""
 

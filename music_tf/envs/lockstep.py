@@ -30,15 +30,13 @@ from music_tf.envs.specification import action_bounds, describe
 from music_tf.envs.viewer import Viewer
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
 from music_tf.process import heartbeat, stop_requested
-from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite
+from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite, instead_of_numbers
 
 _LOGGER = logging.getLogger(__name__)
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _COMPARED = 1000
 """Pairs of goals on which a reward is tried."""
-_NUMBERS = "biuf"
-"""Kinds of arrays whose values are real numbers."""
 _USUAL_FRAMES, _MOST_FRAMES = 25, 60
 _BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
@@ -272,12 +270,7 @@ class LockstepEnvs:
                 f"{{{', '.join(asked)}}} fails: "
                 f"{type(error).__name__}: {error}\nsee music-tf check-env"
             ) from error
-        came = f"shape {values.shape}" if values.shape != achieved.shape[:1] else ""
-        if values.dtype.kind not in _NUMBERS:
-            came = f"{values.flat[0]!r:.80}" if values.size else str(values.dtype)
-        elif not came and not all_finite(values):
-            came = "non-finite"
-        if came:
+        if came := instead_of_numbers(values, achieved.shape[:1]):
             raise EnvironmentFault(
                 f"{self._env_id}: {name} of goals {achieved.shape} must give "
                 f"{achieved.shape[:1]} finite numbers, got {came}; see music-tf check-env"

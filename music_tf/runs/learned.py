@@ -16,6 +16,7 @@ from music_tf.config.stored import allow_modules, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_DONE, MusicError, UsageError
+from music_tf.intrinsic.answers import reward_of
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout
 from music_tf.replay.buffer import all_transitions
@@ -79,7 +80,7 @@ class Learned:
 
     def _raw(self, term: RewardTerm, played: Episodes) -> tf.Tensor:
         steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(played))
-        return term.reward(self._weights, steps, term.steady_feed(len(played.length)))
+        return reward_of(term, self._weights, steps, term.steady_feed(len(played.length)))
 
 
 def main(arguments: list[str]) -> int:

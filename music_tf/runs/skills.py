@@ -20,7 +20,7 @@ from music_tf.runs.judging import variance_explained
 from music_tf.runs.progress import Progress, Row
 from music_tf.storage.files import replace_file
 from music_tf.training.collect import cut_where_lost
-from music_tf.types import Array, Episodes, IntArray
+from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 if TYPE_CHECKING:  # which hands episodes to this module
     from music_tf.runs.inspection import LoadedRun
@@ -56,7 +56,7 @@ def follow(loaded: "LoadedRun", played: Episodes, rewards: StepRewards | None = 
     """Returns what the episodes of one skill tell of it, under other rewards where they are given.
 
     Raises:
-        UsageError: The other rewards are not one finite number a step.
+        UsageError: The other rewards are not one finite number a step, or cannot be computed.
     """
     skill = int(played.skill[0].argmax())
     kept, seen, likelihood = _judged(loaded, played)
@@ -76,11 +76,16 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
     paid = np.zeros_like(played.reward)
     for episode, steps in enumerate(played.length):
         states = played.observation[episode, : steps + 1]
-        found = np.asarray(rewards(states[:-1], played.action[episode, :steps], states[1:]))
-        if found.shape != (steps,) or not np.isfinite(found).all():
+        given = (states[:-1], played.action[episode, :steps], states[1:])
+        try:
+            found = np.asarray(rewards(*(values.copy() for values in given)))
+        except Exception as error:  # whatever a function of the user's raises
+            text = f"{type(error).__name__}: {str(error)[:200]}"
+            raise UsageError(f"--reward: fails on an episode of {steps} steps: {text}") from error
+        if came := instead_of_numbers(found, (steps,)):
             raise UsageError(
-                f"--reward: expected {steps} finite numbers for an episode of {steps} steps, got "
-                f"{found.size} in shape {found.shape}, {np.isfinite(found).sum()} of them finite"
+                f"--reward: expected {steps} finite numbers for an episode of {steps} steps, "
+                f"got {came}"
             )
         paid[episode, :steps] = found
     return played._replace(reward=paid)

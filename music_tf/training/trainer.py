@@ -14,6 +14,7 @@ from music_tf.config.changes import stage_at
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.intrinsic.answers import priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
 from music_tf.networks.acting import Moments, Snapshot, arrays_of, policy_of, snapshot_from
@@ -223,7 +224,7 @@ class Trainer:
             if term.name == config.replay.priority:
                 weights = self.update.weights()
                 priorities = {
-                    worker: term.priorities(weights, own, worker, cycle)
+                    worker: priorities_of(term, weights, own, worker, cycle)
                     for worker, own in kept.items()
                 }
         self.replay.add(kept, cycle, priorities)

@@ -13,6 +13,7 @@ from music_tf.agents.base import Batch, Learner, Phase
 from music_tf.config.settings import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
+from music_tf.intrinsic.answers import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.acting import Moments
 from music_tf.networks.parameters import Layout, compiled
@@ -196,10 +197,13 @@ class Update:
         Raises:
             NumbersFault: A reward, loss, gradient or weight of any rank is not finite, or ranks
                 hold different parameters; all ranks raise it alike.
+            UsageError: A term answers something else than it is asked for.
         """
         tensors = tf.nest.map_structure(as_tensor, feed)
         before, fed = int(self.step.numpy()), frozenset(feed.terms)
         done = before + len(feed.transitions[0])
+        for name, term in self._fed(feed).items():
+            check_feed(name, feed.terms[name], term.times * len(feed.transitions[0]))
         with longer_timeout() if fed not in self._names else contextlib.nullcontext():
             rows, lows, highs = map(np.asarray, self._run_updates(tensors, schedules))
         if self._config.polyak_every == "cycle":
@@ -439,14 +443,14 @@ class Update:
                 weights |= phase.layout.split(own)
             fed, factors = self._fed(now), dict(schedules.terms)
             for name, weight in schedules.terms.items():
-                if name in fed and (gate := fed[name].gate(now.transitions)) is not None:
+                if name in fed and (gate := gate_of(fed[name], now.transitions)) is not None:
                     factors[name] = weight * gate
             paid: dict[str, tf.Tensor] = {}
             measured: dict[str, tf.Tensor] = {}
             for name, term in fed.items():
-                reward = term.reward(weights, now.transitions, now.terms[name])
+                reward = reward_of(term, weights, now.transitions, now.terms[name])
                 paid[name] = term.mixing(reward, factors[name])
-                measured |= term.measures(reward, now.transitions, now.terms[name])
+                measured |= measures_of(term, reward, now.transitions, now.terms[name])
             total = tf.constant(0.0)
             metrics: dict[str, tf.Tensor] = {}
             carried: Mapping[str, tf.Tensor] = {}
@@ -470,7 +474,8 @@ class Update:
                 carried = losses.carried
             for term in phase.terms:
                 if term.name in now.terms:
-                    loss, learned = term.loss(weights, now.terms[term.name])
+                    workers = now.transitions.reward.shape[0]
+                    loss, learned = loss_of(term, weights, now.terms[term.name], workers)
                     total += tf.reduce_sum(loss)
                     metrics |= learned
         gradient = tape.gradient(total, own)

@@ -54,13 +54,20 @@ import numpy as np
 
 def to_the_right(observation, action, next_observation):
     assert len(observation) == len(action) == len(next_observation)
-    return (next_observation - observation)[:, 0]
+    next_observation -= observation  # in a copy
+    return next_observation[:, 0]
 
 def one_number(observation, action, next_observation):
     return 1.0
 
 def no_number(observation, action, next_observation):
     return np.full(len(action), np.nan)
+
+def in_words(observation, action, next_observation):
+    return ["far"] * len(action)
+
+def raises(observation, action, next_observation):
+    return observation[:, 10**6]
 """
 
 
@@ -97,7 +104,12 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
         ),
         ("no_module_of_that_name:f", "the module 'no_module_of_that_name' cannot be imported"),
         ("my_rewards:one_number", r"--reward: expected \d+ finite numbers for an episode"),
-        ("my_rewards:no_number", "0 of them finite"),
+        ("my_rewards:no_number", r"finite numbers for an episode of \d+ steps, got non-finite"),
+        ("my_rewards:in_words", "got .*far"),
+        (
+            "my_rewards:raises",
+            r"--reward: fails on an episode of \d+ steps: IndexError: index 1000",
+        ),
     ],
 )
 def test_a_reward_that_is_none_is_refused(run, tmp_path, monkeypatch, reward, told):

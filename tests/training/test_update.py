@@ -564,7 +564,7 @@ class Twice(RewardTerm):
         return tf.cast(batch.action[..., 0] > 0.0, tf.float32)
 
     def feed(self, replay, updates, cycle):
-        return {"goal": np.arange(2.0 * updates, dtype=np.float32).reshape(2 * updates, 1)}
+        return {"goal": np.repeat(np.arange(2.0 * updates, dtype=np.float32)[:, None], 2, axis=1)}
 
     def loss(self, weights, feed):
         (number,) = weights["number"]
@@ -579,7 +579,7 @@ def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone()
     metrics = update.run(given.feed._replace(terms=terms), schedules)
     counted = given.feed.transitions.action[..., 0] > 0.0
     assert metrics["reward/twice_mean"] == pytest.approx(counted.mean(), abs=1e-6)
-    assert metrics["twice/goal"] == pytest.approx(2.0 / 2)  # (1 + 3) / 2 workers / 2 updates
+    assert metrics["twice/goal"] == pytest.approx(2.0)  # (1 + 3) / 2 updates
     assert update.counts()["phase_steps"] == [2, 4]
 
 
