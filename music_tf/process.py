@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from music_tf.errors import EXIT_HANGING, EnvironmentFault, Hanging, UsageError
 
@@ -304,6 +304,34 @@ def keep_autotuning(directory: Path) -> None:
     os.environ["XLA_FLAGS"] = " ".join([flags, *added]).strip()
 
 
+class _Passing:
+    """A stream to one place, and later to wherever standard error is by then."""
+
+    def __init__(self, target: TextIO) -> None:
+        self.target: TextIO | None = target
+
+    def write(self, text: str) -> int:
+        return (self.target or sys.stderr).write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.target or sys.stderr, name)
+
+
+@contextlib.contextmanager
+def standard_error_to(target: TextIO) -> Iterator[None]:
+    """Sends elsewhere what Python writes to standard error within.
+
+    What keeps that stream for longer, as handlers of logging do that a library makes while it is
+    imported, writes to standard error afterwards.
+    """
+    passing = _Passing(target)
+    try:
+        with contextlib.redirect_stderr(cast(TextIO, passing)):
+            yield
+    finally:
+        passing.target = None
+
+
 def load_tensorflow() -> None:
     """Imports TensorFlow without the lines that its libraries write before anybody can stop them.
 
@@ -316,7 +344,7 @@ def load_tensorflow() -> None:
     with contextlib.ExitStack() as stack:
         chatter = stack.enter_context(open(os.memfd_create("chatter"), "r+b"))  # needs no disk
         screen = stack.enter_context(open(os.dup(2), "w", encoding="utf-8", errors="replace"))
-        stack.enter_context(contextlib.redirect_stderr(screen))
+        stack.enter_context(standard_error_to(screen))
         if not faulthandler.is_enabled():
             faulthandler.enable(screen)
             stack.callback(faulthandler.disable)

@@ -23,6 +23,7 @@ from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
+from music_tf.process import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 _FIRST_BROKEN_MUJOCO = (3, 12)
@@ -199,7 +200,7 @@ def import_robotics() -> None:
     """Registers the environments of gymnasium-robotics, if installed, without its notice."""
     messages = io.StringIO()
     try:
-        with contextlib.redirect_stderr(messages), warnings.catch_warnings():
+        with standard_error_to(messages), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             importlib.import_module(_ROBOTICS)
     except ImportError:

@@ -6,6 +6,7 @@ that Keras happens to count up.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, cast
 
@@ -165,6 +166,10 @@ def compiled(
     Debug eagerly with `tf.config.run_functions_eagerly`. XLA is for a GPU, where each operation
     would be a launch. Measured on the CPU it does not speed up these networks, and it costs every
     rank 70 MB.
+
+    TensorFlow warns of retracing by the code of a function, which all runs of a process share. A
+    partial has none, so that each run is counted by itself.
     """
-    graph = tf.function(function, autograph=False, jit_compile=xla or None)
+    own = functools.partial(function)
+    graph = tf.function(own, autograph=False, jit_compile=xla or None)
     return cast(Callable[Parameters, Result], graph)

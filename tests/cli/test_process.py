@@ -1,4 +1,5 @@
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -116,6 +117,25 @@ def test_chatter_of_the_import_is_shown_only_if_it_fails_and_needs_no_disk(
         inner.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
         load_tensorflow()
     assert capfd.readouterr().err == ("chatter\n" if broken else "")
+    sys.modules.pop("tensorflow", None)
+
+
+def test_what_the_import_logs_to_goes_on_as_standard_error_does(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tensorflow.py").write_text(
+        "import logging, sys, types\n"
+        "logger = logging.getLogger('of tensorflow')\n"
+        "logger.propagate = False\n"
+        "logger.addHandler(logging.StreamHandler(sys.stderr))\n"
+        "config = types.SimpleNamespace(list_physical_devices=list)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    load_tensorflow()
+    logging.getLogger("of tensorflow").warning("told later")
+    assert capsys.readouterr().err == "told later\n"
+    monkeypatch.setattr(sys, "stderr", sys.stdout)  # as a notebook or a test does
+    logging.getLogger("of tensorflow").warning("told elsewhere")
+    assert capsys.readouterr().out == "told elsewhere\n"
     sys.modules.pop("tensorflow", None)
 
 

@@ -1,3 +1,4 @@
+import logging
 import sys
 from pathlib import Path
 
@@ -126,6 +127,23 @@ def test_other_faults_of_creation_give_their_own_reason(odd, monkeypatch):
     monkeypatch.setattr(odd, "__init__", lambda self: 1 / 0)
     with pytest.raises(EnvironmentFault, match=r"cannot be created \(ZeroDivisionError"):
         make_environment(ODD)
+
+
+def test_what_gymnasium_robotics_logs_to_goes_on_as_standard_error_does(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "gymnasium_robotics.py").write_text(
+        "import logging, sys\n"
+        "sys.stderr.write('Adroit is not here\\n')\n"
+        "logger = logging.getLogger('of robotics')\n"
+        "logger.propagate = False\n"
+        "logger.addHandler(logging.StreamHandler(sys.stderr))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "gymnasium_robotics", raising=False)
+    making.import_robotics.__wrapped__()
+    logging.getLogger("of robotics").warning("told later")
+    assert capsys.readouterr().err == "told later\n"
 
 
 def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):

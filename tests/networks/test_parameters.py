@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.networks.models import critic, gaussian_actor, statistics_network
-from music_tf.networks.parameters import Layout, Network, Scalar
+from music_tf.networks.parameters import Layout, Network, Scalar, compiled
 from music_tf.storage.gate import expected_of
 
 
@@ -33,6 +33,25 @@ def test_names_say_network_layer_and_weight(layout):
         for layer in ("agent", "surrounding", "score")
         for weight in ("kernel", "bias")
     ]
+
+
+def test_functions_of_several_runs_in_a_process_are_no_retracing_of_one():
+    told = []
+
+    def record(entry):
+        told.append(entry.getMessage())
+        return True
+
+    def doubled(numbers):
+        return 2.0 * numbers
+
+    tf.get_logger().addFilter(record)
+    try:
+        for run in range(20):
+            assert float(compiled(doubled)(tf.constant(float(run)))) == 2.0 * run
+    finally:
+        tf.get_logger().removeFilter(record)
+    assert told == []
 
 
 def test_a_network_applies_the_weights_handed_in_and_not_its_own(networks, layout):
