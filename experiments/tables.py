@@ -119,6 +119,9 @@ _OF_A_BLOCK = {
 _MOVES = {MOVED: 0.8}
 _HAS_CONTROL = {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 _LIFTS = {**_HAS_CONTROL, "eval/object_lift_rate": 0.6}
+_SHARES = (ACCURACY, "control/coverage", "control/rollout_coverage", "control/skill_variance")
+"""Measures in [0, 1] beside the rates."""
+_HALF = 0.5
 _LEVELS = (0.5, 0.9)
 _POLICIES = {"random": "random policy"}
 COVERAGE = "coverage"
@@ -164,11 +167,14 @@ def each_seed(values: Sequence[float | None], show: Callable[[float | None], str
     return f"{show(statistics.fmean(known))} ({each})"
 
 
-def difference(values: Sequence[float | None], others: Sequence[float | None]) -> str:
+def difference(
+    values: Sequence[float | None], others: Sequence[float | None], *, shares: bool = False
+) -> str:
     """Returns the difference of two means and the half width of its 95 % interval.
 
-    The interval is Welch's, with a variance for each side; where one has a single seed there is
-    none. Blank where a seed has no value.
+    The interval is Welch's, with a variance for each side; there is none where one has a single
+    seed, or where neither varies. Of shares at a bound it says nothing: `counts` stand in its
+    place. Blank where a seed has no value.
     """
     sides = [np.array(list(side), np.float64) for side in (values, others)]
     ours, theirs = (side.mean() if side.size else np.nan for side in sides)
@@ -178,11 +184,40 @@ def difference(values: Sequence[float | None], others: Sequence[float | None]) -
     degrees = np.array([side.size - 1 for side in sides])
     if not degrees.all():
         return shown
+    if shares and any(map(at_a_bound, sides)):
+        return f"{shown} ({counts(*sides)})"
     squares = np.array([side.var(ddof=1) / side.size for side in sides])
     if not squares.any():
-        return f"{shown} ± 0.00"
+        return shown
     freedom = squares.sum() ** 2 / (squares**2 / degrees).sum()
     return f"{shown} ± {stats.t.ppf(0.975, freedom) * math.sqrt(squares.sum()):.2f}"
+
+
+def at_a_bound(shares: Sequence[float] | Numbers) -> bool:
+    """Whether the 95 % interval of Student's t around a mean of shares holds what no share can be.
+
+    So it does, too, where all are 0 or all are 1: an interval of no width says that no other seed
+    could differ.
+    """
+    mean, count = float(np.mean(shares)), len(shares)
+    half = stats.t.ppf(0.975, count - 1) * float(stats.sem(shares))
+    return bool(mean - half < 0.0 or mean + half > 1.0 or mean in (0.0, 1.0))
+
+
+def counts(ours: Numbers, theirs: Numbers) -> str:
+    """Returns on how many seeds of each side a share is at least one half.
+
+    Where that differs, each has its exact 95 % interval (Clopper and Pearson, 1934).
+    """
+    found = [(int((side >= _HALF).sum()), side.size) for side in (ours, theirs)]
+    alike = found[0][0] * found[1][1] == found[1][0] * found[0][1]
+    return ", ".join(f"{k} of {n}" if alike else f"{k} of {n}: {exact(k, n)}" for k, n in found)
+
+
+def exact(count: int, seeds: int) -> str:
+    """Returns the exact 95 % interval of a share of seeds."""
+    low, high = stats.binomtest(count, seeds).proportion_ci(method="exact")
+    return f"{low:.2f} to {high:.2f}"
 
 
 def runs_of(source: Source, results: Path) -> dict[str, list[StoredResult]]:
@@ -634,8 +669,8 @@ def difference_table(
     """Returns how far conditions lie from one of them, on the same environment.
 
     Each cell is a difference of means over seeds and the half width of its 95 % interval; where the
-    second is larger, the difference is not resolved. Columns are titles by measure; unset, those
-    of the last 100 episodes.
+    second is larger, the difference is not resolved. Shares at a bound have `counts` in its place.
+    Columns are titles by measure; unset, those of the last 100 episodes.
     """
     groups = runs_of(source, results)
     columns = columns or _titles_in(groups)
@@ -646,7 +681,10 @@ def difference_table(
         theirs = measured.get(f"{base}_{task}", ours)
         if theirs is not ours:
             cells = [
-                difference(*([one.get(metric) for one in side] for side in (ours, theirs)))
+                difference(
+                    *([one.get(metric) for one in side] for side in (ours, theirs)),
+                    shares=metric.endswith("_rate") or metric in _SHARES,
+                )
                 for metric in columns
             ]
             rows.append([f"{label_of(group)}, minus `{base}`", *cells])

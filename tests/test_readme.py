@@ -74,6 +74,11 @@ RESULTS = {
         LIFT,
         range(200, 205),
     ),
+    ("the same, network never learns, smaller gain", "`ddpg_music_frozen`, `mean 5`"): (
+        "music_controls/frozen_mean5_FetchPickAndPlace-v4_",
+        LIFT,
+        range(200, 203),
+    ),
     ("FetchPush, table unknown", "`ddpg_music`, `continue`"): (
         "music_controls/continue_FetchPush-v4_",
         MOTION,
@@ -128,6 +133,15 @@ def test_every_recipe_is_in_the_page_that_the_readme_names():
     assert [name for name in recipes.names() if f"`{name}`" not in listed] == []
 
 
+def half_of(values):
+    """Half of the 95 % interval of Student's t."""
+    return stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+
+
+def mean_of(values):
+    return f"{np.mean(values):.2f} ± {half_of(values):.2f}"
+
+
 @pytest.mark.parametrize("row", RESULTS, ids=" ".join)
 def test_a_row_of_results_shows_the_stored_ones(row):
     name, metric, seeds = RESULTS[row]
@@ -140,10 +154,36 @@ def test_a_row_of_results_shows_the_stored_ones(row):
         " and ".join(map(str, each)) for each in ([f"{value:.2f}" for value in found], seeds)
     )
     if len(found) > 2:  # two seeds have no interval worth the name
-        half = stats.t.ppf(0.975, len(found) - 1) * stats.sem(found)
-        shown, listed = f"{np.mean(found):.2f} ± {half:.2f}", f"{seeds[0]} to {seeds[-1]}"
+        shown, listed = mean_of(found), f"{seeds[0]} to {seeds[-1]}"
+        low, high = np.mean(found) - half_of(found), np.mean(found) + half_of(found)
+        if metric != MOTION and (low < 0.0 or high > 1.0 or np.std(found) == 0.0):
+            count, seen = sum(value >= 0.5 for value in found), len(found)
+            # Clopper and Pearson, by the quantiles of the beta distribution
+            least = stats.beta.ppf(0.025, count, seen - count + 1) if count else 0.0
+            most = stats.beta.ppf(0.975, count + 1, seen - count) if count < seen else 1.0
+            shown = f"{np.mean(found):.2f}: {count} of {seen} seeds ({least:.2f} to {most:.2f})"
     (line,) = [line for line in README.splitlines() if line.startswith(f"| {row[0]} | {row[1]} |")]
     assert line.split(" | ")[3:] == [shown, listed, f"{finals[0]['random'][metric]:.2f} |"]
+
+
+def test_fresh_seeds_and_all_fifteen_together_are_told_as_stored():
+    def motion(study, task, seeds):
+        folder = ROOT / "experiments" / "results" / study
+        files = [folder / f"music_{task}-v4_seed{seed}.csv" for seed in seeds]
+        finals = [read_result(file).details["final_100_episodes"] for file in files]
+        return [final["ours"][MOTION] for final in finals]
+
+    push, pick = (
+        (motion("music_holds", task, range(200, 210)), motion("music_fresh", task, range(210, 215)))
+        for task in ("FetchPush", "FetchPickAndPlace")
+    )
+    all_push, all_pick = (mean_of([*chosen, *fresh]) for chosen, fresh in (push, pick))
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    assert f"co-motion of the five: {mean_of(pick[1])} m" in README
+    assert f"All 15 seeds together have {all_push} and {all_pick} m" in README
+    assert f"The end has {mean_of(push[1])} m, as on the ten." in page
+    assert f"The end has {mean_of(pick[1])} m." in page
+    assert f"{all_push} m on FetchPush, {all_pick} m on FetchPickAndPlace" in page
 
 
 def test_it_can_be_read_in_five_minutes():

@@ -304,10 +304,10 @@ class Skills(Measured):
 class Plot(OfRuns):
     """Draws learning curves.
 
-    Runs that differ in their seed alone share a line: the interquartile mean over the seeds. Each
-    seed is drawn thinly behind, from three on with a 95 % bootstrap band. Copies of a metrics.csv
-    in one folder share a line, and CONDITION_seedN.csv a line for each condition. What cannot be
-    drawn is named and left out.
+    Runs that differ in their seed alone share a colour. From five seeds on they have one line,
+    the interquartile mean, with a 95 % bootstrap band; each seed is drawn thinly behind. Copies of
+    a metrics.csv in one folder belong together, and so does CONDITION_seedN.csv for each condition.
+    What cannot be drawn is named and left out.
     """
 
     example: ClassVar[str] = "plot runs/FetchPush-v4/*/* --axis minutes --out push.png"
@@ -320,7 +320,7 @@ class Plot(OfRuns):
     out: Path = Path("curves.png")
     """A .png, .svg or .pdf file."""
     each: Flag = False
-    """One line a run, without bands; else of several runs of one seed the longest is drawn."""
+    """One colour a run, without bands; else of several runs of one seed the longest is drawn."""
 
     def act(self) -> int:
         """Draws the curves."""

@@ -1,8 +1,8 @@
-"""Learning curves of one or many runs: one line a group of seeds, with its uncertainty.
+"""Learning curves of one or many runs: one colour a group of seeds, with its uncertainty.
 
-The line is the interquartile mean over seeds, as Agarwal et al. recommend for few runs (2021,
-arXiv:2108.13264). The band is a 95 % bootstrap interval of it, from three runs on; every seed is
-drawn thinly behind.
+From five seeds on the line is their interquartile mean, as Agarwal et al. recommend for few runs
+(2021, arXiv:2108.13264), the band a 95 % bootstrap interval of it, and every seed is drawn thinly
+behind. Fewer seeds are drawn each by itself.
 """
 
 import io
@@ -39,8 +39,12 @@ LEADING = ("eval/success_rate", "eval/object_comotion_m", "eval/return", "train/
 """What is drawn where no metric is asked for: the first that a run has."""
 REPEATED = "another run of the same seed is drawn"
 """Why a run has no line that `without_repeats` left out."""
-LEAST_FOR_BAND = 3
-"""Runs of a line from which on it has a band: of two it would only repeat them."""
+LEAST_FOR_BAND = 5
+"""Runs of a group from which on it has a mean and a band.
+
+The 95 % bootstrap interval of four goes from the lowest of them to the highest, which says nothing
+that the four curves do not.
+"""
 _PRESET = "preset"
 _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
@@ -282,10 +286,9 @@ def curve_of(run: Run, metric: str, axis: str) -> Curve:
 
 
 def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
-    """Returns the interquartile mean of curves, over the range that all of them cover.
+    """Returns the interquartile mean of several curves, over the range that all of them cover.
 
-    After it come the ends of its 95 % interval over resampled runs; both are the mean itself where
-    there are too few runs for a band.
+    After it come the ends of its 95 % interval over resampled runs.
     """
     from scipy import stats  # noqa: PLC0415 - heavy
 
@@ -294,8 +297,6 @@ def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
     across = np.linspace(first, last, 200)
     values = np.stack([np.interp(across, curve.across, curve.up) for curve in curves])  # [R, P]
     middle = stats.trim_mean(values, _TRIMMED, axis=0)
-    if len(curves) < LEAST_FOR_BAND:
-        return Curve(across, middle), middle, middle
     resampled = stats.bootstrap(
         (values,),
         lambda sample, axis: stats.trim_mean(sample, _TRIMMED, axis=axis),
@@ -369,25 +370,27 @@ def _draw_panel(
 ) -> dict[str, Any]:
     """Draws a metric of all groups, without a title, and returns the line of each that has it.
 
-    Several curves of a group are drawn thinly behind their middle and its band.
+    From `LEAST_FOR_BAND` on the curves of a group stand thinly behind their middle and its band.
     """
-    lines = {}
+    lines: dict[str, Any] = {}
     for (label, members), colour in zip(groups.items(), itertools.cycle(COLOURS), strict=False):
         having = [run for run in members if curve_of(run, metric, axis).up.size]
         curves = [curve_of(run, metric, axis) for run in having]
         if not curves:
             continue
         named = {"color": colour, "label": with_count(label, having)}
-        if len(curves) == 1:
-            marker = "o" if curves[0].up.size == 1 else ""
-            (lines[label],) = panel.plot(*curves[0], marker=marker, **named)
+        if len(curves) < LEAST_FOR_BAND:
+            for curve in curves:
+                marker = "o" if curve.up.size == 1 else ""
+                (line,) = panel.plot(*curve, marker=marker, **named)
+                named["label"] = "_"  # which no legend shows
+                lines.setdefault(label, line)
             continue
         for curve in curves:  # all behind the lines with a label
             panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=1.8)
         middle, low, high = summary_of(curves)
-        if len(curves) >= LEAST_FOR_BAND:
-            band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": 1.6}
-            panel.fill_between(middle.across, low, high, **band)
+        band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": 1.6}
+        panel.fill_between(middle.across, low, high, **band)
         (lines[label],) = panel.plot(*middle, **named)
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)

@@ -249,15 +249,16 @@ def test_skills_are_told_apart_as_in_the_last_evaluation(store, tmp_path):
 
 
 def test_how_skills_are_told_apart_is_compared_with_control_too(store, tmp_path):
-    for name, variance, recognised in (("diayn", 0.0, (0.2, 0.4)), ("both", 1.0, (0.75, 0.85))):
+    for name, variance, recognised in (("diayn", 0.0, (0.3, 0.32)), ("both", 1.0, (0.8, 0.82))):
         control = {"ours": {"control/skill_variance": variance}, "random": {}}
         for seed, last in enumerate(recognised):
             store(name, {seed: 0.5}, rows=SPARSE.replace("0.75", str(last)), control=control)
     assert tables.difference_table("mine", "diayn", tmp_path, tables.TOLD_APART).splitlines() == [
         "|  | recognised | object moved | variance of ends by skill | by chance |",
         "|---|---|---|---|---|",
-        # 6.188 (1.47 degrees) x sqrt((0.02 + 0.005) / 2)
-        "| both on FetchPush, minus `diayn` | +0.50 ± 0.69 |  | +1.00 ± 0.00 |  |",
+        # 4.303 (2 degrees) x sqrt((0.0002 + 0.0002) / 2); all of 2: the lower end is 0.025^(1/2)
+        "| both on FetchPush, minus `diayn` | +0.50 ± 0.06 |  "
+        "| +1.00 (2 of 2: 0.16 to 1.00, 0 of 2: 0.00 to 0.84) |  |",
     ]
 
 
@@ -322,7 +323,7 @@ def test_a_seed_without_a_value_is_a_dash_in_its_place(values, expected):
         ([4.0, 6.0] * 20, [1.0, 3.0] * 20, "+3.00 ± 0.45"),
         # Variances 0.5 / 2 and 0: an error of 0.5 with 1 degree, times 12.706
         ([2.5, 3.5], [1.0, 1.0, 1.0], "+2.00 ± 6.35"),
-        ([1.0, 1.0], [0.5, 0.5, 0.5], "+0.50 ± 0.00"),
+        ([1.0, 1.0], [0.5, 0.5, 0.5], "+0.50"),
         ([0.5], [0.1, 0.3], "+0.30"),
         ([0.5], [0.25], "+0.25"),
         ([0.5, None], [0.25, 0.5], ""),
@@ -331,6 +332,59 @@ def test_a_seed_without_a_value_is_a_dash_in_its_place(values, expected):
 )
 def test_a_difference_has_its_interval_from_two_runs_of_each_on(values, others, expected):
     assert tables.difference(values, others) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "expected"),
+    [
+        # No bound is near: 0.5 ± 0.25 and 0.3 ± 0.12 by t, so the interval is Welch's
+        ([0.4, 0.5, 0.6], [0.25, 0.3, 0.35], "+0.20 ± 0.21"),
+        # 0.9 ± 0.25 is over 1; both sides are at least one half on all seeds
+        ([0.8, 0.9, 1.0], [0.5, 0.6, 0.7, 0.6], "+0.30 (3 of 3, 4 of 4)"),
+        # (0.025)^(1/5) = 0.478 and its complement; a seed at one half counts
+        (
+            [1.0] * 4 + [0.5],
+            [0.0] * 4 + [0.49],
+            "+0.80 (5 of 5: 0.48 to 1.00, 0 of 5: 0.00 to 0.52)",
+        ),
+        ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], "+0.00 (3 of 3, 3 of 3)"),
+        ([0.7, 0.7], [0.2, 0.2], "+0.50"),
+        ([1.0], [0.5, 0.5], "+0.50"),
+    ],
+)
+def test_a_difference_of_shares_at_a_bound_has_counts_of_seeds(values, others, expected):
+    assert tables.difference(values, others, shares=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "seeds", "expected"),
+    [
+        # all of n: the lower end is 0.025^(1/n)
+        (3, 3, "0.29 to 1.00"),
+        (5, 5, "0.48 to 1.00"),
+        (10, 10, "0.69 to 1.00"),
+        (0, 5, "0.00 to 0.52"),
+        # of 4 of 5: 5 p^4 (1 - p) + p^5 = 0.025 at 0.2836, and 1 - p^5 = 0.975 at 0.9949
+        (4, 5, "0.28 to 0.99"),
+    ],
+)
+def test_the_exact_interval_of_a_share_of_seeds_stays_within_its_bounds(count, seeds, expected):
+    assert tables.exact(count, seeds) == expected
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ([0.4, 0.5, 0.6], False),
+        ([0.8, 0.9, 1.0], True),  # 0.9 ± 0.25
+        ([0.98, 1.0, 0.99, 0.99, 0.99], False),  # 0.99 ± 0.009
+        ([0.0, 0.0, 0.1], True),
+        ([1.0, 1.0], True),
+        ([0.5, 0.5], False),
+    ],
+)
+def test_a_mean_whose_interval_leaves_the_shares_is_at_a_bound(shares, expected):
+    assert tables.at_a_bound(shares) is expected
 
 
 TITLES = "epoch,time/env_steps,time/elapsed_s,eval/object_on_support_rate,eval/object_comotion_m"

@@ -200,10 +200,10 @@ def test_the_interquartile_mean_cuts_a_quarter_at_each_end():
     assert summary(9, 1, 2)[0] == pytest.approx(4.0)  # nothing is cut
 
 
-def test_the_interval_of_few_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not():
-    # All of a resample are the lowest of three in 1 of 27, of four three are in 1 of 20, and
-    # both are more than 2.5 %; of five four would have to be, which is 1 in 149.
-    assert summary(0, 1, 2)[1:] == (0.0, 2.0)
+def test_the_interval_of_four_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not():
+    # Three of a resample of four are the lowest in 1 of 20, which is more than 2.5 %; of five four
+    # would have to be, which is 1 in 149. So bands begin with five.
+    assert curves.LEAST_FOR_BAND == 5
     assert summary(0, 1, 2, 3)[1:] == (0.0, 3.0)
     _, low, high = summary(*range(5))
     assert (0.0 < low < 1.0, 3.0 < high < 4.0) == (True, True)
@@ -301,22 +301,32 @@ def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
         assert out.read_text().count("mine (5 seeds)") == 1
 
 
-@pytest.mark.parametrize(("count", "bands"), [(1, 0), (2, 0), (3, 1), (5, 1)])
-def test_a_band_needs_three_seeds_which_are_seen_in_front_of_it_and_behind_every_mean(
-    tmp_path, drawn, count, bands
-):
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_few_seeds_are_drawn_each_by_itself_under_one_label(tmp_path, drawn, count):
     runs = seeds(tmp_path / "a", range(count)) + seeds(tmp_path / "b", range(count))
+    curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
+    (panel,) = drawn[0].axes
+    assert not panel.collections
+    assert len(panel.lines) == 2 * count
+    named = [line for line in panel.lines if not line.get_label().startswith("_")]
+    assert len({line.get_color() for line in named}) == len(named) == 2
+    assert {line.get_linewidth() for line in panel.lines} == {named[0].get_linewidth()}
+    shown = sorted(line.get_ydata()[-1] for line in panel.lines)
+    assert shown == sorted([float(n) for n in range(count)] * 2)
+
+
+def test_the_mean_of_five_seeds_has_a_band_and_the_seeds_between(tmp_path, drawn):
+    runs = seeds(tmp_path / "a", range(5)) + seeds(tmp_path / "b", range(5))
     curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
     (panel,) = drawn[0].axes
     means = [line for line in panel.lines if not line.get_label().startswith("_")]
     thin = [line for line in panel.lines if line not in means]
-    assert len(panel.collections) == 2 * bands
-    assert (len(means), len(thin)) == (2, 2 * count if count > 1 else 0)
+    assert (len(panel.collections), len(means), len(thin)) == (2, 2, 2 * 5)
     assert all(line.get_alpha() >= 0.5 and line.get_linewidth() == 1.0 for line in thin)
     assert all(line.get_linewidth() > 1.0 for line in means)
     order = [artist.zorder for some in (panel.collections, thin, means) for artist in some]
     assert order == sorted(order)
-    assert len(set(order)) == 1 + (count > 1) + bands
+    assert len(set(order)) == 3
 
 
 @pytest.mark.parametrize("name", ["short", ", ".join(["agent.polyak 0.9"] * 9)])
