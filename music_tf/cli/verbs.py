@@ -16,6 +16,7 @@ from typing import Annotated, ClassVar, Literal
 import tyro
 
 from music_tf import recipes
+from music_tf.config.changes import NOW
 from music_tf.config.command import Flag, Options, read
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
@@ -91,6 +92,8 @@ class Measured(OfOneRun):
     """A verb that measures a run, in its own environment or under other conditions."""
 
     env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
+    stage: str = NOW
+    """Of a run with env.changes: the stage of its world, counted from 0, or now."""
 
     @property
     def elsewhere(self) -> str:
@@ -183,7 +186,7 @@ class Evaluate(Measured):
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
         export = exporter(self.out, self.minari)
-        loaded = load_run(run, env_id, elsewhere=self.elsewhere)
+        loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
         evaluate_run(loaded, self.episodes, full=self.full, export=export)
         return EXIT_DONE
 
@@ -207,6 +210,8 @@ class Play(OfOneRun):
     """How many episodes, of each skill."""
     skill: str = "all"
     """Which, counted from 0: one, several as in 0,2,7, or all."""
+    stage: str = NOW
+    """Of a run with env.changes: the stage of its world, counted from 0, or now."""
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent NAME.mp4."""
     strip: Path | None = None
@@ -233,14 +238,15 @@ class Play(OfOneRun):
         skills = [] if self.skill == "all" else [int(number) for number in self.skill.split(",")]
         prepare_tensorflow()
         if picture is not None:
-            from music_tf.tools.film import strip  # noqa: PLC0415 - numpy, MuJoCo
+            from music_tf.tools.film import Moments, strip  # noqa: PLC0415 - numpy, MuJoCo
 
-            strip(run, picture, self.episode or 1, self.frames or 6, skills, env_id)
+            moments = Moments(self.episode or 1, self.frames or 6)
+            strip(run, picture, moments, skills, env_id, stage=self.stage)
             sys.stdout.write(f"{picture}\n")
         else:
             from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
 
-            play(run, self.episodes, skills, out, env_id)
+            play(run, self.episodes, skills, out, env_id, stage=self.stage)
         return EXIT_DONE
 
 
@@ -286,7 +292,7 @@ class Skills(Measured):
         from music_tf.runs.skills import SKILLS_NAME, show_skills  # noqa: PLC0415 - the same
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
 
-        loaded = load_run(run, env_id, elsewhere=self.elsewhere)
+        loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
         path, title = written_to(loaded, SKILLS_NAME, self.reward or ""), describe(loaded)
         try:
             followed = show_skills(loaded, title, path, self.episodes, self.only, reward)

@@ -16,6 +16,8 @@ EVERY = "*"
 FACTORS = ("mass", "friction", "damping", "gear")
 """What is multiplied by the name of a body, a geom, a joint or an actuator."""
 SKILL, STEPS = "skill", "steps"
+NOW = "now"
+"""The stage that a run has come to, for whoever looks at it."""
 _EXAMPLE = '[{}, {"at": {"steps": 100000}, "gravity": 0.8}]'
 _KEYS = ("at", *FACTORS, "gravity", "place", "set")
 _SIGNED = ("gear",)
@@ -73,6 +75,25 @@ def stage_at(stages: Sequence[Stage], steps: int, skill: int = 0) -> int:
         if all(reached[kind] >= since for kind, since in one.at.items())
     ]
     return max(held, default=0)
+
+
+def chosen_stage(word: str, stages: Sequence[Stage], now: int) -> int:
+    """Returns the stage that a user asks for by `NOW` or by its number.
+
+    Raises:
+        UsageError: There is none of that name.
+    """
+    if word == NOW:
+        return now
+    if not stages:
+        raise UsageError(
+            f"--stage: the world of this run never changes, expected {NOW}, got {word[:80]}"
+        )
+    if not word.isdecimal() or int(word) >= len(stages):
+        raise UsageError(
+            f"--stage: expected {NOW} or a stage from 0 to {len(stages) - 1}, got {word[:80]!r}"
+        )
+    return int(word)
 
 
 def _stage(found: Any, number: int) -> Stage:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config, TermConfig
 from music_tf.config.stored import StoredRun, read_run
@@ -59,6 +60,8 @@ class LoadedRun:
     """Plays its episodes, in a few environments."""
     elsewhere: str = ""
     """Arguments of the environment that differ from those of training, as JSON; empty: none."""
+    stage: str = NOW
+    """Which stage of a changing world it acts in: that of its checkpoint, or a number."""
 
     @property
     def policy(self) -> Policy:
@@ -94,6 +97,7 @@ def load_run(
     typed_env_id: str | None = None,
     environments: int | None = None,
     elsewhere: str = "",
+    stage: str = NOW,
 ) -> LoadedRun:
     """Builds a run's environments and networks and loads its newest intact checkpoint.
 
@@ -103,10 +107,11 @@ def load_run(
             nowhere else.
         environments: How many to make; as many as the run had on one rank by default, up to 32.
         elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
+        stage: `NOW` or the number of a stage of its world.
 
     Raises:
-        UsageError: No run, no checkpoint yet, another environment than the one typed, or
-            weights that do not fit the configuration; the text names the first of them.
+        UsageError: No run, no checkpoint yet, another environment than the one typed, no such
+            stage, or weights that do not fit the configuration; the text names the first of them.
         EnvironmentFault: Every checkpoint is damaged, or the environment cannot be created.
     """
     stored = read_run(run, typed_env_id)
@@ -123,6 +128,8 @@ def load_run(
     if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
+    now = stage_at(config.env.stages, saved.env_steps)
+    world = chosen_stage(stage, config.env.stages, now)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
     compared = SPACES if elsewhere else ALL
@@ -137,9 +144,10 @@ def load_run(
                 f"{run}: the checkpoint does not fit config.json\n"
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
-    evaluation = Evaluation(envs, config, Communicator(alone=True))
+    envs.set_world(world)
+    evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
     learned = learned_arrays(found.arrays, config.rewards)
-    return LoadedRun(run, stored, saved, learned, evaluation, elsewhere)
+    return LoadedRun(run, stored, saved, learned, evaluation, elsewhere, stage)
 
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
@@ -255,6 +263,7 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         "preset": loaded.stored.preset,
         "env_id": config.env_id,
         "env_kwargs": json.loads(config.env.kwargs),
+        **({"stage": loaded.evaluation.world} if config.env.stages else {}),
         "seed": config.seed,
         "checkpoint": {"epoch": saved.epoch, "env_steps": saved.env_steps},
         "episodes": episodes,
@@ -279,6 +288,8 @@ def describe(loaded: LoadedRun) -> str:
     """Returns one line that says which run this is, and how far it has come."""
     stored, saved = loaded.stored, loaded.saved
     other = f" with {stored.config.env.kwargs}" if loaded.elsewhere else ""
+    if stored.config.env.stages:
+        other += f" in stage {loaded.evaluation.world} of its world"
     return (
         f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}{other}, seed "
         f"{stored.config.seed}, epoch {saved.epoch}, {saved.env_steps:,} steps"
@@ -289,9 +300,11 @@ def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
     """Returns where a file of this name about a run goes.
 
     That of an agent of the package goes into the current folder, with the agent in its name. That
-    of other arguments of the environment, or of another reward, has their words in its name.
+    of other arguments of the environment, of a stage that was asked for, or of another reward, has
+    their words in its name.
     """
-    words = "_".join(re.findall(r"\w+", f"{loaded.elsewhere} {reward}"))[:_LONGEST_WORDS]
+    stage = "" if loaded.stage == NOW else f"stage {loaded.stage}"
+    words = "_".join(re.findall(r"\w+", f"{loaded.elsewhere} {stage} {reward}"))[:_LONGEST_WORDS]
     stem, dot, ending = name.rpartition(".")
     own = f"{stem}_{words}{dot}{ending}" if words else name
     path = loaded.path

@@ -266,6 +266,7 @@ def show_skills(
         "recipe": loaded.saved.recipe,
         "env_id": loaded.config.env_id,
         "env_kwargs": json.loads(loaded.config.env.kwargs),
+        **({"stage": loaded.evaluation.world} if loaded.config.env.stages else {}),
         "seed": loaded.config.seed,
         "checkpoint": {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps},
         "episodes": episodes,

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from music_tf import rollout
+from music_tf.config.changes import NOW
 from music_tf.config.names import (
     ROBOTICS,
     TOYS,
@@ -90,8 +91,26 @@ class View(NamedTuple):
     """The step at which it ends."""
 
 
+class Moments(NamedTuple):
+    """What of a run a picture shows."""
+
+    episode: int = 1
+    """Counted from 1, as films show it."""
+    frames: int = 6
+    """States of it, at least 2."""
+
+
+SIX = Moments()
+"""Of the first episode."""
+
+
 def play(
-    run: Path, episodes: int, skills: Sequence[int], out: Path, typed_env_id: str | None = None
+    run: Path,
+    episodes: int,
+    skills: Sequence[int],
+    out: Path,
+    typed_env_id: str | None = None,
+    stage: str = NOW,
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
@@ -104,9 +123,10 @@ def play(
         skills: Which ones; none for all, or for continuous conditions.
         out: A file ending in .mp4 or .gif; it appears when it is complete.
         typed_env_id: The environment that the user typed, if any.
+        stage: Of a changing world, its number or `NOW`.
 
     Raises:
-        UsageError: No such run or skill.
+        UsageError: No such run, skill or stage.
         EnvironmentFault: Nothing can be drawn here, or the file cannot be written.
         NumbersFault: The policy gives actions that are not finite.
     """
@@ -116,7 +136,8 @@ def play(
     quiet = not console.is_terminal
     with appearing(out) as draft:
         os.environ.update(drawing_variables(config.env_id))
-        loaded = load_run(run, typed_env_id, max(len(shots) for shots, _ in sheets))
+        most = max(len(shots) for shots, _ in sheets)
+        loaded = load_run(run, typed_env_id, most, stage=stage)
         with (
             contextlib.closing(loaded.envs) as envs,
             Progress(console=console, transient=True, disable=quiet) as progress,
@@ -132,32 +153,32 @@ def play(
 def strip(
     run: Path,
     out: Path,
-    episode: int = 1,
-    frames: int = 6,
+    shown: Moments = SIX,
     skills: Sequence[int] = (),
     typed_env_id: str | None = None,
+    stage: str = NOW,
 ) -> None:
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
 
-    The states are evenly spaced from first to last, at least 2 of them. Below each picture stands
+    The states are evenly spaced from first to last. Below each picture stands
     what the learned rewards pay up to there; each skill has a row, and its own last state.
-    `episode` counts from 1, as films show it; the rest is as for `play`.
+    All but what is shown is as for `play`.
 
     Raises:
         UsageError: No such run, skill or episode, or not a file name for a picture.
         EnvironmentFault: Nothing can be drawn here, or the file cannot be written.
     """
     config = read_run(run, typed_env_id).config
-    shots = [Shot(episode - 1, one) for one in _skills(config, skills)]
+    shots = [Shot(shown.episode - 1, one) for one in _skills(config, skills)]
     if out.suffix.lower() != ".png":
         raise UsageError(f"out: expected a file ending in .png, got {str(out)[:200]!r}")
-    for name, value, least in (("episode", episode, 1), ("frames", frames, 2)):
+    for name, value, least in (("episode", shown.episode, 1), ("frames", shown.frames, 2)):
         if value < least:
             raise UsageError(f"{name}: expected a number from {least} on, got {value}")
     os.environ.update(drawing_variables(config.env_id))
-    loaded = load_run(run, typed_env_id, len(shots))
+    loaded = load_run(run, typed_env_id, len(shots), stage=stage)
     with contextlib.closing(loaded.envs) as envs:
-        rows = moments(film(loaded, shots), frames)
+        rows = moments(film(loaded, shots), shown.frames)
     tiles = []
     for row, shot in zip(rows, shots, strict=True):
         named = _named(config, shot)

@@ -150,7 +150,7 @@ def stand_in_for_evaluation(monkeypatch):
     """Replaces loading, which then says what it was asked for, and evaluating."""
     calls = stand_in(monkeypatch, "music_tf.runs.inspection", "evaluate_run")
     stub = sys.modules["music_tf.runs.inspection"]
-    stub.load_run = lambda run, env_id, elsewhere: (run, env_id, elsewhere)
+    stub.load_run = lambda run, env_id, elsewhere, stage: (run, env_id, elsewhere, stage)
     return calls
 
 
@@ -165,14 +165,16 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     assert run_verb(["evaluate", str(stored_run), *more]) == 0
     for kwargs in ("{}", '{"broken_joint": 1}'):
         assert run_verb(["evaluate", "latest", "--env.kwargs", kwargs]) == 0
+    assert run_verb(["evaluate", "latest", "--stage", "1"]) == 0
     plain = {"full": False, "export": ("exporter", None, None)}
     asked = {"full": True, "export": ("exporter", pathlib.Path("a.npz"), "push/music-v0")}
     assert calls == [
-        (((stored_run.resolve(), None, ""), 100), plain),
-        (((stored_run, None, ""), 7), plain),
-        (((stored_run, None, ""), 100), asked),
-        (((stored_run.resolve(), None, ""), 100), plain),
-        (((stored_run.resolve(), None, '{"broken_joint": 1}'), 100), plain),
+        (((stored_run.resolve(), None, "", "now"), 100), plain),
+        (((stored_run, None, "", "now"), 7), plain),
+        (((stored_run, None, "", "now"), 100), asked),
+        (((stored_run.resolve(), None, "", "now"), 100), plain),
+        (((stored_run.resolve(), None, '{"broken_joint": 1}', "now"), 100), plain),
+        (((stored_run.resolve(), None, "", "1"), 100), plain),
     ]
 
 
@@ -180,11 +182,11 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
     calls = stand_in(monkeypatch, "music_tf.tools.film", "play")
     words = ["--episodes", "2", "--skill", "3", "--out", "a.gif", "--env-id", "mine:Task-v0"]
     assert run_verb(["play", str(stored_run)]) == 0
-    assert run_verb(["play", str(stored_run), *words]) == 0
+    assert run_verb(["play", str(stored_run), *words, "--stage", "1"]) == 0
     default = stored_run / "videos" / "policy.mp4"
     assert calls == [
-        ((stored_run, 4, [], default, None), {}),
-        ((stored_run, 2, [3], pathlib.Path("a.gif"), "mine:Task-v0"), {}),
+        ((stored_run, 4, [], default, None), {"stage": "now"}),
+        ((stored_run, 2, [3], pathlib.Path("a.gif"), "mine:Task-v0"), {"stage": "1"}),
     ]
 
 
@@ -206,13 +208,14 @@ def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatc
 
 def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
     calls = stand_in(monkeypatch, "music_tf.tools.film", "strip")
+    sys.modules["music_tf.tools.film"].Moments = lambda *given: given
     words = ["play", str(stored_run), "--strip", "a.png"]
     assert run_verb(words) == 0
     assert run_verb([*words, "--episode", "3", "--frames", "4", "--skill", "1,0"]) == 0
     place = pathlib.Path("a.png")
     assert [arguments for arguments, _ in calls] == [
-        (stored_run, place, 1, 6, [], None),
-        (stored_run, place, 3, 4, [1, 0], None),
+        (stored_run, place, (1, 6), [], None),
+        (stored_run, place, (3, 4), [1, 0], None),
     ]
     assert capsys.readouterr().out == "a.png\na.png\n"
 

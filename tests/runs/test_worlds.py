@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
+from music_tf.cli import run_verb
+from music_tf.cli.exits import guarded
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.config.world import World
@@ -18,6 +20,7 @@ from music_tf.runs import session
 from music_tf.runs.worlds import acting_now, measure_worlds
 from music_tf.storage.worlds import COLUMNS, WorldsTable
 from music_tf.training.evaluation import Evaluation
+from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
 
 SQUARE = "music_tf/Square-v0"
@@ -178,3 +181,32 @@ def test_rows_that_are_cut_off_or_of_later_epochs_are_measured_again(tmp_path):
     assert [one["epoch"] for one in rows_of(tmp_path)] == ["1", "2"]
     again.add([row | {"epoch": 4}])
     assert [one["epoch"] for one in rows_of(tmp_path)] == ["1", "2", "4"]
+
+
+def test_a_run_is_looked_at_in_the_stage_that_it_has_come_to_or_in_another(straight, capsys):
+    run, found = straight[0], {}
+    for words in ((), ("--stage", "0"), ("--stage", "1")):
+        assert run_verb(["skills", str(run), "--episodes", "2", *words]) == 0
+        name = "_".join(("skills", *(word.strip("-") for word in words)))
+        found[words] = json.loads((run / f"{name}.json").read_text())
+    now, first, second = found.values()
+    assert [one["stage"] for one in (now, first, second)] == [1, 0, 1]
+    assert now["each"] == second["each"]
+    assert all(row["end"][0] <= 0.0 for row in first["each"])
+    assert "in stage 0 of its world" in capsys.readouterr().out
+    assert run_verb(["evaluate", str(run), "--episodes", "2", "--stage", "0"]) == 0
+    assert json.loads((run / "evaluation_stage_0.json").read_text())["stage"] == 0
+    assert run_verb(["play", str(run), "--out", str(run / "a.gif"), "--stage", "0"]) == 0
+
+
+@pytest.mark.parametrize("stage", ["2", "-1", "first"])
+def test_a_stage_that_a_run_does_not_have_is_refused(straight, stage, capsys):
+    words = ["skills", str(straight[0]), f"--stage={stage}"]
+    assert guarded(lambda: run_verb(words)) == 2
+    assert f"--stage: expected now or a stage from 0 to 1, got '{stage}'" in capsys.readouterr().err
+
+
+def test_the_world_of_a_run_without_changes_has_no_stages(tmp_path, capsys):
+    save_run(tmp_path)
+    assert guarded(lambda: run_verb(["evaluate", str(tmp_path), "--stage", "0"])) == 2
+    assert "--stage: the world of this run never changes" in capsys.readouterr().err

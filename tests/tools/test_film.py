@@ -19,7 +19,17 @@ from music_tf.runs.inspection import load_run
 from music_tf.runs.judging import Trace
 from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
-from music_tf.tools.film import Shot, View, curve, drawing_variables, pages, play, strip, tile
+from music_tf.tools.film import (
+    Moments,
+    Shot,
+    View,
+    curve,
+    drawing_variables,
+    pages,
+    play,
+    strip,
+    tile,
+)
 from tests.kit.saved_run import save_run, write_config
 from tests.test_rollout import Faulty
 
@@ -31,9 +41,9 @@ ALONE = """
 import sys
 from pathlib import Path
 from music_tf.cli import run_verb
-from music_tf.tools.film import strip
+from music_tf.tools.film import Moments, strip
 if sys.argv[1] == "strip":
-    strip(*map(Path, sys.argv[2:]), frames=2)
+    strip(*map(Path, sys.argv[2:]), Moments(frames=2))
 else:
     run_verb(sys.argv[1:])
 print("tensorflow" in sys.modules)
@@ -274,7 +284,7 @@ def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_i
     rows = len(acting)
     paid = Trace("skill", np.full((rows, 30), -0.25, np.float32), -1.0, 0.0)
     monkeypatch.setattr(film, "rewards_along", lambda loaded, played: [paid])
-    strip(runs / run, tmp_path / "strip.png", episode=2, frames=4, skills=skills)
+    strip(runs / run, tmp_path / "strip.png", Moments(episode=2, frames=4), skills)
     with Image.open(tmp_path / "strip.png") as picture:
         height = rows * (240 + (20 + 240 // 9) + CAPTION + GAP) - GAP
         assert picture.size == (4 * (240 + GAP) - GAP, height + height % 2)
@@ -295,7 +305,7 @@ def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_i
 def test_a_strip_that_makes_no_sense_is_refused(runs, tmp_path, options, text):
     out = tmp_path / options.pop("out", "strip.png")
     with pytest.raises(UsageError, match=text):
-        strip(runs / "plain", out, **options)
+        strip(runs / "plain", out, Moments(**options))
 
 
 # What rewards pay.
