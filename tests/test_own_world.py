@@ -82,6 +82,7 @@ def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypa
         "arm": [],
         "descriptor": [],
         "extras": [],
+        "reward": [],
     }
     monkeypatch.setattr(worlds, "_REGISTERED", {})
     loaded = load_run(run, TIDYING)

@@ -56,6 +56,11 @@ def _is_support(numbers: tuple[float, ...]) -> bool:
     return ordered and all(tolerance >= 0 for tolerance in numbers[_SIDES + 1 :])
 
 
+def _are_bounds(numbers: tuple[float, ...]) -> bool:
+    usable = all(type(one) in (int, float) and math.isfinite(one) for one in numbers)
+    return not numbers or (len(numbers) == 2 and usable and numbers[0] <= numbers[1])  # noqa: PLR2004
+
+
 def _is_descriptor(words: tuple[int | str, ...]) -> bool:
     named = [word for word in words if isinstance(word, str)]
     known = all(word in NAMES or _FUNCTION.fullmatch(word) for word in named)
@@ -103,6 +108,10 @@ class World(Settings):
     ] = ()
     """The surface that carries the object, in metres. HEIGHT is the z of the centre of an object at
     rest on it, TOLERANCE how far that may be off (0.02)."""
+    reward: Annotated[tuple[float, ...], Where("LOW HIGH", _are_bounds)] = ()
+    """The lowest and highest task reward of a step; a run ends as soon as it computes another.
+    Empty: as the environment is known, or as an episode before training shows, if rewards have two
+    values and `agent.return_clip` is auto."""
     descriptor: Annotated[
         tuple[int | str, ...],
         Where(

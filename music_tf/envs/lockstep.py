@@ -212,8 +212,9 @@ class LockstepEnvs:
         if outside.any():
             raise EnvironmentFault(
                 f"{self._env_id}: reward {rewards[outside][0]:g} lies outside {low:g}..{high:g}, "
-                "which holds for environments of this id\n"
-                "if this is one of your own, register it under a name of its own"
+                "which is known of its id, or was all that an episode before training paid\n"
+                "begin a run with its bounds, --world.reward LOW HIGH; if an environment of yours "
+                "has this id, register it under another"
             )
         return rewards.astype(np.float32)
 

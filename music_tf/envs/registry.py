@@ -257,6 +257,8 @@ def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:
             rest_height=height,
             tolerance=tolerance[0] if tolerance else Support.tolerance,
         )
+    if world.reward:
+        said["reward_bounds"] = world.reward
     places = ("object", "gripper", "arm")
     said |= {name: getattr(world, name) for name in places if getattr(world, name)}
     words = (word.partition("=") for word in world.extras)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config
 from music_tf.config.stored import StoredRun, flatten, run_to_json
 from music_tf.distributed import Communicator
@@ -57,22 +58,28 @@ def agreed(
     if not command.resume:
         command = dataclasses.replace(command, config=with_registered_world(command.config))
     run = StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
-    record = run_to_json(run)
-    check_alike(record, command.resume, comm, command.learners)
-    rehearse_once(command.config, comm)
-    return command, record
+    check_alike(run_to_json(run), command.resume, comm, command.learners)
+    config = rehearsed(command.config, comm)
+    if not command.resume:
+        command, run = dataclasses.replace(command, config=config), run._replace(config=config)
+    return command, run_to_json(run)
 
 
 @longer_timeout()
-def rehearse_once(config: Config, comm: Communicator) -> None:
+def rehearsed(config: Config, comm: Communicator) -> Config:
     """Plays on the root what all ranks will replay; every rank must call it together.
+
+    Returns:
+        The configuration, with what its rewards turned out to be if it counts on their bounds.
 
     Raises:
         EnvironmentFault: On every rank, if replay would learn from wrong numbers.
     """
-    said = told_to_all(lambda: list(rehearse(config)) if comm.is_root else [], comm)
-    for text in said or ():
+    found = told_to_all(lambda: rehearse(config) if comm.is_root else None, comm)
+    for text in found.warnings if found else ():
         _LOGGER.warning("%s", text)
+    bounds = comm.share(found.reward_bounds if found else None)
+    return config if bounds is None else with_fields(config, {"world.reward": bounds})
 
 
 def told_to_all(action: Callable[[], Result], comm: Communicator) -> Result | None:

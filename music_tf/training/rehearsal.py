@@ -6,6 +6,8 @@ out differently under the step's own goal is wrong under all of them, and nothin
 
 import contextlib
 import dataclasses
+import functools
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -32,6 +34,8 @@ RARE = 0.01
 _OTHER_SEEDS = range(1, 6)
 _LONGEST = 1000
 """Most steps that are played."""
+_DISTANCES = -3.0, 3.0
+"""Decimal logarithms of the smallest and largest distance at which goals are tried."""
 _FEW = 3
 _SEE = "\nsee music-tf check-env"
 
@@ -98,7 +102,7 @@ class Rehearsal:
         Raises:
             EnvironmentFault: The environment does not play an episode.
         """
-        episode = self.played()
+        episode = self.episode
         try:
             computed, paid = self._replayed(episode)
         except EnvironmentFault as fault:
@@ -116,8 +120,37 @@ class Rehearsal:
             rare=bool(gaps.mean() <= RARE),
         )
 
-    def played(self) -> Episodes:
-        """Returns an episode of random actions, [1, T, ...], always the same.
+    def reward_bounds(self) -> tuple[float, float] | None:
+        """Returns the two values that rewards have; None where they are known, or are not two.
+
+        They are looked for under the goals of this episode and of others, under what was achieved,
+        and at all distances from it.
+
+        Raises:
+            EnvironmentFault: The environment does not play, or pays nothing.
+        """
+        if all(map(math.isfinite, self.envs.info.reward_bounds)):
+            return None
+        episode, generator = self.episode, np.random.default_rng(SEED)
+        steps = slice(1, int(episode.length[0]) + 1)
+        achieved = episode.achieved_goal[0, steps]
+        extras = {name: values[0, steps] for name, values in episode.extras.items()}
+        way = generator.standard_normal(achieved.shape)
+        far = np.logspace(*_DISTANCES, len(achieved)) / np.linalg.norm(way, axis=1)
+        tried = [achieved, np.roll(achieved, 1, axis=0), achieved + far[:, None] * way]
+        tried += [achieved + generator.permutation(far)[:, None] * way for _ in range(_FEW)]
+        for seed in _OTHER_SEEDS:
+            goal = self.envs.reset([0], [seed]).desired_goal
+            tried.append(np.repeat(goal, len(achieved), axis=0))
+        rewards = [self.envs.goal_reward(achieved, g.astype(np.float32), extras) for g in tried]
+        values = np.unique([*self._replayed(episode), *rewards])
+        if len(values) != 2:  # noqa: PLR2004
+            return None
+        return _outwards(values[0], -np.inf), _outwards(values[1], np.inf)
+
+    @functools.cached_property
+    def episode(self) -> Episodes:
+        """An episode of random actions, [1, T, ...], always the same.
 
         Raises:
             EnvironmentFault: The environment spoils it.
@@ -215,8 +248,16 @@ class Rehearsal:
         simulator.take_warnings()
 
 
-def rehearse(config: Config) -> Iterator[str]:
-    """Plays before a run what its replay recomputes; yields what is to be told without refusing it.
+class Found(NamedTuple):
+    """What a rehearsal tells of a run that it does not refuse."""
+
+    warnings: Sequence[str] = ()
+    reward_bounds: tuple[float, float] | None = None
+    """Lowest and highest reward of a step, where a run needs them and nobody has said them."""
+
+
+def rehearse(config: Config) -> Found:
+    """Plays before a run what its replay recomputes.
 
     An environment that cannot be made, or does not play, is left to training, which will meet it.
 
@@ -225,19 +266,29 @@ def rehearse(config: Config) -> Iterator[str]:
     """
     own = config.goals == "environment"
     if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
-        return
+        return Found()
     with _streams_kept(), contextlib.ExitStack() as stack:
         try:
             stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
             verdicts = list(stage.verdicts(config)) if stage.has_goals else []
+            bounds = stage.reward_bounds() if stage.has_goals and _needs_bounds(config) else None
         except MusicError:
-            return
+            return Found()
     for verdict in verdicts:
-        text = f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}"
         if verdict.cure and not verdict.rare:
+            text = f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}"
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
-        if verdict.cure:
-            yield text
+    rare = [verdict for verdict in verdicts if verdict.cure]
+    texts = (f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}" for verdict in rare)
+    return Found(tuple(texts), bounds)
+
+
+def _needs_bounds(config: Config) -> bool:
+    """Whether a run counts on rewards that are bounded, and does not say by what."""
+    task = config.rewards.get("task")
+    if task is None or config.agent.return_clip != "auto" or config.world.reward:
+        return False
+    return not all(map(math.isfinite, task.clip))
 
 
 @contextlib.contextmanager
@@ -249,6 +300,12 @@ def _streams_kept() -> Iterator[None]:
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
+
+
+def _outwards(reward: Any, end: float) -> float:
+    """Returns a bound that holds for a reward of which a rounded copy is there."""
+    whole = float(reward).is_integer()
+    return float(reward if whole else np.nextafter(np.float32(reward), np.float32(end)))
 
 
 def _copied(observation: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from music_tf.config.command import parse_train
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
+from music_tf.runs.agreement import rehearsed
 from music_tf.tools.check_env import check_environment
 from music_tf.training.build import build_trainer
 from tests.kit.packages import MODULES, stand_in
@@ -86,9 +87,10 @@ def test_it_pays_nothing_at_the_goal_and_minus_one_elsewhere(env_id):
 
 @pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_her"])
 def test_a_recipe_trains_on_it(recipe, env_id):
-    extra = ["--task.clip", "-1", "0"] if recipe == "ddpg_her" else ["--music.trajectories", "2"]
+    extra = [] if recipe == "ddpg_her" else ["--music.trajectories", "2"]
     words = [recipe, "--env-id", env_id, *SMALL.split(), *extra]
-    trainer = build_trainer(parse_train(words).config, Communicator())
+    comm = Communicator()
+    trainer = build_trainer(rehearsed(parse_train(words).config, comm), comm)
     metrics = trainer.run_epoch(lambda _: False)
     assert math.isfinite(metrics["train/critic_loss"])
     learned = "music/bound" if recipe == "ddpg_music" else "eval/success_rate"

@@ -1,6 +1,7 @@
 """An episode before training finds what replay would pay wrongly."""
 
 import dataclasses
+import json
 
 import gymnasium
 import numpy as np
@@ -8,10 +9,12 @@ import pytest
 
 import music_tf
 from music_tf.config.settings import EnvConfig
-from music_tf.errors import EnvironmentFault
+from music_tf.config.world import World
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.tools.check_env import check_environment
 from music_tf.training import rehearsal
-from music_tf.training.rehearsal import Rehearsal, rehearse
+from music_tf.training.rehearsal import Found, Rehearsal, rehearse
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, OPTIONS
 
@@ -80,7 +83,7 @@ def rarely():
 
 
 def test_what_differs_in_few_steps_is_told_and_refuses_nothing(rarely):
-    (text,) = rehearse(dataclasses.replace(HER, env_id="Rarely-v0"))
+    (text,) = rehearse(dataclasses.replace(HER, env_id="Rarely-v0")).warnings
     assert text.startswith("Rarely-v0: step 7 paid ")
     assert "(1 of 200 steps differ)" in text
 
@@ -110,7 +113,7 @@ def test_check_env_says_the_same(points):
 )
 def test_nothing_is_compared_where_replay_recomputes_nothing(points, config):
     env_id = "Pendulum-v1" if config.env_id == "Pendulum-v1" else "Lies-v0"
-    assert list(rehearse(dataclasses.replace(config, env_id=env_id))) == []
+    assert rehearse(dataclasses.replace(config, env_id=env_id)) == Found()
 
 
 class Drawing(Point):
@@ -125,16 +128,77 @@ class Drawing(Point):
 def test_the_random_streams_of_a_process_stay_as_they_were(monkeypatch):
     gymnasium.register("Drawing-v0", Drawing, max_episode_steps=STEPS)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    assert list(rehearse(dataclasses.replace(HER, env_id="Drawing-v0"))) == []
+    assert rehearse(dataclasses.replace(HER, env_id="Drawing-v0")) == Found()
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     del gymnasium.registry["Drawing-v0"]
 
 
 def test_what_breaks_is_left_to_training(points, monkeypatch):
     monkeypatch.setattr(points["Point-v0"], "step", lambda *_: 1 / 0)
-    assert list(rehearse(dataclasses.replace(HER, env_id="Point-v0"))) == []
+    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Found()
 
 
 def test_a_long_episode_is_cut(points, monkeypatch):
     monkeypatch.setattr(rehearsal, "_LONGEST", 7)
     assert rewards("Point-v0").detail == "replay computes what 7 steps paid"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "bounds"),
+    [
+        ("Sparse-v0", (-1.0, 0.0)),
+        ("Ends-v0", (0.0, 1.0)),
+        ("Point-v0", None),  # a distance
+        ("Resting-v0", None),  # a distance that random actions never change
+        ("AfterTouch-v0", None),
+        ("FetchReach-v4", None),  # known by its id
+    ],
+)
+def test_rewards_of_two_values_show_their_bounds(points, env_id, bounds):
+    with Rehearsal(env_id) as stage:
+        assert stage.reward_bounds() == bounds
+
+
+def test_bounds_that_are_no_whole_numbers_hold_in_both_precisions(points, monkeypatch):
+    def compute_reward(self, achieved, desired, info):
+        return np.where(np.linalg.norm(achieved - desired, axis=-1) < 0.3, 1 / 3, -0.1)
+
+    monkeypatch.setattr(points["Sparse-v0"], "compute_reward", compute_reward)
+    with Rehearsal("Sparse-v0") as stage:
+        low, high = stage.reward_bounds()
+    assert low <= min(-0.1, np.float32(-0.1))
+    assert high >= max(1 / 3, np.float32(1 / 3))
+    assert (low, high) == pytest.approx((-0.1, 1 / 3), abs=1e-6)
+
+
+HER_OPTIONS = {
+    **{name: value for name, value in OPTIONS.items() if name != "env_id"},
+    "agent": {"hidden_sizes": (16, 16)},
+    "epochs": 1,
+}
+
+
+def test_hindsight_needs_no_flag_where_rewards_have_two_values(points, tmp_path):
+    run = music_tf.train(
+        "ddpg_her", env_id="tests.kit.points:Sparse-v0", run_dir=tmp_path / "run", **HER_OPTIONS
+    )
+    stored = json.loads((run.path / "config.json").read_text())["config"]
+    assert stored["world"]["reward"] == [-1.0, 0.0]
+    again = run.resume(epochs=2)
+    assert len(again.metrics["time/epoch"]) == 2
+
+
+def test_where_they_have_more_it_asks_for_them_as_before(points, tmp_path):
+    with pytest.raises(UsageError, match=r"task\.clip is not finite"):
+        music_tf.train(
+            "ddpg_her", env_id="tests.kit.points:Point-v0", run_dir=tmp_path / "run", **HER_OPTIONS
+        )
+
+
+def test_a_reward_beyond_its_bounds_ends_the_run(points):
+    envs = LockstepEnvs("Point-v0", 1, world=World(reward=(-1.0, 0.0)))
+    assert envs.info.reward_bounds == (-1.0, 0.0)
+    goals = np.zeros((2, 2), np.float32)
+    assert envs.goal_reward(goals, goals).tolist() == [0.0, 0.0]
+    with pytest.raises(EnvironmentFault, match=r"reward -2.82843 lies outside -1..0.*\n.*world"):
+        envs.goal_reward(goals, goals + 2.0)
