@@ -280,7 +280,8 @@ class Update:
         """Returns how many steps were taken, and how large they are, as JSON values."""
         steps = [int(step.numpy()) for step in self._phase_steps]
         taken = {"updates": int(self.step.numpy()), "step_scale": self.step_scale}
-        return taken | ({"phase_steps": steps} if len(steps) > 1 else {})
+        alike = steps == [taken["updates"]]  # unless the learner has begun anew
+        return taken | ({} if alike else {"phase_steps": steps})
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
         """Takes over what `shared` of an earlier run returned.
@@ -299,6 +300,28 @@ class Update:
         """Takes over weights and targets alone; refuses as `load` does."""
         self.parameters.assign(joined(shared, "parameters", self.layout))
         self.targets.assign(joined(shared, "targets", self.targets_layout))
+
+    def begin_anew(self, initial: Array) -> None:
+        """Lets the learner begin anew in place, so that nothing is compiled again.
+
+        Its weights, targets, moments and step counts start over, and `step` goes on. What terms
+        learn keeps weights and moments; in a phase that it shares with the learner its steps are
+        those of a beginning. Every rank must call it together.
+
+        Args:
+            initial: Weights of all networks of the learner, flat; those of the root count.
+        """
+        own = self.layout.span([network.name for network in self.learner.networks])
+        parameters = self.parameters.numpy()
+        parameters[own] = self._comm.broadcast(initial)
+        self.parameters.assign(parameters)
+        self.targets.assign(parameters[self._slow])
+        for phase, moments, step in zip(self._phases, self.moments, self._phase_steps, strict=True):
+            if phase.learner is not None:
+                others = (np.arange(self.layout.size) >= own.stop)[phase.own]
+                for moment in (moments.first, moments.second):
+                    moment.assign(np.where(others, moment.numpy(), np.float32(0.0)))
+                step.assign(0)
 
     def load_counts(self, updates: int, step_scale: float, phase_steps: Sequence[int] = ()) -> None:
         """Takes over what `counts` of an earlier run returned.

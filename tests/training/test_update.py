@@ -773,3 +773,59 @@ def test_a_tensor_keeps_the_memory_that_it_shares():
     others = [np.full([1000, 1000], 5.0, np.float32) for _ in range(20)]
     assert float(tf.reduce_max(tensor)) == 3.0
     assert len(others) == 20
+
+
+def learner_arrays(shared, *kinds):
+    """What belongs to actor, critic and temperature, by name."""
+    own = ("actor", "critic", "log_temperature")
+    names = [f"{kind}/{one}" for kind in kinds for one in own]
+    return {name: array for name, array in shared.items() if name.startswith(tuple(names))}
+
+
+def test_a_learner_that_begins_anew_goes_on_as_one_that_has_those_weights():
+    old, given = prepared(SOFT)
+    fresh, _ = prepared(SOFT, seed=5)
+    initial = fresh.update.parameters.numpy()
+    old.update.run(*given)
+    old.update.begin_anew(initial)
+    np.testing.assert_array_equal(old.update.targets, fresh.update.targets)
+    for update in (old.update, fresh.update):
+        update.run(*given)
+    np.testing.assert_equal(old.update.shared(), fresh.update.shared())
+    assert old.update._run_updates.experimental_get_tracing_count() == 1
+    assert (old.update.counts()["updates"], fresh.update.counts()["updates"]) == (6, 3)
+    assert old.update.counts()["phase_steps"] == [3]
+    assert "phase_steps" not in fresh.update.counts()
+
+
+def test_what_terms_learn_stays_where_the_learner_begins_anew():
+    trainer, given = prepared(EVERYTHING)
+    trainer.update.run(*given)
+    before = trainer.update.shared()
+    other, _ = prepared(EVERYTHING, seed=5)
+    own = trainer.update.layout.span([n.name for n in trainer.update.learner.networks])
+    initial = other.update.parameters.numpy()[own]
+    trainer.update.begin_anew(initial)
+    after = trainer.update.shared()
+    changed = learner_arrays(before, "parameters", "targets", "adam_first", "adam_second")
+    for name, array in before.items():
+        if name not in changed:
+            np.testing.assert_array_equal(after[name], array, name)
+    for name in learner_arrays(before, "adam_first", "adam_second"):
+        assert not after[name].any(), name
+    assert any(array.any() for name, array in before.items() if "adam_first/stat" in name)
+
+
+@pytest.mark.parametrize("kind", [SacConfig, SacValueConfig])
+def test_step_counts_of_a_learner_that_began_anew_survive_a_save(kind):
+    order = "sequential" if kind is SacValueConfig else "simultaneous"
+    config = dataclasses.replace(BASE, agent=kind(update_order=order, **NETWORK))
+    trainer, given = prepared(config)
+    trainer.update.run(*given)
+    trainer.update.begin_anew(trainer.update.parameters.numpy())
+    again, _ = prepared(config)
+    again.update.load(trainer.update.shared())
+    again.update.load_counts(**trainer.update.counts())
+    for each in (trainer, again):
+        each.update.run(*given)
+    np.testing.assert_equal(again.update.shared(), trainer.update.shared())
