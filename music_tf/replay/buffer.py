@@ -201,6 +201,12 @@ class Shard:
             self.size, self._cursor = int(rows["size"]), int(rows["cursor"])
             self._put(rows["slots"], rows)
 
+    def purge(self, generator: np.random.Generator) -> None:
+        """Forgets a random half of the episodes."""
+        kept = np.sort(generator.permutation(self.size)[: self.size // 2])
+        rows = self.rows(kept) | {"slots": np.arange(len(kept)), "size": np.array(len(kept))}
+        self.restore([rows | {"cursor": np.array(0)}])
+
     def unsaved(self) -> dict[str, np.ndarray]:
         """Returns what came since `mark_saved`; empty where nothing did."""
         return self.rows(np.unique(np.concatenate(self._unsaved))) if self._unsaved else {}
@@ -284,6 +290,8 @@ class ReplayBuffer:
         self.goal_reward, self.goal_end = goal_reward, goal_end
         self.discount = discount
         self._seed = seed
+        self.shrunk = False
+        """Whether something was forgotten that files still hold: the next save writes all rows."""
 
     @property
     def longest(self) -> int:
@@ -396,6 +404,19 @@ class ReplayBuffer:
         """Notes that what `unsaved` or `everything` returned is safe."""
         for shard in self.shards.values():
             shard.mark_saved()
+        self.shrunk = False
+
+    def forget(self) -> None:
+        """Goes on without all that is stored."""
+        for shard in self.shards.values():
+            shard.restore([])
+        self.shrunk = True
+
+    def purge(self, counter: int) -> None:
+        """Goes on with a random half of what each worker has; `counter` says which."""
+        for worker, shard in self.shards.items():
+            shard.purge(stream(self._seed, "replay/purge", worker, counter))
+        self.shrunk = True
 
 
 def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> Shard | StepRing:

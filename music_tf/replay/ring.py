@@ -179,6 +179,12 @@ class StepRing:
             self._append(rows)
             self._begin = max(self._begin, self._end - int(rows["parts"]))
 
+    def purge(self, generator: np.random.Generator) -> None:
+        """Forgets a random half of the parts; no episode may be open."""
+        live = self._live
+        kept = np.sort(generator.permutation(len(live))[: len(live) // 2])
+        self.restore([self._rows_of(live[kept])] if len(kept) else [])
+
     def unsaved(self) -> dict[str, np.ndarray]:
         """Returns what came since `mark_saved` and is still there; empty where nothing did."""
         return self._rows(min(self._unsaved, len(self._live))) if self._unsaved else {}
@@ -241,11 +247,16 @@ class StepRing:
 
     def _rows(self, count: int) -> dict[str, np.ndarray]:
         """Returns copies of the newest parts with all that `restore` needs."""
-        live = self._live[len(self._live) - count :]
-        first, cells = int(live["start"][0]), int((live["length"] + 1).sum())
-        places = (first + np.arange(cells)) % self.capacity
+        rows = self._rows_of(self._live[len(self._live) - count :])
+        return rows | {"parts": np.array(len(self._live))}
+
+    def _rows_of(self, parts: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns copies of some parts as if no other were there."""
+        cells = parts["length"] + 1
+        within = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
+        places = (np.repeat(parts["start"], cells) + within) % self.capacity
         return {
             **{name: self._cells[name][places] for name in self._of_cells},
-            **{name: live[name].copy() for name in self._of_parts},
-            "parts": np.array(len(self._live)),
+            **{name: parts[name].copy() for name in self._of_parts},
+            "parts": np.array(len(parts)),
         }

@@ -327,7 +327,8 @@ class Session:
         self._count_seconds()
         number = trainer.counters.epoch // self._config.checkpoint_every
         due = number > 0 and number % COMPACT_EVERY == 0
-        compact = due or self._forgets or self._checkpoints.crowded
+        shrunk = self._forgets or trainer.replay.shrunk
+        compact = due or shrunk or self._checkpoints.crowded
         rows = trainer.of_workers(everything=compact)
         with longer_timeout():
             saved = self._checkpoints.save(

@@ -452,8 +452,7 @@ class Trainer:
 
     def forget(self) -> None:
         """Goes on without what the workers of an earlier trainer remembered."""
-        for shard in self.replay.shards.values():
-            shard.restore([])
+        self.replay.forget()
         for term in self.terms:
             term.forget()
 

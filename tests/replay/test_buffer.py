@@ -417,3 +417,20 @@ def test_an_episode_that_neither_the_task_nor_a_loss_ended_was_cut_by_the_time()
     np.testing.assert_array_equal(drawn.truncated, (episode == 2) & (time == 3))
     everything = all_transitions(episodes).truncated
     assert np.argwhere(everything).tolist() == [[2, 3]]
+
+
+def test_a_purge_keeps_a_random_half_of_each_worker_and_the_next_save_writes_all():
+    replay = buffer_of(filled(8), filled(6))
+    replay.mark_saved()
+    assert not replay.shrunk
+    replay.purge(3)
+    assert [shard.size for shard in replay.shards.values()] == [4, 3]
+    assert replay.shrunk
+    again = shard_of(8)
+    again.restore([replay.everything()[0]])
+    assert numbers_in(again) == numbers_in(replay.shards[0])
+    other = buffer_of(filled(8), filled(6))
+    other.purge(4)
+    assert numbers_in(other.shards[0]) != numbers_in(replay.shards[0])
+    replay.forget()
+    assert [shard.size for shard in replay.shards.values()] == [0, 0]

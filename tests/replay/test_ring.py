@@ -222,3 +222,25 @@ def test_a_million_steps_of_short_episodes_take_little_more_than_their_rows():
         add(store, wide)
     assert store.size > 950_000
     assert store.bytes <= 1.15 * store.size * 4 * (11 + 3 + 1)
+
+
+def test_a_purge_keeps_a_random_half_of_the_parts_in_their_order():
+    store = ring(capacity=40)
+    for first in range(0, 80, 10):
+        add(store, parts(2, 4, first=first)._replace(seed=np.array([first, first + 1])))
+    before = {tuple(own) for own in store._live[["first", "length"]].tolist()}
+    store.purge(np.random.default_rng(0))
+    found = numbers(store)
+    kept = sorted(store.everything()["observation"][:, 0].astype(int).tolist())
+    assert len(store._live) == len(before) // 2
+    assert len(kept) == sum(length + 1 for length in store._live["length"].tolist())
+    assert set(found) <= set(kept)
+    batch = draw(store)
+    np.testing.assert_array_equal(batch.next_observation[:, 0], batch.observation[:, 0] + 1)
+    again = ring(capacity=40)
+    again.restore([store.everything()])
+    np.testing.assert_array_equal(draw(again).observation, batch.observation)
+    other = ring(capacity=40)
+    other.restore([store.everything()])
+    other.purge(np.random.default_rng(1))
+    assert numbers(other) != found
