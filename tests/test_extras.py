@@ -16,6 +16,7 @@ from music_tf.envs.fetch import FetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.member import PlainMember
 from music_tf.envs.toys import EPISODE_STEPS, PointPush
+from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.rollout import Conditions, padded, play
@@ -241,3 +242,33 @@ def test_what_reads_info_is_noticed_whichever_way_it_does():
         asked = Asked({"cost": 2.0})
         read(asked)
         assert list(asked.names) == ["cost"], way
+
+
+@pytest.mark.parametrize("descriptor", [(), (f"{__name__}:read_point",)], ids=["columns", "own"])
+def test_a_stride_is_the_way_over_the_last_steps_or_since_the_start(descriptor):
+    config_world.trust(descriptor)
+    world = World(descriptor=descriptor, extras=("stride=stride:2", "clock=time"))
+    envs = LockstepEnvs("music_tf/Square-v0", 2, world=world)
+
+    def stride(observed):
+        return observed.extras["stride"].tolist()
+
+    right = np.float32([[1.0, 0.5], [1.0, 0.5]])
+    assert stride(envs.reset([0, 1], [3, 4])) == [[0.0, 0.0]] * 2
+    assert stride(envs.step(right, [0, 1])) == [[0.5, 0.25]] * 2
+    assert stride(envs.step(right, [0, 1])) == [[1.0, 0.5]] * 2
+    assert stride(envs.step(-right, [1, 0])) == [[0.0, 0.0]] * 2  # forth and back
+    assert stride(envs.reset([0], [5])) == [[0.0, 0.0]]
+    assert stride(envs.step(right, [0, 1])) == [[0.5, 0.25], [0.0, 0.0]]
+    assert stride(envs.step(right[:1], [1])) == [[1.0, 0.5]]
+
+
+def read_point(environment):
+    """Where the point of Square is."""
+    return environment._point
+
+
+@pytest.mark.parametrize("word", ["stride=stride", "stride=stride:0", "stride=stride:1.5"])
+def test_a_stride_needs_a_whole_number_of_steps(word):
+    with pytest.raises(UsageError, match=r"world\.extras: expected .*NAME=stride:STEPS"):
+        World(extras=(word,))

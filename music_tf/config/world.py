@@ -22,6 +22,8 @@ GOAL, ALL = "achieved_goal", "observation"
 """Descriptors with a name of their own."""
 TIME = "time"
 """Source of an extra that is the number of steps that its episode has had."""
+STRIDE = re.compile("stride:([1-9][0-9]{0,5})")
+"""Source of an extra that says how far the descriptor moved over some steps, a step."""
 READ = {
     "xy": "music_tf.envs.descriptors:xy",
     "plane": "music_tf.envs.descriptors:plane",
@@ -37,7 +39,8 @@ DESCRIPTOR, DISCOUNT = f"{OWN}descriptor", f"{OWN}discount"
 """Names of the extra by which skills are told apart where no columns say it, and of the factor on
 the discount of a step, which an environment gives in its `info`."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
-_EXTRA = re.compile(rf"{DISCOUNT}|[A-Za-z_][\w.-]*(=({TIME}|{_FUNCTION.pattern}))?", re.ASCII)
+_SOURCE = rf"{TIME}|{STRIDE.pattern}|{_FUNCTION.pattern}"
+_EXTRA = re.compile(rf"{DISCOUNT}|[A-Za-z_][\w.-]*(=({_SOURCE}))?", re.ASCII)
 _SIDES = 4
 _TRUSTED: set[str] = set(READ.values())
 _REGISTERED: "dict[str, World]" = {}
@@ -125,12 +128,16 @@ class World(Settings):
     Empty: the surroundings, or the whole observation where the environment has none."""
     extras: Annotated[
         tuple[str, ...],
-        Where("each NAME, NAME=time or NAME=module:function, each name once", _are_extras),
+        Where(
+            "each NAME, NAME=time, NAME=stride:STEPS or NAME=module:function, each name once",
+            _are_extras,
+        ),
     ] = ()
     """What is kept beside each state for reward terms: entries of `info` by name, the steps that
-    its episode has had (NAME=time), or what a function of yours reads from the environment after
-    each step, as NAME=module:function. The entry music_tf/discount multiplies the discount of the
-    step that brought it."""
+    its episode has had (NAME=time), how far what skills are told apart by has moved over the last
+    20 of them, a step (NAME=stride:20), or what a function of yours reads from the environment
+    after each step, as NAME=module:function. The entry music_tf/discount multiplies the discount of
+    the step that brought it."""
 
     def __post_init__(self) -> None:
         """Rejects one half of a split, columns of both halves, and values outside their range."""
@@ -168,7 +175,7 @@ class World(Settings):
     def functions(self) -> tuple[str, ...]:
         """Returns the functions of the user's that it names, as `module:function`."""
         words = (*map(str, self.descriptor), *(word.partition("=")[2] for word in self.extras))
-        return tuple(word for word in words if ":" in word)
+        return tuple(word for word in words if _FUNCTION.fullmatch(word))
 
 
 def register_world(env_id: str, world: World) -> None:

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.names import few, suggestion
-from music_tf.config.world import DESCRIPTOR, GOAL, READ, TIME, load_function
+from music_tf.config.world import DESCRIPTOR, GOAL, READ, STRIDE, TIME, load_function
 from music_tf.envs import simulator
 from music_tf.envs.endings import ends_at_goals
-from music_tf.envs.registry import INFO, EnvironmentInfo
+from music_tf.envs.registry import INFO, EnvironmentInfo, descriptor_of
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.types import all_finite
+from music_tf.types import EnvSpec, all_finite
 
 Reader: TypeAlias = Callable[[Any], Any]
 """What a function of the user's reads from an unwrapped environment: a number, or several [D]."""
@@ -139,8 +139,12 @@ class Asked(dict[str, Any]):
         self.names |= dict.fromkeys(super().keys())
 
 
-def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> Extras:
+def find_extras(
+    env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo, spec: EnvSpec
+) -> Extras:
     """Returns what is kept beside each state of an environment; it may take a step for that.
+
+    Of the specification only what is known without extras counts.
 
     Raises:
         UsageError: The environment gives no such entry, or a function no numbers of one axis.
@@ -148,7 +152,8 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
     """
     asked, more = asked_of_info(environment, {})
     infos: list[Mapping[str, Any]] = []
-    played = bool(asked or more or {*info.extras.values()} - {GOAL, TIME})
+    read = {source for source in info.extras.values() if not is_counted(source)}
+    played = bool(asked or more or read - {GOAL})
     if played:
         infos = _infos_of_an_episode(env_id, environment, _STEPS if asked or more else 1)
         asked = list(
@@ -166,8 +171,8 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
                     f"{option}: {GOAL} needs goals, and {env_id} has none\n"
                     "for example: --world.descriptor observation"
                 )
-        elif source == TIME:
-            sizes[name] = 1
+        elif is_counted(source):
+            sizes[name] = 1  # of the time; strides follow
         elif source == INFO:
             if name not in entries:
                 raise UsageError(
@@ -179,6 +184,9 @@ def find_extras(env_id: str, environment: gymnasium.Env[Any, Any], info: Environ
         else:
             reader = readers[name] = load_function(source, option)
             sizes[name] = _size(reader, environment, f"{option}: {_called(source)}", env_id)
+    columns, extra = descriptor_of(info, spec)
+    strides = [name for name, source in info.extras.items() if STRIDE.fullmatch(source)]
+    sizes |= dict.fromkeys(strides, sizes.get(extra, len(columns)))
     kept = _kept(env_id, infos, asked, info)
     sizes |= {name: entry.size for name, entry in kept.items()}
     return Extras(sizes, {**readers, **kept}, kept, played)
@@ -202,6 +210,34 @@ def _kept(
         _shape(f"{env_id}: info[{name!r}], which its rewards read", found[0])
         kept[name] = Entry(found[0], name in info.extras or len(found) == len(infos))
     return kept
+
+
+def is_counted(source: str) -> bool:
+    """Whether an extra follows from the steps of its episode, and no environment is asked."""
+    return source == TIME or STRIDE.fullmatch(source) is not None
+
+
+class Strides:
+    """How far a descriptor [D] has moved over the last steps, in each environment of a batch."""
+
+    def __init__(self, count: int, size: int, steps: int) -> None:
+        """Takes how many environments there are, D, and over how many steps a stride is."""
+        self._places = np.zeros([count, steps + 1, size])
+        self._steps = steps
+
+    def __call__(
+        self, index: int, elapsed: int, place: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """Returns the way since so many steps before, or since the start, over as many steps.
+
+        So it is zero at the start of an episode, and small soon after.
+        """
+        places, cells = self._places[index], self._steps + 1
+        if not elapsed:
+            places[:] = place
+        places[elapsed % cells] = place
+        stride: npt.NDArray[np.float64] = (place - places[(elapsed + 1) % cells]) / self._steps
+        return stride
 
 
 def _called(source: str) -> str:

@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from music_tf.config.changes import OPTION
 from music_tf.config.settings import EnvConfig
-from music_tf.config.world import DISCOUNT, TIME, World
+from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.declared import Declared
 from music_tf.envs import simulator
 from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
-from music_tf.envs.extras import find_extras
+from music_tf.envs.extras import Strides, find_extras, is_counted
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
-from music_tf.envs.registry import INFO, described
+from music_tf.envs.registry import INFO, described, descriptor_of
 from music_tf.envs.specification import action_bounds, describe
 from music_tf.envs.viewer import Viewer
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
@@ -97,7 +97,7 @@ class LockstepEnvs:
         self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
-        self._extras = find_extras(env_id, environment, self.info)
+        self._extras = find_extras(env_id, environment, self.info, spec)
         self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
         self.declared = Declared.of(spec, self._low, self._high)
         first = self._member_of(environment)
@@ -115,14 +115,21 @@ class LockstepEnvs:
         self._used = np.zeros(count, np.bool_)
         self._used[0] = self._extras.played
         goal, own = self.spec.goal_dim, self._extras.readers
-        times = [name for name, source in self.info.extras.items() if source == TIME]
-        sizes = {name: size for name, size in self.spec.extras.items() if name in (*own, *times)}
+        counted = {name: one for name, one in self.info.extras.items() if is_counted(one)}
+        sizes = {name: size for name, size in self.spec.extras.items() if name in {*own, *counted}}
         ends = np.cumsum([self.spec.observation_dim, goal, goal, *sizes.values()]).tolist()
         slices = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
         named = dict(zip(sizes, slices[3:], strict=True))
         self._parts = [*slices[:3], *(named.get(name, slices[1]) for name in self.spec.extras)]
         self._table = np.zeros((count, ends[-1]))
-        self._times = [named[name] for name in times]
+        self._times = [named[name] for name, source in counted.items() if source == TIME]
+        columns, extra = descriptor_of(self.info, self.spec)
+        place = self._parts[3 + list(self.spec.extras).index(extra)] if extra else list(columns)
+        self._strides = [
+            (place, named[name], Strides(count, sizes[name], int(found[1])))
+            for name, source in counted.items()
+            if (found := STRIDE.fullmatch(source))
+        ]
         self._rows = [Row(*self._split(row)) for row in self._table]
         self._viewer = Viewer(env_id, self._settings)
 
@@ -393,6 +400,7 @@ class LockstepEnvs:
                     kind = UsageError
             if not text:
                 self._set_time(index, 0)
+                self._note_place(index)
                 self._has_reset = True
                 return
             self._faults[index] = text
@@ -413,12 +421,18 @@ class LockstepEnvs:
             self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")
         elif not finite(outcome.reward):
             self._report(index, f"reward: expected a finite number, got {outcome.reward}")
+        self._note_place(index)
         return outcome
 
     def _set_time(self, index: int, steps: int) -> None:
         self._elapsed[index] = steps
         for column in self._times:
             self._table[index, column] = steps
+
+    def _note_place(self, index: int) -> None:
+        row = self._table[index]
+        for place, column, stride in self._strides:
+            row[column] = stride(index, int(self._elapsed[index]), row[place])
 
     def _report(self, index: int, text: str) -> None:
         step = int(self._elapsed[index])

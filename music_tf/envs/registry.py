@@ -11,7 +11,7 @@ from typing import Any
 
 from music_tf.config.names import KNOWN, WITH_GOALS, is_one_of, without_module
 from music_tf.config.world import ALL, DESCRIPTOR, READ, World, registered_world
-from music_tf.types import SplitSpec
+from music_tf.types import EnvSpec, SplitSpec
 
 INFO = "info"
 """Source of an extra that is an entry of what a step returns as `info`."""
@@ -60,8 +60,8 @@ class EnvironmentInfo:
     """What skills are told apart by: columns, `observation` for all of them, or the name of an
     extra; empty: the surroundings."""
     extras: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What is kept beside each state, by name, and where it is from: `INFO`, `TIME`, the achieved
-    goal, or a function that reads the environment, as `module:function`."""
+    """What is kept beside each state, by name, and where it is from: `INFO`, `TIME`, `STRIDE`, the
+    achieved goal, or a function that reads the environment, as `module:function`."""
     why_no_split: str = ""
     """Why there is no split, as one sentence for the user."""
 
@@ -241,6 +241,11 @@ def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[in
     if isinstance(said, str):
         return (everything, "") if said == ALL else ((), said)
     return said or (info.split.surrounding if info.split else everything), ""
+
+
+def descriptor_of(info: EnvironmentInfo, spec: EnvSpec) -> tuple[tuple[int, ...], str]:
+    """Returns the same for an environment that is there."""
+    return told_apart_by(dataclasses.replace(info, split=spec.split), spec.observation_dim)
 
 
 def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:

@@ -1,7 +1,6 @@
 """What a reward term is, and how terms are mixed."""
 
 import abc
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -11,7 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.config.settings import ConditionConfig, Schedule, TermConfig
-from music_tf.envs.registry import EnvironmentInfo, told_apart_by
+from music_tf.envs.registry import EnvironmentInfo, descriptor_of
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network
 from music_tf.replay.buffer import ReplayBuffer
@@ -67,8 +66,7 @@ class TermContext(NamedTuple):
 
     def descriptor(self) -> "Seen":
         """Returns what skills are told apart by: as the world says, else the surroundings."""
-        info = dataclasses.replace(self.info, split=self.spec.split)
-        return Seen(*told_apart_by(info, self.spec.observation_dim))
+        return Seen(*descriptor_of(self.info, self.spec))
 
 
 class Seen(NamedTuple):
