@@ -40,7 +40,13 @@ from music_tf.config.fields import (
     with_fields,
 )
 from music_tf.config.names import check_env_id, names_a_module, nearest, suggestion
-from music_tf.config.settings import AgentConfig, Config, DiscreteSacConfig, TermConfig
+from music_tf.config.settings import (
+    AgentConfig,
+    Config,
+    DiscreteSacConfig,
+    IncrementalConfig,
+    TermConfig,
+)
 from music_tf.config.start import Start, parse_parts, parts_of
 from music_tf.config.stored import (
     LATEST,
@@ -560,7 +566,14 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
                 f"add it with --rewards {' '.join([*paid, term])}"
             )
     rewards = {term: config.rewards.get(term) or terms[term]() for term in paid}
-    return with_fields(config, {**changes, "rewards": rewards})
+    return with_fields(config, {**_epochs_of(config, changes), **changes, "rewards": rewards})
+
+
+def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the epochs that skills one after the other take; nothing where there are none."""
+    each = changes.get("incremental.epochs", config.incremental.epochs)
+    skills = changes.get("skills", config.skills)
+    return {"epochs": sum(IncrementalConfig(epochs=each).of_each(skills))} if each else {}
 
 
 def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> Start | None:

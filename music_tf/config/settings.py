@@ -319,6 +319,8 @@ class TermConfig(Settings):
     """The `RewardTerm` that is built from it, as `module:Class`."""
     networks: ClassVar[Sequence[str]] = ()
     """Names of what it learns; each is a part that a later run can take over."""
+    incremental: ClassVar[bool] = False
+    """Whether it tells a skill from those before it, so that each is learned in its turn."""
 
     clip: Bounds = (-math.inf, math.inf)
     """Bounds of the scaled reward."""
@@ -683,7 +685,8 @@ class CollectConfig(Settings):
     """Steps that each of a worker's `rollouts` environments takes per cycle; episodes go on from
     cycle to cycle, and are cut off at the end of an epoch. Unset: one whole episode per cycle."""
     random_steps: Annotated[int, In(0, 10**9)] = 0
-    """Environment steps over all workers with uniform actions before anything is learned."""
+    """Environment steps over all workers with uniform actions before anything is learned; with
+    `incremental.epochs` before each skill."""
     updates_per_step: Annotated[float | None, In(0, 1e3, "(]")] = None
     """Updates for each environment step over all workers, taken `updates` at a time; unset:
     `updates` per cycle."""
@@ -766,6 +769,41 @@ class EvaluationConfig(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class IncrementalConfig(Settings):
+    """Skills that are learned one after the other, each by an actor of its own that then rests."""
+
+    name: ClassVar[str] = "incremental"
+
+    epochs: Annotated[tuple[int, ...], In(1, 10**9)] = ()
+    """Epochs of each skill: one number for all, or one for each. Empty: one agent learns all skills
+    at once."""
+    replay: Literal["keep", "reset", "purge"] = "keep"
+    """What a new skill learns from of the experience of earlier ones: all, nothing, or a random
+    half."""
+    past: Literal["refresh", "append"] = "refresh"
+    """When earlier skills are played to see where they go: all anew before each skill, in the world
+    as it is then; or each once, as soon as it is learned."""
+    collected: Annotated[int, In(1, 10**5)] = 10
+    """Episodes that are played of each for that."""
+    collect_sampled: bool = False
+    """Draws the actions of these episodes from the policies instead of taking the likeliest."""
+    first: Literal["random", "nothing"] = "random"
+    """What the first skill shall differ from: episodes of uniform actions, or nothing."""
+    begin: Literal["fresh", "first", "nearest"] = "fresh"
+    """What the actor of a later skill begins as: at random, or as that of an earlier skill: the
+    first, or the one that goes furthest from all the others. Critics begin at random."""
+
+    @property
+    def on(self) -> bool:
+        """Whether skills are learned one after the other."""
+        return bool(self.epochs)
+
+    def of_each(self, skills: int) -> tuple[int, ...]:
+        """Returns the epochs of each of so many skills."""
+        return self.epochs * skills if len(self.epochs) == 1 else self.epochs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Config(Settings):
     """One training run."""
 
@@ -821,6 +859,7 @@ class Config(Settings):
     exploration: ExplorationConfig = dataclasses.field(default_factory=ExplorationConfig)
     normalizer: NormalizerConfig = dataclasses.field(default_factory=NormalizerConfig)
     evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
+    incremental: IncrementalConfig = dataclasses.field(default_factory=IncrementalConfig)
     start: Source | None = dataclasses.field(default=None, compare=False)
     """The earlier run that the recipe builds on. No setting: `--init-from` says which run it is."""
 
@@ -840,6 +879,8 @@ class Config(Settings):
                 f"for example: --agent.discount {self.env.skill_discount:g}"
             )
         self._check_condition()
+        if self.incremental.on:
+            self._check_incremental()
         self._check_changes()
         for name, term in self.rewards.items():
             if name != term.name:
@@ -859,8 +900,11 @@ class Config(Settings):
 
     @property
     def seen_condition(self) -> int:
-        """How many of these numbers, from the first on, actor and critics read."""
-        return self.condition_size
+        """How many of these numbers, from the first on, actor and critics read.
+
+        0 where each skill has networks of its own.
+        """
+        return 0 if self.incremental.on else self.condition_size
 
     @property
     def acting_skills(self) -> tuple[int, ...]:
@@ -871,13 +915,62 @@ class Config(Settings):
         return every if self.pinned_skill is None else (self.pinned_skill,)
 
     def _check_changes(self) -> None:
-        """Rejects stages that wait for a skill where all skills are learned at once."""
+        """Rejects stages that wait for a skill which never comes."""
+        last = self.skills - 1
         for number, stage in enumerate(self.env.stages):
-            if SKILL in stage.at:
+            if SKILL not in stage.at:
+                continue
+            at = f"{OPTION}: stage {number}: at:"
+            if not self.incremental.on:
                 raise UsageError(
-                    f"{OPTION}: stage {number}: at: skills are learned at once here, expected "
+                    f"{at} skills are learned at once here, expected "
                     '{"steps": N}, got ' + json.dumps(dict(stage.at))
                 )
+            if stage.at[SKILL] > last:
+                raise UsageError(
+                    f"{at} the last skill is {last}, got {stage.at[SKILL]}\n"
+                    f"nearest: {json.dumps({SKILL: last})}, or --skills {stage.at[SKILL] + 1}"
+                )
+
+    def _check_incremental(self) -> None:
+        """Rejects skills one after the other that nothing pays or that cannot be shared out."""
+        each, paying = self.incremental.epochs, [t for t in self.rewards.values() if t.incremental]
+        every = self.incremental.of_each(self.skills)
+        for wrong, text in (
+            (
+                len(paying) != 1,
+                "incremental.epochs: skills one after the other need one reward that tells a skill "
+                f"from earlier ones, got {' '.join(self.rewards)}; for example --rewards disk",
+            ),
+            (
+                self.condition.kind != "one_hot" or self.pinned_skill is not None,
+                f"incremental.epochs: skills take turns by themselves, got condition.kind "
+                f"{self.condition.kind}, pinned_skill {self.pinned_skill}; leave both out",
+            ),
+            (
+                self.condition.sampler != "random" or self.condition.every is not None,
+                "incremental.epochs: one skill acts at a time, got condition.sampler "
+                f"{self.condition.sampler}, condition.every {self.condition.every}; leave both out",
+            ),
+            (
+                len(every) != self.skills,
+                f"incremental.epochs: expected one number, or one for each of {self.skills} "
+                f"skills, got {len(each)}\nnearest: --skills {len(each)}",
+            ),
+            (
+                self.epochs != sum(every),
+                f"epochs: expected those of all skills together, {sum(every)}, got {self.epochs}\n"
+                f"leave --epochs out; nearest: {self._nearest_skills(every)}",
+            ),
+        ):
+            if wrong:
+                raise UsageError(text)
+
+    def _nearest_skills(self, every: Sequence[int]) -> str:
+        """Returns the option whose number of skills takes about as many epochs as are wanted."""
+        if len(self.incremental.epochs) == 1:
+            return f"--skills {max(1, round(self.epochs / every[0]))}"
+        return f"--epochs {sum(every)}"
 
     def _check_condition(self) -> None:
         """Rejects conditions that cannot be drawn as asked."""

@@ -85,6 +85,12 @@ class Seen(NamedTuple):
             return observation[..., list(self.columns)]
         return tf.gather(observation, list(self.columns), axis=-1)
 
+    def along(self, episodes: Episodes) -> Array:
+        """Returns it for every state of episodes, [E, T + 1, D]."""
+        if self.extra:
+            return episodes.extras[self.extra]
+        return episodes.observation[..., list(self.columns)]
+
 
 class Mixing(NamedTuple):
     """How a term enters the sum of rewards: w * (pay(c * r) + shift); 0 for c = 0."""

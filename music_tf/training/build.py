@@ -12,12 +12,16 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm, Seen, TermContext
+from music_tf.intrinsic.incremental import Incremental
+from music_tf.networks.acting import Snapshot
+from music_tf.networks.parameters import Layout
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, empty_store
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collector, make_environments
+from music_tf.training.incremental import SkillSequence
 from music_tf.training.memory import Share
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
@@ -54,6 +58,15 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))
     shards = {worker: empty_store(config, spec, columns) for worker in workers}
+    inputs = InputMoments(spec, config.normalizer, config.seen_condition, comm)
+    update = Update(learner, terms, config.agent, gamma, comm, config.workers)
+
+    def initial(skill: int) -> Array:
+        """Returns the weights that the learner of a skill begins with."""
+        return Layout(build_learner(config, spec, terms, skill).networks).initial()
+
+    like = Snapshot(config.agent.actor, update.actor_weights(), inputs.now)
+    paying = [term for term in terms if isinstance(term, Incremental)]
     goal_reward = envs.goal_reward if "task" in config.rewards and spec.goal_dim else None
     relabelled = relabel_probability(config.replay) > 0.0 and config.goals == "environment"
     goal_end = envs.goal_terminated if relabelled and envs.ends_at_goals else None
@@ -62,8 +75,9 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         comm=comm,
         collector=collector,
         replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed, goal_end),
-        inputs=InputMoments(spec, config.normalizer, config.seen_condition, comm),
-        update=Update(learner, terms, config.agent, gamma, comm, config.workers),
+        inputs=inputs,
+        update=update,
+        sequence=SkillSequence(config, paying[0], like, initial) if paying else None,
     )
 
 
@@ -129,11 +143,13 @@ def build_terms(
     return terms
 
 
-def build_learner(config: Config, spec: EnvSpec, terms: Sequence[RewardTerm]) -> Learner:
-    """Returns the learner that the configuration's agent belongs to."""
+def build_learner(
+    config: Config, spec: EnvSpec, terms: Sequence[RewardTerm], skill: int = 0
+) -> Learner:
+    """Returns the learner that the configuration's agent belongs to, as a skill begins with it."""
     input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
-    seed = stream(config.seed, "initial weights/agent")
+    seed = stream(config.seed, "initial weights/agent", 0, skill)
     module, _, name = config.agent.learner.partition(":")
     kind: Callable[..., Learner] = getattr(importlib.import_module(module), name)
     return kind(config.agent, input_dim, spec.action_dim, bounds, seed)

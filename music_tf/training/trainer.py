@@ -27,10 +27,11 @@ from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
+from music_tf.training.incremental import SKILLS, Begun, SkillSequence
 from music_tf.training.update import Draws, Feed, Schedules, Update, check_same_state
 from music_tf.types import Episodes, Metrics
 
-ACTING = ("parameters/", "scales/", "normalizer/")
+ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
 """How names of arrays begin that acting and judging need."""
 _TURN = 2**40
 """Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
@@ -114,6 +115,8 @@ class Trainer:
     log: EpochLog = dataclasses.field(default_factory=EpochLog)
     device: DeviceReplay | None = None
     """A copy of replay where updates look it up, if any."""
+    sequence: SkillSequence | None = None
+    """Skills that are learned one after the other, if they are."""
     lagged: Snapshot | None = None
     """With a lag, what the cycle at hand acts with: the weights before those of the last one."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
@@ -142,6 +145,8 @@ class Trainer:
         config, counters, world = self.config, self.counters, self.world
         self.comm.take_timing()
         if not self.log.cycles:
+            if self.sequence is not None:
+                self.sequence.enter(self)
             self.collector.begin_epoch()
         while self.log.cycles < config.cycles:
             start = time.monotonic()
@@ -151,8 +156,11 @@ class Trainer:
             counters.elapsed_s += seconds
             if self.comm.any(on_cycle(self.log.cycles)) and self.log.cycles < config.cycles:
                 return None
+        start = time.monotonic()
+        skills = {} if self.sequence is None else self.sequence.leave(self)
+        counters.elapsed_s += time.monotonic() - start
         counters.epoch += 1
-        metrics = self._throughput() | self.log.averages()
+        metrics = self._throughput() | self.log.averages() | skills
         if self.envs.spec.goal_dim and config.goals == "environment" and self.log.tried:
             metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
         if self.envs.info.support is not None:
@@ -170,13 +178,16 @@ class Trainer:
     def run_cycle(self) -> None:
         """Plays in each environment, remembers it, and learns from replay."""
         config, counters, log = self.config, self.counters, self.log
+        if self.sequence is not None:
+            self.sequence.advance(counters.epoch, log.cycles / config.cycles)
         self.collect()
+        steps, updates = self._since_begun
         turns = 1 if config.updates else 0
         if config.collect.updates_per_step is not None and config.updates:
-            steps = counters.env_steps - config.collect.random_steps
-            due = math.floor(config.collect.updates_per_step * steps) - counters.updates
+            learning = steps - config.collect.random_steps
+            due = math.floor(config.collect.updates_per_step * learning) - updates
             turns = due // config.updates
-        if counters.env_steps < config.collect.random_steps:
+        if steps < config.collect.random_steps:
             turns = 0
         for turn in range(turns):
             with self._timed("time/feed_s"):
@@ -237,7 +248,8 @@ class Trainer:
 
     def order(self, cycle: int) -> None:
         """Orders what is played in a cycle."""
-        at_random = self.counters.env_steps < self.config.collect.random_steps
+        steps, _ = self._since_begun
+        at_random = steps < self.config.collect.random_steps
         self.collector.order(Order(cycle, self.lagged or self.snapshot(), at_random, self.world))
 
     def feed(self, turn: int = 0) -> Feed | Draws:
@@ -313,6 +325,12 @@ class Trainer:
         return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32))
 
     @property
+    def _since_begun(self) -> tuple[int, int]:
+        """Environment steps and updates of the run so far, or of the skill that it learns now."""
+        begun = Begun() if self.sequence is None else self.sequence.begun
+        return self.counters.env_steps - begun.env_steps, self.counters.updates - begun.updates
+
+    @property
     def envs(self) -> LockstepEnvs:
         """The environments of this rank."""
         return self.collector.envs
@@ -345,7 +363,8 @@ class Trainer:
         goes on in the same.
         """
         begun = self.counters.env_steps - self.log.env_steps
-        return stage_at(self.config.env.stages, begun)
+        skill = 0 if self.sequence is None else self.sequence.skill_of(self.counters.epoch)
+        return stage_at(self.config.env.stages, begun, skill)
 
     @property
     def evaluation(self) -> Evaluation:
@@ -363,7 +382,10 @@ class Trainer:
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
-        played = evaluation.play(self.policy(), self.config.evaluation.episodes)
+        if self.sequence is None:
+            played = evaluation.play(self.policy(), self.config.evaluation.episodes)
+        else:
+            played = self.sequence.play(evaluation, self.policy(), self.sequence.skill)
         if on_played is not None:
             on_played(played)
         heldout = evaluation.heldout(self.active_terms(), self.update.weights(), played)
@@ -377,8 +399,10 @@ class Trainer:
         """Returns the state that all ranks share, by explicit names."""
         owners: list[Update | RewardTerm | InputMoments] = [self.update, *self.terms, self.inputs]
         lagged = {} if self.lagged is None else arrays_of(self.lagged)
+        skills = {} if self.sequence is None else self.sequence.shared()
         return {
             **{name: array for owner in owners for name, array in owner.shared().items()},
+            **skills,
             **{f"lagged/{name}": array for name, array in lagged.items()},
         }
 
@@ -398,6 +422,7 @@ class Trainer:
             "env_id": self.config.env_id,
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
             "inputs": {name: seen for term in self.terms for name, seen in term.inputs.items()},
+            **({} if self.sequence is None else {"incremental": self.sequence.meta()}),
         }
 
     def check_equal(self) -> None:
@@ -428,6 +453,8 @@ class Trainer:
         self.update.load(shared)
         self._load_beside_weights(shared)
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
+        if self.sequence is not None:
+            self.sequence.load(shared, meta.get("incremental"))
         self.counters, self.log = counters, log
         self.collector.forget()
         if self.lagged is not None:

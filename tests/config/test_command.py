@@ -114,16 +114,18 @@ def changed(field):
 
 @pytest.mark.parametrize("spelling", [show_option, "--{}".format])
 def test_every_field_is_an_option_with_either_spelling(spelling):
-    every = [kind() for kind in recipes.terms().values()]
+    every = [kind() for kind in recipes.terms().values() if not kind.incremental]
     default = dataclasses.replace(
         recipes.resolve("sac", env_id="FetchSlideDense-v4"),
         rewards={term.name: term for term in every},
         skills=3,
     )
     # where skills are paid, none is pinned, all are one-hot; collected steps hold no action
+    # and skills one after the other have a number of epochs that follows
     apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
-    fields = [field for field in of_default if not field.name.startswith("condition.")]
+    groups = ("condition.", "incremental.", "disk.")
+    fields = [field for field in of_default if not field.name.startswith(groups)]
     values = {field.name: changed(field) for field in fields}
     words = [[spelling(name), *show_value(value).split()] for name, value in values.items()]
     words.append(["--rewards", *default.rewards])
@@ -273,7 +275,7 @@ def test_the_command_keeps_what_was_typed():
         ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
         ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
         ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
-        ("ddpg --world.extras a=b", ["world.extras", "NAME, NAME=time or NAME=module:function"]),
+        ("ddpg --world.extras a=b", ["world.extras", "NAME=stride:STEPS or NAME=module:function"]),
         ("ddpg --world.extras a a", ["world.extras", "each name once"]),
         ("ddpg --world.extras music_tf/descriptor", ["world.extras", "NAME=module:function"]),
         ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),

@@ -110,7 +110,8 @@ def test_what_a_reward_does_not_learn_measure_or_gate_has_no_column():
         f"reward/joint_motion_{part}" for part in ("mean", "std", "min", "max")
     }
     plain = starting(paying(SkillConfig(), skills=2), "skill/")
-    assert starting(METRICS, "skill/") - plain == {"skill/effective", "skill/gate_open"}
+    of_skill = starting(SkillConfig.metrics, "skill/")
+    assert of_skill - plain == {"skill/effective", "skill/gate_open"}
     gated = paying(SkillConfig(target=9.0, margin=1.0, prior="learned"), skills=2)
     assert starting(METRICS, "skill/") == starting(gated, "skill/")
     assert starting(paying(SkillConfig(train=False), skills=2), "skill/") == {

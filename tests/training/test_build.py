@@ -91,10 +91,12 @@ def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
         return_bounds(agent, terms, 0.98)
 
 
-@pytest.mark.parametrize("preset", recipes.PRESETS)
-@pytest.mark.parametrize("name", recipes.names())
-def test_every_recipe_builds_its_rewards_and_its_learner(name, preset, envs):
+@pytest.mark.parametrize(
+    ("name", "preset"), [(name, p) for name in recipes.names() for p in recipes.presets(name)]
+)
+def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
     config = recipes.resolve(name, preset, PUSH)
+    envs = LockstepEnvs(PUSH, 1, world=config.world)
     small = dataclasses.replace(config.agent, hidden_sizes=(4,))
     config = dataclasses.replace(config, agent=small)
     terms = build_terms(config, envs)

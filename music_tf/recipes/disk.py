@@ -1,0 +1,231 @@
+"""Skills that are learned one after the other, each away from where earlier ones go."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from music_tf.config.fields import In, with_fields
+from music_tf.config.names import WITH_GOALS, is_one_of
+from music_tf.config.settings import (
+    CollectConfig,
+    Config,
+    EnvConfig,
+    EvaluationConfig,
+    IncrementalConfig,
+    ReplayConfig,
+    TermConfig,
+)
+from music_tf.config.world import STRIDE, TIME, World
+from music_tf.errors import UsageError
+from music_tf.recipes.tasks import sac
+
+_SQUARE, _WITHOUT_GOALS = "music_tf/Square-v0", "Hopper-v5"
+_ON_A_LINE = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
+_ROBOTS = (*_ON_A_LINE, "Ant-v5", "Humanoid-v5", "music_tf/Ant-v0")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiskConfig(TermConfig):
+    """Distance to earlier skills, less that to one's own recent past (arXiv:2203.11176)."""
+
+    name: ClassVar[str] = "disk"
+    term: ClassVar[str] = "music_tf.intrinsic.incremental:Incremental"
+    incremental: ClassVar[bool] = True
+    metrics: ClassVar[Mapping[str, str]] = {
+        "disk/skill": "the skill that is learned, counted from 0",
+        "disk/past": "mean distance of replayed steps to the k-th nearest of earlier skills",
+        "disk/own": "the same to the k-th nearest of the skill's own recent past",
+        "disk/beta": "factor on the first distance: weight over unit",
+        "disk/alpha": "factor on the second one; below 0 spreading is paid",
+        "skill/hausdorff_mean": "Hausdorff distance of two skills, mean over pairs; at ends of "
+        "skills",
+        "skill/hausdorff_min": "that of the two nearest skills",
+        "skill/spread": "how far episodes of one skill end apart, mean over skills",
+        "disk/coverage": "log of the mean distance from a visited place to the 3rd nearest other",
+    }
+
+    k: Annotated[int, In(2, 1000)] = 3
+    """Which neighbour counts. A step is its own nearest one, so at least 2."""
+    rows: Annotated[int, In(1, 10**5)] = 512
+    """Steps of the past, and as many of the skill's own, that an update compares with; with equal
+    timesteps so many of each time."""
+    own_episodes: Annotated[int, In(1, 10**5)] = 10
+    """Episodes of each worker that its own recent past holds."""
+    alpha: Annotated[float, In(0, 1e9)] = 1.0
+    """Weight of consistency: of being near one's own past."""
+    beta: Annotated[float, In(0, 1e9)] = 1.0
+    """Weight of diversity: of being far from earlier skills."""
+    balance: Literal["running", "previous", "raw", "released"] = "running"
+    """The unit of either distance: its mean over the last few thousand updates of this skill, that
+    over the skill before (1 for the first), 1, or the arithmetic of the authors' code, in which
+    consistency changes its sign."""
+    descriptor: Literal["position", "velocity", "stride"] = "position"
+    """What is compared: `world.descriptor` after a step, its change in the step, or over the last
+    steps, a step (with --world.extras stride=stride:20)."""
+    timesteps: Literal["pooled", "equal"] = "pooled"
+    """Compares with steps of any time of an episode, or of the same time alone (with --world.extras
+    time=time)."""
+    schedule: bool = True
+    """Multiplies consistency by tanh(8 t - 4) where t goes from 0 to 1 over a skill: first a skill
+    is paid for spreading, then for repeating itself."""
+
+    def check(self, run: Config) -> None:
+        """Refuses skills all at once, and what the world does not say."""
+        extras = [word.partition("=")[2] for word in run.world.extras]
+        for wrong, text in (
+            (
+                not run.incremental.on,
+                "incremental.epochs: the disk reward pays skills one after the other, expected "
+                "epochs of each, got none\nfor example: --incremental.epochs 4",
+            ),
+            (
+                self.rows < self.k,
+                f"disk.rows: expected at least disk.k = {self.k}, got {self.rows}",
+            ),
+            (
+                self.descriptor == "stride" and not any(map(STRIDE.fullmatch, extras)),
+                "disk.descriptor: a stride is an extra, and world.extras has none\n"
+                "add --world.extras stride=stride:20",
+            ),
+            (
+                self.timesteps == "equal" and TIME not in extras,
+                "disk.timesteps: equal needs the time of each step, and world.extras lacks it\n"
+                "add --world.extras time=time",
+            ),
+            (
+                self.balance == "released" and not self.alpha * self.beta,
+                "disk.balance: released divides by disk.alpha and disk.beta, expected both above 0",
+            ),
+        ):
+            if wrong:
+                raise UsageError(text)
+
+
+def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUARE) -> Config:
+    """Skills that are learned one after the other, without any task reward.
+
+    Discovery of incremental skills (DISk, arXiv:2203.11176): each skill has an actor of its own,
+    which rests once it is learned, so that nothing is forgotten. The next one is paid for being far
+    from where earlier skills go in the world as it is now, and near its own recent past.
+
+    `laptop`: four skills. On the toy 4,000 steps each, on robots 10,000 in episodes of 200 steps,
+    which are compared by how far they got in the last 20 steps.
+    `seed`: the algorithm as the paper writes it down. 20 skills, places at equal times, distances
+    in their own unit, where earlier skills went collected once.
+    `released`: the authors' code with its numbers of skills and steps: velocities, the own past of
+    one episode, half of replay purged, and its balance of the two distances.
+    """
+    small, goals = is_one_of(env_id, (_SQUARE,)), is_one_of(env_id, WITH_GOALS)
+    base = _laptop(env_id, small, goals)
+    if preset == "laptop":
+        return base
+    whole = with_fields(
+        base,
+        {
+            "agent.hidden_sizes": (256, 256),
+            "agent.actor_learning_rate": 3e-4,
+            "agent.critic_learning_rate": 3e-4,
+            "agent.temperature_learning_rate": 3e-4,
+            "agent.update_order": "sequential",
+            "agent.polyak": 0.99,
+            "agent.polyak_every": 2,
+            "replay.batch_size": 1024,
+            "cycles": 20 if small else 100,
+            "collect.random_steps": 0,
+            "collect.updates_per_step": 1.0,
+            "incremental.collected": 100,
+            "incremental.first": "nothing",
+        },
+    )
+    more = _seed(small) if preset == "seed" else _released(env_id, small)
+    each: tuple[int, ...] = more["incremental.epochs"]
+    epochs = sum(IncrementalConfig(epochs=each).of_each(more["skills"]))
+    return with_fields(whole, {**more, "epochs": epochs})
+
+
+def _seed(small: bool) -> dict[str, Any]:
+    """Returns what the paper's algorithm has."""
+    reward = DiskConfig(
+        k=5, rows=100, own_episodes=100, balance="raw", timesteps="equal", schedule=False
+    )
+    return {
+        "skills": 20,
+        "incremental.epochs": (4,) if small else (2,),
+        "incremental.past": "append",
+        "world.extras": ("time=time",),
+        "rewards": {reward.name: reward},
+    }
+
+
+def _released(env_id: str, small: bool) -> dict[str, Any]:
+    """Returns what the authors' code has."""
+    each, alpha, beta = _RELEASED.get(env_id, (_ANY_EPOCHS, 1.0, 1.0))
+    reward = DiskConfig(
+        own_episodes=1, alpha=alpha, beta=beta, balance="released", descriptor="velocity"
+    )
+    return {
+        "skills": len(each),
+        "incremental.epochs": each,
+        "incremental.replay": "purge",
+        "collect.random_steps": 0 if small else 5000,
+        "world.extras": (),
+        "env.max_episode_steps": 200 if env_id == "Swimmer-v5" else None,
+        "rewards": {reward.name: reward},
+    }
+
+
+_ANY_EPOCHS = (25,) * 20
+_RELEASED: Mapping[str, tuple[tuple[int, ...], float, float]] = {
+    _SQUARE: ((50,) * 2, 1.0, 1.0),
+    "HalfCheetah-v5": (_ANY_EPOCHS, 1.0, 1.0),
+    "Hopper-v5": ((10,) * 50, 1.0, 10.0),
+    "Swimmer-v5": ((50,) * 10, 1000.0, 1.0),
+    **dict.fromkeys(("Ant-v5", "music_tf/Ant-v0"), ((*(100,) * 2, *(200,) * 8), 60.0, 1.0)),
+    "Humanoid-v5": ((1000,) * 6, 60.0, 1.0),
+}
+"""Of the authors' code: epochs of each skill, 5,000 steps each (1,000 on the toy); both weights."""
+
+
+def _laptop(env_id: str, small: bool, goals: bool) -> Config:
+    """Returns the preset `laptop`; `small` is the toy."""
+    steps = sac("laptop", _WITHOUT_GOALS)
+    rate, sizes = 1e-3, (64, 64) if small else (128, 128)
+    agent = with_fields(
+        steps.agent,
+        {
+            "hidden_sizes": sizes,
+            "actor_learning_rate": rate,
+            "critic_learning_rate": rate,
+            "temperature_learning_rate": rate,
+            "temperature": 0.1,
+        },
+    )
+    reward = DiskConfig()
+    if not small:
+        reward = DiskConfig(alpha=0.2, descriptor="stride", own_episodes=5, rows=256)
+    epochs, skills = (4, 4) if small else (5, 4)
+    return dataclasses.replace(
+        steps,
+        env_id=env_id,
+        agent=agent,
+        goals="zero" if goals else "environment",
+        skills=skills,
+        epochs=epochs * skills,
+        cycles=20 if small else 40,
+        env=EnvConfig(max_episode_steps=200 if is_one_of(env_id, _ROBOTS) else None),
+        world=_world(env_id, small),
+        rewards={"disk": reward},
+        collect=CollectConfig(steps=50, random_steps=0 if small else 500, updates_per_step=0.5),
+        replay=ReplayConfig(batch_size=128, draw="steps"),
+        evaluation=EvaluationConfig(episodes=3),
+        incremental=IncrementalConfig(epochs=(epochs,)),
+    )
+
+
+def _world(env_id: str, small: bool) -> World:
+    """Returns what skills differ by: where a robot is, and how that changes."""
+    if small:
+        return World()
+    where = "plane" if is_one_of(env_id, _ON_A_LINE) else "xy"
+    named = (where,) if is_one_of(env_id, _ROBOTS) else ()
+    return World(descriptor=named, extras=("stride=stride:20",))

@@ -1,0 +1,235 @@
+"""Skills that are learned one after the other: which one when, and what stays of each."""
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from music_tf.config.settings import Config
+from music_tf.intrinsic.incremental import Incremental
+from music_tf.measures.skills import coverage, end_spreads, hausdorff_distances
+from music_tf.networks.acting import Moments, Snapshot, policy_of
+from music_tf.randomness import stream
+from music_tf.rollout import Policy
+from music_tf.storage.gate import take_over
+from music_tf.training.evaluation import Evaluation, random_actions, still
+from music_tf.types import Array, Episodes, IntArray, Metrics
+
+if TYPE_CHECKING:
+    from music_tf.training.trainer import Trainer
+
+SKILLS = "skills/"
+"""How names of arrays begin that hold skills which have been learned."""
+_MOMENTS = ("observation", "goal")
+
+
+@dataclasses.dataclass
+class Begun:
+    """How far the run had come when the skill at hand began, and how many were learned."""
+
+    learned: int = 0
+    env_steps: int = 0
+    updates: int = 0
+
+
+class SkillSequence:
+    """The skills of a run in turn: each begins with an epoch, and rests after its last one.
+
+    Between two skills a checkpoint holds the finished one, and the next begins when the run goes
+    on: from the configuration, what was saved and the number of the epoch alone.
+    """
+
+    def __init__(
+        self, config: Config, term: Incremental, like: Snapshot, initial: Callable[[int], Array]
+    ) -> None:
+        """Has learned nothing yet.
+
+        Args:
+            config: Of the run.
+            term: What pays the current skill.
+            like: What acts, for names and shapes.
+            initial: Returns the weights of all networks of the learner, flat, that a skill begins
+                with.
+        """
+        self._config, self._term, self._like, self._initial = config, term, like, initial
+        ends = itertools.accumulate(config.incremental.of_each(config.skills))
+        self._ends = list(ends)
+        self.learned: list[Snapshot] = []
+        """What each skill acts with since it was finished."""
+        self.begun = Begun()
+
+    @property
+    def skill(self) -> int:
+        """The skill that is learned now, or was learned last."""
+        return self._term.skill
+
+    def skill_of(self, epoch: int) -> int:
+        """Returns which skill is learned in an epoch; the last one after its end."""
+        return min(bisect.bisect_right(self._ends, epoch), len(self._ends) - 1)
+
+    def advance(self, epoch: int, share: float) -> None:
+        """Tells the reward how much of the skill is done: epochs, and a share of this one."""
+        skill = self.skill_of(epoch)
+        first, end = [0, *self._ends][skill], self._ends[skill]
+        self._term.progress = (epoch - first + share) / (end - first)
+
+    def enter(self, trainer: "Trainer") -> None:
+        """Begins a skill, where the epoch at hand is its first; every rank must call it together.
+
+        Learner, own past and temperature begin anew; running moments and, unless the configuration
+        says otherwise, replay go on.
+        """
+        counters, settings = trainer.counters, self._config.incremental
+        skill = self.skill_of(counters.epoch)
+        if counters.epoch not in (0, *self._ends[:-1]):
+            return
+        evaluation = trainer.evaluation
+        if skill == 0 and settings.first == "random":
+            episodes = evaluation.play(
+                still, settings.collected, added=random_actions(evaluation.envs.spec)
+            )
+            self._term.remember(0, episodes)
+        if settings.past == "refresh":
+            for number, snapshot in enumerate(self.learned):
+                self._term.remember(number, self._collected(snapshot, number, evaluation))
+        self._term.begin_skill(skill)
+        self.begun = Begun(len(self.learned), counters.env_steps, counters.updates)
+        if skill == 0:
+            return
+        trainer.update.begin_anew(self._initial_weights(trainer))
+        if settings.replay == "reset":
+            trainer.replay.forget()
+        elif settings.replay == "purge":
+            trainer.replay.purge(skill)
+        if trainer.lagged is not None:
+            trainer.lagged = trainer.snapshot()
+
+    def leave(self, trainer: "Trainer") -> Metrics:
+        """Ends a skill, where the epoch at hand was its last; every rank must call it together.
+
+        Returns:
+            How far all skills so far lie apart, in the world as it is; nothing in other epochs.
+        """
+        if trainer.counters.epoch + 1 not in self._ends:
+            return {}
+        snapshot = _copied(trainer.snapshot())
+        self.learned.append(snapshot)
+        self.begun = dataclasses.replace(self.begun, learned=len(self.learned))
+        evaluation = trainer.evaluation
+        if self._config.incremental.past == "append":
+            episodes = self._collected(snapshot, self.skill, evaluation)
+            self._term.remember(self.skill, episodes)
+        return self.measured(evaluation)
+
+    def measured(self, evaluation: Evaluation) -> Metrics:
+        """Plays all skills that were learned, and returns how far they lie apart."""
+        paths, ends = [], []
+        for number, snapshot in enumerate(self.learned):
+            played = self.play(evaluation, policy_of(snapshot), number)
+            places = self._term.place.along(played)
+            kept = np.arange(places.shape[1]) <= played.length[:, None]
+            paths.append(places[kept])
+            ends.append(places[np.arange(len(places)), played.length])
+        metrics = {
+            "skill/spread": float(end_spreads(np.stack(ends)).mean()),
+            "disk/coverage": coverage(np.concatenate(paths)),
+        }
+        if len(paths) > 1:
+            apart = hausdorff_distances(paths)[np.triu_indices(len(paths), 1)]
+            metrics["skill/hausdorff_mean"] = float(apart.mean())
+            metrics["skill/hausdorff_min"] = float(apart.min())
+        return metrics
+
+    def play(self, evaluation: Evaluation, policy: Policy, skill: int) -> Episodes:
+        """Plays evaluation episodes of one skill, which say that it acted."""
+        played = evaluation.play(policy, self._config.evaluation.episodes)
+        one_hot = np.eye(self._config.skills, dtype=np.float32)[skill]
+        return played._replace(skill=np.broadcast_to(one_hot, played.skill.shape).copy())
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns actors and moments of all skills by name, [K, ...]; zeros of those to come."""
+        arrays = {}
+        for name, like in _arrays(self._like).items():
+            found = arrays[name] = np.zeros([self._config.skills, *like.shape], np.float32)
+            for skill, snapshot in enumerate(self.learned):
+                found[skill] = _arrays(snapshot)[name]
+        return arrays
+
+    def meta(self) -> dict[str, int]:
+        """Returns how many skills are learned, and where the one at hand began."""
+        return dataclasses.asdict(self.begun)
+
+    def load(self, shared: Mapping[str, np.ndarray], meta: Any) -> None:
+        """Takes over what `shared` and `meta` of an earlier run returned.
+
+        Raises:
+            ValueError: More skills are learned than there are.
+        """
+        begun = take_over(Begun(), meta, "incremental")
+        if begun.learned > self._config.skills:
+            raise ValueError(f"incremental.learned: {begun.learned} of {self._config.skills}")
+        self.begun = begun
+        self.learned = [learned_snapshot(self._like, shared, n) for n in range(begun.learned)]
+
+    def _collected(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> Episodes:
+        """Plays an earlier skill to see where it goes in the world as it is."""
+        settings, spec = self._config.incremental, evaluation.envs.spec
+        if not settings.collect_sampled:
+            return evaluation.play(policy_of(snapshot), settings.collected)
+
+        def drawing(episodes: IntArray) -> Policy:
+            """Returns the policy with noise of its own for each of some episodes."""
+            streams = [
+                stream(self._config.seed, f"disk/collected/{self.skill}/{skill}", 0, int(index))
+                for index in episodes
+            ]
+            policy = policy_of(snapshot, sample=True)
+
+            def act(observation: Array, goal: Array, condition: Array, noise: Array) -> Array:
+                del noise
+                drawn = [one.standard_normal(spec.action_dim, np.float32) for one in streams]
+                return policy(observation, goal, condition, np.stack(drawn))
+
+            return act
+
+        return evaluation.play(policy_of(snapshot), settings.collected, planned=drawing)
+
+    def _initial_weights(self, trainer: "Trainer") -> Array:
+        """Returns what the learner of the current skill begins with, flat."""
+        weights, begin = self._initial(self.skill), self._config.incremental.begin
+        if begin == "fresh":
+            return weights
+        start = self.learned[0 if begin == "first" else self._term.frontier()]
+        actor = np.concatenate([np.ravel(array) for array in start.weights.values()])
+        size = trainer.update.learner.networks[0].size
+        return np.concatenate([actor, weights[size:]])
+
+
+def learned_snapshot(like: Snapshot, arrays: Mapping[str, np.ndarray], skill: int) -> Snapshot:
+    """Returns what a learned skill acts with, of what `SkillSequence.shared` returned."""
+    weights = {name: arrays[f"{SKILLS}{name}"][skill].copy() for name in like.weights}
+    observation, goal = (Moments(*arrays[f"{SKILLS}moments/{n}"][skill].copy()) for n in _MOMENTS)
+    inputs = like.inputs._replace(observation=observation, goal=goal)
+    return like._replace(weights=weights, inputs=inputs)
+
+
+def _arrays(snapshot: Snapshot) -> dict[str, Array]:
+    """Returns the numbers of a learned skill by the names of a checkpoint."""
+    moments = (snapshot.inputs.observation, snapshot.inputs.goal)
+    return {
+        **{f"{SKILLS}{name}": array for name, array in snapshot.weights.items()},
+        **{f"{SKILLS}moments/{n}": np.stack(m) for n, m in zip(_MOMENTS, moments, strict=True)},
+    }
+
+
+def _copied(snapshot: Snapshot) -> Snapshot:
+    """Returns a snapshot that shares no memory with what goes on learning."""
+    inputs = snapshot.inputs
+    copied = (Moments(*(each.copy() for each in m)) for m in (inputs.observation, inputs.goal))
+    observation, goal = copied
+    weights = {name: array.copy() for name, array in snapshot.weights.items()}
+    inputs = inputs._replace(observation=observation, goal=goal)
+    return snapshot._replace(weights=weights, inputs=inputs)

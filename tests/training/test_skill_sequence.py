@@ -1,0 +1,264 @@
+"""Skills one after the other, on a point in a square: a few seconds each."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from music_tf.config.fields import with_fields
+from music_tf.distributed import Communicator
+from music_tf.networks.acting import arrays_of, policy_of
+from music_tf.recipes import resolve
+from music_tf.training.build import build_trainer
+from tests.kit.small import go_on
+
+TINY = with_fields(
+    resolve("sac_disk"),
+    {
+        "skills": 3,
+        "epochs": 6,
+        "incremental.epochs": (2,),
+        "incremental.collected": 2,
+        "cycles": 2,
+        "updates": 5,
+        "collect.steps": 20,
+        "collect.random_steps": 0,
+        "agent.hidden_sizes": (16, 16),
+        "replay.batch_size": 16,
+        "replay.capacity": 300,
+        "disk.rows": 32,
+        "disk.own_episodes": 3,
+        "evaluation.episodes": 2,
+    },
+)
+"""Three skills of two epochs, each of 40 steps and 20 updates."""
+
+
+def trainer_of(**changes):
+    return build_trainer(with_fields(TINY, changes), Communicator(alone=True))
+
+
+def trained(trainer, epochs=None):
+    """The metrics of each epoch up to one, or to the last."""
+    rows = []
+    while trainer.counters.epoch < (epochs or trainer.config.epochs):
+        rows.append(trainer.run_epoch(go_on))
+    return rows
+
+
+def copied(snapshot):
+    return {name: array.copy() for name, array in arrays_of(snapshot).items() if name != "prior"}
+
+
+def own_numbers(trainer, kind):
+    """Of the learner's networks, flat."""
+    names = [n for n in trainer.shared() if n.startswith(f"{kind}/")]
+    return np.concatenate([np.ravel(trainer.shared()[name]) for name in names])
+
+
+def test_a_finished_skill_stays_bit_for_bit_while_later_ones_learn():
+    trainer = trainer_of()
+    kept, paths = [], []
+    for epochs in (2, 4, 6):
+        trained(trainer, epochs)
+        kept.append(copied(trainer.sequence.learned[-1]))
+        paths.append(trainer.evaluation.play(policy_of(trainer.sequence.learned[-1]), 2))
+    assert len(trainer.sequence.learned) == 3
+    for snapshot, before, path in zip(trainer.sequence.learned, kept, paths, strict=True):
+        np.testing.assert_equal(copied(snapshot), before)
+        again = trainer.evaluation.play(policy_of(snapshot), 2)
+        np.testing.assert_array_equal(again.observation, path.observation)
+    for one, other in itertools.combinations(kept, 2):
+        assert not np.array_equal(one["observation"], other["observation"])  # moments went on
+        assert not np.array_equal(one["actor/mean/kernel"], other["actor/mean/kernel"])
+    assert trainer.update._run_updates.experimental_get_tracing_count() == 1
+
+
+def test_a_skill_begins_with_weights_moments_and_temperature_of_a_beginning():
+    trainer = trainer_of()
+    trained(trainer, 2)
+    before = trainer.shared()
+    assert before["parameters/log_temperature"] != pytest.approx(np.log(0.1))
+    trainer.sequence.enter(trainer)
+    after = trainer.shared()
+    assert after["parameters/log_temperature"] == pytest.approx(np.log(0.1))
+    assert own_numbers(trainer, "adam_first").any() == own_numbers(trainer, "adam_second").any()
+    assert not own_numbers(trainer, "adam_first").any()
+    np.testing.assert_array_equal(after["normalizer/observation"], before["normalizer/observation"])
+    fresh = trainer_of(seed=trainer.config.seed).shared()
+    name = "parameters/actor/hidden_0/kernel"
+    assert not np.array_equal(after[name], fresh[name])  # not the first skill's beginning
+
+
+@pytest.mark.parametrize(("begin", "source"), [("first", 0), ("nearest", 1)])
+def test_a_skill_may_begin_with_the_actor_of_an_earlier_one(begin, source, monkeypatch):
+    trainer = trainer_of(**{"incremental.begin": begin})
+    trained(trainer, 4)
+    monkeypatch.setattr(trainer.terms[0], "frontier", lambda: 1)
+    trainer.sequence.enter(trainer)
+    wanted = trainer.sequence.learned[source].weights
+    np.testing.assert_equal(trainer.update.actor_weights(), dict(wanted))
+    critics = [n for n in trainer.shared() if n.startswith("parameters/critic")]
+    other = trainer_of(**{"incremental.begin": "fresh"})
+    trained(other, 4)
+    other.sequence.enter(other)
+    for name in critics:
+        np.testing.assert_array_equal(trainer.shared()[name], other.shared()[name])
+
+
+def test_each_skill_warms_up_and_counts_its_updates_from_its_own_start():
+    trainer = trainer_of(**{"collect.random_steps": 40})
+    orders = []
+    order = trainer.collector.order
+    trainer.collector.order = lambda one: orders.append(one.at_random) or order(one)
+    updates = [row["time/updates"] for row in trained(trainer)]
+    # of 80 steps of a skill 40 are random; each two of the others bring an update
+    assert orders == [True, True, False, False] * 3
+    assert updates == [0, 20, 20, 40, 40, 60]
+
+
+def test_earlier_skills_are_played_anew_before_each_skill_and_the_newest_is_among_them():
+    trainer = trainer_of()
+    term = trainer.terms[0]
+    trained(trainer, 1)
+    reference = term.shared()["disk/past"][0].copy()
+    assert term.shared()["disk/past_counts"].tolist() == [20, 0, 0]  # two episodes of ten steps
+    trained(trainer, 3)
+    assert term.shared()["disk/past_counts"].tolist() == [20, 0, 0]
+    assert not np.array_equal(term.shared()["disk/past"][0], reference)
+    trained(trainer, 5)
+    assert term.shared()["disk/past_counts"].tolist() == [20, 20, 0]
+    played = trainer.evaluation.play(policy_of(trainer.sequence.learned[1]), 2)
+    places = played.observation[:, 1:].reshape(-1, 2)
+    np.testing.assert_array_equal(term.shared()["disk/past"][1, :20], places)
+
+
+def test_without_a_reference_the_first_skill_differs_from_nothing():
+    trainer = trainer_of(**{"incremental.first": "nothing"})
+    (row,) = trained(trainer, 1)
+    assert trainer.terms[0].shared()["disk/past_counts"].tolist() == [0, 0, 0]
+    assert "disk/past" not in row
+    assert row["disk/own"] > 0.0
+
+
+@pytest.mark.parametrize("past", ["refresh", "append"])
+def test_what_is_appended_once_describes_the_world_of_that_time(past):
+    changes = '[{"set": {"wall": true}}, {"at": {"skill": 2}, "set": {"wall": false}}]'
+    trainer = trainer_of(**{"env.changes": changes, "incremental.past": past})
+    trained(trainer, 5)  # the third skill has begun, and the wall is open
+    counts = trainer.terms[0].shared()["disk/past_counts"]
+    assert counts.tolist() == [20, 20, 0]
+    open_world = trainer.evaluation
+    closed = open_world._replace(world=0)
+    assert (open_world.world, closed.world) == (1, 0)
+    for skill, snapshot in enumerate(trainer.sequence.learned):
+        world = open_world if past == "refresh" else closed
+        places = world.play(policy_of(snapshot), 2).observation[:, 1:].reshape(-1, 2)
+        found = trainer.terms[0].shared()["disk/past"][skill, :20]
+        np.testing.assert_array_equal(found, places)
+
+
+def test_sampled_episodes_of_earlier_skills_differ_from_each_other_and_repeat_themselves():
+    found = []
+    for _ in range(2):
+        trainer = trainer_of(**{"incremental.collect_sampled": True})
+        trained(trainer, 3)
+        found.append(trainer.terms[0].shared()["disk/past"][0, :20])
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[0][:10], found[0][10:])
+
+
+@pytest.mark.parametrize(("replay", "steps"), [("keep", 80), ("reset", 0), ("purge", 40)])
+def test_a_new_skill_learns_from_all_nothing_or_half_of_what_is_there(replay, steps):
+    trainer = trainer_of(**{"incremental.replay": replay})
+    trained(trainer, 2)
+    trainer.replay.mark_saved()
+    trainer.sequence.enter(trainer)
+    assert trainer.replay.shards[0].size == steps
+    assert trainer.replay.shrunk == (replay != "keep")
+
+
+def test_one_skill_acts_in_an_epoch_and_an_evaluation():
+    trainer = trainer_of()
+    seen = []
+    trained(trainer, 3)
+    trainer.run_epoch(go_on, lambda played: seen.append(played.skill))
+    np.testing.assert_array_equal(seen[0], [[0, 1, 0]] * 2)
+    newest = trainer.replay.shards[0]._live["skill"][-4:]
+    np.testing.assert_array_equal(newest, [[0, 1, 0]] * 4)
+
+
+def test_skills_are_measured_at_their_ends_alone():
+    rows = trained(trainer_of())
+    apart = [row.get("skill/hausdorff_mean") for row in rows]
+    assert [value is not None for value in apart] == [False, False, False, True, False, True]
+    assert rows[5]["skill/hausdorff_min"] <= apart[5]
+    assert [("skill/spread" in row) for row in rows] == [False, True] * 3
+    assert rows[5]["skill/spread"] == 0.0  # of equal episodes
+    assert [row["disk/skill"] for row in rows] == [0, 0, 1, 1, 2, 2]
+
+
+class Cut:
+    """What a run has saved at the end of each epoch, as its session keeps it."""
+
+    def __init__(self, trainer):
+        self.trainer, self.at, self.chain = trainer, {}, []
+        while trainer.counters.epoch < trainer.config.epochs:
+            trainer.run_epoch(go_on)
+            compact = trainer.replay.shrunk
+            rows = trainer.of_workers(everything=compact)
+            self.chain = [rows] if compact else [*self.chain, rows]
+            trainer.replay.mark_saved()
+            shared = {name: array.copy() for name, array in trainer.shared().items()}
+            self.at[trainer.counters.epoch] = shared, trainer.meta(), list(self.chain)
+
+    def resumed(self, epoch, config):
+        """A trainer that goes on from there."""
+        trainer = build_trainer(config, Communicator(alone=True))
+        shared, meta, chain = self.at[epoch]
+        trainer.load(shared, meta)
+        trainer.load_workers({w: [rows[w] for rows in chain if rows[w]] for w in (0, 1)})
+        return trainer
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"incremental.replay": "keep", "lag": 1},
+        {"incremental.replay": "reset", "disk.balance": "previous", "incremental.past": "append"},
+        {"incremental.replay": "purge", "disk.timesteps": "equal", "world.extras": ("t=time",)},
+    ],
+    ids=["keep", "reset", "purge"],
+)
+def test_a_run_that_was_cut_within_or_between_skills_goes_on_bit_for_bit(changes):
+    config = with_fields(TINY, {"workers": 2, **changes})
+    whole = build_trainer(config, Communicator(alone=True))
+    cut = Cut(whole)
+    for epoch in (1, 2, 3):  # within the first skill, between two, within the second
+        again = cut.resumed(epoch, config)
+        trained(again)
+        np.testing.assert_equal(again.shared(), whole.shared(), str(epoch))
+        for one, other in zip(again.sequence.learned, whole.sequence.learned, strict=True):
+            np.testing.assert_equal(copied(one), copied(other))
+        steps = dataclasses.asdict(again.counters) | {"elapsed_s": 0.0}
+        assert steps == dataclasses.asdict(whole.counters) | {"elapsed_s": 0.0}
+
+
+@pytest.mark.parametrize("wrong", [{"learned": 4}, {"learned": -1}, {"updates": 1.5}])
+def test_a_checkpoint_that_has_learned_what_no_run_has_is_refused(wrong):
+    trainer = trainer_of()
+    trained(trainer, 1)
+    meta = trainer.meta()
+    with pytest.raises(ValueError, match=r"incremental"):
+        trainer_of().load(trainer.shared(), meta | {"incremental": meta["incremental"] | wrong})
+
+
+@pytest.mark.slow
+def test_four_skills_of_a_point_go_to_four_places():
+    trainer = build_trainer(resolve("sac_disk"), Communicator(alone=True))
+    rows = [row for row in trained(trainer) if "skill/hausdorff_mean" in row]
+    assert len(rows) == 3
+    for row in rows:  # 14.1 is the best that there is, 3 what random actions have
+        assert row["skill/hausdorff_mean"] >= 11.0
+        assert row["skill/hausdorff_min"] >= 8.0
