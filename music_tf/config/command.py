@@ -24,6 +24,7 @@ from tyro.constructors import (
 )
 
 from music_tf import recipes
+from music_tf.config.changes import OPTION, SKILL
 from music_tf.config.fields import (
     Field,
     In,
@@ -471,6 +472,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         found = named_run(skills)
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
+    _refuse_late_stages(config)
     if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
         raise UsageError(
             f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
@@ -567,6 +569,17 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
             )
     rewards = {term: config.rewards.get(term) or terms[term]() for term in paid}
     return with_fields(config, {**_epochs_of(config, changes), **changes, "rewards": rewards})
+
+
+def _refuse_late_stages(config: Config) -> None:
+    """Refuses a world that changes at a skill which never comes."""
+    for number, stage in enumerate(config.env.stages):
+        if stage.at.get(SKILL, 0) >= config.skills:
+            raise UsageError(
+                f"{OPTION}: stage {number}: at: the last of {config.skills} skills is "
+                f"{config.skills - 1}, got {stage.at[SKILL]}\n"
+                f'nearest: {{"skill": {config.skills - 1}}}, or --skills {stage.at[SKILL] + 1}'
+            )
 
 
 def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:

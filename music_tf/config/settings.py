@@ -915,22 +915,19 @@ class Config(Settings):
         return every if self.pinned_skill is None else (self.pinned_skill,)
 
     def _check_changes(self) -> None:
-        """Rejects stages that wait for a skill which never comes."""
-        last = self.skills - 1
+        """Rejects stages that wait for a skill where all skills are learned at once."""
         for number, stage in enumerate(self.env.stages):
-            if SKILL not in stage.at:
-                continue
-            at = f"{OPTION}: stage {number}: at:"
-            if not self.incremental.on:
+            if SKILL in stage.at and not self.incremental.on:
                 raise UsageError(
-                    f"{at} skills are learned at once here, expected "
+                    f"{OPTION}: stage {number}: at: skills are learned at once here, expected "
                     '{"steps": N}, got ' + json.dumps(dict(stage.at))
                 )
-            if stage.at[SKILL] > last:
-                raise UsageError(
-                    f"{at} the last skill is {last}, got {stage.at[SKILL]}\n"
-                    f"nearest: {json.dumps({SKILL: last})}, or --skills {stage.at[SKILL] + 1}"
-                )
+
+    def of_first_skills(self, count: int) -> "Config":
+        """Returns the run that ends once so many of its skills are learned one by one."""
+        each = self.incremental.of_each(self.skills)[:count]
+        incremental = dataclasses.replace(self.incremental, epochs=each)
+        return dataclasses.replace(self, skills=count, epochs=sum(each), incremental=incremental)
 
     def _check_incremental(self) -> None:
         """Rejects skills one after the other that nothing pays or that cannot be shared out."""

@@ -94,11 +94,64 @@ def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     return like._replace(weights=weights, inputs=inputs, prior=arrays.get("prior"))
 
 
+SKILLS = "skills/"
+"""How names of arrays begin that hold skills which have been learned."""
+_MOMENTS = ("observation", "goal")
+
+
+class SkillSnapshots(NamedTuple):
+    """What acts in place of one snapshot where each skill has an actor of its own."""
+
+    each: tuple[Snapshot, ...]
+    """By the number of the skill."""
+
+    @property
+    def inputs(self) -> NetworkInputs:
+        """How the first skill reads what it observes; others have other moments."""
+        return self.each[0].inputs
+
+    @property
+    def action_dim(self) -> int:
+        """Size A of an action."""
+        return self.each[0].action_dim
+
+    def act(self, observation: Array, goal: Array, skill: Array, noise: Array | None) -> Array:
+        """Returns actions [E, A], each by the actor of the one-hot `skill` [E, K].
+
+        The last bits depend on how many rows have the same skill.
+        """
+        numbers = skill.argmax(axis=-1)
+        actions = np.empty([len(numbers), self.action_dim], np.float32)
+        for number in np.unique(numbers).tolist():
+            rows = numbers == number
+            drawn = None if noise is None else noise[rows]
+            acting = self.each[number]
+            actions[rows] = acting.act(observation[rows], goal[rows], skill[rows], drawn)
+        return actions
+
+
+def skill_arrays(snapshot: Snapshot) -> dict[str, Array]:
+    """Returns the numbers of a skill that was learned, by the names of a checkpoint."""
+    moments = (snapshot.inputs.observation, snapshot.inputs.goal)
+    return {
+        **{f"{SKILLS}{name}": array for name, array in snapshot.weights.items()},
+        **{f"{SKILLS}moments/{n}": np.stack(m) for n, m in zip(_MOMENTS, moments, strict=True)},
+    }
+
+
+def learned_skill(like: Snapshot, arrays: Mapping[str, Array], skill: int) -> Snapshot:
+    """Returns what one skill acts with, of the `skill_arrays` of all, [K, ...]."""
+    weights = {name: arrays[f"{SKILLS}{name}"][skill].copy() for name in like.weights}
+    observation, goal = (Moments(*arrays[f"{SKILLS}moments/{n}"][skill].copy()) for n in _MOMENTS)
+    inputs = like.inputs._replace(observation=observation, goal=goal)
+    return like._replace(weights=weights, inputs=inputs)
+
+
 @dataclasses.dataclass(frozen=True)
 class SnapshotPolicy:
     """A snapshot as a policy that `rollout.play` can play, here or on another rank."""
 
-    snapshot: Snapshot
+    snapshot: Snapshot | SkillSnapshots
     sample: bool
     rows: int | None
 
@@ -116,7 +169,9 @@ class SnapshotPolicy:
         )
 
 
-def policy_of(snapshot: Snapshot, sample: bool = False, rows: int | None = None) -> SnapshotPolicy:
+def policy_of(
+    snapshot: Snapshot | SkillSnapshots, sample: bool = False, rows: int | None = None
+) -> SnapshotPolicy:
     """Makes a snapshot a policy that `rollout.play` can play.
 
     The last bit of a matrix product depends on how many rows it has, and contacts amplify it. With

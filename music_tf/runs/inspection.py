@@ -128,7 +128,8 @@ def load_run(
     if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
-    now = stage_at(config.env.stages, saved.env_steps)
+    stored, config = saved.stored, saved.stored.config
+    now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills - 1)
     world = chosen_stage(stage, config.env.stages, now)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)

@@ -60,6 +60,8 @@ class Progress:
         """
         file = file or sys.stdout
         self.leading = leading
+        self.heading, self._latest = "", ""
+        """What stands before the numbers of an epoch; the leading metric where it came last."""
         self._shown = shown
         screen = cast(TextIO, _Screen(file))
         self._console = Console(file=screen)
@@ -114,9 +116,10 @@ class Progress:
         """Shows the metrics of an epoch that is over."""
         self._done += 1
         steps, value = int(row.get("time/env_steps") or 0), row.get(self.leading)
-        self._note = f"fps {row.get('time/fps') or 0:.0f}  "
+        self._note = f"{self.heading}fps {row.get('time/fps') or 0:.0f}  "
         if value is not None:
-            self._note += f"{self.leading} {value:.3f}  "
+            self._latest = f"{self.leading} {value:.3f}  "
+        self._note += self._latest
         if self._bar is not None:
             self._move(self._bar, self._done, f"steps {steps:,}  {self._note}")
         elif self._shown:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from music_tf.config.command import TrainCommand, allowing, resume_line
+from music_tf.config.settings import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import stored_start
 from music_tf.distributed import Communicator
@@ -153,8 +154,7 @@ class Session:
         begun_from = heritage.record if heritage else None
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
-        leading = "eval/success_rate" if "task" in config.rewards else "eval/object_comotion_m"
-        self._progress = Progress(leading, shown=comm.is_root)
+        self._progress = Progress(shown=comm.is_root)
         count, steps = config.workers * config.rollouts, config.collect.steps
         played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
         ratio = config.collect.updates_per_step
@@ -180,8 +180,7 @@ class Session:
             self._progress.banner([f"{one}; music-tf check-env knows more"])
         self._progress.banner([term.notice for term in self._trainer.terms if term.notice])
         goals = self._trainer.envs.spec.goal_dim > 0
-        if not goals:
-            self._progress.leading = "eval/return"
+        self._progress.leading = _leading(config, goals)
         self._metrics = known_to(config)
         self._blank = dict.fromkeys(foreseen(config, self._trainer.envs.info, goals))
         self._checkpoints, self._worlds = (
@@ -300,6 +299,9 @@ class Session:
                 self._best = success
         if epoch % config.checkpoint_every == 0:
             self._save()
+        if trainer.sequence is not None:
+            skill = trainer.sequence.skill_of(epoch - 1)
+            self._progress.heading = f"skill {skill + 1} of {config.skills}  "
         self._progress.epoch(row)
         self._listeners.tell("on_epoch", dict(row))
         failed = self._listeners.fault is not None
@@ -431,7 +433,7 @@ class Session:
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
         progress.banner(["comparing with simple policies on the same episodes ..."])
-        policies = compare(trainer.evaluation, trainer.policy())
+        policies = compare(*trainer.judged())
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(
@@ -454,6 +456,15 @@ class Session:
                 f"play:   music-tf play {path}{self._allowing}",
             ]
         )
+
+
+def _leading(config: Config, goals: bool) -> str:
+    """Returns the metric that a run is about."""
+    if config.incremental.on:
+        return "skill/hausdorff_mean"
+    if not goals:
+        return "eval/return"
+    return "eval/success_rate" if "task" in config.rewards else "eval/object_comotion_m"
 
 
 def _worker_name(worker: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.envs.registry import told_apart_by
 from music_tf.measures.skills import end_spreads, hausdorff_distances
+from music_tf.networks.acting import policy_of
 from music_tf.rollout import Policy
 from music_tf.storage.worlds import ENDS, WorldsTable
 from music_tf.training.evaluation import Evaluation
@@ -63,7 +64,14 @@ class Worlds:
     def _judge(self) -> None:
         """Adds rows for all stages up to the one that comes now."""
         trainer, start, counters = self._trainer, time.monotonic(), self._trainer.counters
-        acting = acting_now(trainer.config, trainer.policy(), self._stage)
+        if trainer.sequence is None:
+            acting = acting_now(trainer.config, trainer.policy(), self._stage)
+        else:
+            learned = zip(trainer.sequence.begun.worlds, trainer.sequence.learned, strict=True)
+            acting = [
+                Acting(skill, stage, policy_of(snapshot))
+                for skill, (stage, snapshot) in enumerate(learned)
+            ]
         rows = measure_worlds(trainer.evaluation, acting, range(trainer.world + 1))
         now: dict[str, float] = {"epoch": counters.epoch, "env_steps": counters.env_steps}
         now |= {"stage": self._stage, "next_stage": trainer.world}

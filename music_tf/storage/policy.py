@@ -19,7 +19,14 @@ from music_tf.config.stored import StoredRun, read_run
 from music_tf.declared import Declared
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.networks.acting import NetworkInputs, Snapshot, actor_shapes
+from music_tf.networks.acting import (
+    SKILLS,
+    NetworkInputs,
+    SkillSnapshots,
+    Snapshot,
+    actor_shapes,
+    learned_skill,
+)
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
@@ -46,7 +53,7 @@ class SavedPolicy:
     def __init__(
         self,
         stored: StoredRun,
-        snapshot: Snapshot,
+        snapshot: Snapshot | SkillSnapshots,
         counters: Mapping[str, Any],
         discriminator: Discriminator | str | None = None,
         declared: Declared | None = None,
@@ -57,7 +64,7 @@ class SavedPolicy:
         where what was saved does not fit. The last is what the environment declared in training,
         None where that is not known.
         """
-        config = stored.config
+        self.stored, config = stored, stored.config
         self.declared = declared
         self.snapshot = snapshot
         self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
@@ -253,6 +260,8 @@ def saved_policy(
     """
     config = stored.config
     expected = functools.partial(_expected, config)
+    if config.incremental.on:
+        wanted = (*wanted, SKILLS)
     try:
         found = newest_weights(weights_of(run.resolve()), expected, wanted)
         counters = found.meta.get("counters")
@@ -271,7 +280,13 @@ def saved_policy(
     shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
     weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
     inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
-    snapshot = Snapshot(config.agent.actor, weights, inputs)
+    current = Snapshot(config.agent.actor, weights, inputs)
+    snapshot: Snapshot | SkillSnapshots = current
+    if config.incremental.on:
+        skills = _learned_skills(run, config, found)
+        stored = stored._replace(config=config.of_first_skills(skills))
+        each = (learned_skill(current, found.arrays, skill) for skill in range(skills))
+        snapshot = SkillSnapshots(tuple(each))
     inputs_of = found.meta.get("inputs")
     seen = inputs_of.get("discriminator") if isinstance(inputs_of, dict) else None
     terms = config.rewards.values() if config.acting_skills else ()
@@ -286,6 +301,22 @@ def saved_policy(
     except ValueError as error:  # which does not keep the policy from acting
         names = str(error)
     return SavedPolicy(stored, snapshot, counters, names, declared), found
+
+
+def _learned_skills(run: Path, config: Config, found: StoredWeights) -> int:
+    """Returns how many skills a run has finished that learns them one after the other."""
+    said = found.meta.get("incremental")
+    worlds = said.get("worlds") if isinstance(said, dict) else None
+    room = len(found.arrays[f"{SKILLS}moments/observation"])
+    if not isinstance(worlds, list) or len(worlds) > min(room, config.skills):
+        raise UsageError(f"{run}: the checkpoint does not fit config.json\nincremental: no worlds")
+    if not worlds:
+        first = config.incremental.of_each(config.skills)[0]
+        raise UsageError(
+            f"{run}: no skill is learned yet, expected at least one; the first is with epoch "
+            f"{first}, and the newest checkpoint is of epoch {found.meta['counters']['epoch']}"
+        )
+    return len(worlds)
 
 
 def _actor_shapes(
@@ -310,12 +341,21 @@ def _expected(config: Config, found: Expected) -> Expected:
             raise MisfitError(name, f"at most {_MOST_COMPONENTS} numbers", str(shape))
         sizes[name] = shape[0]
     observation, goal, actions = sizes.values()
+    skills = 0
+    if config.incremental.on:  # fewer where a run has been told to learn more
+        _, shape = found.get(f"{SKILLS}moments/observation", (None, ()))
+        skills = min(config.skills, shape[0]) if shape else config.skills
     expected: dict[str, Kind] = {
         name: (np.dtype(np.float64), (2 * (sizes[name] // 2) + 1,)) for name in _NORMALIZERS
     }
     for name, shape in _actor_shapes(config, observation // 2, goal // 2, actions).items():
         expected[f"parameters/{name}"] = np.dtype(np.float32), shape
-    others = {n: e for n, e in found.items() if not n.startswith(("parameters/actor/", "norm"))}
+        if config.incremental.on:
+            expected[f"{SKILLS}{name}"] = np.dtype(np.float32), (skills, *shape)
+    for name, size in (("observation", observation), ("goal", goal)) if skills else ():
+        expected[f"{SKILLS}moments/{name}"] = np.dtype(np.float32), (skills, 2, size // 2)
+    known = ("parameters/actor/", "norm", SKILLS)
+    others = {n: e for n, e in found.items() if not n.startswith(known)}
     size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
     if size > _LARGEST_NETWORKS:
         raise MisfitError("parameters", f"at most {_LARGEST_NETWORKS} bytes", str(size))

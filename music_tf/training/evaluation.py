@@ -67,8 +67,9 @@ class Evaluation(NamedTuple):
 
         def own_part() -> dict[str, np.ndarray]:
             """Plays this rank's share, among the rows of all episodes; the others are zeros."""
-            if self.actors is not None and plain and isinstance(policy, SnapshotPolicy):
-                return self.actors(policy.snapshot, episodes, self.world)
+            one = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
+            if self.actors is not None and plain and isinstance(one, Snapshot):
+                return self.actors(one, episodes, self.world)
             envs.set_world(self.world)
             result: dict[str, np.ndarray] = {}
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):

@@ -11,7 +11,14 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.measures.skills import coverage, end_spreads, hausdorff_distances
-from music_tf.networks.acting import Moments, Snapshot, policy_of
+from music_tf.networks.acting import (
+    Moments,
+    SkillSnapshots,
+    Snapshot,
+    learned_skill,
+    policy_of,
+    skill_arrays,
+)
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.storage.gate import take_over
@@ -21,18 +28,19 @@ from music_tf.types import Array, Episodes, IntArray, Metrics
 if TYPE_CHECKING:
     from music_tf.training.trainer import Trainer
 
-SKILLS = "skills/"
-"""How names of arrays begin that hold skills which have been learned."""
-_MOMENTS = ("observation", "goal")
-
 
 @dataclasses.dataclass
 class Begun:
-    """How far the run had come when the skill at hand began, and how many were learned."""
+    """How far the run had come when the skill at hand began, and what was learned before."""
 
-    learned: int = 0
     env_steps: int = 0
     updates: int = 0
+    worlds: list[int] = dataclasses.field(default_factory=list)
+    """Stage of a changing world in which each skill was learned that is finished."""
+
+    def __post_init__(self) -> None:
+        if any(world < 0 for world in self.worlds):
+            raise ValueError(f"incremental.worlds: expected stages, got {self.worlds}")
 
 
 class SkillSequence:
@@ -96,7 +104,7 @@ class SkillSequence:
             for number, snapshot in enumerate(self.learned):
                 self._term.remember(number, self._collected(snapshot, number, evaluation))
         self._term.begin_skill(skill)
-        self.begun = Begun(len(self.learned), counters.env_steps, counters.updates)
+        self.begun = Begun(counters.env_steps, counters.updates, self.begun.worlds)
         if skill == 0:
             return
         trainer.update.begin_anew(self._initial_weights(trainer))
@@ -117,7 +125,7 @@ class SkillSequence:
             return {}
         snapshot = _copied(trainer.snapshot())
         self.learned.append(snapshot)
-        self.begun = dataclasses.replace(self.begun, learned=len(self.learned))
+        self.begun.worlds.append(trainer.world)
         evaluation = trainer.evaluation
         if self._config.incremental.past == "append":
             episodes = self._collected(snapshot, self.skill, evaluation)
@@ -149,17 +157,27 @@ class SkillSequence:
         one_hot = np.eye(self._config.skills, dtype=np.float32)[skill]
         return played._replace(skill=np.broadcast_to(one_hot, played.skill.shape).copy())
 
+    def judged(self, evaluation: Evaluation) -> tuple[Evaluation, Policy] | None:
+        """Returns all skills that were learned as one policy, and how to play it; None without any.
+
+        Skills take turns by themselves.
+        """
+        if not self.learned:
+            return None
+        config = self._config.of_first_skills(len(self.learned))
+        return evaluation._replace(config=config), policy_of(SkillSnapshots(tuple(self.learned)))
+
     def shared(self) -> dict[str, np.ndarray]:
         """Returns actors and moments of all skills by name, [K, ...]; zeros of those to come."""
         arrays = {}
-        for name, like in _arrays(self._like).items():
+        for name, like in skill_arrays(self._like).items():
             found = arrays[name] = np.zeros([self._config.skills, *like.shape], np.float32)
             for skill, snapshot in enumerate(self.learned):
-                found[skill] = _arrays(snapshot)[name]
+                found[skill] = skill_arrays(snapshot)[name]
         return arrays
 
-    def meta(self) -> dict[str, int]:
-        """Returns how many skills are learned, and where the one at hand began."""
+    def meta(self) -> dict[str, Any]:
+        """Returns where the skill at hand began, and in which worlds others were learned."""
         return dataclasses.asdict(self.begun)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Any) -> None:
@@ -169,10 +187,11 @@ class SkillSequence:
             ValueError: More skills are learned than there are.
         """
         begun = take_over(Begun(), meta, "incremental")
-        if begun.learned > self._config.skills:
-            raise ValueError(f"incremental.learned: {begun.learned} of {self._config.skills}")
+        learned = len(begun.worlds)
+        if learned > self._config.skills:
+            raise ValueError(f"incremental.worlds: {learned} of {self._config.skills} skills")
         self.begun = begun
-        self.learned = [learned_snapshot(self._like, shared, n) for n in range(begun.learned)]
+        self.learned = [learned_skill(self._like, shared, n) for n in range(learned)]
 
     def _collected(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> Episodes:
         """Plays an earlier skill to see where it goes in the world as it is."""
@@ -206,23 +225,6 @@ class SkillSequence:
         actor = np.concatenate([np.ravel(array) for array in start.weights.values()])
         size = trainer.update.learner.networks[0].size
         return np.concatenate([actor, weights[size:]])
-
-
-def learned_snapshot(like: Snapshot, arrays: Mapping[str, np.ndarray], skill: int) -> Snapshot:
-    """Returns what a learned skill acts with, of what `SkillSequence.shared` returned."""
-    weights = {name: arrays[f"{SKILLS}{name}"][skill].copy() for name in like.weights}
-    observation, goal = (Moments(*arrays[f"{SKILLS}moments/{n}"][skill].copy()) for n in _MOMENTS)
-    inputs = like.inputs._replace(observation=observation, goal=goal)
-    return like._replace(weights=weights, inputs=inputs)
-
-
-def _arrays(snapshot: Snapshot) -> dict[str, Array]:
-    """Returns the numbers of a learned skill by the names of a checkpoint."""
-    moments = (snapshot.inputs.observation, snapshot.inputs.goal)
-    return {
-        **{f"{SKILLS}{name}": array for name, array in snapshot.weights.items()},
-        **{f"{SKILLS}moments/{n}": np.stack(m) for n, m in zip(_MOMENTS, moments, strict=True)},
-    }
 
 
 def _copied(snapshot: Snapshot) -> Snapshot:

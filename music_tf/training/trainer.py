@@ -17,7 +17,14 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.intrinsic.answers import priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
-from music_tf.networks.acting import Moments, Snapshot, arrays_of, policy_of, snapshot_from
+from music_tf.networks.acting import (
+    SKILLS,
+    Moments,
+    Snapshot,
+    arrays_of,
+    policy_of,
+    snapshot_from,
+)
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
@@ -27,7 +34,7 @@ from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
-from music_tf.training.incremental import SKILLS, Begun, SkillSequence
+from music_tf.training.incremental import Begun, SkillSequence
 from music_tf.training.update import Draws, Feed, Schedules, Update, check_same_state
 from music_tf.types import Episodes, Metrics
 
@@ -347,6 +354,11 @@ class Trainer:
     def policy(self) -> Policy:
         """Returns the deterministic policy as it is now."""
         return policy_of(self.snapshot())
+
+    def judged(self) -> tuple[Evaluation, Policy]:
+        """Returns what the run has learned as one policy, and how to play it."""
+        learned = self.sequence and self.sequence.judged(self.evaluation)
+        return learned or (self.evaluation, self.policy())
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acts, as it is now."""

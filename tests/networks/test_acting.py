@@ -10,9 +10,13 @@ from music_tf.networks.acting import (
     Actor,
     Moments,
     NetworkInputs,
+    SkillSnapshots,
     Snapshot,
     actor_shapes,
+    arrays_of,
+    learned_skill,
     policy_of,
+    skill_arrays,
 )
 from music_tf.networks.models import deterministic_actor, gaussian_actor
 from music_tf.networks.parameters import Network
@@ -77,3 +81,30 @@ def test_a_learner_brings_an_action_distribution_of_its_own(monkeypatch):
     noise = np.float32([[0, 0, 9]] * 3)
     drawn = policy_of(snapshot, sample=True, rows=2)(*ROWS[:3], noise)
     np.testing.assert_array_equal(drawn, np.eye(3)[[2, 2, 2]])
+
+
+def test_each_skill_acts_with_weights_and_moments_of_its_own():
+    random = np.random.default_rng(0)
+    each = []
+    for number in range(3):
+        weights = {
+            "actor/action/kernel": random.standard_normal([3, 2]).astype(np.float32),
+            "actor/action/bias": random.standard_normal(2).astype(np.float32),
+        }
+        moments = Moments(np.full(2, number, np.float32), np.full(2, 1.0 + number, np.float32))
+        inputs = INPUTS._replace(observation=moments, condition=0)
+        each.append(Snapshot("deterministic", weights, inputs))
+    all_of_them = SkillSnapshots(tuple(each))
+    observation, goal = random.standard_normal([5, 2]), np.zeros([5, 1], np.float32)
+    numbers = np.array([2, 0, 2, 1, 0])
+    skill = np.eye(3, dtype=np.float32)[numbers]
+    found = policy_of(all_of_them)(observation, goal, skill, np.zeros([5, 2], np.float32))
+    for row, number in enumerate(numbers):
+        alone = each[number].act(observation[[row]], goal[[row]], skill[[row]], None)
+        np.testing.assert_allclose(found[row], alone[0], rtol=1e-5)
+    arrays = {
+        name: np.stack([skill_arrays(one)[name] for one in each]) for name in skill_arrays(each[0])
+    }
+    for number, one in enumerate(each):
+        again = learned_skill(each[0], arrays, number)
+        np.testing.assert_equal(arrays_of(again), arrays_of(one))

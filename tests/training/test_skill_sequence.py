@@ -245,7 +245,7 @@ def test_a_run_that_was_cut_within_or_between_skills_goes_on_bit_for_bit(changes
         assert steps == dataclasses.asdict(whole.counters) | {"elapsed_s": 0.0}
 
 
-@pytest.mark.parametrize("wrong", [{"learned": 4}, {"learned": -1}, {"updates": 1.5}])
+@pytest.mark.parametrize("wrong", [{"worlds": [0] * 4}, {"worlds": [-1]}, {"updates": 1.5}])
 def test_a_checkpoint_that_has_learned_what_no_run_has_is_refused(wrong):
     trainer = trainer_of()
     trained(trainer, 1)
