@@ -6,7 +6,7 @@ loaded. They are those of our own, gymnasium-robotics 1.4, panda-gym 3 and gymna
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from music_tf.errors import UsageError
@@ -88,6 +88,28 @@ ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 
+_OF_MOST_ROBOTS = 1000
+EPISODE_STEPS: Mapping[str, int] = {
+    **dict.fromkeys((*WITHOUT_GOALS, *ANT_MAZE), _OF_MOST_ROBOTS),
+    **dict.fromkeys(("music_tf/Square-v0",), 10),
+    **dict.fromkeys(TOYS, 30),
+    **dict.fromkeys((*FETCH, CONVEYOR, *PANDA, "music_tf/UnitBox-v0"), 50),
+    **dict.fromkeys(HAND, 100),
+    **dict.fromkeys(("Pusher-v5", "Pusher-v4"), 100),
+    **{stack: 100 for stack in PANDA if "Stack" in stack},
+    **dict.fromkeys(("HandReach-v3", "HandReachDense-v3", "Reacher-v5", "Reacher-v4"), 50),
+    **dict.fromkeys(("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"), 200),
+    "Pendulum-v1": 200,
+    **dict.fromkeys(POINT_MAZE, 300),
+    **{maze: 600 for maze in POINT_MAZE if "Medium" in maze},
+    **{maze: 800 for maze in POINT_MAZE if "Large" in maze},
+    **{maze: 700 for maze in ANT_MAZE if "UMaze" in maze or "Open" in maze},
+    "MountainCarContinuous-v0": 999,
+    "BipedalWalker-v3": 1600,
+    "BipedalWalkerHardcore-v3": 2000,
+}
+"""Steps of their episodes, as registered."""
+
 _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
 
@@ -120,8 +142,18 @@ def without_module(env_id: str) -> str:
 
 def is_one_of(env_id: str, known: Iterable[str]) -> bool:
     """Whether an id is among known ones, of whatever version and from whatever module."""
-    stems = {without_module(one).rpartition("-v")[0] for one in known}
-    return without_module(env_id).rpartition("-v")[0] in stems
+    return _stem(env_id) in {_stem(one) for one in known}
+
+
+def _stem(env_id: str) -> str:
+    """Returns an id without module and version."""
+    return without_module(env_id).rpartition("-v")[0]
+
+
+def episode_steps(env_id: str) -> int:
+    """Returns the steps of an episode as registered; of an unknown environment 1000."""
+    lengths = {_stem(known): steps for known, steps in EPISODE_STEPS.items()}
+    return lengths.get(_stem(env_id), _OF_MOST_ROBOTS)
 
 
 def names_a_module(env_id: str) -> bool:

@@ -1,7 +1,10 @@
 """Choosing among the skills of an earlier run."""
 
+import math
 from typing import Literal
 
+from music_tf.config.epochs import whole_epoch
+from music_tf.config.names import episode_steps
 from music_tf.config.settings import (
     CollectConfig,
     Config,
@@ -27,13 +30,15 @@ def skills_controller(
     has 100 steps, as DIAYN on its ant, and a target entropy of 0.98 log K.
     """
     published = preset == "paper"
+    skill_steps = 100 if published else 10
+    epoch = whole_epoch(25, 500, math.ceil(episode_steps(env_id) / skill_steps))
     return Config(
         env_id=env_id,
-        env=EnvConfig(skill_steps=100 if published else 10, skill_discount=_GAMMA),
+        env=EnvConfig(skill_steps=skill_steps, skill_discount=_GAMMA),
         workers=2,
         rollouts=1,
         epochs=50,
-        cycles=20,
+        cycles=epoch.cycles,
         updates=50,
         agent=DiscreteSacConfig(
             hidden_sizes=(256, 256),
@@ -45,7 +50,7 @@ def skills_controller(
             discount=_GAMMA,
             target_entropy=0.98 if published else 0.5,
         ),
-        collect=CollectConfig(steps=25, random_steps=500, updates_per_step=1.0),
+        collect=CollectConfig(steps=epoch.steps, random_steps=500, updates_per_step=1.0),
         replay=ReplayConfig(batch_size=256 if published else 128),
         exploration=ExplorationConfig(sample=True, noise=0.0, random_probability=0.0),
         evaluation=EvaluationConfig(episodes=10),

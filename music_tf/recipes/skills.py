@@ -5,11 +5,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+from music_tf.config.epochs import whole_epoch
 from music_tf.config.fields import In, only, with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of
+from music_tf.config.names import ANT_MAZE, WITH_GOALS, episode_steps, is_one_of
 from music_tf.config.settings import (
     Config,
     DiversityConfig,
+    EnvConfig,
     EvaluationConfig,
     ExplorationConfig,
     GaussianConfig,
@@ -81,6 +83,8 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
 }
 """What the authors' code, the PyTorch DIAYN and QDax do differently from `laptop` on any task."""
 _PUBLIC_RATE = 3e-4
+_LONGEST: Mapping[str, int] = {"qdax": 100, "diayn_torch": 1000}
+"""Steps after which public codes cut an episode; a task with shorter ones keeps its own."""
 _GATES = {
     "music_tf/UnitBox-v0": (4.0, 0.5, 1.0),
     **dict.fromkeys(("HalfCheetah-v5", "music_tf/HalfCheetah-v0"), (2050.0, 205.0, 5.0)),
@@ -186,8 +190,11 @@ def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BO
     return _gated(_compared(preset, env_id), preset, _dads(preset))
 
 
-def _on_states(preset: str, env_id: str) -> Config:
-    """Returns DIAYN as published, on any task by steps, as `sac` is where there are no goals."""
+def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
+    """Returns DIAYN as published, on any task by steps, as `sac` is where there are no goals.
+
+    `longest` replaces the steps after which the preset cuts an episode.
+    """
     boxed, goals = is_one_of(env_id, (_BOX,)), is_one_of(env_id, WITH_GOALS)
     with_value, small = preset in _WITH_VALUE, preset == "laptop" and boxed
     steps = sac("paper" if with_value else "laptop", _WITHOUT_GOALS if goals else env_id)
@@ -227,9 +234,15 @@ def _on_states(preset: str, env_id: str) -> Config:
         replay=ReplayConfig(batch_size=128 if small else 256, draw="steps"),
     )
     config = with_fields(ours, _PUBLIC_CODES.get(preset, {}))
+    registered = episode_steps(env_id)
+    length = min(longest or _LONGEST.get(preset, registered), registered)
+    wanted = (steps.collect.steps or 1) * steps.cycles // config.rollouts
+    epoch = whole_epoch(config.collect.steps or 1, wanted, length)
     return dataclasses.replace(
         config,
-        cycles=steps.cycles // 4 if preset == "qdax" else steps.cycles,  # 200 steps each, not 50
+        cycles=epoch.cycles,
+        collect=dataclasses.replace(config.collect, steps=epoch.steps),
+        env=EnvConfig(max_episode_steps=length if length < registered else None),
         evaluation=EvaluationConfig(episodes=config.skills, every=1 if boxed else 4),
     )
 
@@ -245,7 +258,8 @@ def _compared(preset: str, env_id: str) -> Config:
         "collect.updates_per_step": 1.0,
         "skill.missing_descriptor": "observation",
     }
-    return with_fields(_on_states("qdax", env_id), fields)
+    longest = 500 if is_one_of(env_id, ANT_MAZE) else 250
+    return with_fields(_on_states("qdax", env_id, longest), fields)
 
 
 def _dads(preset: str) -> DadsConfig:

@@ -2,8 +2,9 @@
 
 import dataclasses
 
+from music_tf.config.epochs import whole_epoch
 from music_tf.config.fields import with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of
+from music_tf.config.names import WITH_GOALS, episode_steps, is_one_of
 from music_tf.config.settings import (
     AgentConfig,
     CollectConfig,
@@ -129,17 +130,18 @@ def _without_goals(
 ) -> Config:
     """Returns the sizes of a task whose reward is the environment's own; an epoch is short."""
     short = is_one_of(env_id, _SHORT_TASKS)
-    cycle = 1 if preset == "paper" else 50
-    steps = 1_000 if short else 5_000
+    epoch = whole_epoch(
+        1 if preset == "paper" else 50, 1_000 if short else 5_000, episode_steps(env_id)
+    )
     return Config(
         env_id=env_id,
         workers=1,
         rollouts=1,
         epochs=20 if short else 200,
-        cycles=steps // cycle,
-        updates=cycle,
+        cycles=epoch.cycles,
+        updates=epoch.steps,
         agent=agent,
-        collect=CollectConfig(steps=cycle, random_steps=1_000, updates_per_step=1.0),
+        collect=CollectConfig(steps=epoch.steps, random_steps=1_000, updates_per_step=1.0),
         replay=ReplayConfig(batch_size=batch),
         exploration=exploration,
         evaluation=EvaluationConfig(episodes=10 if short else 5),

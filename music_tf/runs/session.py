@@ -178,7 +178,7 @@ class Session:
         if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])
-        self._progress.banner([term.notice for term in self._trainer.terms if term.notice])
+        self._progress.banner(self._trainer.notices)
         goals = self._trainer.envs.spec.goal_dim > 0
         self._progress.leading = _leading(config, goals)
         self._metrics = known_to(config)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from music_tf.agents.base import Learner
+from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import AgentConfig, Config, SacConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
@@ -54,6 +55,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         raise UsageError(
             "collect.steps: lost_object 'absorb' needs whole episodes; leave one of the two out"
         )
+    cut_by_epochs(config, spec.max_episode_steps)
     terms = build_terms(config, envs, comm)
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.config.changes import stage_at
+from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -346,6 +347,12 @@ class Trainer:
     def terms(self) -> Sequence[RewardTerm]:
         """All reward terms, in the order in which they are summed, at whatever weight."""
         return self.update.terms
+
+    @property
+    def notices(self) -> list[str]:
+        """What to tell the user before the run begins."""
+        cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
+        return [notice for notice in (cut, *(term.notice for term in self.terms)) if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
         """Returns the reward terms that still count, now or later; all where none does."""

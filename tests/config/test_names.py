@@ -1,11 +1,15 @@
+import contextlib
+
 import gymnasium
 import gymnasium_robotics
 import pytest
 
+import music_tf.envs
 from music_tf import recipes
 from music_tf.config.names import (
     ANT_MAZE,
     DISCRETE,
+    EPISODE_STEPS,
     FETCH,
     HAND,
     KNOWN,
@@ -16,6 +20,7 @@ from music_tf.config.names import (
     is_one_of,
     nearest,
     suggestion,
+    without_module,
 )
 from music_tf.errors import UsageError
 from tests.kit.typos import typos
@@ -64,6 +69,18 @@ def test_robot_tasks_are_those_that_are_registered_and_none_of_the_newest_is_for
         if name.startswith(families):
             newest[name] = max(newest.get(name, 0), int(version))
     assert {f"{name}-v{version}" for name, version in newest.items()} - set(KNOWN) == set()
+
+
+def test_the_lengths_of_known_episodes_are_those_registered():
+    gymnasium.register_envs(gymnasium_robotics)
+    gymnasium.register_envs(music_tf.envs)
+    found = {}
+    for env_id in KNOWN:
+        with contextlib.suppress(gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound):
+            found[env_id] = gymnasium.spec(without_module(env_id)).max_episode_steps
+    assert found == {env_id: EPISODE_STEPS[env_id] for env_id in found}
+    assert set(KNOWN) - set(found) <= set(PANDA)  # an extra
+    assert set(EPISODE_STEPS) == set(KNOWN)
 
 
 def test_an_id_is_known_in_any_version_and_from_any_module():

@@ -402,5 +402,7 @@ def test_a_robot_whose_joints_may_break_has_the_target_of_the_same_robot(preset,
         recipes.resolve("sac_smerl", preset, env_id)
         for env_id in (f"{robot}-v5", f"music_tf/{robot}-v0")
     )
-    assert dataclasses.replace(fragile, env_id=whole.env_id) == whole
+    # episodes of our ant are shorter
+    same = {"env_id": whole.env_id, "env": whole.env, "cycles": whole.cycles}
+    assert dataclasses.replace(fragile, **same) == whole
     assert preset == "qdax" or whole.rewards["skill"].target != 1000.0

@@ -111,6 +111,40 @@ def test_an_epoch_of_whole_episodes_cuts_none(tmp_path):
     assert column(rows, "time/episodes_cut") == [0, 0]
 
 
+def test_an_epoch_that_no_episode_survives_is_refused_before_anything_is_kept(tmp_path):
+    with pytest.raises(UsageError, match=r"cuts off every episode of 8 .*\nnearest: --cycles"):
+        run(tmp_path / "run", cycles=1)
+    assert not list(tmp_path.rglob("*.npz"))
+
+
+def test_a_run_says_at_its_start_what_its_epochs_cut(tmp_path, capfd):
+    run(tmp_path / "cut", epochs=1)
+    told = "an epoch has 15 steps of each environment, an episode up to 8: one that is open"
+    assert told in capfd.readouterr().out
+    run(tmp_path / "whole", epochs=1, cycles=8)
+    assert "an episode up to" not in capfd.readouterr().out
+
+
+SMALL = """
+--epochs 2 --agent.hidden-sizes 8 --skill.hidden-sizes 8 --collect.updates-per-step 0.02
+--replay.batch-size 16 --replay.capacity 20000 --evaluation.episodes 5 --threads 1
+--evaluation.every-episodes 30
+"""
+
+
+@pytest.mark.parametrize(
+    ("preset", "finished", "lengths"), [("paper", 20, [None, 250]), ("qdax", 50, [100, 100])]
+)
+def test_published_presets_finish_episodes_of_robots(tmp_path, preset, finished, lengths):
+    words = ["sac_smerl", "--preset", preset, "--env-id", "HalfCheetah-v5", *SMALL.split()]
+    run_session(parse_train([*words, "--run-dir", str(tmp_path / "run")]))
+    rows = rows_of(tmp_path / "run")
+    assert column(rows, "time/episodes") == [finished, 2 * finished]
+    assert column(rows, "time/episodes_cut") == [0, 0]
+    assert column(rows, "eval/length") == lengths  # every 30 episodes
+    assert all(np.isfinite(column(rows, "skill/log_likelihood_running")))
+
+
 def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
     rows = run(tmp_path / "run", collect=CollectConfig(), epochs=1)
     assert column(rows, "time/env_steps") == [3 * 8]
