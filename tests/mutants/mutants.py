@@ -191,6 +191,14 @@ FAULTS = {
     ("music_tf/storage/files.py", "tests/storage/test_files.py"): [
         ("sync-of-a-small-file", "            os.fsync(file.fileno())\n", ""),
     ],
+    ("music_tf/storage/metrics.py", "tests/storage/test_metrics.py"): [
+        ("columns-of-a-resume", "            replace_file(self._path, whole)\n", ""),
+        (
+            "columns-of-a-run",
+            "        *(group.foreseen(config) for group in groups_of(config)),\n",
+            "",
+        ),
+    ],
     ("music_tf/storage/lock.py", "tests/storage/test_run_directory.py"): [
         (
             "lock",
