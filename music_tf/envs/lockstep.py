@@ -338,6 +338,11 @@ class LockstepEnvs:
         return self._some_member().environment
 
     @property
+    def success_ends(self) -> bool | None:
+        """Whether an episode ends where the environment ends it because of its own success."""
+        return self._settings.success_ends
+
+    @property
     def asked(self) -> Collection[str]:
         """Entries of `info` that are kept, since its rewards or ends read them."""
         return self._extras.asked

@@ -163,11 +163,28 @@ def constant_goal(played: Played) -> Verdict:
 
 def reward(played: Played) -> Verdict:
     """Compares the rewards of steps with what replay computes from what it keeps of them."""
+    return _rehearsed(played, Rehearsal.rewards)
+
+
+def goal_met(played: Played) -> Verdict:
+    """Looks for a goal that moves once it has been met, and for an episode that ends there."""
+    detail, cure = _rehearsed(played, Rehearsal.goal_met)
+    return (detail, cure) if cure else (f"{detail}; {_rehearsed(played, Rehearsal.ends)[0]}", "")
+
+
+def goal_apart(played: Played) -> Verdict:
+    """Looks for columns of the observation that change with the goal."""
+    return _rehearsed(played, Rehearsal.goal_apart)
+
+
+def _rehearsed(played: Played, look: Callable[[Rehearsal], Any]) -> Verdict:
+    """Returns what a rehearsal finds, as training would have it."""
     with Rehearsal(played.env_id, played.settings) as rehearsal:
         try:
-            return rehearsal.rewards()[:2]
-        except EnvironmentFault as fault:
+            detail, cure, _ = look(rehearsal)
+        except EnvironmentFault as fault:  # other checks fail then
             return f"cannot tell: {fault}".splitlines()[0], ""
+        return detail, cure
 
 
 def batched_reward(played: Played) -> Verdict:
@@ -323,10 +340,10 @@ def _listed(columns: Sequence[int]) -> str:
 CHECKS: dict[str, Callable[[Played], Verdict]] = {
     check.__name__.replace("_", " "): check
     for check in (
-        *(observations, constant_goal, reward, batched_reward),
+        *(observations, constant_goal, goal_met, goal_apart, reward, batched_reward),
         *(success, reset, settable_goal, world),
     )
 }
 """Checks of an episode by name, in the order in which they are shown."""
 
-_OF_GOALS = (constant_goal, reward, batched_reward, success, settable_goal)
+_OF_GOALS = (constant_goal, goal_met, goal_apart, reward, batched_reward, success, settable_goal)

@@ -36,6 +36,9 @@ _LONGEST = 1000
 """Most steps that are played."""
 _DISTANCES = -3.0, 3.0
 """Decimal logarithms of the smallest and largest distance at which goals are tried."""
+_SOON, _AROUND = 3, 50
+"""Steps after which a goal is met that is set for that, and steps that are played with it."""
+_NOT_SET = "no attribute `goal` sets the goal of an episode"
 _FEW = 3
 _SEE = "\nsee music-tf check-env"
 
@@ -95,6 +98,10 @@ class Rehearsal:
         """
         if "task" in config.rewards:
             yield self.rewards()
+            yield self.goal_met()
+        if relabel_probability(config.replay):
+            yield self.goal_apart()
+            yield self.ends()
 
     def rewards(self) -> Verdict:
         """Compares what each step paid with what replay makes of it under the same goal.
@@ -119,6 +126,91 @@ class Rehearsal:
             cure,
             rare=bool(gaps.mean() <= RARE),
         )
+
+    def goal_apart(self) -> Verdict:
+        """Looks for columns of the observation that change with the goal alone.
+
+        Hindsight gives a step another goal, and leaves in its observation what is there of its own.
+        """
+        first, again = self._step_under(None), self._step_under(None)
+        goal = self._other_goal()
+        other = None if goal is None else self._step_under(goal)
+        if first is None or again is None or other is None:
+            return Verdict(f"cannot tell: {_NOT_SET}")
+        own, same, under = (
+            np.asarray(seen.observation["observation"]) for seen in (first, again, other)
+        )
+        if not np.array_equal(own, same, equal_nan=True):
+            return Verdict("cannot tell: it does not repeat itself under one seed")
+        columns = np.flatnonzero(own != under).tolist()
+        if not columns:
+            return Verdict("the observation does not change with the goal")
+        return Verdict(
+            f"columns {few(list(map(str, columns)))} of the observation change with the goal: "
+            "hindsight gives a step another goal, and leaves them as they are",
+            "leave the goal out of the observation: policies see it beside",
+        )
+
+    def goal_met(self) -> Verdict:
+        """Looks for a goal that moves once it has been met."""
+        for step, seen in enumerate(self._at_goal):
+            if step and not _same(seen.observation["desired_goal"], self._near_goal):
+                return Verdict(
+                    f"the goal moves at step {step} of an episode that meets it: replay pays all "
+                    "steps of an episode under its first goal",
+                    "draw goals in reset only; in a maze leave reset_target False",
+                )
+        return Verdict("a goal that was met stays" if self._at_goal else f"cannot tell: {_NOT_SET}")
+
+    def ends(self) -> Verdict:
+        """Looks for episodes that end at their goal, where nobody can say so of another goal."""
+        if self.envs.ends_at_goals:
+            return Verdict("compute_terminated says where an episode ends under another goal")
+        episode, earlier = self.episode, len(self._at_goal) <= int(self.episode.length[0])
+        ended = earlier and any(seen.terminated for seen in self._at_goal)
+        ended |= bool((episode.terminated & episode.success).any())
+        if not ended or self.envs.success_ends is False:
+            return Verdict("no episode was seen to end at its goal")
+        return Verdict(
+            "episodes end at their goal, and nothing says where they end under another one: steps "
+            "that met a goal of hindsight are valued as if the episode went on",
+            "define compute_terminated(achieved_goal, desired_goal, info), or give "
+            "--env.success-ends False",
+            rare=True,
+        )
+
+    @functools.cached_property
+    def _near_goal(self) -> Any:
+        """A goal that the episode meets after some steps."""
+        return self.episode.achieved_goal[0, min(_SOON, int(self.episode.length[0]))].astype(float)
+
+    @functools.cached_property
+    def _at_goal(self) -> Sequence[Seen]:
+        """The episode again under a goal that it meets; empty where goals cannot be set."""
+        actions, seed = self.episode.action[0][:_AROUND], int(self.episode.seed[0])
+        try:
+            seen = list(self.steps(actions, seed, self._near_goal))
+        except Exception:  # whatever comes of a goal that nobody foresaw
+            return ()
+        return seen if _same(seen[1].observation["desired_goal"], self._near_goal) else ()
+
+    def _step_under(self, goal: Any) -> Seen | None:
+        """Returns the first step of the episode under a goal; None where that cannot be set."""
+        actions, seed = self.episode.action[0][:1], int(self.episode.seed[0])
+        try:
+            *_, seen = self.steps(actions, seed, goal)
+        except Exception:  # whatever comes of a goal that nobody foresaw
+            return None
+        there = goal is None or _same(seen.observation["desired_goal"], goal)
+        return seen if there else None
+
+    def _other_goal(self) -> Any:
+        """Returns a goal of another episode; None where all have the same."""
+        for seed in _OTHER_SEEDS:
+            goal = self.envs.reset([0], [seed]).desired_goal[0]
+            if not np.array_equal(goal, self.episode.desired_goal[0]):
+                return goal.astype(float)
+        return None
 
     def reward_bounds(self) -> tuple[float, float] | None:
         """Returns the two values that rewards have; None where they are known, or are not two.
@@ -239,6 +331,9 @@ class Rehearsal:
         yield Seen(_copied(observation), 0.0, False, dict(info))
         if goal is not None:
             show_goal(environment.unwrapped, goal)
+            task: Any = getattr(environment.unwrapped, "task", None)
+            if hasattr(task, "goal"):  # as panda-gym keeps it
+                task.goal = goal.copy()
         for action in self.envs.scaled(actions):
             with np.errstate(all="ignore"):
                 observation, reward, terminated, truncated, info = environment.step(action)
@@ -300,6 +395,11 @@ def _streams_kept() -> Iterator[None]:
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
+
+
+def _same(goal: Any, other: Any) -> bool:
+    """Whether goals are the same up to single precision."""
+    return bool(np.array_equal(np.asarray(goal, np.float32), np.asarray(other, np.float32)))
 
 
 def _outwards(reward: Any, end: float) -> float:

@@ -150,6 +150,44 @@ class Lies(Point):
         return seen, reward - 1.0, *rest
 
 
+class Shows(Point):
+    """Shows where the goal lies in its observation."""
+
+    def seen(self):
+        return super().seen() | {"observation": self.goal - self.place}
+
+
+class ShowsHidden(Shows):
+    """Keeps its goal where nobody can set it."""
+
+    begins = True
+
+    def reset(self, **options):
+        self.begins = True
+        found = super().reset(**options)
+        self.begins = False
+        return found
+
+    @property
+    def goal(self):
+        return self.aim
+
+    @goal.setter
+    def goal(self, value):
+        if self.begins:
+            self.aim = value
+
+
+class Onwards(Sparse):
+    """Draws another goal as soon as one is met."""
+
+    def step(self, action):
+        found = super().step(action)
+        if found[1] == 0.0:
+            self.goal = self.np_random.uniform(-1, 1, 2)
+        return found
+
+
 class Resting(Point):
     """Has achieved what random actions never change."""
 
@@ -169,6 +207,13 @@ class Rescaled(gymnasium.ObservationWrapper):
 
     def observation(self, seen):
         return {name: values / 10.0 for name, values in seen.items()}
+
+
+class Falls(Point):
+    """Ends its episodes whatever the goal is."""
+
+    def over(self):
+        return self.steps == 10
 
 
 class Ends(Point):

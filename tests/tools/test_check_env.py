@@ -15,6 +15,8 @@ NAMES = [
     "episode length",
     "observations",
     "constant goal",
+    "goal met",
+    "goal apart",
     "reward",
     "batched reward",
     "success",
@@ -42,7 +44,7 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
     [
         ("nan", {"observations", "reset"}),
         ("dtype", {"observations"}),
-        ("goal", {"constant goal"}),
+        ("goal", {"constant goal", "goal met"}),
         ("wrong reward", {"reward"}),
         ("axis", {"batched reward", "reward"}),
         ("success", {"success"}),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import music_tf
-from music_tf.config.settings import EnvConfig
+from music_tf.config.settings import EnvConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
@@ -114,6 +114,91 @@ def test_check_env_says_the_same(points):
 def test_nothing_is_compared_where_replay_recomputes_nothing(points, config):
     env_id = "Pendulum-v1" if config.env_id == "Pendulum-v1" else "Lies-v0"
     assert rehearse(dataclasses.replace(config, env_id=env_id)) == Found()
+
+
+def shown(env_id, kwargs="{}"):
+    with Rehearsal(env_id, EnvConfig(kwargs=kwargs)) as stage:
+        return stage.goal_apart()
+
+
+def test_an_observation_that_holds_the_goal_is_found_with_its_columns(points):
+    found = shown("Shows-v0")
+    assert found.cure
+    assert found.detail.startswith("columns 0, 1 of the observation change with the goal")
+
+
+@pytest.mark.parametrize("name", ["ShowsHidden", "Rescaled"])
+def test_where_no_goal_can_be_set_nobody_can_tell(points, name):
+    assert shown(f"{name}-v0") == (
+        "cannot tell: no attribute `goal` sets the goal of an episode",
+        "",
+        False,
+    )
+
+
+def test_where_nothing_repeats_itself_nobody_can_tell(points, monkeypatch):
+    random = np.random.default_rng(0)
+    seen = {"observation": lambda: random.uniform(size=2)}
+    plain = points["Point-v0"].seen
+
+    def noisy(self):
+        return plain(self) | {name: draw() for name, draw in seen.items()}
+
+    monkeypatch.setattr(points["Point-v0"], "seen", noisy)
+    assert shown("Point-v0").detail == "cannot tell: it does not repeat itself under one seed"
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    ["Point-v0", "FetchPush-v4", "HandReach-v3", "PointMaze_UMaze-v3", "music_tf/PointPush-v0"],
+)
+def test_an_observation_without_the_goal_passes(points, env_id):
+    assert shown(env_id) == ("the observation does not change with the goal", "", False)
+
+
+@pytest.mark.parametrize(("relabel_k", "refused"), [(4.0, True), (0.0, False)])
+def test_such_an_observation_is_refused_in_hindsight_alone(points, relabel_k, refused):
+    config = dataclasses.replace(HER, env_id="Shows-v0", replay=ReplayConfig(relabel_k=relabel_k))
+    if not refused:
+        assert rehearse(config) == Found()
+        return
+    with pytest.raises(EnvironmentFault, match="columns 0, 1 of the observation change"):
+        rehearse(config)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs"),
+    [
+        ("Onwards-v0", "{}"),
+        ("PointMaze_UMaze-v3", '{"reset_target": true}'),
+    ],
+)
+def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
+    config = dataclasses.replace(HER, env_id=env_id, env=EnvConfig(kwargs=kwargs))
+    with pytest.raises(
+        EnvironmentFault, match="the goal moves at step 2 of an episode that meets it"
+    ):
+        rehearse(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "told"),
+    [
+        ("EndsSilently", {}, True),
+        ("EndsSilently", {"replay": ReplayConfig()}, False),
+        ("EndsSilently", {"env": EnvConfig(success_ends=False)}, False),
+        ("Ends", {}, False),
+        ("Falls", {}, False),
+        ("Point", {}, False),
+    ],
+)
+def test_hindsight_says_where_episodes_end_at_goals_of_which_it_cannot_know(
+    points, name, changes, told
+):
+    warnings = rehearse(dataclasses.replace(HER, env_id=f"{name}-v0", **changes)).warnings
+    assert [text.startswith(f"{name}-v0: episodes end at their goal") for text in warnings] == (
+        [True] if told else []
+    )
 
 
 class Drawing(Point):
