@@ -10,11 +10,11 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import Config, TermConfig
+from music_tf.config.settings import Config, EnvConfig, TermConfig
 from music_tf.config.stored import StoredRun, read_run
 from music_tf.declared import ALL, SPACES, refusal
 from music_tf.distributed import Communicator
@@ -38,6 +38,8 @@ from music_tf.types import Episodes, Metrics
 if TYPE_CHECKING:  # loads TensorFlow
     from music_tf.runs.learned import Learned
 
+Export: TypeAlias = Callable[[Episodes, Mapping[str, Any], Mapping[str, Any], EnvConfig], list[str]]
+"""Writes the episodes of an evaluation."""
 _MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
@@ -169,7 +171,7 @@ def evaluate_run(
     episodes: int = 100,
     *,
     full: bool = False,
-    export: Callable[[Episodes, Mapping[str, Any], Mapping[str, Any]], list[str]] | None = None,
+    export: Export | None = None,
     shown: bool = True,
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
@@ -184,8 +186,8 @@ def evaluate_run(
         episodes: How many, for each policy and each skill.
         full: Whether to judge control beyond the metrics of every epoch, under `control` and
             `coverage`; what was found of the same checkpoint before is kept otherwise.
-        export: Called with the episodes of our policy, what is known of them, and `skill_arrays`;
-            returns lines that say where it wrote them.
+        export: Called with the episodes of our policy, what is known of them, `skill_arrays`, and
+            how the environment was made; returns lines that say where it wrote them.
         shown: Whether to show the table.
 
     Returns:
@@ -231,7 +233,8 @@ def evaluate_run(
             names = ("recipe", "preset", "env_id", "seed")
             about = {name: result[name] for name in names} | result["checkpoint"]
             about["goals"] = loaded.config.goals
-            progress.banner(export(played, about, skill_arrays(loaded, played)))
+            arrays = skill_arrays(loaded, played)
+            progress.banner(export(played, about, arrays, loaded.config.env))
     finally:
         loaded.envs.close()
     return result

@@ -1,22 +1,28 @@
 """Episodes for other programs: plain arrays in a `.npz` file, or a Minari dataset."""
 
+import contextlib
 import importlib
 import io
 import json
+import logging
+import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
+from music_tf.envs.portable import MadeAgain, held_by, spaces_of
 from music_tf.envs.specification import action_bounds
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.storage.files import replace_file
 from music_tf.types import Episodes
 
+_LOGGER = logging.getLogger(__name__)
 _NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 _COLUMNS = (
     *("observation", "achieved_goal", "desired_goal", "action", "reward"),
@@ -31,23 +37,26 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
         UsageError: The Minari dataset exists.
         EnvironmentFault: Minari is not installed, or h5py, which it needs to write.
     """
-    if minari is not None and minari in _minari().list_local_datasets():
+    if minari is not None and (folder := _folder_of(minari)).exists():
         raise UsageError(
             f"--minari: {minari} exists already\n"
-            f"choose another id, or remove it with: minari delete {minari}"
+            f"choose another id, or remove {folder}, as minari delete {minari} does for a data set"
         )
     if npz is None and minari is None:
         return None
 
     def export(
-        episodes: Episodes, about: Mapping[str, Any], beside: Mapping[str, np.ndarray] = _NOTHING
+        episodes: Episodes,
+        about: Mapping[str, Any],
+        beside: Mapping[str, np.ndarray],
+        settings: EnvConfig,
     ) -> list[str]:
         lines = []
         if npz is not None:
             export_npz(npz, episodes, about, beside)
             lines.append(f"written: {npz}")
         if minari is not None:
-            export_minari(minari, episodes, about)
+            export_minari(minari, episodes, about, settings)
             lines.append(f"written: Minari dataset {minari}")
         return lines
 
@@ -99,23 +108,66 @@ def export_npz(
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any]) -> None:
+def export_minari(
+    dataset_id: str,
+    episodes: Episodes,
+    about: Mapping[str, Any],
+    settings: EnvConfig | None = None,
+) -> None:
     """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
 
     Observations are those of the environment, vectors or dictionaries; under the zero goals of
     training without a task their `desired_goal` is zero. Actions are scaled to the environment's
-    own bounds. `about` holds `recipe` and `env_id`, and what else the description shall say.
+    own bounds. Both have the types of its spaces and lie in them. `about` holds `recipe` and
+    `env_id`, and what else the description shall say; `settings` say how the environment is made.
 
     Raises:
-        EnvironmentFault: It cannot be written, or Minari is not installed.
+        EnvironmentFault: It cannot be written, or Minari is not installed, or the environment
+            showed what is not in its own space; nothing is left behind.
     """
     minari = _minari()
-    environment = make_environment(about["env_id"])
-    low, high = action_bounds(about["env_id"], environment)
+    environment = make_environment(about["env_id"], settings)
+    try:
+        buffers = _buffers(episodes, environment, about["env_id"])
+        described = MadeAgain(environment)
+        if described.spec is None:
+            _LOGGER.warning(
+                "--minari: %s does not say how its environment is made: no other process could",
+                dataset_id,
+            )
+        with (
+            _nothing_left_behind(_folder_of(dataset_id)),
+            warnings.catch_warnings(action="ignore", category=UserWarning),  # on missing authors
+        ):
+            minari.create_dataset_from_buffers(
+                dataset_id,
+                buffers,
+                env=described,
+                observation_space=spaces_of(environment)[0],
+                action_space=environment.action_space,
+                algorithm_name=about["recipe"],
+                description=f"music_tf evaluation episodes: {json.dumps(dict(about))}",
+            )
+    except MusicError:
+        raise
+    except Exception as error:  # whatever Minari and h5py raise
+        text = f"{type(error).__name__}: {error}"
+        raise EnvironmentFault(f"--minari: {dataset_id} cannot be written ({text})") from error
+    finally:
+        environment.close()
+
+
+def _buffers(episodes: Episodes, environment: Any, env_id: str) -> list[Any]:
+    """Returns episodes as Minari takes them, in the spaces of the environment.
+
+    Raises:
+        EnvironmentFault: It showed what is not in its own space.
+    """
+    low, high = action_bounds(env_id, environment)
     scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
-    episodes = episodes._replace(action=np.clip(scaled, low, high).astype(np.float32))
-    space: Any = environment.observation_space
+    actions = np.clip(scaled, low, high)
     has_goals = episodes.desired_goal.shape[1] > 0
+    _, shown = spaces_of(environment)
     buffers = []
     for index, steps in enumerate(episodes.length.tolist()):
         over = np.arange(1, steps + 1) == steps
@@ -125,32 +177,44 @@ def export_minari(dataset_id: str, episodes: Episodes, about: Mapping[str, Any])
             "achieved_goal": episodes.achieved_goal[index, : steps + 1],
             "desired_goal": np.tile(episodes.desired_goal[index], (steps + 1, 1)),
         }
-        states = {name: rows.astype(np.float64) for name, rows in states.items()}
-        vectors = states["observation"].astype(space.dtype or np.float64)
+        try:
+            held = {key: held_by(one, states[key], key) for key, one in shown.items()}
+            own = held_by(environment.action_space, actions[index, :steps], "action")
+        except ValueError as error:
+            raise EnvironmentFault(
+                f"--minari: episode {index}: {error}\n"
+                "nothing was written; correct that space, or take --out FILE.npz"
+            ) from error
         buffers.append(
-            minari.data_collector.EpisodeBuffer(
+            _minari().data_collector.EpisodeBuffer(
                 id=index,
                 seed=int(episodes.seed[index]),
-                observations=states if has_goals else vectors,
-                actions=episodes.action[index, :steps],
+                observations=held if has_goals else held["observation"],
+                actions=own,
                 rewards=[float(reward) for reward in episodes.reward[index, :steps]],
                 terminations=terminated.tolist(),
                 truncations=(over & ~terminated).tolist(),
             )
         )
+    return buffers
+
+
+@contextlib.contextmanager
+def _nothing_left_behind(folder: Path) -> Iterator[None]:
+    """Removes a folder, and those around it that are new, if what writes there fails."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # on missing authors
-            minari.create_dataset_from_buffers(
-                dataset_id,
-                buffers,
-                env=environment,
-                algorithm_name=about["recipe"],
-                description=f"music_tf evaluation episodes: {json.dumps(dict(about))}",
-            )
-    except (OSError, ValueError) as error:  # ValueError: the dataset, or a part of one, is there
-        raise EnvironmentFault(f"--minari: {dataset_id} cannot be written ({error})") from error
-    finally:
-        environment.close()
+        yield
+    except BaseException:
+        if new:
+            shutil.rmtree(new[-1], ignore_errors=True)
+        raise
+
+
+def _folder_of(dataset_id: str) -> Path:
+    _minari()
+    folder: Path = importlib.import_module("minari.storage").get_dataset_path(dataset_id)
+    return folder
 
 
 def _minari() -> Any:

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 
 LIMIT = 8
-BOUND = 2.0
+BOUND, LOWEST = 2.0, -np.inf
 COUNTING = "tests.kit.counting:Counting-v0"
 HIDING = "tests.kit.counting:Hiding-v0"
 FORGETFUL = "tests.kit.counting:Forgetful-v0"
@@ -17,7 +17,7 @@ class Counting(gymnasium.Env[Any, Any]):
 
     def __init__(self, end: int = 0, spoiled: int = 0, size: int = 2) -> None:
         self.action_space = gymnasium.spaces.Box(-BOUND, BOUND, (1,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
+        self.observation_space = gymnasium.spaces.Box(LOWEST, np.inf, (size,), np.float64)
         self.end, self.spoiled = end, spoiled
 
     def observe(self):

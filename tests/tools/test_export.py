@@ -1,15 +1,20 @@
+import importlib
 import json
 import sys
 import types
 
+import gymnasium
 import numpy as np
 import pytest
 
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.settings import ConditionConfig, EnvConfig
+from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.tools import export
 from music_tf.tools.export import exporter
+from tests.kit import counting
+from tests.kit.counting import COUNTING, LIMIT, Counting
 from tests.kit.saved_run import save_run
 
 
@@ -102,17 +107,19 @@ def test_an_archive_that_cannot_be_written_is_a_fault(run, tmp_path):
 
 
 @pytest.fixture
-def stand_in(monkeypatch):
-    """A Minari that lists no dataset and yet finds one in the way when it writes."""
+def stand_in(monkeypatch, tmp_path):
+    """A Minari that has no dataset and yet finds one in the way when it writes."""
 
     def create(*given, **options):
         raise ValueError("a dataset with that id already exists")
 
     minari = types.ModuleType("minari")
-    minari.list_local_datasets = dict
     minari.data_collector = types.SimpleNamespace(EpisodeBuffer=dict)
     minari.create_dataset_from_buffers = create
+    storage = types.ModuleType("minari.storage")
+    storage.get_dataset_path = tmp_path.joinpath
     monkeypatch.setitem(sys.modules, "minari", minari)
+    monkeypatch.setitem(sys.modules, "minari.storage", storage)
 
 
 @pytest.mark.parametrize("missing", ["minari", "h5py"])
@@ -125,7 +132,9 @@ def test_without_minari_the_cure_is_named_before_anything_is_played(monkeypatch,
 
 def test_a_dataset_that_cannot_be_written_costs_no_evaluation(tmp_path, stand_in):
     save_run(tmp_path)
-    with pytest.raises(EnvironmentFault, match=r"push/music-v0 cannot be written \(a dataset with"):
+    with pytest.raises(
+        EnvironmentFault, match=r"push/music-v0 cannot be written \(ValueError: a data"
+    ):
         evaluate_run(load_run(tmp_path), 1, export=exporter(None, "push/music-v0"))
     assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 1
 
@@ -160,8 +169,12 @@ def test_a_minari_dataset_holds_what_was_played(run, played, minari):
 def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
     played, minari, monkeypatch
 ):
-    bounds = np.array([0, 0, 0], np.float32), np.array([10, 1, 1], np.float32)
-    monkeypatch.setattr(export, "action_bounds", lambda *given: bounds)
+    def wider(*given):
+        environment = make_environment(*given)
+        environment.action_space = gymnasium.spaces.Box(0.0, np.float32([10, 1, 1]))
+        return environment
+
+    monkeypatch.setattr(export, "make_environment", wider)
     about = {"env_id": "music_tf/PointPushTerminating-v0", "recipe": "ddpg"}
     export.export_minari("push/scaled-v0", played, about)
     found = next(minari.load_dataset("push/scaled-v0").iterate_episodes()).actions
@@ -180,6 +193,76 @@ def test_a_minari_dataset_of_a_task_without_goals_holds_vectors(tmp_path, minari
         assert episode.observations.dtype == np.float32
         np.testing.assert_array_equal(episode.observations, played.observation[index])
         np.testing.assert_allclose(episode.actions, 2.0 * played.action[index], rtol=1e-6)
+
+
+def test_an_environment_registered_by_its_class_is_written_and_made_again(tmp_path, minari):
+    save_run(tmp_path / "run", env_id=COUNTING, env=EnvConfig(kwargs='{"size": 4}'))
+    evaluate_run(load_run(tmp_path / "run", COUNTING), 2, export=exporter(None, "push/class-v0"))
+    dataset = minari.load_dataset("push/class-v0")
+    assert dataset.spec.observation_space.shape == (4,)
+    again = dataset.recover_environment()
+    assert isinstance(again.unwrapped, Counting)
+    assert again.spec.max_episode_steps == LIMIT
+    assert again.reset(seed=5)[0].tolist() == [5.0, 0.0, 5.0, 0.0]
+
+
+def test_an_environment_that_no_other_process_can_make_is_left_out_and_that_is_told(
+    tmp_path, minari, monkeypatch, caplog
+):
+    class Within(Counting):
+        pass
+
+    monkeypatch.setattr(gymnasium.spec("Counting-v0"), "entry_point", Within)
+    save_run(tmp_path / "run", env_id=COUNTING)
+    evaluate_run(load_run(tmp_path / "run", COUNTING), 2, export=exporter(None, "push/within-v0"))
+    dataset = minari.load_dataset("push/within-v0")
+    assert (dataset.total_episodes, dataset.spec.env_spec) == (2, None)
+    assert "does not say how its environment is made" in caplog.text
+
+
+def test_every_observation_and_action_is_in_the_space_of_its_dataset(run, minari):
+    evaluate_run(load_run(run), 3, export=exporter(None, "push/music-v0"))
+    dataset = minari.load_dataset("push/music-v0")
+    for episode in dataset.iterate_episodes():
+        for name, rows in episode.observations.items():
+            assert all(map(dataset.observation_space[name].contains, rows))
+        assert all(map(dataset.action_space.contains, episode.actions))
+
+
+@pytest.mark.parametrize(
+    ("leave", "there"), [(["push"], True), ([], False)], ids=["a namespace", "nothing"]
+)
+def test_an_observation_outside_its_space_is_told_and_nothing_is_left_behind(
+    tmp_path, minari, monkeypatch, leave, there
+):
+    for name in leave:
+        importlib.import_module("minari.namespace").create_namespace(name)
+    monkeypatch.setattr(counting, "LOWEST", 1.0)
+    save_run(tmp_path / "run", env_id=COUNTING)
+    with pytest.raises(
+        EnvironmentFault, match=r"episode 0: the observation of step 0 is not in .*: \[\d+\. +0\.\]"
+    ):
+        evaluate_run(load_run(tmp_path / "run", COUNTING), 2, export=exporter(None, "push/out-v0"))
+    assert (tmp_path / "minari" / "push").exists() == there
+    assert not (tmp_path / "minari" / "push" / "out-v0").exists()
+
+
+def test_a_dataset_that_fails_half_way_leaves_nothing_that_blocks_the_next(
+    run, tmp_path, minari, monkeypatch
+):
+    storage = importlib.import_module("minari.dataset.minari_storage").MinariStorage
+    with monkeypatch.context() as failing:
+        failing.setattr(storage, "update_metadata", lambda *given: 1 / 0)
+        with pytest.raises(EnvironmentFault, match=r"cannot be written .*ZeroDivisionError"):
+            evaluate_run(load_run(run), 1, export=exporter(None, "push/again-v0"))
+    assert list((tmp_path / "minari").iterdir()) == []
+    evaluate_run(load_run(run), 1, export=exporter(None, "push/again-v0"))
+
+
+def test_a_folder_that_holds_no_dataset_is_told_before_anything_is_played(tmp_path, minari):
+    (tmp_path / "minari" / "push" / "music-v0").mkdir(parents=True)
+    with pytest.raises(UsageError, match="music-v0 exists already"):
+        exporter(None, "push/music-v0")
 
 
 def test_a_minari_dataset_is_not_overwritten(run, minari):

@@ -1,0 +1,64 @@
+"""What other programs need of an environment: data that its spaces hold, and how it is made."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.envs.registration import load_env_creator
+
+from music_tf.envs.making import GOAL_KEYS
+
+
+def spaces_of(
+    environment: gymnasium.Env[Any, Any],
+) -> tuple[gymnasium.Space[Any], Mapping[str, gymnasium.Space[Any]]]:
+    """Returns the space of what is observed, goals included, and those of its parts by name."""
+    space: Any = environment.observation_space
+    if not isinstance(space, gymnasium.spaces.Dict):
+        return space, {"observation": space}
+    parts = {key: space[key] for key in GOAL_KEYS}
+    return gymnasium.spaces.Dict(parts), parts
+
+
+def held_by(space: gymnasium.Space[Any], rows: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Returns the rows [N, D] of an episode in the type of a space, each of them inside.
+
+    What only single precision has moved over a bound is moved back to it.
+
+    Raises:
+        ValueError: The space does not hold one of them; the text says which.
+    """
+    held: npt.NDArray[Any] = rows.astype(space.dtype or np.float64)
+    if isinstance(space, gymnasium.spaces.Box):
+        near = np.clip(held, space.low, space.high)
+        held = np.where(near.astype(np.float32) == held.astype(np.float32), near, held)
+    for step, row in enumerate(held):
+        if not space.contains(row):
+            raise ValueError(
+                f"the {name} of step {step} is not in the space that the environment declares, "
+                f"{str(space)[:100]}: {str(row)[:100]}"
+            )
+    return held
+
+
+class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Says how an environment is made in another process, as JSON can hold it."""
+
+    @property
+    def spec(self) -> Any:
+        """As registered, with a class or function by its name; None where that does not do."""
+        own = copy.copy(self.env.spec)
+        if own is None:
+            return None
+        try:
+            if callable(entry := own.entry_point):
+                own.entry_point = f"{entry.__module__}:{entry.__qualname__}"
+                if load_env_creator(own.entry_point) is not entry:
+                    return None
+            own.to_json()
+        except (AttributeError, ImportError, TypeError, ValueError):
+            return None
+        return own
