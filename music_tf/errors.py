@@ -9,6 +9,9 @@ EXIT_ENVIRONMENT = 3
 EXIT_NUMBERS = 4
 EXIT_STOPPED = 75
 EXIT_HANGING = 86
+FROM_USERS = (Exception, SystemExit)
+"""What code of users may raise: not even `sys.exit` in it ends the process, which is ours. Ctrl-C
+is meant for us."""
 
 
 class MusicError(Exception):

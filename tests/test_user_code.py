@@ -9,7 +9,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, play
-from tests.kit.liberties import InPlace
+from tests.kit.liberties import InPlace, Quits
 from tests.kit.points import points
 from tests.kit.small import EVERYTHING, trainer_of
 
@@ -78,6 +78,47 @@ def test_an_environment_may_scale_the_action_that_it_is_given():
     np.testing.assert_array_equal(played.action[0], act(played.observation[0, :-1], 0, 0, 0))
     moved = np.diff(played.observation[0], axis=0)
     np.testing.assert_allclose(moved, 0.01 * played.action[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "taken"),
+    [
+        ("Strict", [-1.0, -1.0], [-0.1, 0.2]),
+        ("Strict", [1.0, 1.0], [0.1, 0.7]),
+        ("Strict", [0.5, 0.0], [0.05, 0.45]),
+        ("StrictlyWhole", [1.0, -1.0], [3, 0]),
+        ("StrictlyWhole", [0.4, 0.3], [1, 3]),  # 1.2 and 2.6 to the nearest
+    ],
+)
+def test_an_action_never_leaves_its_space_by_a_rounding(name, action, taken):
+    envs = made(name)
+    envs.reset([0], [0])
+    assert envs.step(np.float32([action]), [0]).faults == [None]
+    found = envs._members[0].environment.unwrapped.taken
+    np.testing.assert_allclose(found, taken, rtol=1e-6)
+    assert found.dtype == np.asarray(taken).dtype
+
+
+def test_an_environment_that_ends_the_process_is_at_fault(monkeypatch):
+    envs, goals = made("Quits"), np.zeros((1, 2), np.float32)
+    envs.reset([0], [0])
+    (fault,) = envs.step(np.zeros((1, 2), np.float32), [0]).faults
+    assert fault == "Quits-v0, environment 0, step 1: SystemExit: 0"
+    monkeypatch.setattr(Quits, "where", "compute_reward")
+    with pytest.raises(EnvironmentFault, match=r"compute_reward of goals .* fails: SystemExit: 0"):
+        envs.goal_reward(goals, goals)
+    monkeypatch.setattr(Quits, "where", "reset")
+    with pytest.raises(EnvironmentFault, match="reset with seed 1 fails twice: SystemExit: 0"):
+        envs.reset([0], [1])
+
+
+def test_the_observations_that_are_played_are_copies():
+    envs = made("OwnObservation")
+    first = envs.reset([0], [0])
+    before = first.observation.copy()
+    taken = envs.step(np.ones((1, 2), np.float32), [0])
+    np.testing.assert_array_equal(first.observation, before)
+    np.testing.assert_allclose(taken.observation, before + 0.1, atol=1e-6)
 
 
 @pytest.mark.parametrize("answer", [None, "far", 1j])

@@ -43,8 +43,13 @@ def run(verb: str, arguments: Sequence[str]) -> int:
 
     Raises:
         MusicError: The command line is wrong, or the verb met a fault that the user can mend.
+        RuntimeError: Code of the user's tried to end the process.
     """
-    return read(VERBS[verb], verb, arguments).act()
+    asked = read(VERBS[verb], verb, arguments)
+    try:
+        return asked.act()
+    except SystemExit as error:  # whose code 0 would say that all went well
+        raise RuntimeError(f"{verb}: a module of yours calls sys.exit({error.code!r})") from error
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

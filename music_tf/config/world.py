@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from music_tf.config.fields import Settings, Where, hints_of
 from music_tf.config.names import suggestion, without_module
-from music_tf.errors import UsageError
+from music_tf.errors import FROM_USERS, UsageError
 
 GOAL, ALL = "achieved_goal", "observation"
 """Descriptors with a name of their own."""
@@ -245,7 +245,7 @@ def import_own(module: str, option: str) -> ModuleType:
         sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
     try:
         return importlib.import_module(module)
-    except Exception as error:  # whatever a module of the user's raises
+    except FROM_USERS as error:  # whatever a module of the user's raises
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
         cure = "\nit must be installed or stand in the current folder" if missing else ""
         raise UsageError(

@@ -5,6 +5,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from music_tf.errors import FROM_USERS
+
 _ROBOTS = "gymnasium_robotics.envs.robot_env:BaseRobotEnv.compute_terminated"
 _TRIED = 64
 """Pairs of goals on which a method is tried."""
@@ -44,6 +46,6 @@ def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
         with np.errstate(all="ignore"):
             single = [bool(method(*pair, {})) for pair in zip(achieved, desired, strict=True)]
             many = np.asarray(method(achieved.copy(), desired.copy(), {}))
-    except Exception:  # whatever it throws: then it is called one by one, and throws there
+    except FROM_USERS:  # whatever it throws: then it is called one by one, and throws there
         return False
     return many.shape == (_TRIED,) and many.astype(np.bool_).tolist() == single

@@ -20,7 +20,7 @@ from music_tf.config.world import DESCRIPTOR, GOAL, READ, STRIDE, TIME, load_fun
 from music_tf.envs import simulator
 from music_tf.envs.endings import ends_at_goals
 from music_tf.envs.registry import INFO, EnvironmentInfo, descriptor_of
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
 from music_tf.types import EnvSpec, all_finite
 
 Reader: TypeAlias = Callable[[Any], Any]
@@ -251,7 +251,7 @@ def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_i
         value = reader(environment.unwrapped)
     except UsageError as error:
         raise UsageError(f"{what} on {env_id}: {error}") from error
-    except Exception as error:  # whatever a function of the user's raises
+    except FROM_USERS as error:  # whatever a function of the user's raises
         text = f"{type(error).__name__}: {str(error)[:200]}"
         raise UsageError(f"{what} fails on {env_id}: {text}") from error
     return math.prod(_shape(f"{what} on {env_id}", value))
@@ -282,7 +282,7 @@ def asked_of_info(
         try:
             with np.errstate(all="ignore"):
                 method(goal.copy(), desired.copy(), info)
-        except Exception:  # whatever it throws is told where its rewards count
+        except FROM_USERS:  # whatever it throws is told where its rewards count
             more = True
         if info.all_asked:  # a copy too reads what it does not need, words for example
             info.names = {n: None for n in info.names if _can_be_kept(variant.get(n))}
@@ -319,7 +319,7 @@ def _infos_of_an_episode(
             if terminated or truncated:
                 break
             action = generator.uniform(space.low, space.high)
-    except Exception as error:  # whatever the environment throws
+    except FROM_USERS as error:  # whatever the environment throws
         if not infos:
             raise EnvironmentFault(
                 f"{env_id}: reset or step fails ({type(error).__name__}: {str(error)[:200]})\n"

@@ -19,6 +19,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.declared import Declared
 from music_tf.envs import simulator
+from music_tf.envs.actions import action_bounds, in_space
 from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
@@ -26,9 +27,16 @@ from music_tf.envs.extras import Strides, find_extras, is_counted
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
 from music_tf.envs.registry import INFO, described, descriptor_of
-from music_tf.envs.specification import action_bounds, describe
+from music_tf.envs.specification import describe
 from music_tf.envs.viewer import Viewer
-from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
+from music_tf.errors import (
+    FROM_USERS,
+    EnvironmentFault,
+    MusicError,
+    NumbersFault,
+    Stopped,
+    UsageError,
+)
 from music_tf.process import heartbeat, stop_requested
 from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite, instead_of_numbers
 
@@ -93,13 +101,15 @@ class LockstepEnvs:
         if self._settings.skills:
             extras = {**self.info.extras, DISCOUNT: INFO}
             self.info = dataclasses.replace(self.info, extras=extras)
-        self._low, self._high = action_bounds(env_id, environment)
-        self._unit_actions = bool((self._low == -1.0).all() and (self._high == 1.0).all())
+        low, high = action_bounds(env_id, environment)
+        self._action_space: Any = environment.action_space
+        unit = (low == -1.0).all() and (high == 1.0).all()
+        self._unit_actions = bool(unit and self._action_space.dtype == np.float32)
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info, spec)
         self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
-        self.declared = Declared.of(spec, self._low, self._high)
+        self.declared = Declared.of(spec, low, high)
         first = self._member_of(environment)
         self._members: list[PlainMember | None] = [first]
         if accept is not None:
@@ -272,7 +282,7 @@ class LockstepEnvs:
                         # its answer may be an array of its own that it fills anew
                         single.append(np.array(method(*given, info)))
                     values = np.array(single).reshape(-1)
-        except Exception as error:  # whatever the environment throws
+        except FROM_USERS as error:  # whatever the environment throws
             raise EnvironmentFault(
                 f"{self._env_id}: {name} of goals {achieved.shape} and infos "
                 f"{{{', '.join(asked)}}} fails: "
@@ -387,7 +397,7 @@ class LockstepEnvs:
             remake = self._settings.remake and self._used[index]
             if member is None or self._faults[index] is not None or remake:
                 self._members[index] = None
-                with contextlib.suppress(Exception):  # what a broken one throws does not matter
+                with contextlib.suppress(*FROM_USERS):  # what a broken one throws does not matter
                     if member is not None:
                         member.environment.close()
                 member = self._members[index] = self._make_member()
@@ -399,7 +409,7 @@ class LockstepEnvs:
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)
-            except Exception as error:  # whatever the environment throws
+            except FROM_USERS as error:  # whatever the environment throws
                 text = told(error)
                 if answers_wrongly(error) and not self._has_reset:
                     kind = UsageError
@@ -418,7 +428,7 @@ class LockstepEnvs:
         self._set_time(index, self._elapsed[index] + 1)
         try:
             outcome = member.step(action, self._rows[index])
-        except Exception as error:  # whatever the environment throws
+        except FROM_USERS as error:  # whatever the environment throws
             self._report(index, told(error))
             return _BROKEN
         warnings = simulator.take_warnings()
@@ -463,8 +473,8 @@ class LockstepEnvs:
         observation, achieved, desired, *extras = [rows[..., part] for part in self._parts]
         return observation, achieved, desired, dict(zip(self.spec.extras, extras, strict=True))
 
-    def _scale(self, actions: Array, rows: int) -> Array:
-        """Clips actions to [-1, 1] and maps them to the bounds of the environment."""
+    def _scale(self, actions: Array, rows: int) -> np.ndarray:
+        """Clips actions to [-1, 1] and maps them to the space of the environment."""
         expected = (rows, self.spec.action_dim)
         if actions.shape != expected:
             raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
@@ -476,7 +486,4 @@ class LockstepEnvs:
                 {"action": actions},
             )
         clipped = np.minimum(np.maximum(actions, _LOW), _HIGH).astype(np.float32, copy=False)
-        if self._unit_actions:
-            return clipped
-        scaled = self._low + 0.5 * (clipped + 1.0) * (self._high - self._low)
-        return np.clip(scaled, self._low, self._high)
+        return clipped if self._unit_actions else in_space(self._action_space, clipped)

@@ -22,7 +22,7 @@ from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
-from music_tf.errors import EnvironmentFault, MusicError, UsageError
+from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError, UsageError
 from music_tf.process import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -56,7 +56,7 @@ def make_environment(
                 environment = gymnasium.make(spec, disable_env_checker=True, **options)
         except (UsageError, EnvironmentFault):
             raise
-        except Exception as error:
+        except FROM_USERS as error:
             _refuse_without_extra(env_id, error)
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             if settings is not None and settings.kwargs != "{}" and isinstance(error, TypeError):

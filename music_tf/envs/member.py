@@ -38,12 +38,12 @@ class BadObservation(Exception):  # noqa: N818  (a report about an environment, 
     """An environment answered with something that does not fit its spaces."""
 
 
-def answers_wrongly(error: Exception) -> bool:
+def answers_wrongly(error: BaseException) -> bool:
     """Whether an environment gave something else than the interface asks for: it did not break."""
     return isinstance(error, BadObservation) or "values to unpack" in str(error)
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """What an environment threw, as one line; of answers of a wrong length, what they must be."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     if "values to unpack" not in text:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
 from music_tf.declared import ACTIONS, Declared, refusal
+from music_tf.envs.actions import in_space
 from music_tf.errors import EnvironmentFault, UsageError
 
 _SEEN = ("observation", "desired_goal")
@@ -50,15 +51,14 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         ]
         size = sizes[0] + (sizes[-1] if self._goals else 0)
         action: Any = environment.action_space
-        self._low, self._high = action.low, action.high
         wanted = (self._policy.observation_dim, self._policy.action_dim)
-        if wanted[0] > sizes[0] or wanted[1] != len(self._low):
+        if wanted[0] > sizes[0] or wanted[1] != len(action.low):
             raise UsageError(
                 f"env.skills: {settings.skills[:120]} acts on {wanted[0]} columns with "
-                f"{wanted[1]} numbers, this environment has {sizes[0]} and {len(self._low)}\n"
+                f"{wanted[1]} numbers, this environment has {sizes[0]} and {len(action.low)}\n"
                 f"they were learned on {self._policy.env_id}"
             )
-        here = Declared(low=self._low.tolist(), high=self._high.tolist())
+        here = Declared(low=action.low.tolist(), high=action.high.tolist())
         learned = f"env.skills {settings.skills[:120]}"
         if text := refusal(self._policy.declared, here, learned, ACTIONS):
             raise UsageError(text)
@@ -92,9 +92,8 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         terminated = truncated = False
         while taken < self._settings.skill_steps and not (terminated or truncated):
             inside = self._act(int(np.argmax(action)))
-            scaled = self._low + 0.5 * (inside + 1.0) * (self._high - self._low)
             observation, reward, terminated, truncated, info = self.env.step(
-                scaled.astype(self._low.dtype)
+                in_space(self.env.action_space, inside)
             )
             total += gamma**taken * float(reward)
             taken += 1

@@ -3,30 +3,11 @@
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from music_tf.envs.making import GOAL_KEYS
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
-from music_tf.types import Array, EnvSpec
-
-
-def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Array, Array]:
-    """Lowest and highest action [A] of an environment.
-
-    Raises:
-        UsageError: Actions are no vector with finite bounds.
-    """
-    space = environment.action_space
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    if low is None or high is None or low.ndim != 1:
-        spec = environment.spec
-        continuous = f"{spec.name}Continuous-v{spec.version}" if spec else ""
-        near = f"; did you mean {continuous!r}?" if continuous in gymnasium.registry else ""
-        raise UsageError(f"env_id: {env_id!r}: expected a Box of actions [A], got {space}{near}")
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise UsageError(f"env_id: {env_id!r}: expected finite bounds of actions, got {space}")
-    return low.astype(np.float32), high.astype(np.float32)
+from music_tf.types import EnvSpec
 
 
 def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> EnvSpec:

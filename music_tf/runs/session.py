@@ -19,7 +19,7 @@ from music_tf.config.stored import stored_start
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import repeats_itself
-from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
+from music_tf.errors import FROM_USERS, EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import (
     check_topology,
     claim_gpu,
@@ -262,7 +262,7 @@ class Session:
 
     def close(self) -> None:
         """Closes the environments, for a process that goes on; what that breaks is ignored."""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*FROM_USERS):
             self._trainer.envs.close()
 
     def _show(self, episodes: Episodes) -> None:

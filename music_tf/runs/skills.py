@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from music_tf.envs.registry import told_apart_by
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     diversity_returns,
@@ -79,7 +79,7 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
         given = (states[:-1], played.action[episode, :steps], states[1:])
         try:
             found = np.asarray(rewards(*(values.copy() for values in given)))
-        except Exception as error:  # whatever a function of the user's raises
+        except FROM_USERS as error:  # whatever a function of the user's raises
             text = f"{type(error).__name__}: {str(error)[:200]}"
             raise UsageError(f"--reward: fails on an episode of {steps} steps: {text}") from error
         if came := instead_of_numbers(found, (steps,)):

@@ -4,6 +4,7 @@ Gymnasium's own `check_env` stops at the first fault, names no cure, lets whole 
 observations, and knows nothing of goals.
 """
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,20 +14,22 @@ import numpy as np
 from music_tf.config.names import few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
+from music_tf.envs.actions import action_bounds, in_space
 from music_tf.envs.extras import asked_of_info
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import told
 from music_tf.envs.registry import described, lookup
 from music_tf.envs.repeating import first_difference
-from music_tf.envs.specification import action_bounds
-from music_tf.errors import EnvironmentFault, MusicError
+from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
 from music_tf.tools.doctor import Finding
 from music_tf.training.rehearsal import Rehearsal
 from music_tf.types import Array
 
 _STEPS = 30
 _TOLERANCE = 1e-6
+_CORNERS: Sequence[Sequence[float]] = ((-1.0,), (1.0,), (-1.0, 1.0))
+"""Of the actions: all of them low, all high, and in turns."""
 _QUIET, _LIVELY, _LONGEST = 5, 30, 100
 """Episodes without actions and with random ones, and most steps of each, for a world."""
 _HELD = 10
@@ -48,7 +51,8 @@ class Played(NamedTuple):
     env_id: str
     environment: Any
     settings: EnvConfig
-    observations: list[dict[str, Any]]  # one more than rewards
+    returned: list[Any]  # observations, one more than rewards
+    observations: list[Any]  # copies that were made at once
     rewards: list[Any]
     infos: list[dict[str, Any]]
 
@@ -110,17 +114,19 @@ def _played(env_id: str, environment: Any, settings: EnvConfig) -> list[Finding]
 
     try:
         observation, _ = environment.reset(seed=0)
-        played = Played(env_id, environment, settings, [observation], [], [])
+        first = copy.deepcopy(observation)
+        played = Played(env_id, environment, settings, [observation], [first], [], [])
         for _ in range(min(_STEPS, environment.spec.max_episode_steps)):
             action = random.uniform(space.low, space.high).astype(space.dtype)
             with np.errstate(all="ignore"):
                 observation, reward, terminated, truncated, info = environment.step(action)
-            played.observations.append(observation)
-            played.rewards.append(reward)
-            played.infos.append(info)
+            played.returned.append(observation)
+            played.observations.append(copy.deepcopy(observation))
+            played.rewards.append(copy.deepcopy(reward))
+            played.infos.append(copy.deepcopy(info))
             if terminated or truncated:
                 break
-    except Exception as error:  # whatever the environment throws
+    except FROM_USERS as error:  # whatever the environment throws
         cure = "let reset(seed=...) and step(action) run"
         return [Finding("episode", told(error), cure=cure)]
     findings = []
@@ -129,7 +135,7 @@ def _played(env_id: str, environment: Any, settings: EnvConfig) -> list[Finding]
             continue
         try:
             detail, cure = check(played)
-        except Exception as error:  # whatever the environment throws
+        except FROM_USERS as error:  # whatever the environment throws
             detail, cure = told(error), "make this run without an exception"
         findings.append(Finding(name, detail, cure=cure))
     return findings
@@ -150,6 +156,21 @@ def observations(played: Played) -> Verdict:
             if not np.isfinite(value).all():
                 return f"{where} is not finite", "return finite numbers"
     return f"finite, of the declared shapes, {len(played.rewards)} steps", ""
+
+
+def fresh_arrays(played: Played) -> Verdict:
+    """Looks for observations that changed after they had been returned."""
+    pairs = zip(played.returned, played.observations, strict=True)
+    for step, (returned, copied) in enumerate(pairs):
+        keys = GOAL_KEYS if played.has_goals else (None,)
+        for key in keys:
+            now, then = (one if key is None else one[key] for one in (returned, copied))
+            if not np.array_equal(now, then, equal_nan=True):
+                return (
+                    f"{key or 'observation'} of step {step} changed when later steps were taken",
+                    "return copies; training makes its own, but other programs may not",
+                )
+    return "what was returned stays as it is", ""
 
 
 def constant_goal(played: Played) -> Verdict:
@@ -217,6 +238,22 @@ def success(played: Played) -> Verdict:
         "info has no is_success, so the success rate is always 0",
         'return {"is_success": ...} as info of each step',
     )
+
+
+def corners(played: Played) -> Verdict:
+    """Takes steps at the bounds of the actions, as training does."""
+    envs = LockstepEnvs(played.env_id, 1, played.settings)
+    try:
+        for ends in _CORNERS:
+            envs.reset([0], [0])
+            action = np.resize(np.array(ends, np.float32), (1, envs.spec.action_dim))
+            fault = envs.step(action, [0]).faults[0]
+            if fault is not None:
+                cure = "take every action of the action space, its bounds included"
+                return f"at {in_space(played.environment.action_space, action[0])}: {fault}", cure
+    finally:
+        envs.close()
+    return "actions at their bounds are taken", ""
 
 
 def reset(played: Played) -> Verdict:
@@ -340,8 +377,8 @@ def _listed(columns: Sequence[int]) -> str:
 CHECKS: dict[str, Callable[[Played], Verdict]] = {
     check.__name__.replace("_", " "): check
     for check in (
-        *(observations, constant_goal, goal_met, goal_apart, reward, batched_reward),
-        *(success, reset, settable_goal, world),
+        *(observations, fresh_arrays, constant_goal, goal_met, goal_apart, reward),
+        *(batched_reward, success, corners, reset, settable_goal, world),
     )
 }
 """Checks of an episode by name, in the order in which they are shown."""

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from music_tf.config.settings import EnvConfig
+from music_tf.envs.actions import action_bounds
 from music_tf.envs.making import make_environment
 from music_tf.envs.portable import MadeAgain, held_by, spaces_of
-from music_tf.envs.specification import action_bounds
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.storage.files import replace_file
 from music_tf.types import Episodes

@@ -40,6 +40,7 @@ from music_tf.errors import (
     EXIT_DONE,
     EXIT_ENVIRONMENT,
     EXIT_STOPPED,
+    FROM_USERS,
     EnvironmentFault,
     MusicError,
     UsageError,
@@ -281,7 +282,7 @@ def load_study(path: Path) -> Study:
         study = runpy.run_path(str(path)).get("STUDY")
     except UsageError:  # of a field: it says all
         raise
-    except Exception as error:  # whatever the user's file raises
+    except FROM_USERS as error:  # whatever the user's file raises
         found = re.search(r"(Task|Condition|Study)\.__init__\(\) got .* '(\w+)'", str(error))
         fields = typing.get_type_hints(globals()[found[1]]) if found else {}
         hint = suggestion(found[2], fields) if found else ""

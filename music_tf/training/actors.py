@@ -21,6 +21,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import (
     EXIT_BUG,
     EXIT_DONE,
+    FROM_USERS,
     EnvironmentFault,
     LearnerEnded,
     MusicError,
@@ -498,7 +499,7 @@ class Actor:
 
     def close(self) -> None:
         """Closes the environments; what that breaks is ignored."""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*FROM_USERS):
             self._envs.close()
 
     def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:

@@ -21,7 +21,7 @@ from music_tf.envs import simulator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import show_goal
-from music_tf.errors import EnvironmentFault, MusicError
+from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.rows import Picks, reward_gaps, transition
@@ -87,7 +87,7 @@ class Rehearsal:
 
     def __exit__(self, *_: object) -> None:
         """Closes the environment, whatever it throws."""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*FROM_USERS):
             self.envs.close()
 
     def verdicts(self, config: Config) -> Iterator[Verdict]:
@@ -279,7 +279,7 @@ class Rehearsal:
         method: Any = self.envs.environment.unwrapped
 
         def agrees(goals: Sequence[Any], info: Mapping[str, Any]) -> bool:
-            with np.errstate(all="ignore"), contextlib.suppress(Exception):
+            with np.errstate(all="ignore"), contextlib.suppress(*FROM_USERS):
                 found = float(method.compute_reward(*map(np.copy, goals), dict(info)))
                 return not reward_gaps(np.float32(last.reward), np.float32(found))
             return False

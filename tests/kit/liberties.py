@@ -1,5 +1,8 @@
 """Goal environments that take liberties with what they are given, or with names; see `points`."""
 
+import sys
+
+import gymnasium
 import numpy as np
 
 from tests.kit.points import Point
@@ -47,6 +50,65 @@ class ScalesAction(Point):
     def step(self, action):
         action *= 0.1
         return super().step(action)
+
+
+class Strict(Point):
+    """Asserts that an action lies in its space, whose bounds single precision does not hold."""
+
+    space = gymnasium.spaces.Box(np.array([-0.1, 0.2]), np.array([0.1, 0.7]), dtype=np.float64)
+
+    def __init__(self):
+        super().__init__()
+        self.action_space = self.space
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.taken = action
+        return super().step(action)
+
+
+class StrictlyWhole(Strict):
+    """Takes whole numbers alone."""
+
+    space = gymnasium.spaces.Box(np.array([-3, 0]), np.array([3, 4]), dtype=np.int64)
+
+
+class ShyOfCorners(Point):
+    """Fails where an action reaches a bound."""
+
+    def step(self, action):
+        assert np.abs(action).max() < 1.0, "the joint is at its end"
+        return super().step(action)
+
+
+class OwnObservation(Point):
+    """Observes in an array of its own, which it fills anew each time."""
+
+    def seen(self):
+        self.kept = getattr(self, "kept", np.zeros(2))
+        self.kept[:] = self.place
+        return super().seen() | {"observation": self.kept}
+
+
+class Quits(Point):
+    """Tries to end the process."""
+
+    where = "step"
+
+    def step(self, action):
+        if self.where == "step":
+            sys.exit(0)
+        return super().step(action)
+
+    def reset(self, **options):
+        if self.where == "reset":
+            sys.exit(0)
+        return super().reset(**options)
+
+    def compute_reward(self, achieved, desired, info):
+        if self.where == "compute_reward":
+            sys.exit(0)
+        return super().compute_reward(achieved, desired, info)
 
 
 class Price(Point):

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from music_tf.config.command import parse_train
@@ -6,6 +8,7 @@ from music_tf.config.world import World
 from music_tf.errors import UsageError
 from music_tf.tools.check_env import check_environment, propose_world
 from tests.kit.counting import FORGETFUL
+from tests.kit.liberties import Quits
 from tests.kit.odd import ODD
 from tests.kit.tidying import COLUMNS, TIDYING
 
@@ -14,12 +17,14 @@ NAMES = [
     "actions",
     "episode length",
     "observations",
+    "fresh arrays",
     "constant goal",
     "goal met",
     "goal apart",
     "reward",
     "batched reward",
     "success",
+    "corners",
     "reset",
     "settable goal",
     "world",
@@ -70,6 +75,31 @@ def test_what_reset_and_step_must_give_is_said_where_they_give_something_else(od
     assert "reset must give (observation, info), step (observation, reward, term" in found
 
 
+@pytest.mark.parametrize(
+    ("env_id", "name", "says"),
+    [
+        ("ShyOfCorners-v0", "corners", r"at \[-1. -1.\]: .*the joint is at its end"),
+        ("OwnObservation-v0", "fresh arrays", "observation of step 0 changed when later steps"),
+    ],
+)
+def test_liberties_with_actions_and_arrays_are_found(points, env_id, name, says):
+    (found,) = [check for check in check_environment(env_id) if not check.ok]
+    assert found.name == name
+    assert re.search(says, found.detail)
+    assert found.cure
+
+
+@pytest.mark.parametrize(
+    ("where", "failed"),
+    [("step", {"episode"}), ("reset", {"episode"}), ("compute_reward", {"episode"})],
+)
+def test_an_environment_that_ends_the_process_is_a_finding(points, monkeypatch, where, failed):
+    monkeypatch.setattr(Quits, "where", where)
+    checks = check_environment("Quits-v0")
+    assert {check.name for check in checks if not check.ok} == failed
+    assert "SystemExit: 0" in checks[-1].detail
+
+
 def test_unbounded_actions_fail_before_anything_is_played(odd):
     odd.high = float("inf")
     checks = check_environment(ODD)
@@ -90,7 +120,8 @@ def test_arguments_of_the_environment_change_what_is_checked():
 def test_a_task_without_goals_is_checked_for_what_it_has():
     checks = check_environment("Pendulum-v1")
     assert [check.name for check in checks] == [
-        *("goal keys", "actions", "episode length", "observations", "reset", "world"),
+        *("goal keys", "actions", "episode length", "observations", "fresh arrays", "corners"),
+        *("reset", "world"),
     ]
     assert all(check.ok for check in checks)
     assert "no goals" in checks[0].detail
