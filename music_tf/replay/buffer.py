@@ -11,6 +11,7 @@ from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
 from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, transition
+from music_tf.replay.watch import RewardWatch
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
 
 LEARNING = "replay/transitions"
@@ -288,6 +289,8 @@ class ReplayBuffer:
         self.batch_size = config.batch_size
         self._config = config
         self.goal_reward, self.goal_end = goal_reward, goal_end
+        self.watch: RewardWatch | None = None
+        """Compares rewards that are recomputed, where steps are paid under the goals that count."""
         self.discount = discount
         self._seed = seed
         self.shrunk = False
@@ -334,15 +337,13 @@ class ReplayBuffer:
 
     def transitions(self, picks: Picks) -> Transition:
         """Returns the transitions that have been picked, [U, W, B, ...]."""
-        batches = [
-            transition(
-                shard.look_up(Picks(*(part[:, index] for part in picks))),
-                self.discount,
-                self.goal_reward,
-                self.goal_end,
-            )
-            for index, shard in enumerate(self.shards.values())
-        ]
+        batches = []
+        for index, shard in enumerate(self.shards.values()):
+            drawn = shard.look_up(Picks(*(part[:, index] for part in picks)))
+            batch = transition(drawn, self.discount, self.goal_reward, self.goal_end)
+            if self.watch is not None:
+                self.watch.see(drawn, batch.reward)
+            batches.append(batch)
         return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))
 
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:

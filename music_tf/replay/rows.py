@@ -86,11 +86,11 @@ def transition(
     next_extras = extras_of(after)
     reward = np.zeros(own.shape, np.float32) if goal.shape[-1] else drawn.reward
     if goal_reward is not None:
-        paid = goal_reward(*_under_goals(drawn, ...))
+        paid = goal_reward(*of_goals(drawn, ...))
         reward = paid.astype(np.float32, copy=False).reshape(own.shape)
     over = drawn.terminated | drawn.lost
     if goal_end is not None and not own.all():
-        over[~own] |= goal_end(*_under_goals(drawn, ~own))
+        over[~own] |= goal_end(*of_goals(drawn, ~own))
     discounts = np.where(over, 0.0, discount).astype(np.float32)
     if DISCOUNT in next_extras:
         discounts *= next_extras[DISCOUNT][..., 0]
@@ -110,7 +110,7 @@ def transition(
     )
 
 
-def _under_goals(drawn: Drawn, chosen: Any) -> tuple[Array, Array, dict[str, Array]]:
+def of_goals(drawn: Drawn, chosen: Any) -> tuple[Array, Array, dict[str, Array]]:
     """Returns what was achieved, goals and extras of chosen steps, a row each: [N, G] or [N, D]."""
     after = drawn.after[chosen].reshape(-1)
     goal = drawn.goal[chosen].reshape(len(after), -1)

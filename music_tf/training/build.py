@@ -20,6 +20,7 @@ from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, empty_store
 from music_tf.replay.hindsight import relabel_probability
+from music_tf.replay.watch import RewardWatch
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collector, make_environments
 from music_tf.training.incremental import SkillSequence
@@ -72,11 +73,14 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     goal_reward = envs.goal_reward if "task" in config.rewards and spec.goal_dim else None
     relabelled = relabel_probability(config.replay) > 0.0 and config.goals == "environment"
     goal_end = envs.goal_terminated if relabelled and envs.ends_at_goals else None
+    replay = ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed, goal_end)
+    if goal_reward is not None and config.goals == "environment":
+        replay.watch = RewardWatch(goal_reward)
     return Trainer(
         config=config,
         comm=comm,
         collector=collector,
-        replay=ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed, goal_end),
+        replay=replay,
         inputs=inputs,
         update=update,
         sequence=SkillSequence(config, paying[0], like, initial) if paying else None,

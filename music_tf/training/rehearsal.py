@@ -25,12 +25,11 @@ from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.rows import Picks, reward_gaps, transition
+from music_tf.replay.watch import RARE
 from music_tf.rollout import Conditions, play
 from music_tf.types import Array, Episodes
 
 SEED = 0
-RARE = 0.01
-"""Share of steps up to which rewards that differ are a warning."""
 _OTHER_SEEDS = range(1, 6)
 _LONGEST = 1000
 """Most steps that are played."""

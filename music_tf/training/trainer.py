@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault
 from music_tf.intrinsic.answers import priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
@@ -30,6 +32,7 @@ from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.device import DeviceReplay, why_not_on_device
+from music_tf.replay.watch import Compared
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
 from music_tf.training.actors import Actors
@@ -41,6 +44,7 @@ from music_tf.types import Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
 """How names of arrays begin that acting and judging need."""
+_LOGGER = logging.getLogger(__name__)
 _TURN = 2**40
 """Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
 
@@ -127,6 +131,8 @@ class Trainer:
     """Skills that are learned one after the other, if they are."""
     lagged: Snapshot | None = None
     """With a lag, what the cycle at hand acts with: the weights before those of the last one."""
+    _compared: Compared = dataclasses.field(default_factory=Compared)
+    """Rewards of this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
     """Seconds in this epoch, by metric."""
 
@@ -218,8 +224,12 @@ class Trainer:
             self.order(cycle)
         collected = self.collector.collect()
         ends, unfinished = collected.succeeded, collected.unfinished
-        counts = np.array([ends.sum(), len(ends), collected.played.length.sum(), unfinished])
-        succeeded, tried, steps, unfinished = map(int, self.comm.sum_in_place(counts))
+        watch = self.replay.watch
+        seen = Compared() if watch is None else watch.take()
+        counts = np.array([ends.sum(), len(ends), collected.played.length.sum(), unfinished, *seen])
+        summed = map(int, self.comm.sum_in_place(counts))
+        succeeded, tried, steps, unfinished, *compared = summed
+        self._judge_rewards(Compared(*compared))
         log.succeeded += succeeded
         log.tried += tried
         log.env_steps += steps
@@ -233,6 +243,27 @@ class Trainer:
                 self.order(cycle + 1)
         with self._timed("time/take_in_s"):
             self._take_in(collected, cycle)
+
+    def _judge_rewards(self, found: Compared) -> None:
+        """Warns once of rewards that replay computes otherwise, or ends the run on all ranks.
+
+        Raises:
+            EnvironmentFault: They are common.
+        """
+        before, both = self._compared, zip(self._compared, found, strict=True)
+        total = self._compared = Compared(*map(sum, both))
+        if not total.common and (before.wrong or not total.wrong):
+            return
+        own = "" if self.replay.watch is None else self.replay.watch.example
+        examples = filter(None, self.comm.collect(own))  # asked alike on all ranks
+        text = (
+            f"{self.config.env_id}: {next(examples, 'rewards differ')} "
+            f"({total.wrong} of {total.steps} steps that were drawn with their own goal)"
+        )
+        if total.common:
+            raise EnvironmentFault(f"{text}\nmusic-tf check-env {self.config.env_id} says more")
+        if self.comm.is_root:
+            _LOGGER.warning("%s; the run goes on as long as they are few", text)
 
     def _take_in(self, collected: Collected, cycle: int) -> None:
         """Hands what was played to all who remember or count something of it."""

@@ -1,0 +1,115 @@
+"""What replay computes is compared with what was paid for as long as a run goes on."""
+
+import logging
+
+import gymnasium
+import numpy as np
+import pytest
+
+from music_tf.errors import EnvironmentFault
+from music_tf.replay.rows import Drawn, packed
+from music_tf.replay.watch import Compared, RewardWatch
+from tests.kit.points import STEPS, Point
+from tests.kit.small import HER, MUSIC, go_on, trainer_of
+
+
+def near(achieved, goal, extras):
+    return np.where(np.linalg.norm(achieved - goal, axis=-1) <= 0.5, 0.0, -1.0)
+
+
+def drawn(achieved, paid, own):
+    """Steps that achieved places on a line, of which the goal lies at 0."""
+    after = np.zeros(len(achieved), packed(achieved_goal=1))
+    after["achieved_goal"][:, 0] = achieved
+    nothing = np.zeros(len(achieved), np.float32)
+    parts = dict.fromkeys(Drawn._fields, nothing) | {
+        "after": after,
+        "reward": np.array(paid, np.float32),
+        "goal": np.zeros((len(achieved), 1), np.float32),
+        "own": np.array(own),
+    }
+    return Drawn(**parts)
+
+
+def test_steps_that_kept_their_goal_are_counted_and_no_others():
+    watch = RewardWatch(near)
+    rows = drawn([0.1, 0.9, 0.9], [0.0, 0.0, 0.0], [True, True, False])
+    watch.see(rows, near(rows.after["achieved_goal"], rows.goal, {}))
+    assert watch.example == "a step paid 0, and replay computes -1 under the same goal"
+    assert watch.take() == (2, 1)
+    assert watch.take() == (0, 0)
+
+
+def test_a_step_at_the_edge_of_its_reward_may_be_rounded_to_the_other_side():
+    watch = RewardWatch(near)
+    rows = drawn([np.nextafter(np.float32(0.5), np.float32(1)), 0.501], [0.0, 0.0], [True, True])
+    watch.see(rows, near(rows.after["achieved_goal"], rows.goal, {}))
+    assert watch.take() == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "wrong", "common"),
+    [(1000, 10, False), (1000, 11, True), (10, 9, False), (10, 10, True), (10**6, 5000, False)],
+)
+def test_what_differs_is_common_from_one_step_in_a_hundred_on(steps, wrong, common):
+    assert Compared(steps, wrong).common == common
+
+
+class Turns(Point):
+    """Begins to pay something else in its third episode."""
+
+    def reset(self, **options):
+        self.begun = getattr(self, "begun", 0) + 1
+        return super().reset(**options)
+
+    def step(self, action):
+        seen, reward, *rest = super().step(action)
+        return seen, reward - float(self.begun > 2 and self.wrong()), *rest
+
+    def wrong(self):
+        return True
+
+
+class TurnsRarely(Turns):
+    def wrong(self):
+        return self.steps == 3 and self.begun % 8 == 0
+
+
+@pytest.fixture
+def turning():
+    for kind in (Turns, TurnsRarely):
+        gymnasium.register(f"{kind.__name__}-v0", kind, max_episode_steps=STEPS)
+    yield
+    for kind in (Turns, TurnsRarely):
+        del gymnasium.registry[f"{kind.__name__}-v0"]
+
+
+def test_a_reward_that_turns_wrong_ends_the_run(turning):
+    trainer = trainer_of(HER, env_id="Turns-v0", cycles=20)
+    with pytest.raises(EnvironmentFault, match=r"Turns-v0: a step paid .* of .* steps that were"):
+        trainer.run_epoch(go_on)
+    assert 2 <= trainer.log.cycles < 10
+
+
+def test_one_that_is_rarely_wrong_is_told_once(turning, caplog):
+    trainer = trainer_of(HER, env_id="TurnsRarely-v0", cycles=40, updates=20)
+    with caplog.at_level(logging.WARNING):
+        trainer.run_epoch(go_on)
+    told = [each.getMessage() for each in caplog.records if "drawn with" in each.getMessage()]
+    assert len(told) == 1
+    assert "the run goes on as long as they are few" in told[0]
+
+
+def test_it_watches_where_the_task_is_paid_under_the_goal_that_counts():
+    assert trainer_of(HER).replay.watch is not None
+    assert trainer_of(HER, goals="zero").replay.watch is None
+    assert trainer_of(MUSIC, goals="environment").replay.watch is None
+
+
+def test_it_changes_no_number():
+    watched, alone = trainer_of(HER), trainer_of(HER)
+    alone.replay.watch = None
+    for trainer in (watched, alone):
+        trainer.run_epoch(go_on)
+    assert watched.replay.watch.take().steps > 0
+    np.testing.assert_equal(watched.shared(), alone.shared())
