@@ -4,7 +4,7 @@ import dataclasses
 
 from music_tf.config.epochs import whole_epoch
 from music_tf.config.fields import with_fields
-from music_tf.config.names import WITH_GOALS, episode_steps, is_one_of
+from music_tf.config.names import TOYS_WITHOUT_GOALS, WITH_GOALS, episode_steps, is_one_of
 from music_tf.config.settings import (
     AgentConfig,
     CollectConfig,
@@ -18,7 +18,7 @@ from music_tf.config.settings import (
 from music_tf.recipes import Preset
 
 _PUSH, _REACH, _SLIDE = "FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"
-_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", "music_tf/UnitBox-v0")
+_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", *TOYS_WITHOUT_GOALS)
 
 
 def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:

@@ -1,3 +1,4 @@
+import csv
 import json
 import signal
 
@@ -140,3 +141,25 @@ def test_what_is_refused_is_said_once_and_nothing_is_written(whole, tmp_path, re
     assert ended.err.count(text) == 1
     assert "Traceback" not in ended.err
     assert not path.exists()
+
+
+def test_two_ranks_change_the_world_as_one_does(tmp_path):
+    changes = '[{"set": {"wall": true}}, {"at": {"steps": 30}, "set": {"wall": false}}]'
+    words = "--env-id music_tf/Square-v0 --skills 2 --workers 2 --cycles 2 --epochs 3 --updates 1"
+    words += " --collect.steps 10 --collect.random-steps 60 --agent.hidden-sizes 8 8"
+    words += " --skill.hidden-sizes 8 --evaluation.episodes 2 --evaluation.world-episodes 2"
+    tables = []
+    for how in ("alone", "launch"):
+        path = tmp_path / how
+        line = ["train", "sac_diayn", *words.split(), "--env.changes", changes]
+        ended = run([*line, "--run-dir", str(path)], path, how=how, real=True)
+        assert ended.code == DONE, ended.err
+        with (path / "worlds.csv").open() as file:
+            tables.append(
+                [{n: float(v or 0) for n, v in row.items()} for row in csv.DictReader(file)]
+            )
+    alone, launched = tables
+    stages = [(row["epoch"], row["stage"], row["next_stage"], row["world"]) for row in alone]
+    assert stages == [(1, 0, 1, w) for w in (0, 0, 1, 1)] + [(3, 1, 1, w) for w in (0, 0, 1, 1)]
+    for one, other in zip(alone, launched, strict=True):
+        np.testing.assert_allclose(list(other.values()), list(one.values()), atol=1e-3)

@@ -22,6 +22,7 @@ from music_tf.storage.worlds import COLUMNS, WorldsTable
 from music_tf.training.evaluation import Evaluation
 from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
+from tests.kit.sources import ROOT
 
 SQUARE = "music_tf/Square-v0"
 OPENS = json.dumps([{"set": {"wall": True}}, {"at": {"steps": 50}}])
@@ -210,3 +211,8 @@ def test_the_world_of_a_run_without_changes_has_no_stages(tmp_path, capsys):
     save_run(tmp_path)
     assert guarded(lambda: run_verb(["evaluate", str(tmp_path), "--stage", "0"])) == 2
     assert "--stage: the world of this run never changes" in capsys.readouterr().err
+
+
+def test_every_column_is_explained_where_changing_worlds_are():
+    page = (ROOT / "docs/environments.md").read_text()
+    assert [name for name in COLUMNS if f"`{name}`" not in page] == []
