@@ -6,12 +6,13 @@ import pytest
 from music_tf.config.settings import ReplayConfig
 from music_tf.config.world import DESCRIPTOR, World
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.member import BadObservation, number
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, play
 from tests.kit.liberties import InPlace, Quits
 from tests.kit.points import points
-from tests.kit.small import EVERYTHING, trainer_of
+from tests.kit.small import BASE, EVERYTHING, trainer_of
 
 __all__ = ["points"]
 pytestmark = pytest.mark.usefixtures("points")
@@ -110,6 +111,29 @@ def test_an_environment_that_ends_the_process_is_at_fault(monkeypatch):
     monkeypatch.setattr(Quits, "where", "reset")
     with pytest.raises(EnvironmentFault, match="reset with seed 1 fails twice: SystemExit: 0"):
         envs.reset([0], [1])
+
+
+def test_a_reward_in_an_array_is_told_what_would_be_a_number():
+    envs = made("PaysInArrays")
+    envs.reset([0], [0])
+    (fault,) = envs.step(np.zeros((1, 2), np.float32), [0]).faults
+    says = "reward: expected a number, got shape (1,): return float(reward[0])"
+    assert fault == f"PaysInArrays-v0, environment 0, step 1: BadObservation: {says}"
+
+
+@pytest.mark.parametrize("reward", [None, "near", [1.0], 1j])
+def test_what_is_no_number_is_said(reward):
+    with pytest.raises(BadObservation, match="reward: expected a number, got "):
+        number("reward", reward)
+    assert number("reward", np.float32(0.5)) == 0.5
+
+
+def test_a_run_says_what_of_an_observation_nothing_learns_from():
+    trainer = trainer_of(BASE, env_id="Touches-v0")
+    assert trainer.notices == [
+        "Touches-v0 also observes touch, which nothing learns from: it may join `observation`"
+    ]
+    assert made("InPlace").notice == ""
 
 
 def test_the_observations_that_are_played_are_copies():

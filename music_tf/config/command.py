@@ -362,11 +362,26 @@ def _words(name: str, value: Any) -> list[str]:
         return [option] if value else []
     several = value if isinstance(value, list | tuple) else [value]
     if any(isinstance(one, Mapping) for one in several):
-        value = json.dumps(value)
+        value = _as_json(option, value)
     texts = list(_texts(value))
     if texts and _is_option(texts[0]):
         return [f"{option}={texts[0]}", *texts[1:]]
     return [option, *texts]
+
+
+def _as_json(option: str, value: Any) -> str:
+    """Returns a group of settings inside another as JSON; single numbers of numpy are numbers."""
+
+    def plain(inner: Any) -> Any:
+        if getattr(inner, "shape", None) == ():
+            return inner.item()
+        near = ": give .tolist() of it" if hasattr(inner, "tolist") else ""
+        raise UsageError(f"{option}: expected what JSON can hold, got {inner!r:.80}{near}")
+
+    try:
+        return json.dumps(value, default=plain)
+    except (TypeError, ValueError) as error:  # keys that are no texts, or a group within itself
+        raise UsageError(f"{option}: expected what JSON can hold, got {value!r:.80}") from error
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -79,7 +79,8 @@ Columns: TypeAlias = Annotated[tuple[int, ...], Where("each once", _once)]
 Place: TypeAlias = Annotated[
     tuple[int, ...],
     Where(
-        "three of them for x, y and z", lambda columns: len(columns) in (0, 3) and _once(columns)
+        "three different ones for x, y and z",
+        lambda columns: len(columns) in (0, 3) and _once(columns),
     ),
 ]
 
@@ -107,7 +108,10 @@ class World(Settings):
     `evaluate --full` has blind shoves as rows beside yours."""
     support: Annotated[
         tuple[float, ...],
-        Where("LOW_X LOW_Y HIGH_X HIGH_Y HEIGHT and perhaps TOLERANCE", _is_support),
+        Where(
+            "LOW_X LOW_Y HIGH_X HIGH_Y HEIGHT and perhaps TOLERANCE, each LOW below its HIGH",
+            _is_support,
+        ),
     ] = ()
     """The surface that carries the object, in metres. HEIGHT is the z of the centre of an object at
     rest on it, TOLERANCE how far that may be off (0.02)."""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.changes import OPTION
+from music_tf.config.names import few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.declared import Declared
@@ -24,7 +25,7 @@ from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
 from music_tf.envs.extras import Strides, find_extras, is_counted
-from music_tf.envs.making import GOAL_KEYS, make_environment
+from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
 from music_tf.envs.registry import INFO, described, descriptor_of
 from music_tf.envs.specification import describe
@@ -104,6 +105,13 @@ class LockstepEnvs:
         low, high = action_bounds(env_id, environment)
         self._action_space: Any = environment.action_space
         unit = (low == -1.0).all() and (high == 1.0).all()
+        more = few(dropped(environment))
+        self.notice = (
+            f"{env_id} also observes {more}, which nothing learns from: it may join `observation`"
+            if more
+            else ""
+        )
+        """What to tell the user of it before a run begins, if anything."""
         self._unit_actions = bool(unit and self._action_space.dtype == np.float32)
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)

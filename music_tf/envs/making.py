@@ -85,6 +85,13 @@ def make_environment(
     return chosen
 
 
+def dropped(environment: gymnasium.Env[Any, Any]) -> list[str]:
+    """Returns what an environment with goals observes beside `GOAL_KEYS`, which nothing reads."""
+    space = environment.observation_space
+    keys = list(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else []
+    return [str(key) for key in keys if key not in GOAL_KEYS]
+
+
 def _choosing(
     environment: gymnasium.Env[Any, Any], settings: EnvConfig | None
 ) -> gymnasium.Env[Any, Any]:

@@ -103,7 +103,7 @@ class PlainMember:
         success = bool(info.get("is_success", info.get("success", False)))
         ends = not self._hidden if self._success_ends is None else self._success_ends
         over = bool(terminated) and (ends or not success)
-        return Outcome(float(reward), over, bool(truncated), success)
+        return Outcome(number("reward", reward), over, bool(truncated), success)
 
     def _write_extras(self, row: Row, info: Mapping[str, Any], begins: bool = False) -> None:
         """Copies entries of `info`, and what functions read; of size 1 it may be a number."""
@@ -131,6 +131,22 @@ def write_row(observation: Any, row: Row) -> None:
         return
     for key, target in zip(GOAL_KEYS, row[:3], strict=True):
         _write(key, observation.get(key), target)
+
+
+def number(name: str, value: Any) -> float:
+    """Returns a single number.
+
+    Raises:
+        BadObservation: It is something else, be it an array of one.
+    """
+    shape = getattr(value, "shape", ())
+    if shape:
+        cure = f": return float({name}[0])" if tuple(shape) == (1,) else ""
+        raise BadObservation(f"{name}: expected a number, got shape {tuple(shape)}{cure}")
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise BadObservation(f"{name}: expected a number, got {value!r:.80}") from error
 
 
 def _write(name: str, value: Any, target: Floats) -> None:

@@ -17,8 +17,8 @@ from music_tf.config.world import World
 from music_tf.envs.actions import action_bounds, in_space
 from music_tf.envs.extras import asked_of_info
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.envs.making import GOAL_KEYS, make_environment
-from music_tf.envs.member import told
+from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
+from music_tf.envs.member import BadObservation, number, told
 from music_tf.envs.registry import described, lookup
 from music_tf.envs.repeating import first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
@@ -92,6 +92,8 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
     keys = "none, this task has no goals: recipes sac and ddpg"
     if hasattr(environment.observation_space, "spaces"):
         keys = ", ".join(GOAL_KEYS)
+        if more := dropped(environment):
+            keys += f"; not learned from: {few(more)}"
     bounded = Finding("actions", f"{space}")
     try:
         action_bounds(env_id, environment)
@@ -156,6 +158,18 @@ def observations(played: Played) -> Verdict:
             if not np.isfinite(value).all():
                 return f"{where} is not finite", "return finite numbers"
     return f"finite, of the declared shapes, {len(played.rewards)} steps", ""
+
+
+def rewards(played: Played) -> Verdict:
+    """Looks for rewards that are no finite numbers."""
+    for step, found in enumerate(played.rewards, start=1):
+        try:
+            usable = np.isfinite(number("reward", found))
+        except BadObservation as error:
+            return f"step {step}: {error}", "return a number as the reward of a step"
+        if not usable:
+            return f"step {step}: {found}", "return finite rewards"
+    return "a finite number each", ""
 
 
 def fresh_arrays(played: Played) -> Verdict:
@@ -377,7 +391,7 @@ def _listed(columns: Sequence[int]) -> str:
 CHECKS: dict[str, Callable[[Played], Verdict]] = {
     check.__name__.replace("_", " "): check
     for check in (
-        *(observations, fresh_arrays, constant_goal, goal_met, goal_apart, reward),
+        *(observations, rewards, fresh_arrays, constant_goal, goal_met, goal_apart, reward),
         *(batched_reward, success, corners, reset, settable_goal, world),
     )
 }

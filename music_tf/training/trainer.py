@@ -383,7 +383,8 @@ class Trainer:
     def notices(self) -> list[str]:
         """What to tell the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
-        return [notice for notice in (cut, *(term.notice for term in self.terms)) if notice]
+        said = (cut, self.envs.notice, *(term.notice for term in self.terms))
+        return [notice for notice in said if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
         """Returns the reward terms that still count, now or later; all where none does."""

@@ -264,8 +264,8 @@ def test_the_command_keeps_what_was_typed():
         ("ddpg --skill.components 0", ["--world.descriptor"]),
         ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
         ("ddpg --world.agent 0 1 --world.surrounding 1 2", ["world.surrounding", "both have [1]"]),
-        ("ddpg --world.object 3 4", ["world.object", "three of them for x, y and z", "(3, 4)"]),
-        ("ddpg --world.gripper 3 3 4", ["world.gripper", "three of them", "(3, 3, 4)"]),
+        ("ddpg --world.object 3 4", ["world.object", "three different ones for", "(3, 4)"]),
+        ("ddpg --world.gripper 3 3 4", ["world.gripper", "three different ones", "(3, 3, 4)"]),
         ("ddpg --world.agent x", ["--world.agent", "whole numbers", "'x'"]),
         ("ddpg --world.support 1 1 0 0 0.4", ["world.support", "LOW_X LOW_Y HIGH_X HIGH_Y"]),
         ("ddpg --world.descriptor goal", ["world.descriptor", "achieved_goal", "module:function"]),
@@ -473,3 +473,18 @@ def test_the_line_that_goes_on_with_a_run_keeps_its_topology(typed, launch, line
 def test_a_flag_in_python_is_true_or_false():
     with pytest.raises(UsageError, match="--resume: expected True or False, got 'yes'"):
         as_typed({"resume": "yes"})
+
+
+def test_arguments_of_an_environment_are_what_json_can_hold():
+    kwargs = {"size": np.int64(3), "near": np.float32(0.5), "kinds": ["a", None]}
+    given = parse_train(["ddpg_her", *as_typed({"env": {"kwargs": kwargs}})])
+    assert json.loads(given.config.env.kwargs) == {"size": 3, "near": 0.5, "kinds": ["a", None]}
+    for value, near in ((np.zeros(2), ": give .tolist\\(\\) of it"), (object(), "")):
+        says = f"--env.kwargs: expected what JSON can hold, got .*{near}"
+        with pytest.raises(UsageError, match=says):
+            as_typed({"env": {"kwargs": {"g": value}}})
+
+
+def test_a_support_that_lies_upside_down_is_told_what_is_below_what():
+    with pytest.raises(UsageError, match=r"each LOW below its HIGH, got \(1\.0, "):
+        parse_train(["ddpg_her", "--world.support", "1", "1", "-1", "-1", "0"])

@@ -111,6 +111,26 @@ class Quits(Point):
         return super().compute_reward(achieved, desired, info)
 
 
+class PaysInArrays(Point):
+    """Pays an array of one number."""
+
+    def step(self, action):
+        seen, reward, *rest = super().step(action)
+        return seen, np.array([reward]), *rest
+
+
+class Touches(Point):
+    """Observes more than a goal environment does."""
+
+    def __init__(self):
+        super().__init__()
+        more = {"touch": gymnasium.spaces.Box(0.0, 1.0, (1,))}
+        self.observation_space = gymnasium.spaces.Dict({**self.observation_space.spaces, **more})
+
+    def seen(self):
+        return super().seen() | {"touch": np.ones(1, np.float32)}
+
+
 class Price(Point):
     """Keys of its `info` are also words of ours."""
 

@@ -17,6 +17,7 @@ NAMES = [
     "actions",
     "episode length",
     "observations",
+    "rewards",
     "fresh arrays",
     "constant goal",
     "goal met",
@@ -100,6 +101,15 @@ def test_an_environment_that_ends_the_process_is_a_finding(points, monkeypatch, 
     assert "SystemExit: 0" in checks[-1].detail
 
 
+def test_a_reward_in_an_array_and_what_is_dropped_are_told(points):
+    checks = {check.name: check for check in check_environment("PaysInArrays-v0")}
+    assert checks["rewards"].detail.startswith("step 1: reward: expected a number, got shape (1,)")
+    assert not checks["rewards"].ok
+    (keys, *_) = check_environment("Touches-v0")
+    assert keys.ok
+    assert keys.detail.endswith("desired_goal; not learned from: touch")
+
+
 def test_unbounded_actions_fail_before_anything_is_played(odd):
     odd.high = float("inf")
     checks = check_environment(ODD)
@@ -120,8 +130,8 @@ def test_arguments_of_the_environment_change_what_is_checked():
 def test_a_task_without_goals_is_checked_for_what_it_has():
     checks = check_environment("Pendulum-v1")
     assert [check.name for check in checks] == [
-        *("goal keys", "actions", "episode length", "observations", "fresh arrays", "corners"),
-        *("reset", "world"),
+        *("goal keys", "actions", "episode length", "observations", "rewards"),
+        *("fresh arrays", "corners", "reset", "world"),
     ]
     assert all(check.ok for check in checks)
     assert "no goals" in checks[0].detail
