@@ -369,6 +369,10 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
     Where none is allowed, TensorFlow leaves all of them alone, also those that the user's
     CUDA_VISIBLE_DEVICES names. To be called before TensorFlow computes anything; once more is fine.
 
+    Products are those of single precision from then on, in the whole process: TensorFlow would
+    round their factors to the 10 bits of TensorFloat-32, and what is learned would be another
+    than on a CPU.
+
     Returns:
         Its name; None where there is none.
 
@@ -398,6 +402,7 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
         ) from error
     if not taken:
         return None
+    config.experimental.enable_tensor_float_32_execution(False)
     details = config.experimental.get_device_details(taken[0])
     return str(details.get("device_name", taken[0].name))
 

@@ -200,6 +200,7 @@ def two_gpus(monkeypatch):
         experimental=types.SimpleNamespace(
             set_memory_growth=lambda gpu, grows: told.append((gpu.name, grows)),
             get_device_details=lambda gpu: {"device_name": "H100"},
+            enable_tensor_float_32_execution=lambda allowed: told.append(("TF32", allowed)),
         ),
     )
     monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(config=config))
@@ -209,7 +210,7 @@ def two_gpus(monkeypatch):
 def test_the_first_gpu_is_taken_and_where_none_is_allowed_none_is_seen(two_gpus):
     _, told = two_gpus
     assert claim_gpu(needed=False) == "H100"
-    assert told == [("GPU", ["first"]), ("first", True)]
+    assert told == [("GPU", ["first"]), ("first", True), ("TF32", False)]
     told.clear()
     assert claim_gpu(needed=False, allowed=False) is None
     assert told == [("GPU", [])]

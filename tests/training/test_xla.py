@@ -1,10 +1,12 @@
 """What a GPU would run, compiled for the CPU: one loop that nothing calls back from."""
 
 import re
+import types
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from experiments.gpu import kernels_of
 from music_tf.errors import EnvironmentFault
@@ -61,6 +63,27 @@ def test_all_updates_are_one_loop_of_a_known_length_and_few_kernels(pair):
         shape = ",".join(map(str, table.shape))
         assert f"f32[{shape}]" in text
         assert not re.search(rf"= f32\[{shape}\]\S* copy\(", text)
+
+
+def test_a_program_for_a_gpu_that_was_claimed_multiplies_in_single_precision(monkeypatch):
+    config = tf.config
+    gpu = types.SimpleNamespace(name="a GPU")
+    monkeypatch.setattr(config, "list_physical_devices", lambda kind=None: [gpu])
+    monkeypatch.setattr(config, "set_visible_devices", lambda *given: None)
+    monkeypatch.setattr(config.experimental, "set_memory_growth", lambda *given: None)
+    monkeypatch.setattr(config.experimental, "get_device_details", lambda given: {})
+    config.experimental.enable_tensor_float_32_execution(True)  # as TensorFlow begins
+    try:
+        claim_gpu(needed=True)
+        trainer = trainer_of(MUSIC)
+        trainer.update.use_xla()
+        trainer.collect()
+        text = trainer.update.hlo(trainer.feed(), trainer.schedules())
+    finally:
+        config.experimental.enable_tensor_float_32_execution(True)
+    products = re.findall(r"= \S+ dot\(.*", text)
+    assert products
+    assert all("operand_precision={highest,highest}" in product for product in products)
 
 
 def test_ranks_that_meet_within_the_loop_cannot_use_it():
