@@ -179,7 +179,8 @@ def variance_explained(ends: Array) -> float:
     .. math:: \eta^2 = \sum_k S |\bar e_k - \bar e|^2 / \sum_{ks} |e_{ks} - \bar e|^2
 
     In [0, 1], and 0 where nothing varies. For K skills on the same S starts, [K, S, 3]; dealt out
-    at random, skills explain (K - 1) / (K S - 1) of it in the mean.
+    at random, skills explain (K - 1) / (K S - 1) of it in the mean. That is all of it for a single
+    start, which so says nothing.
     """
     apart = ends.astype(np.float64) - ends.mean(axis=(0, 1), dtype=np.float64)
     total = float(np.square(apart).sum())
@@ -265,7 +266,7 @@ def _measures(
         for repeat in range(REPEATS)
     )
     measures["control/end_spread_m"] = end_spread(ends(repeated))
-    if len(skills) > 1:
+    if len(skills) > 1 and starts > 1:
         each = (evaluation.play(policy, starts, skill, added(skill)) for skill in skills)
         chance = (len(skills) - 1) / (len(skills) * starts - 1)
         measures["control/skill_variance"] = variance_explained(ends(each))

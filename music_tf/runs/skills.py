@@ -173,7 +173,7 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         share of steps by skill that acted and skill that was named; `end_distances`; `explained`:
         share of the variance of end states that skills explain; `best`: by the task's mean return;
         `each`: a row for each skill, whose `best_return` is that of its best episode. None where
-        nothing names skills.
+        nothing names skills, and where one episode of each shows no spread.
     """
     ends = np.stack([one.ends for one in followed])
     likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
@@ -185,13 +185,13 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         "recognised": float(np.exp(np.mean(likelihoods)) * len(named[0])) if likelihoods else None,
         "matrix": [row.tolist() for row in named] or None,
         "end_distances": end_distances(ends).tolist() if several else None,
-        "explained": variance_explained(ends) if several else None,
+        "explained": variance_explained(ends) if several and ends.shape[1] > 1 else None,
         "best": followed[int(np.argmax(returns))].skill,
         "each": [
             {
                 "skill": one.skill,
                 "return": value,
-                "return_std": float(one.returns.std()),
+                "return_std": float(one.returns.std()) if len(one.returns) > 1 else None,
                 "best_return": float(one.returns.max()),
                 "length": float(one.length.mean()),
                 "diversity_return": None if one.diversity is None else float(one.diversity.mean()),
@@ -237,7 +237,7 @@ def show_skills(
     for one, row in zip(followed, found["each"], strict=True):
         cells: dict[str, float | str | None] = {
             "return": row["return"],
-            "± deviation": row["return_std"],
+            **({} if row["return_std"] is None else {"± deviation": row["return_std"]}),
             "best return": row["best_return"],
             "steps": row["length"],
         }

@@ -167,6 +167,11 @@ def test_skills_that_lead_elsewhere_explain_more_than_chance():
     assert random["control/skill_variance"] < 0.1
 
 
+def test_one_start_does_not_say_what_skills_explain():
+    found = judge(evaluation(skills=2), carry, 1)["ours"]
+    assert not [name for name in found if name.startswith("control/skill_variance")]
+
+
 def test_without_an_object_there_is_nothing_to_judge():
     found = judge(evaluation("music_tf/PointReach-v0"), lambda *given: 0 * given[3], 3)
     assert found == {"ours": {}, "random": {}}

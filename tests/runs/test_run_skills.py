@@ -173,6 +173,17 @@ def test_the_summary_of_skills(run):
         assert row["best_return"] == one.returns.max() >= row["return"]
 
 
+def test_one_episode_a_skill_says_nothing_of_spread(run, capsys):
+    run_verb(["skills", str(run), "--episodes", "1"])
+    found = json.loads((run / "skills.json").read_text())
+    assert found["explained"] is None
+    assert [row["return_std"] for row in found["each"]] == [None] * 3
+    shown = capsys.readouterr().out
+    assert "that skills explain" not in shown
+    assert "deviation" not in shown
+    assert np.shape(found["end_distances"]) == (3, 3)  # which one episode does show
+
+
 def test_the_best_return_is_that_of_one_episode():
     first, second = (
         Followed(skill, np.array([2, 2]), np.array(returns), states, None, None, None)
