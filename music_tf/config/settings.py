@@ -127,7 +127,8 @@ class AgentConfig(Settings):
     critics: Annotated[int, In(1, 10)] = 1
     """Members of the critic ensemble; targets use the lowest of them."""
     critic_loss: Literal["sum", "half_mean"] = "sum"
-    """Squared TD errors, averaged over the batch: summed over critics, or half their mean."""
+    """Squared errors, averaged over the batch: summed over critics, or half their mean. Those of a
+    state value are halved with them."""
     truncated: Literal["bootstrap", "masked"] = "bootstrap"
     """What critics make of a step at which the time was over: its value goes on, or it is left out
     of their loss."""
@@ -480,6 +481,9 @@ class DiversityConfig(TermConfig):
     """Its network learns at every n-th update."""
     times: Annotated[int, In(1, 1000)] = 1
     """Steps of its network at such an update, each on states of its own."""
+    batch: Literal["own", "shared"] = "own"
+    """Whether its network learns from a minibatch of its own, or from that of actor and critics, as
+    public codes of DIAYN and QDax do."""
     train: bool = True
     """False leaves the network as it starts."""
     initializer: Initializer = "glorot"
@@ -509,6 +513,12 @@ class DiversityConfig(TermConfig):
             raise UsageError(
                 f"{self.shown('target')}: expected a return or -inf, got {self.target}\n"
                 f"for example: --{self.name}.target 1000"
+            )
+        if self.batch == "shared" and self.times > 1:
+            raise UsageError(
+                f"{self.shown('batch')}: shared is one minibatch an update, and the network takes "
+                f"{self.times} steps\nfor example: --{self.name}.times 1, or "
+                f"--{self.name}.batch own"
             )
         discrete = run.condition.kind == "one_hot"
         if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
@@ -687,6 +697,9 @@ class CollectConfig(Settings):
     random_steps: Annotated[int, In(0, 10**9)] = 0
     """Environment steps over all workers with uniform actions before anything is learned; with
     `incremental.epochs` before each skill."""
+    update_after: Annotated[int, In(0, 10**9)] = 0
+    """Environment steps over all workers before the first update, whoever acts in them; 255 lets
+    the 256th bring it. `collect.random_steps` counts if it is more."""
     updates_per_step: Annotated[float | None, In(0, 1e3, "(]")] = None
     """Updates for each environment step over all workers, taken `updates` at a time; unset:
     `updates` per cycle."""

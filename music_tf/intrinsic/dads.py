@@ -72,23 +72,24 @@ class Dads(GatedTerm):
         self._continuous = context.condition.kind != "one_hot"
         seen = self._seen = context.descriptor()
         self._width = width = context.spec.extras.get(seen.extra, len(seen.columns))
-        if config.omit > width:
+        omit = self._omit = width if config.omit == "all" else config.omit
+        if omit > width:
             raise UsageError(
-                f"dads.omit: expected at most the {width} numbers of the descriptor, got "
-                f"{config.omit}\nnearest: --dads.omit {width}"
+                f"dads.omit: expected at most the {width} numbers of the descriptor, got {omit}\n"
+                f"nearest: --dads.omit {width}"
             )
-        scale = context.measure(seen) if config.normalize_inputs and config.omit < width else None
+        scale = context.measure(seen) if config.normalize_inputs and omit < width else None
         if scale is not None:
-            scale = scale[0][config.omit :], scale[1][config.omit :]
+            scale = scale[0][omit:], scale[1][omit:]
         self.scales = scale_variables("dynamics", scale)
         source = context.info.extras.get(seen.extra, "")
         components = [source] if seen.extra else list(seen.columns)
-        self.inputs = {"dynamics": {"components": components, "omit": config.omit}}
+        self.inputs = {"dynamics": {"components": components, "omit": omit}}
         compared = config.samples + 1 if self._continuous else context.skills
         self.mixing = self.mixed_up_to(math.log(compared))
         self._moments = RunningMoments(np.zeros(width), np.ones(width), np.zeros([]))
         model = skill_dynamics(
-            width - config.omit + context.skills,
+            width - omit + context.skills,
             config.components * (1 + width * (2 if config.learn_deviations else 1)),
             config.hidden_sizes,
             stream(context.seed, "initial weights/dynamics"),
@@ -108,7 +109,7 @@ class Dads(GatedTerm):
             known["others"] = np.stack(drawn, axis=1)
         if not self._config.train:
             return known
-        return {"picks": replay.pick(updates, cycle, "dads/transitions"), **known}
+        return {"picks": self.picked(replay, updates, cycle), **known}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         """Returns changes with the skill that made them."""
@@ -237,7 +238,7 @@ class Dads(GatedTerm):
         self, weights: Weights, before: tf.Tensor, skill: tf.Tensor, change: tf.Tensor
     ) -> tf.Tensor:
         """Returns log q(change | before, skill) of tensors [..., D], [..., K] and [..., D]."""
-        known = self.scaled("dynamics", before[..., self._config.omit :])
+        known = self.scaled("dynamics", before[..., self._omit :])
         inputs = tf.concat([known, skill], axis=-1)
         outputs = self.networks[0](weights["dynamics"], tf.reshape(inputs, [-1, inputs.shape[-1]]))
         count, width = self._config.components, self._width

@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from music_tf.config.settings import DiversityConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
+from music_tf.replay.buffer import LEARNING, ReplayBuffer
+from music_tf.replay.rows import Picks
 from music_tf.types import Transition
 
 
@@ -28,6 +30,11 @@ class GatedTerm(RewardTerm):
         self._bar = -math.inf
         if config.target is not None and config.margin is not None:
             self._bar = config.target - config.margin
+
+    def picked(self, replay: ReplayBuffer, updates: int, cycle: int) -> Picks:
+        """Draws the steps that its networks learn from, [U, W, B]: those of the agent if shared."""
+        own = self._diversity.batch == "own"
+        return replay.pick(updates, cycle, f"{self.name}/transitions" if own else LEARNING)
 
     def mixed_up_to(self, most: float) -> Mixing:
         """Returns how it enters the sum, where no raw reward is above `most`."""

@@ -109,7 +109,7 @@ class Skill(GatedTerm):
             known["learns"] = np.full([updates, len(replay.shards)], rested, np.float32)
         if not self._config.train:
             return known
-        return {"picks": replay.pick(updates, cycle, "skill/transitions"), **known}
+        return {"picks": self.picked(replay, updates, cycle), **known}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         """Returns states with the skill that was active there."""

@@ -42,10 +42,16 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         **_RAW,
         "skills": 50,
         "agent.hidden_sizes": (300, 300),
+        "agent.critics": 1,
+        "agent.critic_loss": "half_mean",
         "agent.polyak": 0.99,
         "replay.batch_size": 128,
         "skill.state": "current",
+        "skill.batch": "shared",
+        "skill.prior_offset": 1e-6,
         "skill.hidden_sizes": (300, 300),
+        "collect.random_steps": 0,
+        "collect.update_after": 999,  # they wait for 1,000 steps
     },
     "diayn_torch": {
         **_RAW,
@@ -55,10 +61,12 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         "agent.squash_correction": "epsilon",
         "agent.initializer": "he_normal",
         "skill.trained_on": "current",
+        "skill.batch": "shared",
         "skill.prior_offset": 1e-6,
         "skill.initializer": "he_normal",
         "skill.hidden_sizes": (300, 300),
         "collect.random_steps": 0,
+        "collect.update_after": 255,  # it waits for a full batch
     },
     "qdax": {
         **_RAW,
@@ -72,6 +80,7 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         "agent.truncated": "masked",
         "agent.initializer": "lecun_uniform",
         "skill.trained_on": "current",
+        "skill.batch": "shared",
         "skill.missing_descriptor": "zeros",
         "skill.initializer": "lecun_uniform",
         "rollouts": 10,  # 250 there; skills are tiled over them
@@ -111,8 +120,9 @@ class DadsConfig(DiversityConfig):
         "dads/gate_open": "share of replayed steps on which a target lets the reward be paid",
     }
 
-    omit: Annotated[int, In(0, 10**6)] = 2
-    """Numbers at the beginning of the descriptor that the skill dynamics do not see."""
+    omit: Annotated[int | Literal["all"], In(0, 10**6)] = 2
+    """Numbers at the beginning of the descriptor that the skill dynamics do not see; of all, they
+    foretell changes from the skill alone."""
     normalize_target: bool = True
     """Learns changes in units of their running moments."""
     normalize_inputs: bool = False
@@ -163,12 +173,12 @@ def sac_diayn(
     return _on_states(preset, env_id)
 
 
-def sac_dads(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
+def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = _BOX) -> Config:
     """Skills whose consequences can be foretold, without any task reward.
 
     Dynamics-aware discovery of skills (arXiv:1907.01657), the off-policy form of QDax: the mixture
-    that foretells changes is learned beside the agent. Its settings are those of `sac_diayn`; the
-    preset `paper` is the published comparison of skill discovery with QDax.
+    that foretells changes is learned beside the agent. Its settings are those of `sac_diayn`. There
+    is no preset `paper`: the published comparison with QDax has DADS beside a task alone.
     """
     return dataclasses.replace(_compared(preset, env_id), rewards={"dads": _dads(preset)})
 
@@ -186,7 +196,10 @@ def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) ->
 
 
 def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
-    """The task in several ways: `sac_smerl` with the reward of `sac_dads`."""
+    """The task in several ways: `sac_smerl` with the reward of `sac_dads`.
+
+    Under `paper` the skill dynamics see the skill alone, as in the published comparison.
+    """
     return _gated(_compared(preset, env_id), preset, _dads(preset))
 
 
@@ -266,7 +279,8 @@ def _dads(preset: str) -> DadsConfig:
     """Returns the reward of DADS; on a laptop it sees all of the state, normalised."""
     if preset == "laptop":
         return DadsConfig(omit=0, normalize_inputs=True)
-    return DadsConfig(initializer="lecun_uniform")
+    omit: Literal["all"] | int = "all" if preset == "paper" else DadsConfig.omit
+    return DadsConfig(initializer="lecun_uniform", batch="shared", omit=omit)
 
 
 def _gated(config: Config, preset: str, reward: TermConfig) -> Config:

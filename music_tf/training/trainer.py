@@ -197,11 +197,11 @@ class Trainer:
         self.collect()
         steps, updates = self._since_begun
         turns = 1 if config.updates else 0
+        first = max(config.collect.random_steps, config.collect.update_after)
         if config.collect.updates_per_step is not None and config.updates:
-            learning = steps - config.collect.random_steps
-            due = math.floor(config.collect.updates_per_step * learning) - updates
+            due = math.floor(config.collect.updates_per_step * (steps - first)) - updates
             turns = due // config.updates
-        if steps < config.collect.random_steps:
+        if steps < first:
             turns = 0
         for turn in range(turns):
             with self._timed("time/feed_s"):

@@ -60,6 +60,17 @@ def test_critics_learn_from_the_slow_state_value_and_that_from_the_critics(tempe
     np.testing.assert_allclose(metrics["train/temperature"], [alpha] * WORKERS, rtol=1e-6)
 
 
+def test_errors_of_one_critic_and_of_the_state_value_may_be_halved():
+    case = case_of(critics=1, critic_loss="half_mean")
+    _, y_q, y_v = parts_of(case)
+    metrics = case.losses().metrics
+    error = case.q(case.weights, case.batch.inputs, case.batch.action)[0] - y_q
+    halved = 0.5 * tf.reduce_mean(tf.square(error), axis=1)
+    np.testing.assert_allclose(metrics["train/critic_loss"], halved, rtol=1e-4)
+    expected = 0.5 * value_loss(case, case.weights, y_v)
+    np.testing.assert_allclose(metrics["train/value_loss"], expected, rtol=1e-4)
+
+
 def test_each_network_gets_the_gradient_of_its_own_loss_alone():
     case = case_of(learn_temperature=True, target_entropy_per_action=-2.0)
     alpha, y_q, y_v = parts_of(case)

@@ -141,6 +141,26 @@ def test_what_is_omitted_is_not_looked_at():
         assert np.allclose(*found, atol=1e-3) == alike
 
 
+def test_where_all_is_omitted_changes_are_foretold_from_the_skill_alone():
+    term, width = dads(omit="all"), dads(omit=2)
+    assert term.inputs == width.inputs == {"dynamics": {"components": [0, 2], "omit": 2}}
+    kernel = term.networks[0].model.trainable_variables[0]
+    assert kernel.shape[0] == SKILLS
+    batch = first(replay(parted(20)).sample_transitions(1, 0))
+    elsewhere = batch._replace(
+        observation=batch.observation + 5.0, next_observation=batch.next_observation + 5.0
+    )
+    rewards = [term.reward(weights_of(term), b, term.steady_feed(1)) for b in (batch, elsewhere)]
+    np.testing.assert_allclose(*rewards, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch", ["own", "shared"])
+def test_its_dynamics_learn_from_a_minibatch_of_their_own_or_that_of_the_agent(batch):
+    buffer = replay(parted(20))
+    feed, agents = dads(batch=batch).feed(buffer, 3, 5), buffer.sample_transitions(3, 5)
+    assert np.array_equal(feed["before"], agents.observation[..., [0, 2]]) == (batch == "shared")
+
+
 def test_more_than_there_is_cannot_be_omitted():
     with pytest.raises(
         UsageError, match=r"(?s)omit: expected at most the 2 .* got 3.*--dads.omit 2"

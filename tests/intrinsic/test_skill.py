@@ -6,7 +6,9 @@ import pytest
 import tensorflow as tf
 
 from music_tf import recipes
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import ReplayConfig, SkillConfig
+from music_tf.errors import UsageError
 from music_tf.intrinsic.skill import Skill
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.replay.buffer import ReplayBuffer, Shard
@@ -91,6 +93,20 @@ def test_it_learns_from_states_of_its_own_choice_beside_their_skills(state):
     np.testing.assert_array_equal(feed["skill"], own.skill)
     policy_batch = buffer.sample_transitions(3, 5)
     assert (own.observation != policy_batch.observation).any()
+
+
+def test_it_may_learn_from_the_minibatch_of_the_agent():
+    term, buffer = skill(batch="shared", state="next"), replay()
+    feed, agents = term.feed(buffer, 3, 5), buffer.sample_transitions(3, 5)
+    np.testing.assert_array_equal(feed["state"], agents.next_observation[..., [0, 2]])
+    np.testing.assert_array_equal(feed["skill"], agents.skill)
+
+
+def test_several_steps_of_the_discriminator_need_minibatches_of_their_own():
+    config = recipes.resolve("sac_diayn", "laptop", "music_tf/UnitBox-v0")
+    with pytest.raises(UsageError, match=r"skill.batch: .* takes 2 steps\n.*--skill.batch own"):
+        with_fields(config, {"skill.batch": "shared", "skill.times": 2})
+    assert with_fields(config, {"skill.batch": "shared", "skill.every": 2})
 
 
 def test_the_loss_is_the_cross_entropy_and_accuracy_counts_hits():

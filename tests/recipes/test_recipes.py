@@ -53,7 +53,8 @@ def test_every_public_function_is_a_recipe():
 def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have():
     presets = {name: recipes.presets(name) for name in recipes.names()}
     assert presets.pop("sac_diayn") == ("laptop", "paper", "music", "qdax", "diayn_torch")
-    for name in ("sac_dads", "sac_smerl", "sac_dads_smerl"):
+    assert presets.pop("sac_dads") == ("laptop", "qdax")  # the comparison has it beside a task
+    for name in ("sac_smerl", "sac_dads_smerl"):
         assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert presets.pop("sac_disk") == ("laptop", "seed", "released")
     assert set(presets.values()) == {("laptop", "paper")}
@@ -325,7 +326,8 @@ AUTHORS = {
     **{"agent.temperature": 0.1, "agent.learn_temperature": False},
     **{"skill.hidden_sizes": (300, 300), "skill.learning_rate": 3e-4, "skill.state": "current"},
     **{"collect.steps": 1, "collect.updates_per_step": 1.0},
-    **{"agent.value_learning_rate": 3e-4, "agent.critics": 2, "agent.linear_features": False},
+    **{"agent.value_learning_rate": 3e-4, "agent.linear_features": False},
+    **{"skill.prior_offset": 1e-6, "skill.batch": "shared", "collect.random_steps": 0},
 }
 
 
@@ -333,14 +335,21 @@ AUTHORS = {
 @pytest.mark.parametrize(
     ("preset", "published"),
     [
-        ("paper", {**AUTHORS, "replay.batch_size": 128, "agent.polyak": 0.99}),
+        (
+            "paper",
+            {
+                **AUTHORS,
+                **{"replay.batch_size": 128, "agent.polyak": 0.99, "agent.critics": 1},
+                **{"agent.critic_loss": "half_mean", "collect.update_after": 999},
+            },
+        ),
         (
             "diayn_torch",
             {
                 **AUTHORS,
-                **{"replay.batch_size": 256, "agent.polyak": 0.995, "collect.random_steps": 0},
+                **{"replay.batch_size": 256, "agent.polyak": 0.995, "agent.critics": 2},
                 **{"skill.state": "next", "skill.trained_on": "current"},
-                **{"skill.prior_offset": 1e-6, "agent.initializer": "he_normal"},
+                **{"collect.update_after": 255, "agent.initializer": "he_normal"},
                 **{"agent.deviation": "clip", "agent.squash_correction": "epsilon"},
             },
         ),
@@ -355,7 +364,7 @@ AUTHORS = {
                 **{"condition.sampler": "tiled", "replay.batch_size": 256},
                 **{"agent.deviation": "softplus", "agent.critic_loss": "half_mean"},
                 **{"agent.truncated": "masked", "agent.initializer": "lecun_uniform"},
-                "collect.updates_per_step": 0.25,
+                **{"collect.updates_per_step": 0.25, "skill.batch": "shared"},
             },
         ),
     ],
@@ -374,7 +383,7 @@ def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, publis
 def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset):
     for name, reward, alone in (
         ("sac_smerl", "skill", "sac_diayn" if preset == "qdax" else None),
-        ("sac_dads_smerl", "dads", "sac_dads"),
+        ("sac_dads_smerl", "dads", None if preset == "paper" else "sac_dads"),
     ):
         config = recipes.resolve(name, preset, "HalfCheetah-v5")
         assert [*config.rewards] == ["task", reward]
@@ -393,6 +402,12 @@ def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset):
     if preset == "paper":
         assert config.rewards["task"].scale == 5.0
         assert schedule_value(gated.weight, 0) == 10.0
+    # there the skill dynamics see the skill alone
+    assert (gated.omit, gated.batch) == {
+        "laptop": (0, "own"),
+        "paper": ("all", "shared"),
+        "qdax": (2, "shared"),
+    }[preset]
 
 
 @pytest.mark.parametrize("preset", ["laptop", "paper", "qdax"])

@@ -89,6 +89,30 @@ def test_a_stop_within_an_epoch_plays_it_again_to_the_same_bits(
     assert (meta["counters"]["episodes"], meta["counters"]["episodes_cut"]) == (3, 3)
 
 
+@pytest.mark.parametrize(("random_steps", "update_after"), [(10, 10), (0, 10), (10, 4)])
+def test_updates_begin_after_random_steps_or_others_whichever_are_more(random_steps, update_after):
+    collect = CollectConfig(
+        steps=1, random_steps=random_steps, update_after=update_after, updates_per_step=1.0
+    )
+    trainer = build_trainer(replace(CONFIG, collect=collect, cycles=16, updates=1), Communicator())
+    done, moved = [], []
+    start = trainer.shared()["parameters/actor/hidden_0/kernel"]
+    for _ in range(13):
+        trainer.run_cycle()
+        done.append(trainer.counters.updates)
+        moved.append(
+            not np.array_equal(trainer.weights()["parameters/actor/hidden_0/kernel"], start)
+        )
+    assert done == [0] * 10 + [1, 2, 3]  # none is made up for
+    assert moved == [False] * 10 + [True] * 3
+
+
+def test_updates_of_whole_cycles_begin_after_as_many_steps(tmp_path):
+    collect = CollectConfig(update_after=17)
+    rows = run(tmp_path / "run", collect=collect, epochs=1)  # cycles of an episode of 8 steps
+    assert column(rows, "time/updates") == [4]
+
+
 def test_the_first_steps_are_random_whatever_the_policy(straight):
     trainer = build_trainer(CONFIG, Communicator())
     trainer.collect()
