@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+from music_tf.config.fields import with_fields
+from music_tf.config.names import episode_steps
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
 
@@ -28,6 +30,16 @@ def whole_epoch(steps: int, wanted: int, length: int) -> Epoch:
         steps = _largest_divisor(length, steps)
         unit = length
     return Epoch(steps, unit * max(1, round(wanted / unit)) // steps)
+
+
+def with_whole_episodes(config: Config) -> Config:
+    """Returns it with an epoch that cuts no episode of its environment, if it is a known one."""
+    steps = config.collect.steps
+    if steps is None:
+        return config
+    length = config.env.max_episode_steps or episode_steps(config.env_id)
+    epoch = whole_epoch(steps, steps * config.cycles, length)
+    return with_fields(config, {"cycles": epoch.cycles, "collect.steps": epoch.steps})
 
 
 def cut_by_epochs(config: Config, length: int) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
+from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import (
@@ -118,7 +119,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     small, goals = is_one_of(env_id, (_SQUARE,)), is_one_of(env_id, WITH_GOALS)
     base = _laptop(env_id, small, goals)
     if preset == "laptop":
-        return base
+        return with_whole_episodes(base)
     whole = with_fields(
         base,
         {
@@ -140,7 +141,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     more = _seed(small) if preset == "seed" else _released(env_id, small)
     each: tuple[int, ...] = more["incremental.epochs"]
     epochs = sum(IncrementalConfig(epochs=each).of_each(more["skills"]))
-    return with_fields(whole, {**more, "epochs": epochs})
+    return with_whole_episodes(with_fields(whole, {**more, "epochs": epochs}))
 
 
 def _seed(small: bool) -> dict[str, Any]:

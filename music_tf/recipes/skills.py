@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from music_tf.config.epochs import whole_epoch
+from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
 from music_tf.config.names import ANT_MAZE, WITH_GOALS, episode_steps, is_one_of
 from music_tf.config.settings import (
@@ -249,15 +249,14 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
     config = with_fields(ours, _PUBLIC_CODES.get(preset, {}))
     registered = episode_steps(env_id)
     length = min(longest or _LONGEST.get(preset, registered), registered)
-    wanted = (steps.collect.steps or 1) * steps.cycles // config.rollouts
-    epoch = whole_epoch(config.collect.steps or 1, wanted, length)
-    return dataclasses.replace(
+    played = (config.collect.steps or 1) * config.rollouts
+    longer = dataclasses.replace(
         config,
-        cycles=epoch.cycles,
-        collect=dataclasses.replace(config.collect, steps=epoch.steps),
+        cycles=(steps.collect.steps or 1) * steps.cycles // played,  # as many steps in all
         env=EnvConfig(max_episode_steps=length if length < registered else None),
         evaluation=EvaluationConfig(episodes=config.skills, every=1 if boxed else 4),
     )
+    return with_whole_episodes(longer)
 
 
 def _compared(preset: str, env_id: str) -> Config:
