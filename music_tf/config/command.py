@@ -267,7 +267,8 @@ class TrainCommand(Options):
     """Where the run goes; default runs/ENV/RECIPE/seedN-TIME. $MUSIC_TF_RUNS replaces runs/, and
     latest is the newest there."""
     resume: Flag = False
-    """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change."""
+    """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change, and
+    --skills may grow where each is learned after the other."""
     without_replay: Flag = False
     """With --resume: leave the stored experience behind; `skill.resume_rows` says how long the
     discriminator then rests."""

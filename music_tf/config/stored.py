@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from music_tf import recipes
+from music_tf.config.changes import OPTION, SKILL, stages_of
 from music_tf.config.fields import (
     Settings,
     describe_type,
@@ -179,18 +180,36 @@ def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
         {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
         for run in (stored, asked)
     )
+    allowed = (*MAY_CHANGE_ON_RESUME, *_appended(before, after))
     lines = [
         f"{name if name == 'RECIPE' else show_option(name)}: "
         f"the run has {show_value(value)}, got {show_value(after.get(name))}"[:200]
         for name, value in before.items()
-        if value != after.get(name) and name not in MAY_CHANGE_ON_RESUME
+        if value != after.get(name) and name not in allowed
     ]
     if lines:
-        allowed = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
+        may = ", ".join(map(show_option, MAY_CHANGE_ON_RESUME))
+        more = "; skills may be added behind those that it has" if _each_skill(before) else ""
         raise UsageError(
-            f"--resume continues a run exactly, only {allowed} may change\n"
+            f"--resume continues a run exactly, only {may} may change{more}\n"
             + "\n".join(lines[:_SHOWN])
         )
+
+
+def _appended(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns what else may differ: more skills one after the other, and stages of the world."""
+    had, has = _each_skill(before), _each_skill(after)
+    if not had or has[: len(had)] != had:
+        return ()
+    old, new = (stages_of(run.get(OPTION, "[]")) for run in (before, after))
+    later = all(stage.at.get(SKILL, 0) >= len(had) for stage in new[len(old) :])
+    return ("skills", "incremental.epochs", *([OPTION] if new[: len(old)] == old and later else []))
+
+
+def _each_skill(run: Mapping[str, Any]) -> list[int]:
+    """Returns the epochs of each skill; nothing where they are learned at once."""
+    epochs: list[int] = run.get("incremental.epochs") or []
+    return epochs * run["skills"] if len(epochs) == 1 else epochs
 
 
 # --- configurations ---------------------------------------------------------------------------

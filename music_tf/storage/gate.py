@@ -87,9 +87,9 @@ class MisfitError(ValueError):
 class ExpectedState(NamedTuple):
     """What a run has room for."""
 
-    shared: Expected
+    shared: Expected | ExpectedFrom
     """State that all ranks share."""
-    rows: Expected
+    rows: Expected | ExpectedFrom
     """Replay of a worker when it is full; stored rows may be fewer along the first axis."""
     environment: Declared
     """What the environment declares."""

@@ -12,6 +12,7 @@ from music_tf.config.settings import Config
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.measures.skills import coverage, end_spreads, hausdorff_distances
 from music_tf.networks.acting import (
+    SKILLS,
     Moments,
     SkillSnapshots,
     Snapshot,
@@ -21,12 +22,16 @@ from music_tf.networks.acting import (
 )
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
-from music_tf.storage.gate import take_over
+from music_tf.storage.gate import Expected, ExpectedFrom, take_over
 from music_tf.training.evaluation import Evaluation, random_actions, still
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
 if TYPE_CHECKING:
     from music_tf.training.trainer import Trainer
+
+
+_COUNTED = f"{SKILLS}moments/observation"
+"""An array with a row for each skill."""
 
 
 @dataclasses.dataclass
@@ -225,6 +230,52 @@ class SkillSequence:
         actor = np.concatenate([np.ravel(array) for array in start.weights.values()])
         size = trainer.update.learner.networks[0].size
         return np.concatenate([actor, weights[size:]])
+
+
+def state_of_fewer(own: Expected) -> ExpectedFrom:
+    """Says what is expected of the state of this run when it had as many skills as a file has.
+
+    A run that goes on may have been told to learn more than before.
+    """
+
+    def expected(found: Expected) -> Expected:
+        _, (most, *_) = own[_COUNTED]
+        shape = found.get(_COUNTED, own[_COUNTED])[1]
+        skills = shape[0] if shape and 1 <= shape[0] <= most else most
+        return {
+            name: (kind, (skills, *shape[1:]) if _is_by_skill(name) else shape)
+            for name, (kind, shape) in own.items()
+        }
+
+    return expected
+
+
+def rows_of_fewer(own: Expected) -> ExpectedFrom:
+    """Says the same of the rows of replay, which say which skill acted."""
+
+    def expected(found: Expected) -> Expected:
+        kind, (rows, most) = own["skill"]
+        shape = found.get("skill", own["skill"])[1]
+        fewer = len(shape) > 1 and 1 <= shape[1] <= most
+        return {**own, "skill": (kind, (rows, shape[1] if fewer else most))}
+
+    return expected
+
+
+def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarray]:
+    """Returns state or rows of replay with room for so many skills."""
+    found = dict(arrays)
+    for name, array in arrays.items():
+        axis = 1 if name == "skill" else 0
+        if name == "skill" or _is_by_skill(name):
+            room = [(0, 0)] * array.ndim
+            room[axis] = (0, skills - array.shape[axis])
+            found[name] = np.pad(array, room)
+    return found
+
+
+def _is_by_skill(name: str) -> bool:
+    return name.startswith((SKILLS, "disk/past")) or name == "lagged/prior"
 
 
 def _copied(snapshot: Snapshot) -> Snapshot:

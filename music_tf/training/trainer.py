@@ -38,7 +38,13 @@ from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
-from music_tf.training.incremental import Begun, SkillSequence
+from music_tf.training.incremental import (
+    Begun,
+    SkillSequence,
+    of_more,
+    rows_of_fewer,
+    state_of_fewer,
+)
 from music_tf.training.update import Draws, Feed, Schedules, Update, check_same_state
 from music_tf.types import Episodes, Metrics
 
@@ -489,7 +495,10 @@ class Trainer:
         """Returns names, types and shapes of what a checkpoint of this run holds."""
         worker, shard = next(iter(self.replay.shards.items()))
         rows = expected_of(shard.full_rows()) | expected_of(self._kept(worker), free=True)
-        return ExpectedState(expected_of(self.shared()), rows, self.envs.declared)
+        shared = expected_of(self.shared())
+        if self.sequence is None:
+            return ExpectedState(shared, rows, self.envs.declared)
+        return ExpectedState(state_of_fewer(shared), rows_of_fewer(rows), self.envs.declared)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Takes over what `shared` and `meta` of an earlier trainer returned.
@@ -501,6 +510,8 @@ class Trainer:
         counters = take_over(Counters(), meta.get("counters"), "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
         log.cells, log.totals = [(x, y) for x, y in log.cells], list(log.totals)
+        if self.sequence is not None:
+            shared = of_more(shared, self.config.skills)
         self.update.load(shared)
         self._load_beside_weights(shared)
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
@@ -522,7 +533,10 @@ class Trainer:
             shard.check_rows(saved[worker])
         for worker, shard in self.replay.shards.items():
             names = set(shard.full_rows())
-            shard.restore([{n: a for n, a in rows.items() if n in names} for rows in saved[worker]])
+            found = [{n: a for n, a in rows.items() if n in names} for rows in saved[worker]]
+            if self.sequence is not None:
+                found = [of_more(rows, self.config.skills) for rows in found]
+            shard.restore(found)
             for term in self.terms if saved[worker] else ():
                 prefix = f"{term.name}/"
                 kept = {n: a for n, a in saved[worker][-1].items() if n.startswith(prefix)}

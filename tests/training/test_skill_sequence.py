@@ -10,6 +10,7 @@ from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
+from music_tf.storage.gate import MisfitError, check_fit, expected_of
 from music_tf.training.build import build_trainer
 from tests.kit.small import go_on
 
@@ -262,3 +263,34 @@ def test_four_skills_of_a_point_go_to_four_places():
     for row in rows:  # 14.1 is the best that there is, 3 what random actions have
         assert row["skill/hausdorff_mean"] >= 11.0
         assert row["skill/hausdorff_min"] >= 8.0
+
+
+def test_a_finished_run_learns_more_skills_behind_those_that_it_has():
+    config = with_fields(TINY, {"workers": 2, "lag": 1})
+    whole = build_trainer(config, Communicator(alone=True))
+    cut = Cut(whole)
+    more = with_fields(config, {"skills": 5, "epochs": 10})
+    again = cut.resumed(6, more)
+    rows = trained(again)
+    assert [row["disk/skill"] for row in rows] == [3, 3, 4, 4]
+    assert len(again.sequence.learned) == 5
+    for one, other in zip(again.sequence.learned, whole.sequence.learned, strict=False):
+        np.testing.assert_equal(copied(one), copied(other))
+    straight = build_trainer(more, Communicator(alone=True))
+    trained(straight)
+    np.testing.assert_equal(straight.shared(), again.shared())
+
+
+def test_a_checkpoint_of_fewer_skills_is_expected_and_one_of_more_is_not():
+    few, many = trainer_of(), trainer_of(**{"skills": 5, "epochs": 10})
+    few_state, many_state = expected_of(few.shared()), expected_of(many.shared())
+    check_fit(few_state, many.expected().shared(few_state))
+    check_fit(many_state, many.expected().shared(many_state))
+    with pytest.raises(MisfitError, match="past"):
+        check_fit(many_state, few.expected().shared(many_state))
+    shard = few.replay.shards[0].full_rows()
+    rows = expected_of(shard) | expected_of(few._kept(0), free=True)
+    check_fit(rows, many.expected().rows(rows), rows=True)
+    wide = rows | {"skill": (np.dtype(np.float32), (10, 6))}
+    with pytest.raises(MisfitError, match="skill"):
+        check_fit(wide, few.expected().rows(wide), rows=True)
