@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from music_tf import recipes
-from music_tf.config.changes import OPTION, SKILL, stages_of
+from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import (
     Settings,
     describe_type,
@@ -201,7 +201,8 @@ def _appended(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str,
     had, has = _each_skill(before), _each_skill(after)
     if not had or has[: len(had)] != had:
         return ()
-    old, new = (stages_of(run.get(OPTION, "[]")) for run in (before, after))
+    # without any, the world stays as it is at the start
+    old, new = (stages_of(run.get(OPTION, "[]")) or (Stage(),) for run in (before, after))
     later = all(stage.at.get(SKILL, 0) >= len(had) for stage in new[len(old) :])
     return ("skills", "incremental.epochs", *([OPTION] if new[: len(old)] == old and later else []))
 

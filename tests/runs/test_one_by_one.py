@@ -1,0 +1,184 @@
+"""Runs of skills one after the other: cut and continued through their files, and looked at."""
+
+import json
+
+import numpy as np
+import pytest
+
+import music_tf
+from music_tf.cli import run_verb
+from music_tf.config.command import parse_train
+from music_tf.errors import UsageError
+from music_tf.runs.callbacks import CallbackFailed
+from tests.kit.jobs import assert_same_run, rows_of
+from tests.kit.sessions import run_session
+
+OPTIONS = """
+--skills 2 --incremental.epochs 2 --incremental.collected 2 --cycles 2 --updates 5
+--collect.steps 20 --agent.hidden-sizes 8 8 --replay.batch-size 16 --disk.rows 32
+--evaluation.episodes 2
+"""
+"""Two skills of two epochs, each of 40 steps and 20 updates."""
+
+
+class Ends:
+    """A callback that ends a run after an epoch."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def on_epoch(self, row):
+        if row["time/epoch"] == self.epoch:
+            raise KeyError("enough")
+
+
+def train(path, *more, until=None):
+    """A run, perhaps ended after an epoch."""
+    words = ["sac_disk", *OPTIONS.split(), *more, "--run-dir", str(path)]
+    if "--resume" in more:
+        words = [*more, "--run-dir", str(path)]
+    command = parse_train(words)
+    if until is None:
+        return run_session(command)
+    with pytest.raises(CallbackFailed):
+        run_session(command, callbacks=[Ends(until)])
+    return None
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "run"
+    train(path, "--incremental.replay", "purge")
+    return path
+
+
+def test_a_run_that_was_ended_within_and_between_skills_comes_to_the_same_bits(whole, tmp_path):
+    train(tmp_path / "run", "--incremental.replay", "purge", until=1)
+    train(tmp_path / "run", "--resume", until=2)
+    train(tmp_path / "run", "--resume", until=3)
+    train(tmp_path / "run", "--resume")
+    assert_same_run(whole, tmp_path / "run")
+
+
+def test_a_table_says_which_skill_was_learned_and_how_far_all_lie_apart(whole):
+    rows = rows_of(whole, ())
+    assert [float(row["disk/skill"]) for row in rows] == [0, 0, 1, 1]
+    assert [bool(row["skill/hausdorff_mean"]) for row in rows] == [False, False, False, True]
+    summary = json.loads((whole / "summary.json").read_text())
+    assert set(summary["evaluation"]) == {"ours", "random"}
+
+
+def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
+    path = tmp_path / "run"
+    train(path, until=1)
+    with pytest.raises(UsageError, match=r"no skill is learned yet.* with epoch 2, .* of epoch 1"):
+        music_tf.load_policy(path)
+    train(path, "--resume", until=3)
+    policy = music_tf.load_policy(path)
+    assert policy.skills == 1
+    first = policy.act([1.0, 2.0])
+    train(path, "--resume")
+    policy = music_tf.load_policy(path)
+    assert policy.skills == 2
+    np.testing.assert_array_equal(policy.act([1.0, 2.0], skill=0), first)
+    assert not np.array_equal(policy.act([1.0, 2.0], skill=1), first)
+    batch = policy.act([[1.0, 2.0]] * 2, skill=[1, 0])
+    np.testing.assert_allclose(batch[1], first, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"this run has 2, expected 0\.\.1, got 2"):
+        policy.act([1.0, 2.0], skill=2)
+
+
+def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path):
+    path = tmp_path / "run"
+    train(path, "--incremental.replay", "purge")
+    before = music_tf.load_policy(path)
+    acted = [before.act([1.0, 2.0], skill=skill) for skill in range(2)]
+    train(path, "--resume", "--skills", "3")
+    after = music_tf.load_policy(path)
+    assert after.skills == 3
+    for skill in range(2):
+        np.testing.assert_array_equal(after.act([1.0, 2.0], skill=skill), acted[skill])
+    config = json.loads((path / "config.json").read_text())["config"]
+    assert (config["skills"], config["epochs"]) == (3, 6)
+    del whole
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--skills", "1"], "--skills: the run has 2, got 1"),
+        (["--incremental.epochs", "3"], "--incremental.epochs: the run has 2, got 3"),
+        (["--epochs", "6"], "expected those of all skills together, 4, got 6"),
+        (["--skills", "3", "--incremental.past", "append"], "the run has refresh, got append"),
+        (
+            ["--skills", "3", "--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]'],
+            "--env.changes: the run has",
+        ),
+    ],
+)
+def test_what_was_learned_cannot_be_changed_afterwards(whole, more, said):
+    with pytest.raises(UsageError) as told:
+        parse_train(["--resume", "--run-dir", str(whole), *more])
+    assert said in str(told.value)
+
+
+def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
+    changes = '[{}, {"at": {"skill": 2}, "set": {"wall": true}}]'
+    words = ["--resume", "--run-dir", str(whole), "--skills", "3"]
+    command = parse_train([*words, "--incremental.epochs", "2", "2", "5", "--env.changes", "[]"])
+    assert (command.config.epochs, command.config.incremental.epochs) == (9, (2, 2, 5))
+    before = json.loads((whole / "config.json").read_text())["config"]["env"]["changes"]
+    assert before == "[]"
+    assert parse_train([*words, "--env.changes", changes]).config.env.changes == changes
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--epochs", "9"], "epochs: expected those of all skills together, 16, got 9\n"),
+        (["--epochs", "9"], "nearest: --skills 2"),
+        (
+            ["--incremental.epochs", "2", "3"],
+            "one for each of 4 skills, got 2\n",
+        ),
+        (["--disk.k", "1"], "disk.k: expected a whole number in [2, 1000], got 1"),
+        (["--disk.k", "9", "--disk.rows", "8"], "disk.rows: expected at least disk.k = 9, got 8"),
+        (["--disk.descriptor", "stride"], "add --world.extras stride=stride:20"),
+        (["--disk.timesteps", "equal"], "add --world.extras time=time"),
+        (["--disk.balance", "released", "--disk.alpha", "0"], "expected both above 0"),
+        (["--pinned-skill", "1"], "skills take turns by themselves"),
+        (["--condition.sampler", "stratified"], "one skill acts at a time"),
+        (["--rewards", "task"], "need one reward that tells a skill from earlier ones, got task"),
+        (
+            ["--env.changes", '[{}, {"at": {"skill": 4}, "set": {"wall": true}}]'],
+            'the last of 4 skills is 3, got 4\nnearest: {"skill": 3}, or --skills 5',
+        ),
+    ],
+)
+def test_skills_that_cannot_be_learned_so_are_refused(words, said):
+    with pytest.raises(UsageError) as told:
+        parse_train(["sac_disk", *words])
+    assert said in str(told.value)
+
+
+def test_a_reward_for_skills_one_by_one_needs_their_epochs():
+    with pytest.raises(UsageError, match=r"expected epochs of each, got none\n.* 4"):
+        parse_train(["sac_diayn", "--rewards", "disk"])
+
+
+def test_epochs_follow_from_those_of_the_skills():
+    def asked(*words):
+        config = parse_train(["sac_disk", *words]).config
+        return config.skills, config.epochs
+
+    assert asked() == (4, 16)
+    assert asked("--skills", "6") == (6, 24)
+    assert asked("--incremental.epochs", "3") == (4, 12)
+    assert asked("--skills", "2", "--incremental.epochs", "3", "5") == (2, 8)
+
+
+def test_verbs_show_each_skill(whole, capsys):
+    assert run_verb(["evaluate", str(whole), "--episodes", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "skill 0" in shown
+    assert "skill 1" in shown
