@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal
 import tyro
 
 from music_tf import recipes
-from music_tf.config.changes import NOW
+from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.command import Flag, Options, read
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
@@ -98,7 +98,8 @@ class Measured(OfOneRun):
 
     env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
     stage: str = NOW
-    """Of a run with env.changes: the stage of its world, counted from 0, or now."""
+    """Of a run with env.changes: the stage of its world that is played in, counted from 0, now, or
+    learned for that in which each skill was."""
 
     @property
     def elsewhere(self) -> str:
@@ -215,8 +216,9 @@ class Play(OfOneRun):
     """How many episodes, of each skill."""
     skill: str = "all"
     """Which, counted from 0: one, several as in 0,2,7, or all."""
-    stage: str = NOW
-    """Of a run with env.changes: the stage of its world, counted from 0, or now."""
+    stage: str = LEARNED
+    """Of a run with env.changes: the stage of its world that is played in, counted from 0, now, or
+    learned for that in which each skill was."""
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent NAME.mp4."""
     strip: Path | None = None

@@ -16,8 +16,9 @@ EVERY = "*"
 FACTORS = ("mass", "friction", "damping", "gear")
 """What is multiplied by the name of a body, a geom, a joint or an actuator."""
 SKILL, STEPS = "skill", "steps"
-NOW = "now"
-"""The stage that a run has come to, for whoever looks at it."""
+NOW, LEARNED = "now", "learned"
+"""For whoever looks at a run: the stage that it has come to, and that in which a skill was learned.
+Both are the same where skills go on learning."""
 _EXAMPLE = '[{}, {"at": {"steps": 100000}, "gravity": 0.8}]'
 _KEYS = ("at", *FACTORS, "gravity", "place", "set")
 _SIGNED = ("gear",)
@@ -77,21 +78,30 @@ def stage_at(stages: Sequence[Stage], steps: int, skill: int = 0) -> int:
     return max(held, default=0)
 
 
-def chosen_stage(word: str, stages: Sequence[Stage], now: int) -> int:
-    """Returns the stage that a user asks for by `NOW` or by its number.
+def chosen_stage(
+    word: str, stages: Sequence[Stage], now: int, learned: tuple[int, ...] = ()
+) -> int | tuple[int, ...]:
+    """Returns the stage that a user asks for by `NOW`, `LEARNED` or its number.
+
+    Args:
+        word: What the user says.
+        stages: Of the run.
+        now: The one that the run has come to.
+        learned: In which each skill was learned, where skills rest once they are.
 
     Raises:
         UsageError: There is none of that name.
     """
-    if word == NOW:
-        return now
+    if word in (NOW, LEARNED):
+        return learned if word == LEARNED and learned and stages else now
     if not stages:
         raise UsageError(
             f"--stage: the world of this run never changes, expected {NOW}, got {word[:80]}"
         )
     if not word.isdecimal() or int(word) >= len(stages):
+        last = len(stages) - 1
         raise UsageError(
-            f"--stage: expected {NOW} or a stage from 0 to {len(stages) - 1}, got {word[:80]!r}"
+            f"--stage: expected {NOW}, {LEARNED} or a stage from 0 to {last}, got {word[:80]!r}"
         )
     return int(word)
 

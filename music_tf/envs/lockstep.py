@@ -96,7 +96,8 @@ class LockstepEnvs:
         world: World | None = None,
     ) -> None:
         self._settings = settings or EnvConfig()
-        self._env_id, self._stages, self._stage = env_id, self._settings.stages, 0
+        self._env_id, self._stages = env_id, self._settings.stages
+        self._worlds = [0] * count
         environment = make_environment(env_id, self._settings)  # its module may register a world
         self.info = described(env_id, world or World(), environment)
         if self._settings.skills:
@@ -155,16 +156,21 @@ class LockstepEnvs:
         """Number of environments."""
         return len(self._members)
 
-    def set_world(self, stage: int) -> None:
+    def set_world(self, stage: int | Sequence[int]) -> None:
         """Chooses a stage of a changing world, from 0; each environment takes it when it resets.
+
+        Several are those of the first environments.
 
         Raises:
             UsageError: There is no such stage.
         """
-        last = max(0, len(self._stages) - 1)
-        if not 0 <= stage <= last:
-            raise UsageError(f"{OPTION}: expected a stage from 0 to {last}, got {stage}")
-        self._stage = stage
+        last, chosen = max(0, len(self._stages) - 1), stage
+        if isinstance(chosen, int):
+            chosen = [chosen] * len(self)
+        for one in chosen:
+            if not 0 <= one <= last:
+                raise UsageError(f"{OPTION}: expected a stage from 0 to {last}, got {one}")
+        self._worlds[: len(chosen)] = chosen
 
     def reset(
         self, indices: Sequence[int], seeds: Sequence[int], goals: Array | None = None
@@ -373,11 +379,11 @@ class LockstepEnvs:
         return self._member_of(make_environment(self._env_id, self._settings))
 
     def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
-        """Returns what steps an environment, in the present stage of its world."""
+        """Returns what steps an environment, in the present stage of the first one's world."""
         member = self._kind_of(environment)
         if self._stages:
             member.changes = Changes(environment, self._stages)
-            member.changes.apply(self._stage)
+            member.changes.apply(self._worlds[0])
         return member
 
     def _kind_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
@@ -413,7 +419,7 @@ class LockstepEnvs:
             self._used[index] = True
             try:
                 if member.changes is not None:
-                    member.changes.apply(self._stage)
+                    member.changes.apply(self._worlds[index])
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)

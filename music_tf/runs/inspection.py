@@ -63,7 +63,7 @@ class LoadedRun:
     elsewhere: str = ""
     """Arguments of the environment that differ from those of training, as JSON; empty: none."""
     stage: str = NOW
-    """Which stage of a changing world it acts in: that of its checkpoint, or a number."""
+    """Which stage of a changing world it acts in: `NOW`, `LEARNED`, or a number."""
 
     @property
     def policy(self) -> Policy:
@@ -109,7 +109,7 @@ def load_run(
             nowhere else.
         environments: How many to make; as many as the run had on one rank by default, up to 32.
         elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
-        stage: `NOW` or the number of a stage of its world.
+        stage: Of its world: `NOW`, `LEARNED`, or a number.
 
     Raises:
         UsageError: No run, no checkpoint yet, another environment than the one typed, no such
@@ -131,8 +131,8 @@ def load_run(
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
     stored, config = saved.stored, saved.stored.config
-    now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills - 1)
-    world = chosen_stage(stage, config.env.stages, now)
+    now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills)  # the next one's
+    world = chosen_stage(stage, config.env.stages, now, saved.worlds)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
     compared = SPACES if elsewhere else ALL
@@ -147,7 +147,6 @@ def load_run(
                 f"{run}: the checkpoint does not fit config.json\n"
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
-    envs.set_world(world)
     evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
     learned = learned_arrays(found.arrays, config.rewards)
     return LoadedRun(run, stored, saved, learned, evaluation, elsewhere, stage)
@@ -222,6 +221,9 @@ def evaluate_run(
         if result["skills"]:
             rows = skill_rows(result["skills"], result["policies"]["random"])
             progress.table(rows, f"{title} of each skill", "skill")
+        if result["skills_where_learned"]:
+            rows = skill_rows(result["skills_where_learned"], result["policies"]["random"])
+            progress.table(rows, f"{title} of each skill where it was learned", "skill")
         result = _judged_before(path, result["checkpoint"]) | result
         try:
             replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
@@ -260,6 +262,9 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
 
     policies = compare(loaded.evaluation, loaded.policy, episodes)
     skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
+    elsewhere = loaded.evaluation._replace(world=saved.worlds)
+    both = loaded.stage == NOW and any(world != loaded.evaluation.world for world in saved.worlds)
+    others = measure_skills(elsewhere, loaded.policy, episodes, heldout) if both else []
     first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), config, 0)
     made = provenance(loaded.evaluation.comm, {})
     return {
@@ -283,6 +288,7 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         "success": success(policies["ours"]),
         "policies": policies,
         "skills": [{**row, "success": success(row["metrics"])} for row in skills],
+        "skills_where_learned": [{**row, "success": success(row["metrics"])} for row in others],
         "versions": made["versions"],
         "commit": made["commit"],
     }
@@ -293,7 +299,9 @@ def describe(loaded: LoadedRun) -> str:
     stored, saved = loaded.stored, loaded.saved
     other = f" with {stored.config.env.kwargs}" if loaded.elsewhere else ""
     if stored.config.env.stages:
-        other += f" in stage {loaded.evaluation.world} of its world"
+        world = loaded.evaluation.world
+        each = "where each skill was learned"
+        other += f" in stage {world} of its world" if isinstance(world, int) else f" {each}"
     return (
         f"{stored.recipe} ({stored.preset}) on {stored.config.env_id}{other}, seed "
         f"{stored.config.seed}, epoch {saved.epoch}, {saved.env_steps:,} steps"

@@ -72,6 +72,8 @@ class Worlds:
                 Acting(skill, stage, policy_of(snapshot))
                 for skill, (stage, snapshot) in enumerate(learned)
             ]
+            if trainer.sequence.skill == len(acting):  # which is still learned
+                acting.append(Acting(len(acting), self._stage, trainer.policy()))
         rows = measure_worlds(trainer.evaluation, acting, range(trainer.world + 1))
         now: dict[str, float] = {"epoch": counters.epoch, "env_steps": counters.env_steps}
         now |= {"stage": self._stage, "next_stage": trainer.world}

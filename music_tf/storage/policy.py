@@ -66,6 +66,8 @@ class SavedPolicy:
         """
         self.stored, config = stored, stored.config
         self.declared = declared
+        self.worlds: tuple[int, ...] = ()
+        """Stage of a changing world in which each skill was learned, of those that rest then."""
         self.snapshot = snapshot
         self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
         self._why_not = discriminator if isinstance(discriminator, str) else ""
@@ -282,8 +284,10 @@ def saved_policy(
     inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
     current = Snapshot(config.agent.actor, weights, inputs)
     snapshot: Snapshot | SkillSnapshots = current
+    worlds: tuple[int, ...] = ()
     if config.incremental.on:
-        skills = _learned_skills(run, config, found)
+        worlds = _learned_in(run, config, found)
+        skills = len(worlds)
         stored = stored._replace(config=config.of_first_skills(skills))
         each = (learned_skill(current, found.arrays, skill) for skill in range(skills))
         snapshot = SkillSnapshots(tuple(each))
@@ -300,15 +304,22 @@ def saved_policy(
             names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
     except ValueError as error:  # which does not keep the policy from acting
         names = str(error)
-    return SavedPolicy(stored, snapshot, counters, names, declared), found
+    policy = SavedPolicy(stored, snapshot, counters, names, declared)
+    policy.worlds = worlds
+    return policy, found
 
 
-def _learned_skills(run: Path, config: Config, found: StoredWeights) -> int:
-    """Returns how many skills a run has finished that learns them one after the other."""
+def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, ...]:
+    """Returns the stages in which skills were learned that are finished, one after the other."""
     said = found.meta.get("incremental")
     worlds = said.get("worlds") if isinstance(said, dict) else None
     room = len(found.arrays[f"{SKILLS}moments/observation"])
-    if not isinstance(worlds, list) or len(worlds) > min(room, config.skills):
+    stages = range(max(1, len(config.env.stages)))
+    if (
+        not isinstance(worlds, list)
+        or not all(type(stage) is int and stage in stages for stage in worlds)
+        or len(worlds) > min(room, config.skills)
+    ):
         raise UsageError(f"{run}: the checkpoint does not fit config.json\nincremental: no worlds")
     if not worlds:
         first = config.incremental.of_each(config.skills)[0]
@@ -316,7 +327,7 @@ def _learned_skills(run: Path, config: Config, found: StoredWeights) -> int:
             f"{run}: no skill is learned yet, expected at least one; the first is with epoch "
             f"{first}, and the newest checkpoint is of epoch {found.meta['counters']['epoch']}"
         )
-    return len(worlds)
+    return tuple(worlds)
 
 
 def _actor_shapes(

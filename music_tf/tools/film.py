@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from music_tf import rollout
-from music_tf.config.changes import NOW
+from music_tf.config.changes import LEARNED
 from music_tf.config.names import (
     ROBOTICS,
     TOYS,
@@ -110,7 +110,7 @@ def play(
     skills: Sequence[int],
     out: Path,
     typed_env_id: str | None = None,
-    stage: str = NOW,
+    stage: str = LEARNED,
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
@@ -123,7 +123,7 @@ def play(
         skills: Which ones; none for all, or for continuous conditions.
         out: A file ending in .mp4 or .gif; it appears when it is complete.
         typed_env_id: The environment that the user typed, if any.
-        stage: Of a changing world, its number or `NOW`.
+        stage: Of a changing world: its number, `NOW`, or that in which a skill was `LEARNED`.
 
     Raises:
         UsageError: No such run, skill or stage.
@@ -156,7 +156,7 @@ def strip(
     shown: Moments = SIX,
     skills: Sequence[int] = (),
     typed_env_id: str | None = None,
-    stage: str = NOW,
+    stage: str = LEARNED,
 ) -> None:
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
 
@@ -292,6 +292,7 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
     if config.acting_skills:
         one_hot = np.eye(config.condition_size, dtype=np.float32)
         conditions = conditions._replace(skills=one_hot[list(skills)])
+    loaded.evaluation.set_world(conditions.skills)
     played = rollout.play(envs, loaded.policy, conditions, None)
     paid = rewards_along(loaded, played)
     traces = [

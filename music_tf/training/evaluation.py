@@ -39,8 +39,8 @@ class Evaluation(NamedTuple):
     comm: Communicator
     actors: Callable[[Snapshot, int, int], dict[str, np.ndarray]] | None = None
     """Lets actors play this rank's share of episodes with a snapshot, where there are any."""
-    world: int = 0
-    """Stage of a changing world in which it plays."""
+    world: int | tuple[int, ...] = 0
+    """Stage of a changing world in which it plays, or one for each skill."""
 
     def play(
         self,
@@ -68,14 +68,15 @@ class Evaluation(NamedTuple):
         def own_part() -> dict[str, np.ndarray]:
             """Plays this rank's share, among the rows of all episodes; the others are zeros."""
             one = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
-            if self.actors is not None and plain and isinstance(one, Snapshot):
-                return self.actors(one, episodes, self.world)
-            envs.set_world(self.world)
+            world = self.world
+            if self.actors and plain and isinstance(one, Snapshot) and isinstance(world, int):
+                return self.actors(one, episodes, world)
             result: dict[str, np.ndarray] = {}
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
                 wanted = np.arange(start, start + len(envs)) % episodes
                 goals = None if conditions.goals is None else conditions.goals[wanted]
                 batch = Conditions(conditions.seeds[wanted], goals, conditions.skills[wanted])
+                self.set_world(batch.skills)
                 explore = None
                 if added is not None:
                     actions = np.stack([added(int(index)) for index in wanted], axis=1)  # [T, E, A]
@@ -106,7 +107,6 @@ class Evaluation(NamedTuple):
         The last bits of an action depend on the size of the batch, and on the place in it.
         """
         spec, config = self.envs.spec, self.config
-        self.envs.set_world(self.world)
         skills = np.zeros([0, config.condition_size], np.float32)
         parts = [blank(spec, skills, spec.max_episode_steps).named()]
         for batch in np.unique(indices // together):
@@ -120,9 +120,17 @@ class Evaluation(NamedTuple):
                 return policy(*padded)[places]
 
             conditions = evaluation_conditions(mine.tolist(), config, spec.goal_dim)
+            self.set_world(conditions.skills)
             parts.append(play(self.envs, act, conditions, None).named())
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return Episodes.from_named(joined)
+
+    def set_world(self, skills: Array) -> None:
+        """Chooses the stage of the world for episodes of skills [E, K], one in each environment."""
+        if isinstance(self.world, int):
+            self.envs.set_world(self.world)
+        else:
+            self.envs.set_world([self.world[skill] for skill in skills.argmax(axis=-1)])
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""

@@ -185,7 +185,7 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
     assert run_verb(["play", str(stored_run), *words, "--stage", "1"]) == 0
     default = stored_run / "videos" / "policy.mp4"
     assert calls == [
-        ((stored_run, 4, [], default, None), {"stage": "now"}),
+        ((stored_run, 4, [], default, None), {"stage": "learned"}),
         ((stored_run, 2, [3], pathlib.Path("a.gif"), "mine:Task-v0"), {"stage": "1"}),
     ]
 

@@ -204,7 +204,10 @@ def test_a_run_is_looked_at_in_the_stage_that_it_has_come_to_or_in_another(strai
 def test_a_stage_that_a_run_does_not_have_is_refused(straight, stage, capsys):
     words = ["skills", str(straight[0]), f"--stage={stage}"]
     assert guarded(lambda: run_verb(words)) == 2
-    assert f"--stage: expected now or a stage from 0 to 1, got '{stage}'" in capsys.readouterr().err
+    assert (
+        f"--stage: expected now, learned or a stage from 0 to 1, got '{stage}'"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_world_of_a_run_without_changes_has_no_stages(tmp_path, capsys):
