@@ -98,6 +98,7 @@ class Rehearsal:
         if "task" in config.rewards:
             yield self.rewards()
             yield self.goal_met()
+        yield self.inputs(config.normalizer.input_clip)
         if relabel_probability(config.replay):
             yield self.goal_apart()
             yield self.ends()
@@ -164,7 +165,7 @@ class Rehearsal:
     def ends(self) -> Verdict:
         """Looks for episodes that end at their goal, where nobody can say so of another goal."""
         if self.envs.ends_at_goals:
-            return Verdict("compute_terminated says where an episode ends under another goal")
+            return self._said_ends()
         episode, earlier = self.episode, len(self._at_goal) <= int(self.episode.length[0])
         ended = earlier and any(seen.terminated for seen in self._at_goal)
         ended |= bool((episode.terminated & episode.success).any())
@@ -177,6 +178,42 @@ class Rehearsal:
             "--env.success-ends False",
             rare=True,
         )
+
+    def _said_ends(self) -> Verdict:
+        """Compares where `compute_terminated` lets an episode end with where it went on."""
+        unwrapped: Any = self.envs.environment.unwrapped
+        for step, seen in enumerate(self._at_goal[1:], start=1):
+            achieved = np.array(seen.observation["achieved_goal"])
+            if not seen.terminated and unwrapped.compute_terminated(
+                achieved, self._near_goal.copy(), dict(seen.info)
+            ):
+                return Verdict(
+                    f"compute_terminated says that step {step} ends its episode, which goes on: "
+                    "hindsight values such steps as ends",
+                    "let step terminate where compute_terminated says so, or give "
+                    "--env.success-ends False",
+                    rare=True,
+                )
+        return Verdict("compute_terminated says where an episode ends under another goal")
+
+    def inputs(self, most: float) -> Verdict:
+        """Looks for numbers that networks see cut off, at most so large."""
+        episode, length = self.episode, int(self.episode.length[0]) + 1
+        seen = {
+            "the observation": episode.observation[0, :length],
+            "goals": np.concatenate([episode.achieved_goal[0, :length], episode.desired_goal]),
+        }
+        for name, values in seen.items():
+            columns = np.flatnonzero((np.abs(values) > most).any(axis=0)).tolist()
+            if columns:
+                return Verdict(
+                    f"columns {few(list(map(str, columns)))} of {name} reach "
+                    f"{np.abs(values).max():g}, and networks see nothing beyond {most:g}",
+                    "give them in larger units, relative to a place near them, or give "
+                    "--normalizer.input-clip a larger number",
+                    rare=True,
+                )
+        return Verdict("networks see all numbers as they are")
 
     @functools.cached_property
     def _near_goal(self) -> Any:

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import re
 
 import gymnasium
 import numpy as np
 import pytest
 
 import music_tf
-from music_tf.config.settings import EnvConfig, ReplayConfig
+from music_tf.config.settings import EnvConfig, NormalizerConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
@@ -199,6 +200,22 @@ def test_hindsight_says_where_episodes_end_at_goals_of_which_it_cannot_know(
     assert [text.startswith(f"{name}-v0: episodes end at their goal") for text in warnings] == (
         [True] if told else []
     )
+
+
+def test_an_end_that_the_environment_does_not_keep_is_told(points, monkeypatch):
+    monkeypatch.setattr(points["Ends-v0"], "over", lambda self: False)
+    (text,) = rehearse(dataclasses.replace(HER, env_id="Ends-v0")).warnings
+    assert "compute_terminated says that step 1 ends its episode, which goes on" in text
+
+
+def test_numbers_that_networks_see_cut_off_are_told(points):
+    config = dataclasses.replace(HER, env_id="Point-v0")
+    narrow = dataclasses.replace(config, normalizer=NormalizerConfig(input_clip=0.5))
+    (text,) = rehearse(narrow).warnings
+    assert re.search(
+        r"columns 0, 1 of the observation reach 0\.727616, and networks see nothing", text
+    )
+    assert rehearse(config) == Found()
 
 
 class Drawing(Point):
