@@ -413,10 +413,13 @@ class Recipes(Verb):
 
         table = Table("recipe", "what it does", "workers", "episodes per epoch", box=None)
         for name in recipes.names():
-            presets = [recipes.resolve(name, preset) for preset in recipes.PRESETS]
-            workers = ", ".join(str(config.workers) for config in presets)
-            sizes = [config.workers * config.rollouts * config.cycles for config in presets]
-            table.add_row(name, recipes.describe(name), workers, ", ".join(map(str, sizes)))
+            workers, sizes, own = ["-", "-"], ["-", "-"], recipes.presets(name)
+            for column, preset in enumerate(recipes.PRESETS):
+                if preset in own:
+                    config = recipes.resolve(name, preset)
+                    workers[column] = str(config.workers)
+                    sizes[column] = str(config.workers * config.rollouts * config.cycles)
+            table.add_row(name, recipes.describe(name), ", ".join(workers), ", ".join(sizes))
         console = Console()
         console.print(table)
         console.print(f"numbers are for the presets {', '.join(recipes.PRESETS)}\n", style="dim")

@@ -55,6 +55,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
     output = capsys.readouterr().out
     assert [name for name in recipes.names() if recipes.describe(name) not in output] == []
     assert "laptop, paper" in output
+    assert "1, -" in output  # sac_disk has no preset paper
 
 
 @pytest.mark.parametrize(
