@@ -60,7 +60,8 @@ PANDA = tuple(
         ("Reach", "Push", "Slide", "PickAndPlace", "Stack", "Flip"), ("", "Joints"), _REWARDS
     )
 )
-TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0")
+POINT_ROBOT = "music_tf/PointRobot-v0"
+TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
     *("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"),

@@ -5,12 +5,13 @@ Importing this package registers ours, `music_tf/...-v0`, with Gymnasium.
 
 import gymnasium
 
-from music_tf.config.names import CONVEYOR
+from music_tf.config.names import CONVEYOR, POINT_ROBOT
 from music_tf.envs.toys import register_toys
 
 register_toys()
 for _id, _entry, _steps in (
     (CONVEYOR, "conveyor:FetchPushConveyor", 50),
+    (POINT_ROBOT, "point_robot:PointRobot", 20),
     ("music_tf/AntGoals-v0", "robots:ant_goals", 200),
     ("music_tf/Ant-v0", "robots:ant", 200),
     ("music_tf/AntBlocks-v0", "robots:AntBlocks", 200),

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.changes import OPTION
-from music_tf.config.names import few
+from music_tf.config.names import POINT_ROBOT, few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.declared import Declared
@@ -173,11 +173,16 @@ class LockstepEnvs:
         self._worlds[: len(chosen)] = chosen
 
     def reset(
-        self, indices: Sequence[int], seeds: Sequence[int], goals: Array | None = None
+        self,
+        indices: Sequence[int],
+        seeds: Sequence[int],
+        goals: Array | None = None,
+        tasks: Floats | None = None,
     ) -> Observations:
         """Starts an episode in each of the environments `indices`; its seed fixes it completely.
 
-        `goals` [E, G] replace the environments' own.
+        `goals` [E, G] replace the environments' own. `tasks` [E, D] are set before the reset;
+        without them an environment keeps the task that it has.
 
         Raises:
             UsageError: The first reset of all gives something else than it declared.
@@ -185,7 +190,8 @@ class LockstepEnvs:
         """
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
             goal = None if goals is None else goals[position].astype(np.float64)
-            self._reset_one(index, int(seed), goal)
+            task = None if tasks is None else tasks[position]
+            self._reset_one(index, int(seed), goal, task)
         return Observations(*self._split(self._table[indices].astype(np.float32)))
 
     def step(self, actions: Array, indices: Sequence[int]) -> Steps:
@@ -330,6 +336,28 @@ class LockstepEnvs:
             same = False
         return known if same else None
 
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Draws tasks of the family that the environment is, [count, D].
+
+        Raises:
+            UsageError: It is no family, or its tasks are no vectors of finite numbers.
+        """
+        environment = self._some_member().environment
+        if not all(environment.has_wrapper_attr(name) for name in ("sample_tasks", "set_task")):
+            raise UsageError(
+                f"env_id: expected a family of tasks, with the methods sample_tasks and set_task, "
+                f"got {self._env_id}\nfor example: --env-id {POINT_ROBOT}"
+            )
+        tasks = np.asarray(environment.get_wrapper_attr("sample_tasks")(count, generator))
+        if tasks.ndim != 2 or len(tasks) != count or not tasks.shape[1]:  # noqa: PLR2004
+            raise UsageError(
+                f"env_id: sample_tasks of {self._env_id} must give [{count}, D] numbers for "
+                f"{count} tasks, got {list(tasks.shape)}"
+            )
+        if not all_finite(tasks):
+            raise UsageError(f"env_id: a task of {self._env_id} is not finite")
+        return tasks.astype(np.float64)
+
     def render(self, index: int) -> npt.NDArray[np.uint8]:
         """Image [height, width, 3] of an environment's present state, which stays untouched.
 
@@ -403,7 +431,9 @@ class LockstepEnvs:
         fresh = self._members[0] = self._make_member()
         return fresh
 
-    def _reset_one(self, index: int, seed: int, goal: Floats | None) -> None:
+    def _reset_one(
+        self, index: int, seed: int, goal: Floats | None, task: Floats | None = None
+    ) -> None:
         text = ""
         kind: type[MusicError] = EnvironmentFault
         for _ in range(_RESET_ATTEMPTS):
@@ -420,6 +450,8 @@ class LockstepEnvs:
             try:
                 if member.changes is not None:
                     member.changes.apply(self._worlds[index])
+                if task is not None:
+                    member.set_task(task)
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)

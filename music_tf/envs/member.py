@@ -80,6 +80,10 @@ class PlainMember:
         """What brings it to another stage of its world; None where its world stays as it is."""
         self._unwrapped: Any = environment.unwrapped
 
+    def set_task(self, task: Floats) -> None:
+        """Makes an environment that is a family of tasks this one, from its next reset on."""
+        self.environment.get_wrapper_attr("set_task")(task.copy())
+
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
         """Starts the episode of this seed, whatever the environment did before."""
         simulator.clear_state(self._unwrapped)

@@ -180,6 +180,9 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
         descriptor=(0, 1),
         reward_bounds=(0.0, 0.0),
     ),
+    "music_tf/PointRobot": dataclasses.replace(
+        _without_split("point that looks for a place", "There is no object"), descriptor=(0, 1)
+    ),
 }
 """What is known, by how ids begin; the first that fits counts."""
 _UNKNOWN = _without_split("unknown", "This environment is not in the registry")
