@@ -232,6 +232,9 @@ def random_episodes(
         skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],
         earlier_return=np.zeros(count, np.float32),
         seed=np.zeros(count, np.int64),
+        task=np.zeros(count, np.int64),
+        visit=np.zeros(count, np.int64),
+        context=np.zeros(count, np.bool_),
         extras={},
     )
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from music_tf.config.settings import ConditionConfig, Config, ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import heartbeat
 from music_tf.randomness import reset_seeds, stream
 from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
@@ -29,6 +29,7 @@ class Conditions(NamedTuple):
     seeds: IntArray  # [E], of the environment resets
     goals: Array | None  # [E, G] in place of the environments' own, or None
     skills: Array  # [E, K], what the policy is conditioned on: one-hot or continuous
+    tasks: npt.NDArray[np.float64] | None = None  # [E, D], of a family; None: as they are
 
 
 class ConditionSampler:
@@ -94,7 +95,16 @@ class ConditionSampler:
 def continuous_conditions(
     config: ConditionConfig, generator: np.random.Generator, count: int
 ) -> Array:
-    """Draws conditions [E, K] from a standard Gaussian, the unit sphere or [-1, 1]^K."""
+    """Draws conditions [E, K] from a standard Gaussian, the unit sphere or [-1, 1]^K.
+
+    Raises:
+        UsageError: A belief is asked for, which is inferred in a task.
+    """
+    if config.kind == "belief":
+        raise UsageError(
+            "condition.kind: a belief is inferred from episodes in a task, and never drawn alone\n"
+            "music-tf evaluate RUN measures such a run, and load_policy(RUN) lets it act"
+        )
     shape = (count, config.size or 1)
     if config.kind == "box":
         return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
@@ -338,6 +348,9 @@ def blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
         skill=skill,
         earlier_return=zeros(),
         seed=np.zeros([count], np.int64),
+        task=np.zeros([count], np.int64),
+        visit=np.zeros([count], np.int64),
+        context=np.zeros([count], np.bool_),
         extras={name: zeros(steps + 1, size) for name, size in spec.extras.items()},
     )
 
@@ -353,7 +366,8 @@ def _attempt(
     """Plays the episodes `indices` and returns the faults of those that were spoiled."""
     goals = None if conditions.goals is None else conditions.goals[indices]
     played.seed[indices] = conditions.seeds[indices]
-    first = envs.reset(indices, played.seed[indices].tolist(), goals)
+    tasks = None if conditions.tasks is None else conditions.tasks[indices]
+    first = envs.reset(indices, played.seed[indices].tolist(), goals, tasks)
     played.desired_goal[indices] = first.desired_goal
     _note_state(played, indices, 0, first)
     faults: dict[int, str] = {}

@@ -70,6 +70,9 @@ class Episodes(NamedTuple):
     skill: Array  # [E, K], the condition that acted: one-hot or continuous
     earlier_return: Array  # [E], of the steps before these, where an episode comes in parts
     seed: IntArray  # [E], of the reset that began it; a ring of steps joins its parts by it
+    task: IntArray  # [E], number of the training task; 0 where there is one task
+    visit: IntArray  # [E], the cycle in which the task was visited
+    context: BoolArray  # [E], whether the task may be inferred from these steps
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
 
     def named(self) -> dict[str, np.ndarray]:

@@ -148,7 +148,7 @@ def _defines(source, name):
     return method in [getattr(node, "name", "") for node in scope]
 
 
-@pytest.mark.parametrize("page", ["music.md", "her.md", "recipes.md", "skills.md"])
+@pytest.mark.parametrize("page", ["music.md", "her.md", "recipes.md", "skills.md", "pearl.md"])
 def test_every_equation_names_a_function(page):
     rows = re.findall(r"^\| .+ \| .+ \| (.+) \|$", (DOCS / page).read_text(), re.MULTILINE)
     places = [row for row in rows if ".py" in row]

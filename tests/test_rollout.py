@@ -38,7 +38,7 @@ class Faulty:
         self.resets = []
         self.taken = np.zeros(count, int)
 
-    def reset(self, indices, seeds, goals):
+    def reset(self, indices, seeds, goals, tasks):
         self.resets.append((list(indices), list(seeds), None if goals is None else goals.copy()))
         self.taken[list(indices)] = 0
         return self.envs.reset(indices, seeds, goals)

@@ -78,6 +78,11 @@ class Learner(abc.ABC):
         """Everything trained: the actor first, and those with targets side by side."""
 
     @property
+    def encoder(self) -> Network | None:
+        """What infers the condition of the policy, if anything does."""
+        return None
+
+    @property
     @abc.abstractmethod
     def target_networks(self) -> Sequence[Network]:
         """Those that have a slowly moving copy."""

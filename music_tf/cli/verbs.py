@@ -201,7 +201,9 @@ class Evaluate(Measured):
         from music_tf.storage.start import export_weights  # noqa: PLC0415 - the same
 
         stored = read_run(run, stored_env_id(run))
-        chosen = parse_parts(parts, parts_of(map(type, stored.config.rewards.values())))
+        config = stored.config
+        learns = [type(config.agent), *map(type, config.rewards.values())]
+        chosen = parse_parts(parts, parts_of(learns))
         export_weights(weights_of(run), folder, chosen, stored)
         sys.stdout.write(f"written: {folder}\n")
 

@@ -206,7 +206,7 @@ def _unknown(written: str, options: Mapping[str, Field]) -> UsageError:
     """Returns the fault of an unknown option, with the nearest known one."""
     name = written.lstrip("-").replace("-", "_")
     inside = [option for option in options if name and option.endswith(f".{name}")]
-    found = inside or list(filter(None, [nearest(name, options)]))
+    found = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
     cure = "--help lists the valid ones"
     if name in _RENAMED:
         cure = f"it is called {show_option(_RENAMED[name])} now"
@@ -458,8 +458,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         UsageError: Something on it is unknown, has a wrong type or is out of range.
     """
     own = recipes.terms(_own_recipe(argv))
-    agents = [Config(agent=agent()) for agent in _kinds(AgentConfig)]
-    every = {name: field for each in agents for name, field in _options(each, own).items()}
+    agents = [kind() for kind in _kinds(AgentConfig)]
+    every = _options(Config(), own) | {f.name: f for each in agents for f in fields_of(each)}
     positional, typed = split(argv, every)
     given: dict[str, Any] = {n: _value(every[n], typed[n]) for n in _OWN if n in typed}
     asked = TrainCommand(arguments=tuple(argv), **given)
@@ -498,7 +498,9 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
         check_read_back(recipe, preset, config)
-        start = _start(command, parts_of(terms.values()), "skills" not in typed)
+        start = _start(
+            command, parts_of([type(config.agent), *terms.values()]), "skills" not in typed
+        )
         return dataclasses.replace(command, start=start)
     now = stored._replace(recipe=recipe, preset=preset, config=config)
     refuse_changes(run_to_json(stored), run_to_json(now))

@@ -93,6 +93,35 @@ class Source(NamedTuple):
     """Takes as many skills as the source has, unless the user types another number."""
 
 
+class Inference(NamedTuple):
+    """How a belief over tasks is inferred from a context, the latest steps in a task."""
+
+    latent: int
+    """Numbers L in a latent, the condition of the policy."""
+    deterministic: bool
+    """Whether a latent has no variance."""
+    tasks: int
+    """Tasks of an update, over all workers."""
+    rows: int
+    """Steps in a context."""
+    next_observation: bool
+    """Whether a context says what followed each step."""
+    reward: str
+    """The extra that is the reward in a context; empty: the environment's own."""
+    sizes: tuple[int, ...]
+    """Units of each hidden layer of the encoder."""
+
+    def row_dim(self, observation_dim: int, action_dim: int) -> int:
+        """Returns how many numbers C an encoder reads of a step."""
+        after = observation_dim if self.next_observation else 0
+        return observation_dim + action_dim + 1 + after
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that an encoder says of a step."""
+        return self.latent if self.deterministic else 2 * self.latent
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AgentConfig(Settings):
     """What all learners share: an actor, critics, and how fast they learn.
@@ -103,6 +132,8 @@ class AgentConfig(Settings):
     name: ClassVar[str] = "agent"
     learner: ClassVar[str]
     """The `Learner` that is built from it, as `module:Class`."""
+    networks: ClassVar[Sequence[str]] = ()
+    """Names of what it learns beside actor and critics that a later run can take over."""
     metrics: ClassVar[Mapping[str, str]] = {
         "train/critic_loss": "squared TD error, summed over critics, or half their mean",
         "train/actor_loss": "loss of the actor",
@@ -153,6 +184,11 @@ class AgentConfig(Settings):
     def actor(self) -> str:
         """How its policy acts: one of `networks.acting.ACTORS`."""
         return "deterministic"
+
+    @property
+    def inference(self) -> "Inference | None":
+        """How the condition of its policy is inferred; None where conditions are drawn."""
+        return None
 
     @property
     def actor_layers(self) -> tuple[int, ...]:
@@ -671,9 +707,9 @@ class ConditionConfig(Settings):
 
     name: ClassVar[str] = "condition"
 
-    kind: Literal["one_hot", "gaussian", "sphere", "box"] = "one_hot"
+    kind: Literal["one_hot", "gaussian", "sphere", "box", "belief"] = "one_hot"
     """One of `skills` as a one-hot vector; or a vector drawn from a standard Gaussian, the unit
-    sphere or the box [-1, 1]^K."""
+    sphere or the box [-1, 1]^K; or a latent drawn from what the agent believes of its task."""
     size: Annotated[int | None, In(1, 4096)] = None
     """Numbers K in it; unset, for one_hot alone: `skills`."""
     sampler: Literal["random", "tiled", "stratified"] = "random"
@@ -683,6 +719,56 @@ class ConditionConfig(Settings):
     every: Annotated[int | None, In(1, 10**6)] = None
     """Steps of an episode after which another one acts; unset: one for the whole episode. Needs
     `collect.steps`, since an episode that replay keeps whole has one condition."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TasksConfig(Settings):
+    """Tasks of a family that share robot and sizes, and how each is explored.
+
+    A visit plays episodes of one task: under the prior, then under what has been inferred in it.
+    Numbers of episodes are rounded up to multiples of `rollouts`.
+    """
+
+    name: ClassVar[str] = "tasks"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "adapt/return_prior": "mean return in evaluation tasks under latents of the prior",
+        "adapt/return_1": "the same in the episode after 1 context episode",
+        "adapt/return_2": "the same in the episode after 2 context episodes",
+        "adapt/return_last": "the same in the last episode of a visit, after all others",
+        "adapt/train_return": "the same of the last episode in training tasks, explored anew",
+        "adapt/success_prior": "share of evaluation tasks solved under latents of the prior",
+        "adapt/success_last": "share solved in the last episode of a visit",
+        "adapt/variance": "mean variance of what is believed after all episodes of a visit",
+        "adapt/probe_r2": "R^2 of evaluation tasks, read from beliefs after two episodes by a "
+        "linear map",
+    }
+
+    train: Annotated[int, In(0, 10**5)] = 0
+    """Tasks that are trained on, shared out among workers; 0: the environment has one task."""
+    test: Annotated[int, In(0, 10**5)] = 0
+    """Tasks that are kept for evaluation."""
+    seed: Annotated[int | None, In(0, 2**32 - 1)] = None
+    """Decides which tasks there are; unset: 1337 + `seed`, so that each run has its own."""
+    initial: Annotated[int, In(1, 10**6)] = 10
+    """Episodes under the prior in each task before anything is learned; all are context."""
+    prior: Annotated[int, In(1, 10**6)] = 2
+    """Episodes of a visit under latents of the prior; they are context."""
+    posterior: Annotated[int, In(0, 10**6)] = 2
+    """Episodes after them under latents of the posterior; they are context too."""
+    extra: Annotated[int, In(0, 10**6)] = 0
+    """Episodes after them under the posterior that are no context."""
+    posterior_first: bool = True
+    """Whether the first episodes of `tasks.posterior` already are under the posterior."""
+    resample_posterior: Annotated[int, In(1, 10**6)] = 1
+    """Episodes of each environment until the posterior is inferred again."""
+    explore: Annotated[int, In(1, 10**4)] = 1
+    """Episodes of an evaluation under the prior, before a belief is inferred."""
+    adapt: Annotated[int, In(1, 10**4)] = 6
+    """Episodes of an evaluation after them, before each of which the belief is inferred again."""
+
+    def foreseen(self, run: "Config") -> Mapping[str, str]:
+        """Returns its metrics where there are several tasks."""
+        return super().foreseen(run) if run.agent.inference else {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -867,6 +953,7 @@ class Config(Settings):
     env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
     world: World = dataclasses.field(default_factory=World)
     condition: ConditionConfig = dataclasses.field(default_factory=ConditionConfig)
+    tasks: TasksConfig = dataclasses.field(default_factory=TasksConfig)
     collect: CollectConfig = dataclasses.field(default_factory=CollectConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     exploration: ExplorationConfig = dataclasses.field(default_factory=ExplorationConfig)
@@ -895,6 +982,7 @@ class Config(Settings):
         if self.incremental.on:
             self._check_incremental()
         self._check_changes()
+        self._check_tasks()
         for name, term in self.rewards.items():
             if name != term.name:
                 raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")
@@ -909,7 +997,8 @@ class Config(Settings):
     @property
     def condition_size(self) -> int:
         """Numbers K in what the policy is conditioned on."""
-        return self.condition.size or self.skills
+        inference = self.agent.inference
+        return inference.latent if inference else self.condition.size or self.skills
 
     @property
     def seen_condition(self) -> int:
@@ -982,6 +1071,77 @@ class Config(Settings):
             return f"--skills {max(1, round(self.epochs / every[0]))}"
         return f"--epochs {sum(every)}"
 
+    @property
+    def task_seed(self) -> int:
+        """What decides which tasks a family gives this run."""
+        seed = self.tasks.seed
+        return 1337 + self.seed if seed is None else seed
+
+    def rounds(self, initial: bool = False) -> int:
+        """Returns how many episodes each environment plays in a cycle, or in the first one."""
+        tasks = self.tasks
+        if self.agent.inference is None:
+            return 1
+        visit = (tasks.initial,) if initial else (tasks.prior, tasks.posterior, tasks.extra)
+        visits = tasks.train // self.workers if initial else 1
+        return visits * sum(math.ceil(episodes / self.rollouts) for episodes in visit)
+
+    def _check_tasks(self) -> None:
+        """Rejects tasks that workers cannot share, or that the agent cannot tell apart."""
+        inference, count, workers = self.agent.inference, self.tasks.train, self.workers
+        if inference is None:
+            if count or self.tasks.test or self.condition.kind == "belief":
+                raise UsageError(
+                    f"tasks.train: several tasks need an agent that infers which one it is in, got "
+                    f"{count} and condition.kind {self.condition.kind}\nrecipes for it: sac_pearl"
+                )
+            return
+        shared = max(workers, workers * round(count / workers))
+        drawn = max(workers, workers * round(inference.tasks / workers))
+        each = inference.tasks // workers
+        batch = self.replay.batch_size
+        for wrong, text in (
+            (count == 0, "tasks.train: expected at least 1, got 0; for example --tasks.train 20"),
+            (self.tasks.test == 0, "tasks.test: expected at least 1, got 0; nearest: 1"),
+            (
+                self.condition.kind != "belief",
+                f"condition.kind: expected belief for an agent that infers its condition, got "
+                f"{self.condition.kind}; leave it out",
+            ),
+            (
+                count % workers != 0,
+                f"tasks.train: expected a multiple of workers {workers}, which share them out, got "
+                f"{count}; nearest: {shared}",
+            ),
+            (
+                inference.tasks % workers != 0,
+                f"agent.meta_batch: expected a multiple of workers {workers}, got "
+                f"{inference.tasks}; nearest: {drawn}",
+            ),
+            (
+                each > 0 and batch % each != 0,
+                f"replay.batch_size: expected a multiple of {each}, the tasks of a worker in an "
+                f"update, got {batch}; nearest: {max(each, each * round(batch / max(1, each)))}",
+            ),
+            (
+                self.collect.steps is not None or self.collect.random_steps > 0,
+                "collect.steps: a visit to a task is made of whole episodes, the first of them "
+                "under the prior; leave --collect.steps and --collect.random-steps out",
+            ),
+            (
+                bool(self.env.stages),
+                f"{OPTION}: tasks differ from each other, and do not change while one is visited; "
+                "leave it out",
+            ),
+            (
+                self.replay.relabel_k > 0 or self.goals == "zero",
+                "replay.relabel_k: a task is inferred, not shown as a goal; leave hindsight and "
+                "--goals zero out",
+            ),
+        ):
+            if wrong:
+                raise UsageError(text)
+
     def _check_condition(self) -> None:
         """Rejects conditions that cannot be drawn as asked."""
         kind, sampler, every = self.condition.kind, self.condition.sampler, self.condition.every
@@ -1006,9 +1166,14 @@ class Config(Settings):
                 f"{pinned}, got {kind}; or add --skills 1 --pinned-skill None",
             ),
             (
-                not discrete and given is None,
+                not discrete and given is None and kind != "belief",
                 f"condition.size: expected how many numbers a {kind} condition has, got none; "
                 "for example --condition.size 2",
+            ),
+            (
+                kind == "belief" and given not in (None, size),
+                f"condition.size: expected {size}, as agent.latent_size says, got {given}; leave "
+                "one of the two out",
             ),
             (
                 kind == "sphere" and given == 1,

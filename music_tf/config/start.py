@@ -4,13 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from music_tf.config.names import suggestion
-from music_tf.config.settings import TermConfig
+from music_tf.config.settings import AgentConfig, TermConfig
 from music_tf.errors import UsageError
 
 
-def parts_of(terms: Iterable[type[TermConfig]]) -> tuple[str, ...]:
-    """Returns what a run can take over: networks by name, their copies, running statistics."""
-    learned = [network for term in terms for network in term.networks]
+def parts_of(groups: Iterable[type[TermConfig] | type[AgentConfig]]) -> tuple[str, ...]:
+    """Returns what a run can take over: networks by name, their copies, running statistics.
+
+    `groups` are the settings of what learns: its reward terms, and its agent.
+    """
+    learned = [network for group in groups for network in group.networks]
     return ("actor", "critic", "targets", *learned, "normalizer")
 
 

@@ -109,7 +109,7 @@ def read_record(directory: Path, *needed: str) -> dict[str, Any]:
         raise UsageError(f"{path}: damaged: {str(error)[:120]}") from error
     if not isinstance(record, dict):
         raise UsageError(f"{path}: damaged: expected a JSON object")
-    for key, kind in {**_RUN, "init_from": dict, "resumes": list}.items():
+    for key, kind in {**_RUN, "init_from": dict, "resumes": list, "tasks": dict}.items():
         value = record.get(key)
         if not isinstance(value, kind) and (value is not None or key in needed):
             raise UsageError(f"{path}: damaged: expected a {kind.__name__} under {key!r}")
@@ -147,6 +147,12 @@ def stored_start(directory: Path) -> Mapping[str, Any] | None:
     """Returns where the run of a directory took parts over from; None where it began anew."""
     start: Mapping[str, Any] | None = read_record(directory).get("init_from")
     return start
+
+
+def stored_tasks(directory: Path) -> Mapping[str, Any] | None:
+    """Returns the tasks that the run of a directory has drawn; None where it has one task."""
+    tasks: Mapping[str, Any] | None = read_record(directory).get("tasks")
+    return tasks
 
 
 def stored_env_id(directory: Path) -> str | None:

@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ LOG_DEVIATION_RANGE = (-5.0, 2.0)
 """Bounds of the log-deviation before squashing that a tanh scales."""
 CLIPPED_RANGE = (-20.0, 2.0)
 """Bounds of the log-deviation before squashing that is clipped."""
+ENCODER = "encoder/"
+"""How the names of weights begin that infer a belief."""
 LEAST_DEVIATION = 1e-3
 """What is added to a softplus."""
 
@@ -50,6 +53,10 @@ class NetworkInputs(NamedTuple):
         out = aligned([*observation.shape[:-1], size], np.result_type(*parts))
         return np.concatenate(parts, axis=-1, out=out)
 
+    def observations(self, values: Array) -> Array:
+        """Returns normalised observations [..., O] alone."""
+        return self._normalize(values, self.observation)
+
     def _normalize(self, values: Array, moments: Moments) -> Array:
         scaled = bounded(values, self.config)
         scaled -= moments.mean
@@ -67,6 +74,8 @@ class Snapshot(NamedTuple):
     inputs: NetworkInputs
     prior: Array | None = None
     """Chances [K] with which exploring episodes draw one-hot conditions; None: all alike."""
+    encoder: Mapping[str, Array] = MappingProxyType({})
+    """Weights of what infers a belief, by name, `encoder/hidden_0/kernel`; empty without one."""
 
     @property
     def action_dim(self) -> int:
@@ -83,15 +92,17 @@ def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
     """Returns the numbers of a snapshot by name: weights, moments as [2, D], and any prior."""
     moments = {"observation": snapshot.inputs.observation, "goal": snapshot.inputs.goal}
     prior = {} if snapshot.prior is None else {"prior": snapshot.prior}
-    return {**snapshot.weights, **{n: np.stack(one) for n, one in moments.items()}, **prior}
+    beside = {name: np.stack(one) for name, one in moments.items()}
+    return {**snapshot.weights, **snapshot.encoder, **beside, **prior}
 
 
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     """Returns a snapshot of the kind of another one, with what `arrays_of` has returned."""
     observation, goal = (Moments(*arrays[name]) for name in ("observation", "goal"))
     inputs = like.inputs._replace(observation=observation, goal=goal)
-    weights = {name: arrays[name] for name in like.weights}
-    return like._replace(weights=weights, inputs=inputs, prior=arrays.get("prior"))
+    weights, encoder = ({n: arrays[n] for n in one} for one in (like.weights, like.encoder))
+    prior = arrays.get("prior")
+    return like._replace(weights=weights, inputs=inputs, prior=prior, encoder=encoder)
 
 
 SKILLS = "skills/"
@@ -211,8 +222,7 @@ def deterministic_action(
 ) -> Array:
     """Returns the actions [E, A] of a deterministic actor for its inputs [E, I]."""
     del noise
-    depth = len(weights) // 2 - 1
-    action: Array = np.tanh(_dense(weights, _hidden(weights, inputs, depth), depth))
+    action: Array = np.tanh(mlp(weights, inputs))
     return action
 
 
@@ -266,8 +276,7 @@ def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | N
 
     Normal noise becomes Gumbel's: the largest of logit + Gumbel noise is a sample.
     """
-    depth = len(weights) // 2 - 1
-    logits = _dense(weights, _hidden(weights, inputs, depth), depth)
+    logits = mlp(weights, inputs)
     if noise is not None:
         uniform = np.clip(0.5 * _erfc(-noise / math.sqrt(2.0)), 1e-12, 1.0 - 1e-7)
         logits = logits - np.log(-np.log(uniform))
@@ -285,6 +294,12 @@ ACTORS: dict[str, Actor] = {
     **{name: Actor(gaussian.heads, gaussian.act) for name, gaussian in GAUSSIANS.items()},
 }
 """Actors by name; a learner's settings say which one is theirs."""
+
+
+def mlp(weights: Sequence[Array], inputs: Array) -> Array:
+    """Returns the outputs [B, D] of hidden layers and a linear one for inputs [B, I]."""
+    depth = len(weights) // 2 - 1
+    return _dense(weights, _hidden(weights, inputs, depth), depth)
 
 
 def bounded(values: Array, config: NormalizerConfig) -> Array:

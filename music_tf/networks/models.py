@@ -170,6 +170,17 @@ def skill_dynamics(
     return _plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
 
 
+def encoder(
+    row_dim: int,
+    outputs: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
+) -> keras.Model:
+    """Maps rows of a context, [B, row_dim], to what each says of the latent, [B, outputs]."""
+    return _plain(row_dim, outputs, "factor", hidden_sizes, seed, initializer)
+
+
 def _plain(
     size: int,
     outputs: int,

@@ -11,6 +11,7 @@ from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
 from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, transition
+from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
 
@@ -272,7 +273,7 @@ class ReplayBuffer:
 
     def __init__(
         self,
-        shards: Mapping[int, Shard | StepRing],
+        shards: Mapping[int, Shard | StepRing | TaskStore],
         config: ReplayConfig,
         goal_reward: GoalReward | None,
         discount: float,
@@ -345,6 +346,23 @@ class ReplayBuffer:
                 self.watch.see(drawn, batch.reward)
             batches.append(batch)
         return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))
+
+    def sample_contexts(self, updates: int, rows: int, cycle: int) -> Transition:
+        """Draws N = `rows` steps of the latest visit to each task of each update.
+
+        The tasks are those of `sample_transitions` in the same cycle, in their order: [U, W, m, N].
+
+        Raises:
+            ValueError: Tasks are not kept apart.
+        """
+        found = []
+        for worker, shard in self.shards.items():
+            if not isinstance(shard, TaskStore):
+                raise ValueError("sample_contexts: expected replay that keeps tasks apart")
+            tasks = shard.draw_tasks(updates, stream(self._seed, LEARNING, worker, cycle))
+            generator = stream(self._seed, "replay/contexts", worker, cycle)
+            found.append(transition(shard.context(tasks, rows, generator), self.discount, None))
+        return Transition(*(_over_workers(fields) for fields in zip(*found, strict=True)))
 
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
         """Draws from each worker's fresh episodes what the normalisers see of them.
@@ -420,8 +438,12 @@ class ReplayBuffer:
         self.shrunk = True
 
 
-def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> Shard | StepRing:
+def empty_store(
+    config: Config, spec: EnvSpec, columns: Sequence[int] = (), worker: int = 0
+) -> Shard | StepRing | TaskStore:
     """Returns the experience of a worker that has none yet: of episodes, or a ring of steps.
+
+    Where there are several tasks, it is a ring for each task of the worker.
 
     Raises:
         UsageError: Settings that need whole episodes where steps are drawn.
@@ -447,6 +469,8 @@ def empty_store(config: Config, spec: EnvSpec, columns: Sequence[int] = ()) -> S
         if asked:
             raise UsageError(f"{cause}: {name} needs whole episodes; leave one of the two out")
     longest = min(collect.steps or spec.max_episode_steps, spec.max_episode_steps)
+    if config.agent.inference is not None:
+        return TaskStore(spec, config, worker, columns)
     return StepRing(spec, config.condition_size, replay, columns, longest)
 
 

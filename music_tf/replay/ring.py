@@ -27,11 +27,13 @@ class StepRing:
         config: ReplayConfig,
         columns: Sequence[int] = (),
         longest: int = 1,
+        of_visits: bool = False,
     ) -> None:
         """Makes an empty ring for conditions of size K.
 
         `columns` of the observation are those of whole trajectories, which have up to `longest`
-        steps, the most that a part may have.
+        steps, the most that a part may have. `of_visits` notes of parts in which visit they were
+        played, and whether they are context.
         """
         self.capacity = max(config.capacity, longest + 1)
         self.columns = np.array(columns, dtype=np.int64)
@@ -47,12 +49,15 @@ class StepRing:
             *packed("episode_return", **part),
             *((name, np.bool_) for name in ("terminated", "truncated")),
             ("seed", np.int64),
+            *([("visit", np.int64), ("context", np.bool_)] if of_visits else []),
         ]
         self._parts = np.empty([_FEWEST_PARTS], kinds)
-        self._of_cells = self._cells.dtype.names or ()
+        self.of_cells = self._cells.dtype.names or ()
+        """Names of the arrays that have a row for each state."""
         names = self._parts.dtype.names or ()
         own = ("start", "first", "episode")  # where a part lies is not saved
-        self._of_parts = tuple(name for name in names if name not in own)
+        self.of_parts = tuple(name for name in names if name not in own)
+        """Names of the arrays that have a row for each part."""
         self._returns = np.empty([_FEWEST_PARTS], np.float32)
         """Of each episode, as far as it is known now."""
         self._episodes = 0
@@ -79,9 +84,9 @@ class StepRing:
         del generator, priority
         states = np.arange(episodes.observation.shape[1]) <= episodes.length[:, None]
         named = episodes.named()
-        rows = {name: named[name] for name in self._of_parts if name in named}
+        rows = {name: named[name] for name in self.of_parts if name in named}
         rows["episode_return"] = episodes.earlier_return + episodes.reward.sum(axis=1)
-        for name in self._of_cells:
+        for name in self.of_cells:
             values = named[name]
             if values.shape[1] < states.shape[1]:  # of steps, and nothing follows the last state
                 values = np.concatenate([values, np.zeros_like(values[:, :1])], axis=1)
@@ -98,6 +103,16 @@ class StepRing:
         number = generator.integers(self.size, size=shape) + first[0]
         slot = np.searchsorted(first, number, side="right") - 1
         return Picks(slot, number - first[slot], np.full(shape, -1))
+
+    def pick_context(self, shape: tuple[int, ...], generator: np.random.Generator) -> Picks:
+        """Draws steps with replacement among those of the latest visit that are context."""
+        live = self._live
+        parts = np.flatnonzero(live["context"] & (live["visit"] == live["visit"][-1]))
+        lengths = live["length"][parts]
+        ends = np.cumsum(lengths)
+        number = generator.integers(ends[-1], size=shape)
+        which = np.searchsorted(ends, number, side="right")
+        return Picks(parts[which], number - (ends - lengths)[which], np.full(shape, -1))
 
     def look_up(self, picks: Picks) -> Drawn:
         """Returns the steps that have been picked, before anything else is added."""
@@ -143,11 +158,11 @@ class StepRing:
 
     def full_rows(self) -> dict[str, np.ndarray]:
         """Returns what a save of a full ring holds, for names, types and shapes."""
-        cells = {name: self._cells[name] for name in self._of_cells}
+        cells = {name: self._cells[name] for name in self.of_cells}
         shape = (self.capacity // 2,)
         parts = {
             name: np.broadcast_to(self._parts[name][0], shape + self._parts[name].shape[1:])
-            for name in self._of_parts
+            for name in self.of_parts
         }
         return {**cells, **parts, "parts": np.array(0)}
 
@@ -162,10 +177,10 @@ class StepRing:
             length, parts = rows["length"], int(rows["parts"])
             if not ((length >= 1) & (length <= self.longest)).all():
                 raise ValueError("replay: length lies outside an episode")
-            if any(len(rows[name]) != len(length) for name in self._of_parts):
+            if any(len(rows[name]) != len(length) for name in self.of_parts):
                 raise ValueError("replay: not as many rows as episodes")
             cells = int(length.sum()) + len(length)
-            if any(len(rows[name]) != cells for name in self._of_cells):
+            if any(len(rows[name]) != cells for name in self.of_cells):
                 raise ValueError("replay: not as many rows as steps")
         there = sum(len(rows["length"]) for rows in saved)
         if saved and not 1 <= parts <= there:
@@ -214,14 +229,14 @@ class StepRing:
         start = int(newest["start"] + newest["length"]) + 1 if newest is not None else 0
         first = int(newest["first"] + newest["length"]) if newest is not None else 0
         new = self._parts[self._end : self._end + count]
-        for name in self._of_parts:
+        for name in self.of_parts:
             new[name] = rows[name]
         new["start"] = start + np.cumsum(new["length"] + 1) - new["length"] - 1
         new["first"] = first + np.cumsum(new["length"]) - new["length"]
         new["episode"] = self._numbered(rows["seed"], rows["episode_return"])
         kept = slice(max(0, cells - self.capacity), None)
         places = (start + np.arange(cells)[kept]) % self.capacity
-        for name in self._of_cells:
+        for name in self.of_cells:
             self._cells[name][places] = rows[name][kept]
         self._end += count
         gone = np.searchsorted(self._live["start"], start + cells - self.capacity, side="left")
@@ -256,7 +271,7 @@ class StepRing:
         within = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
         places = (np.repeat(parts["start"], cells) + within) % self.capacity
         return {
-            **{name: self._cells[name][places] for name in self._of_cells},
-            **{name: parts[name].copy() for name in self._of_parts},
+            **{name: self._cells[name][places] for name in self.of_cells},
+            **{name: parts[name].copy() for name in self.of_parts},
             "parts": np.array(len(parts)),
         }

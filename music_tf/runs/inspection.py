@@ -15,24 +15,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config, EnvConfig, TermConfig
-from music_tf.config.stored import StoredRun, read_run
+from music_tf.config.stored import StoredRun, read_run, stored_tasks
 from music_tf.declared import ALL, SPACES, refusal
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.networks.acting import policy_of
+from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
+from music_tf.runs.adapting import measure_adaptation, policies_of, show_adaptation
 from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills, skill_rows
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import skill_arrays
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.metrics import JUDGED
-from music_tf.storage.policy import SavedPolicy, saved_policy
+from music_tf.storage.policy import AdaptivePolicy, SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
+from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
+from music_tf.training.tasks import recorded_tasks, task_sets
 from music_tf.types import Episodes, Metrics
 
 if TYPE_CHECKING:  # loads TensorFlow
@@ -64,11 +67,24 @@ class LoadedRun:
     """Arguments of the environment that differ from those of training, as JSON; empty: none."""
     stage: str = NOW
     """Which stage of a changing world it acts in: `NOW`, `LEARNED`, or a number."""
+    adaptation: MetaEvaluation | None = None
+    """Measures how it adapts to its tasks, where it has several."""
 
     @property
     def policy(self) -> Policy:
         """Deterministic, with the main networks."""
         return policy_of(self.saved.snapshot)
+
+    @property
+    def agent(self) -> Snapshot:
+        """What acts and infers, in a run that adapts to tasks.
+
+        Raises:
+            ValueError: It is another run.
+        """
+        if not isinstance(self.saved, AdaptivePolicy):
+            raise ValueError(f"{self.path}: expected a run that adapts to tasks")
+        return self.saved.agent
 
     @property
     def config(self) -> Config:
@@ -147,9 +163,19 @@ def load_run(
                 f"{run}: the checkpoint does not fit config.json\n"
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
+    if isinstance(saved, AdaptivePolicy) and not saved.agent.encoder:
+        envs.close()
+        raise UsageError(
+            f"{run}: expected weights of an encoder, which infers the task, found none\n"
+            "export them as well: --parts actor,encoder,normalizer"
+        )
     evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
     learned = learned_arrays(found.arrays, config.rewards)
-    return LoadedRun(run, stored, saved, learned, evaluation, elsewhere, stage)
+    record = stored_tasks(run)  # a folder of exported weights has none
+    tasks = recorded_tasks(record, config) if record else task_sets(config, envs)
+    alone = evaluation.comm
+    adaptation = None if tasks is None else MetaEvaluation(envs, config, alone, tasks)
+    return LoadedRun(run, stored, saved, learned, evaluation, elsewhere, stage, adaptation)
 
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
@@ -200,20 +226,23 @@ def evaluate_run(
     progress, path = Progress(shown=shown), written_to(loaded, EVALUATION_NAME)
     progress.banner([f"{describe(loaded)}: {episodes} episodes"])
     try:
-        result = measure(loaded, episodes)
-        if full:
+        result = measure(loaded, episodes, full)
+        adapts = loaded.adaptation is not None
+        if full and not adapts:
             cells = read_metrics(loaded.path, loaded.saved.epoch).get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
             result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
             result |= {"coverage_episodes": COVERED}
         title = f"{result['env_id']}, {episodes} episodes"
+        if adapts:
+            show_adaptation(result["adaptation"], result["env_id"], progress)
         progress.policies(result["policies"], title)
         if result["success"]:
             low, high = result["success"]["interval_95"]
             rate = result["success"]["rate"]
             progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
-        if full:
+        if full and not adapts:
             progress.policies(result["control"], f"{title}: control")
             progress.policies(
                 result["coverage"], f"{result['env_id']}, {COVERED} episodes: coverage"
@@ -242,8 +271,11 @@ def evaluate_run(
     return result
 
 
-def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
-    """Returns what `evaluation.json` holds, the same for each call."""
+def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, Any]:
+    """Returns what `evaluation.json` holds, the same for each call.
+
+    Of a run that adapts to tasks, `episodes` counts visits to each, and `full` probes beliefs.
+    """
     config, saved = loaded.config, loaded.saved
 
     def heldout(played: Episodes) -> Metrics:
@@ -260,12 +292,32 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
             "interval_95": list(wilson_interval(count, episodes)),
         }
 
-    policies = compare(loaded.evaluation, loaded.policy, episodes)
+    adapted: dict[str, Any] = {}
+    if loaded.adaptation is None:
+        policies = compare(loaded.evaluation, loaded.policy, episodes)
+    else:
+        agent = loaded.agent
+        adapted["adaptation"] = measure_adaptation(loaded.adaptation, agent, episodes, full)
+        policies = policies_of(adapted["adaptation"])
     skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
     elsewhere = loaded.evaluation._replace(world=saved.worlds)
     both = loaded.stage == NOW and any(world != loaded.evaluation.world for world in saved.worlds)
     others = measure_skills(elsewhere, loaded.policy, episodes, heldout) if both else []
-    first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), config, 0)
+    protocol: dict[str, Any] = {"policy": "deterministic, main networks", "goals": config.goals}
+    if adapted:
+        protocol |= {
+            "reset_seeds": "fixed by task, visit and episode, the same for every run",
+            "latents": "drawn from the prior while a visit explores, then from the belief",
+        }
+    else:
+        first = evaluation_conditions(range(min(_SEEDS_NAMED, episodes)), config, 0)
+        protocol |= {
+            "reset_seeds": "fixed by episode index from 0 on, the same for every run",
+            "first_reset_seeds": [int(seed) for seed in first.seeds],
+            "skills": "taking turns by episode index; then each by itself on the same episodes"
+            if config.acting_skills
+            else f"{config.condition.kind} conditions, fixed by episode index",
+        }
     made = provenance(loaded.evaluation.comm, {})
     return {
         "recipe": saved.recipe,
@@ -276,17 +328,10 @@ def measure(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
         "seed": config.seed,
         "checkpoint": {"epoch": saved.epoch, "env_steps": saved.env_steps},
         "episodes": episodes,
-        "protocol": {
-            "policy": "deterministic, main networks",
-            "goals": config.goals,
-            "reset_seeds": "fixed by episode index from 0 on, the same for every run",
-            "first_reset_seeds": [int(seed) for seed in first.seeds],
-            "skills": "taking turns by episode index; then each by itself on the same episodes"
-            if config.acting_skills
-            else f"{config.condition.kind} conditions, fixed by episode index",
-        },
+        "protocol": protocol,
         "success": success(policies["ours"]),
         "policies": policies,
+        **adapted,
         "skills": [{**row, "success": success(row["metrics"])} for row in skills],
         "skills_where_learned": [{**row, "success": success(row["metrics"])} for row in others],
         "versions": made["versions"],

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from music_tf.config.command import TrainCommand, allowing, resume_line
 from music_tf.config.settings import Config
 from music_tf.config.start import other_source
-from music_tf.config.stored import stored_start
+from music_tf.config.stored import stored_start, stored_tasks
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import repeats_itself
@@ -43,6 +43,7 @@ from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
 from music_tf.training.actors import Actors, Ranks
+from music_tf.training.adaptation import VISITS
 from music_tf.training.build import build_trainer
 from music_tf.types import Episodes, Metrics
 
@@ -155,7 +156,7 @@ class Session:
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
         self._progress = Progress(shown=comm.is_root)
-        count, steps = config.workers * config.rollouts, config.collect.steps
+        count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
         played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
         ratio = config.collect.updates_per_step
         updates = f"{config.updates} updates" if ratio is None else f"{ratio:g} updates per step"
@@ -174,11 +175,9 @@ class Session:
         if ranks.gpu is not None:
             self._trainer.update.use_xla()
             self._progress.banner([self._trainer.copy_replay()])
-        self._trainer.envs.reset([0], [0])  # what never starts is refused before anything is kept
-        if comm.is_root and not (config.env.remake or repeats_itself(self._trainer.envs)):
-            one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
-            self._progress.banner([f"{one}; music-tf check-env knows more"])
+        self._try_environment()
         self._progress.banner(self._trainer.notices)
+        self._keep_tasks()
         goals = self._trainer.envs.spec.goal_dim > 0
         self._progress.leading = _leading(config, goals)
         self._metrics = known_to(config)
@@ -264,6 +263,34 @@ class Session:
         """Closes the environments, for a process that goes on; what that breaks is ignored."""
         with contextlib.suppress(*FROM_USERS):
             self._trainer.envs.close()
+
+    def _try_environment(self) -> None:
+        """Refuses what never starts before anything is kept, and says what does not repeat."""
+        config, envs = self._config, self._trainer.envs
+        envs.reset([0], [0])
+        if self._comm.is_root and not (config.env.remake or repeats_itself(envs)):
+            one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
+            self._progress.banner([f"{one}; music-tf check-env knows more"])
+
+    def _keep_tasks(self) -> None:
+        """Records the tasks of a new run.
+
+        Raises:
+            UsageError: Another draw of tasks than that of the run to resume.
+            EnvironmentFault: They cannot be written.
+        """
+        tasks, path, comm = self._trainer.tasks, self._directory.path, self._comm
+        if tasks is None:
+            return
+        drawn = tasks.record()
+        kept = comm.share(stored_tasks(path) if comm.is_root else None)
+        if kept is None:
+            told_to_all(lambda: self._directory.keep_tasks(drawn), comm)
+        elif kept != drawn:
+            raise UsageError(
+                f"{path}: config.json holds other tasks than {self._config.env_id} draws now\n"
+                "the environment has changed since: start a new run, in another --run-dir"
+            )
 
     def _show(self, episodes: Episodes) -> None:
         """Lets the root show an evaluation: what is drawn of it, and what terms have to show."""
@@ -433,7 +460,11 @@ class Session:
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
         progress.banner(["comparing with simple policies on the same episodes ..."])
-        policies = compare(*trainer.judged())
+        if trainer.adaptation is None:
+            policies, what = compare(*trainer.judged()), f"{EPISODES} episodes"
+        else:
+            policies = trainer.adaptation.compare(trainer.snapshot(), VISITS)
+            what = f"{VISITS} visits to each evaluation task"
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(
@@ -448,7 +479,7 @@ class Session:
                 "ranks": self._ranks.size,
             }
         )
-        progress.policies(policies, f"{self._config.env_id}, {EPISODES} episodes")
+        progress.policies(policies, f"{self._config.env_id}, {what}")
         progress.banner(
             [
                 f"run directory: {path}",

@@ -7,7 +7,7 @@ action = policy.act(observation)
 import functools
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from music_tf.declared import Declared
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.networks.acting import (
+    ENCODER,
     SKILLS,
     NetworkInputs,
     SkillSnapshots,
@@ -27,6 +28,7 @@ from music_tf.networks.acting import (
     actor_shapes,
     learned_skill,
 )
+from music_tf.networks.belief import Belief, Encoder, context_rows, encoder_shapes
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
@@ -224,6 +226,154 @@ class SavedPolicy:
         return int(named.sum(axis=0, dtype=np.float64).argmax())
 
 
+class AdaptivePolicy(SavedPolicy):
+    """A policy that infers which task it is in from episodes; `load_policy` makes one.
+
+    What it has seen is its own: a copy that `exploration` returns knows nothing of it.
+    """
+
+    def __init__(
+        self,
+        stored: StoredRun,
+        snapshot: Snapshot,
+        counters: Mapping[str, Any],
+        declared: Declared | None = None,
+    ) -> None:
+        """Takes what a run says of itself, what acts and infers, and how far it had come.
+
+        The last is what its environment declared.
+
+        Raises:
+            ValueError: The agent of the run infers nothing.
+        """
+        super().__init__(stored, snapshot, counters, declared=declared)
+        inference = stored.config.agent.inference
+        if inference is None:
+            raise ValueError(f"{stored.recipe}: expected an agent that infers its task")
+        self._remade = (stored, snapshot, counters, declared)
+        self.agent = snapshot
+        """What acts and infers."""
+        self._inference = inference
+        self._encoder = Encoder(snapshot.encoder, inference)
+        self._generator = np.random.default_rng()
+        self.reset()
+
+    @property
+    def belief(self) -> Belief:
+        """What is believed of the task: the prior until something is adapted to."""
+        return self._belief
+
+    @property
+    def context(self) -> Array:
+        """What the belief is inferred from, [N, C]: observation, action, reward of each step."""
+        return self._context
+
+    @property
+    def networks(self) -> dict[str, Mapping[str, Array]]:
+        """Weights by name of what acts and what infers."""
+        return {"actor": self.agent.weights, "encoder": self.agent.encoder}
+
+    def sizes(self, module: str) -> tuple[int, int]:
+        """Returns the numbers that a network takes and gives, of `actor` or `encoder`.
+
+        Raises:
+            ValueError: There is no such network.
+        """
+        inference = self._inference
+        if module == "encoder":
+            return inference.row_dim(self.observation_dim, self.action_dim), inference.outputs
+        if module == "actor":
+            return self.observation_dim + inference.latent, self.action_dim
+        raise ValueError(f"module: expected actor or encoder, got {module!r:.80}")
+
+    def exploration(self) -> "AdaptivePolicy":
+        """Returns a fresh copy that believes the prior."""
+        return AdaptivePolicy(*self._remade)
+
+    def reset(self) -> None:
+        """Goes back to the prior, and forgets the context."""
+        row_dim = self.sizes("encoder")[0]
+        self._context = np.zeros([0, row_dim], np.float32)
+        self._belief = self._encoder.prior
+        self._latent: Array | None = None
+
+    def begin_episode(self, seed: int | None = None) -> Array:
+        """Draws the latent [L] that acts from now on; a seed fixes it."""
+        generator = self._generator if seed is None else np.random.default_rng(seed)
+        self._latent = self._belief.draw(
+            generator.standard_normal(self._inference.latent, np.float32)
+        )
+        return self._latent
+
+    def act(
+        self,
+        observation: Observation,
+        goal: npt.ArrayLike | None = None,
+        skill: npt.ArrayLike | None = None,
+    ) -> Array:
+        """Returns the action for one observation, or the actions for a batch of them.
+
+        Args:
+            observation: Shape [O] or [B, O].
+            goal: None, as the run has no goals.
+            skill: None: `begin_episode` draws the latent. The first call begins an episode.
+
+        Returns:
+            Actions in [-1, 1], shape [A] or [B, A].
+
+        Raises:
+            ValueError: A wrong shape or number, or a goal or skill.
+        """
+        if skill is not None:
+            raise ValueError("skill: begin_episode() draws what acts; leave skill= out")
+        latent = self.begin_episode() if self._latent is None else self._latent
+        return super().act(observation, goal, latent)
+
+    def adapt(
+        self, episodes: Sequence[tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
+    ) -> "AdaptivePolicy":
+        """Infers the task from episodes, beside all that it was given before; returns itself.
+
+        The next episode has to begin with `begin_episode`.
+
+        Args:
+            episodes: Observations [T + 1, O], actions [T, A] in [-1, 1] and rewards [T] of each.
+                Rewards are those of `agent.context_reward` where the run has one.
+
+        Raises:
+            ValueError: No episode, wrong shapes or numbers, or a checkpoint without an encoder.
+        """
+        if not self.agent.encoder:
+            raise ValueError(
+                "adapt: expected a checkpoint with an encoder; export one with "
+                "--parts actor,encoder,normalizer"
+            )
+        if not episodes:
+            raise ValueError("episodes: expected at least one, got none")
+        self._context = np.concatenate([self._context, *map(self._rows, episodes)])
+        self._belief, self._latent = self._encoder(self._context), None
+        return self
+
+    def _rows(self, episode: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]) -> Array:
+        """Returns what an encoder reads of an episode, [T, C]."""
+        if len(episode) != 3:  # noqa: PLR2004
+            raise ValueError(
+                f"episodes: expected observations, actions and rewards of each, got {len(episode)}"
+            )
+        observed = np.atleast_2d(_numbers("observations", episode[0], self.observation_dim))
+        actions = np.atleast_2d(_numbers("actions", episode[1], self.action_dim))
+        rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
+        if not (len(observed) - 1 == len(actions) == len(rewards)) or rewards.ndim != 1:
+            raise ValueError(
+                "episodes: expected T + 1 observations, the last after the last step, T actions "
+                f"and T rewards, got {len(observed)}, {len(actions)} and {list(rewards.shape)}"
+            )
+        if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
+            raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
+        after = observed[1:] if self._inference.next_observation else None
+        return context_rows(self.agent.inputs, observed[:-1], actions, rewards, after)
+
+
 def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:
     """Loads the policy of a run from its newest intact checkpoint, or that of a ready-made agent.
 
@@ -241,7 +391,7 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
     """
     directory = find_agent(os.fspath(run))
     stored = read_run(directory.resolve(), env_id)
-    wanted = ("parameters/actor/", "normalizer/", *DISCRIMINATOR)
+    wanted = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}", *DISCRIMINATOR)
     return saved_policy(directory, stored, wanted)[0]
 
 
@@ -282,7 +432,8 @@ def saved_policy(
     shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
     weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
     inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
-    current = Snapshot(config.agent.actor, weights, inputs)
+    encoder = _encoder_of(config, found, len(moments[0].mean))
+    current = Snapshot(config.agent.actor, weights, inputs, encoder=encoder)
     snapshot: Snapshot | SkillSnapshots = current
     worlds: tuple[int, ...] = ()
     if config.incremental.on:
@@ -304,6 +455,8 @@ def saved_policy(
             names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
     except ValueError as error:  # which does not keep the policy from acting
         names = str(error)
+    if config.agent.inference is not None:
+        return AdaptivePolicy(stored, current, counters, declared), found
     policy = SavedPolicy(stored, snapshot, counters, names, declared)
     policy.worlds = worlds
     return policy, found
@@ -328,6 +481,20 @@ def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, .
             f"{first}, and the newest checkpoint is of epoch {found.meta['counters']['epoch']}"
         )
     return tuple(worlds)
+
+
+def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> dict[str, Array]:
+    """Returns the weights of what infers a belief by name; none where there are none."""
+    inference = config.agent.inference
+    if inference is None or not _has_encoder(found.arrays):
+        return {}
+    shapes = encoder_shapes(inference, observation_dim, 0)
+    return {name: found.arrays[f"parameters/{name}"] for name in shapes}
+
+
+def _has_encoder(names: Iterable[str]) -> bool:
+    """Whether arrays hold what infers a belief; a folder of exported weights may lack it."""
+    return any(name.startswith(f"parameters/{ENCODER}") for name in names)
 
 
 def _actor_shapes(
@@ -365,7 +532,10 @@ def _expected(config: Config, found: Expected) -> Expected:
             expected[f"{SKILLS}{name}"] = np.dtype(np.float32), (skills, *shape)
     for name, size in (("observation", observation), ("goal", goal)) if skills else ():
         expected[f"{SKILLS}moments/{name}"] = np.dtype(np.float32), (skills, 2, size // 2)
-    known = ("parameters/actor/", "norm", SKILLS)
+    if config.agent.inference is not None and _has_encoder(found):
+        inferring = encoder_shapes(config.agent.inference, observation // 2, actions)
+        expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in inferring.items()}
+    known = ("parameters/actor/", f"parameters/{ENCODER}", "norm", SKILLS)
     others = {n: e for n, e in found.items() if not n.startswith(known)}
     size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
     if size > _LARGEST_NETWORKS:

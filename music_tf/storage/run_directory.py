@@ -272,6 +272,20 @@ class RunDirectory:
         except OSError as error:
             _LOGGER.warning("summary not written: %s", error)
 
+    def keep_tasks(self, tasks: Mapping[str, Any]) -> None:
+        """Writes the tasks of a new run into its `config.json`, on the root.
+
+        Raises:
+            EnvironmentFault: It cannot be written.
+        """
+        if not self._is_root:
+            return
+        stored = read_record(self.path)
+        try:
+            replace_file(self.path / CONFIG_NAME, _encode({**stored, "tasks": tasks}))
+        except OSError as error:
+            raise EnvironmentFault(f"{self.path}: cannot be written: {error}") from error
+
     def write_evidence(self, arrays: Mapping[str, Any]) -> None:
         """Writes what numbers went bad on beside this rank's log; a full disk costs a warning.
 

@@ -28,7 +28,7 @@ from music_tf.errors import (
     NumbersFault,
     UsageError,
 )
-from music_tf.networks.acting import Moments, NetworkInputs, Snapshot, policy_of
+from music_tf.networks.acting import ENCODER, Moments, NetworkInputs, Snapshot, policy_of
 from music_tf.process import (
     NO_GPU,
     available_cores,
@@ -37,7 +37,7 @@ from music_tf.process import (
     stop_requested,
     threads_per_rank,
 )
-from music_tf.training.collect import Collected, Collector, Order, make_environments
+from music_tf.training.collect import Collected, Order, make_environments
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.memory import Share
 from music_tf.training.messages import (
@@ -55,6 +55,7 @@ from music_tf.training.messages import (
     header_size,
     order_in,
 )
+from music_tf.training.tasks import make_collector
 from music_tf.types import EnvSpec, Episodes, IntArray, Metrics
 
 _LEARNER_CORES = 2
@@ -218,6 +219,7 @@ class Actors:
             at_random=order.at_random,
             begins_epoch=self._begins_epoch,
             world=order.world,
+            initial=order.initial,
         )
         self._tell(header, order.snapshot)
         self.ordered, self._begins_epoch = order, False
@@ -236,12 +238,14 @@ class Actors:
             NumbersFault: A policy gave numbers that are not finite, or an actor answered something
                 else than it was asked.
         """
-        self.ordered = None
+        order, self.ordered = self.ordered, None
+        initial = order is not None and order.initial
+        expected = self._config.rollouts * self._config.rounds(initial)
 
         def answered() -> Collected:
             found = self._answers(self._parts)
             parts = [count for own in found for count in own.parts]
-            if self._config.collect.steps is None and set(parts) != {self._config.rollouts}:
+            if self._config.collect.steps is None and set(parts) != {expected}:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
             over = np.concatenate([own.succeeded for own in found])
             unfinished = sum(own.unfinished for own in found)
@@ -439,7 +443,7 @@ class Actor:
         share = Share(len(self._workers) * config.rollouts, 0)
         self._envs = make_environments(config, comm, share)
         alone = Communicator(alone=True)
-        self._collector = Collector(config, self._envs, self._workers, alone)
+        self._collector = make_collector(config, self._envs, self._workers, alone)
         self._evaluation = Evaluation(self._envs, config, alone)
         self._whole = team.format(self._envs.spec)
         self._parts = team.format(self._envs.spec, config.collect.steps)
@@ -462,8 +466,13 @@ class Actor:
         form = SnapshotFormat(said["shapes"])
         nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
         inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
-        weights = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
-        like = Snapshot(config.agent.actor, dict.fromkeys(weights, nothing.mean), inputs)
+        names = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
+        encoder = [name for name in names if name.startswith(ENCODER)]
+        weights, inferring = (
+            dict.fromkeys(some, nothing.mean)
+            for some in ([name for name in names if name not in encoder], encoder)
+        )
+        like = Snapshot(config.agent.actor, weights, inputs, encoder=inferring)
         message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
         while True:
             start = time.monotonic()
@@ -513,5 +522,6 @@ class Actor:
             return Collected(played, counts, np.zeros(0, np.bool_))
         if order.begins_epoch:
             self._collector.begin_epoch()
-        self._collector.order(Order(order.cycle, snapshot, bool(order.at_random), order.world))
+        at_random, initial = bool(order.at_random), bool(order.initial)
+        self._collector.order(Order(order.cycle, snapshot, at_random, order.world, initial))
         return self._collector.collect()

@@ -25,6 +25,7 @@ from music_tf.training.actors import Actors
 from music_tf.training.collect import Collector, make_environments
 from music_tf.training.incremental import SkillSequence
 from music_tf.training.memory import Share
+from music_tf.training.tasks import make_collector, task_sets
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
 from music_tf.types import Array, EnvSpec
@@ -47,7 +48,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     if actors is None:
         share = Share(len(workers) * config.rollouts, len(workers))
         envs = make_environments(config, comm, share)
-        collector = Collector(config, envs, workers, comm)
+        collector = make_collector(config, envs, workers, comm)
     else:
         envs = actors.make_environment()
         collector = actors
@@ -60,7 +61,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     terms = build_terms(config, envs, comm)
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))
-    shards = {worker: empty_store(config, spec, columns) for worker in workers}
+    shards = {worker: empty_store(config, spec, columns, worker) for worker in workers}
     inputs = InputMoments(spec, config.normalizer, config.seen_condition, comm)
     update = Update(learner, terms, config.agent, gamma, comm, config.workers)
 
@@ -80,6 +81,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         config=config,
         comm=comm,
         collector=collector,
+        tasks=task_sets(config, envs),
         replay=replay,
         inputs=inputs,
         update=update,

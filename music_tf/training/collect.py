@@ -39,6 +39,8 @@ class Order(NamedTuple):
     """Whether uniform actions are taken in place of the policy's."""
     world: int = 0
     """Stage of a changing world; what is open goes on as it is."""
+    initial: bool = False
+    """Whether nothing is remembered yet, so that every task has to be visited."""
 
 
 class Collected(NamedTuple):
@@ -118,8 +120,13 @@ class Collector:
         """
         if self.ordered is None:
             raise ValueError("collect: nothing has been ordered")
-        (cycle, snapshot, at_random, world), self.ordered = self.ordered, None
-        self.envs.set_world(world)
+        order, self.ordered = self.ordered, None
+        self.envs.set_world(order.world)
+        return self.play_ordered(order)
+
+    def play_ordered(self, order: Order) -> Collected:
+        """Plays what an order says; raises as `collect`."""
+        cycle, snapshot = order.cycle, order.snapshot
         config, spec = self._config, self.envs.spec
         size, opened = config.rollouts, self._open
 
@@ -132,7 +139,7 @@ class Collector:
             streams("rollout/exploration"),
             (config.collect.steps or spec.max_episode_steps, size, spec.action_dim),
         )
-        if at_random:
+        if order.at_random:
             explore = explore._replace(replaced=np.ones_like(explore.replaced))
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
         self.sampler.prior = None

@@ -46,7 +46,9 @@ def refuse_too_large(
     replay = 0
     if math.isinf(config.max_minutes):
         steps = config.collect.steps or spec.max_episode_steps
-        played = config.epochs * config.cycles * config.rollouts * steps
+        cycles = config.epochs * config.cycles
+        rounds = config.rounds(True) + (cycles - 1) * config.rounds()
+        played = rounds * config.rollouts * steps
         capacity = max(min(played, config.replay.capacity), steps)
         filled = dataclasses.replace(config.replay, capacity=capacity)
         store = empty_store(dataclasses.replace(config, replay=filled), spec)

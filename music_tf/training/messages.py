@@ -45,6 +45,8 @@ class OrderHeader(NamedTuple):
     """Exit code at the end."""
     world: int = 0
     """Stage of a changing world."""
+    initial: int = 0
+    """Whether every task has to be visited."""
 
 
 class AnswerHeader(NamedTuple):

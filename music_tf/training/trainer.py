@@ -36,6 +36,7 @@ from music_tf.replay.watch import Compared
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
 from music_tf.training.actors import Actors
+from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.incremental import (
@@ -45,6 +46,7 @@ from music_tf.training.incremental import (
     rows_of_fewer,
     state_of_fewer,
 )
+from music_tf.training.tasks import TaskSets
 from music_tf.training.update import Draws, Feed, Schedules, Update, check_same_state
 from music_tf.types import Episodes, Metrics
 
@@ -137,6 +139,10 @@ class Trainer:
     """Skills that are learned one after the other, if they are."""
     lagged: Snapshot | None = None
     """With a lag, what the cycle at hand acts with: the weights before those of the last one."""
+    tasks: TaskSets | None = None
+    """The tasks of a run that has several."""
+    _visited: bool = False
+    """Whether a cycle that visits every task has been ordered since replay was empty."""
     _compared: Compared = dataclasses.field(default_factory=Compared)
     """Rewards of this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
@@ -295,7 +301,10 @@ class Trainer:
         """Orders what is played in a cycle."""
         steps, _ = self._since_begun
         at_random = steps < self.config.collect.random_steps
-        self.collector.order(Order(cycle, self.lagged or self.snapshot(), at_random, self.world))
+        initial = not (self._visited or any(shard.size for shard in self.replay.shards.values()))
+        self._visited = True
+        snapshot = self.lagged or self.snapshot()
+        self.collector.order(Order(cycle, snapshot, at_random, self.world, initial))
 
     def feed(self, turn: int = 0) -> Feed | Draws:
         """Draws all that one turn of updates of a cycle needs, and looks it up where that is here.
@@ -410,7 +419,8 @@ class Trainer:
         said = [chances for term in self.terms if (chances := term.prior()) is not None]
         prior = said[0].astype(np.float32) if said else None
         weights = self.update.actor_weights()
-        return Snapshot(self.config.agent.actor, weights, self.inputs.now, prior)
+        encoder = self.update.encoder_weights()
+        return Snapshot(self.config.agent.actor, weights, self.inputs.now, prior, encoder)
 
     @property
     def world(self) -> int:
@@ -429,13 +439,25 @@ class Trainer:
         elsewhere = self.collector.evaluate if isinstance(self.collector, Actors) else None
         return Evaluation(self.envs, self.config, self.comm, elsewhere, self.world)
 
+    @property
+    def adaptation(self) -> MetaEvaluation | None:
+        """Measures how the agent adapts to its tasks, where it has several."""
+        if self.tasks is None:
+            return None
+        return MetaEvaluation(self.envs, self.config, self.comm, self.tasks)
+
     def evaluate(
         self, on_played: Callable[[Episodes], None] | None = None, world: int | None = None
     ) -> Metrics:
         """Measures the present policy and terms on episodes that `on_played` sees first.
 
-        They are played in the present stage of the world, or in another one.
+        They are played in the present stage of the world, or in another one. Where there are
+        several tasks, it measures how the agent adapts to them instead.
         """
+        if self.adaptation is not None:
+            snapshot, repeats = self.snapshot(), self.config.evaluation.episodes
+            test, train = (self.adaptation.play(snapshot, n, repeats) for n in ("test", "train"))
+            return self.adaptation.metrics(test, train)
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
@@ -544,6 +566,7 @@ class Trainer:
 
     def forget(self) -> None:
         """Goes on without what the workers of an earlier trainer remembered."""
+        self._visited = False
         self.replay.forget()
         for term in self.terms:
             term.forget()

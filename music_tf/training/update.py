@@ -259,6 +259,14 @@ class Update:
         actor = self.learner.networks[0]
         return Layout([actor]).name_arrays(self.parameters[: actor.size].numpy())
 
+    def encoder_weights(self) -> dict[str, Array]:
+        """Returns the same of what infers the condition of the policy; empty without."""
+        encoder = self.learner.encoder
+        if encoder is None:
+            return {}
+        own = self.layout.span([encoder.name])
+        return Layout([encoder]).name_arrays(self.parameters[own].numpy())
+
     def shared(self) -> dict[str, np.ndarray]:
         """Returns parameters, moments and targets by explicit names; `load` takes them."""
         first, second = np.zeros([2, self.layout.size], np.float32)

@@ -121,10 +121,11 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
         skills=3,
     )
     # where skills are paid, none is pinned, all are one-hot; collected steps hold no action
-    # and skills one after the other have a number of epochs that follows
+    # and skills one after the other have a number of epochs that follows; what infers nothing has
+    # no tasks
     apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
-    groups = ("condition.", "incremental.", "disk.")
+    groups = ("condition.", "incremental.", "disk.", "tasks.")
     fields = [field for field in of_default if not field.name.startswith(groups)]
     values = {field.name: changed(field) for field in fields}
     words = [[spelling(name), *show_value(value).split()] for name, value in values.items()]
@@ -138,6 +139,12 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     assert pinned.pinned_skill == 2
     held = parse_train(["sac", spelling("exploration.random_hold"), "4"]).config
     assert held.exploration.random_hold == 4.0
+
+
+def test_tasks_are_typed_like_all_else():
+    line = "sac_pearl --tasks.train 8 --tasks.test=3 --tasks.posterior_first false --tasks.seed 5"
+    tasks = parse_train(line.split()).config.tasks
+    assert (tasks.train, tasks.test, tasks.posterior_first, tasks.seed) == (8, 3, False, 5)
 
 
 def test_conditions_are_typed_like_all_else():

@@ -50,6 +50,9 @@ def carried_episodes(count, share, generator, length=STEPS):
         skill=np.ones([count, 1], np.float32),
         earlier_return=np.zeros(count, np.float32),
         seed=np.zeros(count, np.int64),
+        task=np.zeros(count, np.int64),
+        visit=np.zeros(count, np.int64),
+        context=np.zeros(count, bool),
         extras={},
     )
 

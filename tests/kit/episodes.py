@@ -38,6 +38,9 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
         skill=np.eye(skills, dtype=np.float32)[numbers % skills],
         earlier_return=np.zeros(count, np.float32),
         seed=np.zeros(count, np.int64),
+        task=np.zeros(count, np.int64),
+        visit=np.zeros(count, np.int64),
+        context=np.zeros(count, np.bool_),
         extras={name: make(observation).astype(np.float32) for name, make in extras.items()},
     )
 

@@ -16,6 +16,7 @@ from music_tf.config.settings import (
 )
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
+from music_tf.recipes.pearl import PearlConfig
 
 REACH, PUSH, PICK, SLIDE = (
     f"Fetch{task}-v4" for task in ("Reach", "Push", "PickAndPlace", "Slide")
@@ -27,7 +28,7 @@ VARIANTS = tuple(
     for variant in ("finetune", "prioritized", "reward")
     for her in ("", "_her")
 )
-BY_STEPS = ("sac_dads", "sac_dads_smerl", "sac_disk", "sac_smerl")
+BY_STEPS = ("sac_dads", "sac_dads_smerl", "sac_disk", "sac_pearl", "sac_smerl")
 RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
 RELEASED_SAC = tuple(
     name for name in RELEASED if name.startswith("sac") and not name.endswith("_her")
@@ -57,6 +58,7 @@ def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have
     for name in ("sac_smerl", "sac_dads_smerl"):
         assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert presets.pop("sac_disk") == ("laptop", "seed", "released")
+    assert presets.pop("sac_pearl") == ("laptop", "paper", "oyster", "garage")
     assert set(presets.values()) == {("laptop", "paper")}
 
 
@@ -67,7 +69,8 @@ def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     assert len(text) <= 100
     config = recipes.resolve(name)
     agents = {"sac": SacConfig, "ddpg": DdpgConfig, "skills": DiscreteSacConfig}
-    assert type(config.agent) is agents[name.partition("_")[0]]
+    own = {"sac_pearl": PearlConfig}
+    assert type(config.agent) is own.get(name, agents[name.partition("_")[0]])
     assert config.env_id in KNOWN
     assert recipes.resolve(name, env_id="music_tf/PointPush-v0").env_id == "music_tf/PointPush-v0"
 

@@ -36,6 +36,9 @@ def parts(*lengths, first=0, terminated=(), truncated=(), earlier=0.0):
         skill=np.ones([count, 1], np.float32),
         earlier_return=np.full(count, earlier, np.float32),
         seed=np.zeros(count, np.int64),
+        task=np.zeros(count, np.int64),
+        visit=np.zeros(count, np.int64),
+        context=np.zeros(count, bool),
         extras={},
     )
 

@@ -12,6 +12,7 @@ from music_tf.training import actors as training_actors
 from music_tf.training.actors import Actor, Actors, Ranks
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
+from tests.kit.pearl import small as small_pearl
 from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, assert_same_state, go_on, trainer_of
 from tests.kit.wires import Between, Wires, actors_of
 from tests.training.test_lag import STEPS
@@ -20,6 +21,7 @@ FOUR = {"workers": 4, "rollouts": 1, "cycles": 3}
 CONFIGS = {**{name: replace(config, **FOUR) for name, config in ALL.items()}, "steps": STEPS}
 CONFIGS["prior"] = replace(LEARNED_PRIOR, **FOUR)
 CONFIGS["steps"] = replace(STEPS, workers=2, rollouts=2)
+CONFIGS["pearl"] = small_pearl(**FOUR, tasks__train=8)
 OF_ACTORS = ("time/", "mpi/", "train/replay_ratio")
 
 

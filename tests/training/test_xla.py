@@ -11,6 +11,7 @@ import tensorflow as tf
 from experiments.gpu import kernels_of
 from music_tf.errors import EnvironmentFault
 from music_tf.process import claim_gpu
+from tests.kit.pearl import small
 from tests.kit.ranks import Beside
 from tests.kit.small import HER, MUSIC, SOFT, trainer_of
 
@@ -84,6 +85,20 @@ def test_a_program_for_a_gpu_that_was_claimed_multiplies_in_single_precision(mon
     products = re.findall(r"= \S+ dot\(.*", text)
     assert products
     assert all("operand_precision={highest,highest}" in product for product in products)
+
+
+def test_latents_are_inferred_in_the_same_loop_of_all_phases():
+    plain, xla = (trainer_of(small(updates=4)) for _ in range(2))
+    xla.update.use_xla()
+    assert xla.copy_replay() == "replay stays on the host: it is a ring of steps"
+    for trainer in (plain, xla):
+        trainer.collect()
+    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
+    assert metrics[0]["pearl/kl"] > 0.0
+    for name, value in metrics[0].items():
+        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
+    np.testing.assert_allclose(xla.update.parameters, plain.update.parameters, atol=1e-5)
+    assert '"known_trip_count":{"n":"4"}' in xla.update.hlo(xla.feed(), xla.schedules())
 
 
 def test_ranks_that_meet_within_the_loop_cannot_use_it():

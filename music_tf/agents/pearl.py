@@ -1,0 +1,163 @@
+"""PEARL: soft actor-critic on a latent that an encoder infers from what was lived through."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.sac_value import SacValue
+from music_tf.distributions import SquashedSample
+from music_tf.losses.posterior import kl_to_prior, product_of_gaussians
+from music_tf.networks.acting import NetworkInputs
+from music_tf.networks.belief import context_rows
+from music_tf.networks.models import encoder
+from music_tf.networks.parameters import Network, Scalar
+from music_tf.recipes.pearl import PearlConfig
+from music_tf.replay.buffer import ReplayBuffer
+from music_tf.types import Array
+
+
+class Pearl(SacValue):
+    r"""SAC with a state value on latents z ~ q(z | c) of contexts c (arXiv:1903.08101).
+
+    .. math:: L_q = \sum_{i, b} \frac{1}{B} (Q_i(s_b, a_b, z) - y_b)^2
+        + \lambda \sum_\tau KL(q(z | c_\tau) || N(0, 1)), \quad y = r + \gamma \bar V(s', z)
+
+    Critics' loss and divergence alone move the encoder; actor and state value read z without a
+    gradient. z is inferred once in an update, by the encoder before its step, as in the authors'
+    code. Deviations from the paper's algorithm are those of that code: the divergence is a sum over
+    the tasks of an update while the critics' loss is a mean over their steps, critics are twins,
+    and the actor's mean, log-deviation and sample before squashing cost something.
+    """
+
+    _config: PearlConfig
+
+    def __init__(
+        self,
+        config: PearlConfig,
+        input_dim: int,
+        action_dim: int,
+        return_bounds: tuple[float, float],
+        seed: np.random.Generator,
+    ) -> None:
+        """Builds the networks, with the encoder beside the critics.
+
+        The last `config.latent_size` of the inputs are the latent, those before it the observation.
+        """
+        super().__init__(config, input_dim, action_dim, return_bounds, seed)
+        inference = config.inference
+        row_dim = inference.row_dim(input_dim - inference.latent, action_dim)
+        model = encoder(row_dim, inference.outputs, inference.sizes, seed, config.initializer)
+        self._encoder = Network("encoder", model, config.encoder_learning_rate)
+
+    @property
+    def networks(self) -> Sequence[Network | Scalar]:
+        """Actor, critics, encoder, state value and the logarithm of the temperature."""
+        return [
+            self._actor,
+            *self._critics,
+            self._encoder,
+            self._value,
+            self._log_temperature,
+        ]
+
+    @property
+    def encoder(self) -> Network:
+        """What infers the latent."""
+        return self._encoder
+
+    @property
+    def sequence(self) -> Sequence[tuple[str, ...]]:
+        """Critics and encoder, then what learns from the critics."""
+        critics, *others = super().sequence
+        return [(*critics, self._encoder.name), *others]
+
+    def draws(
+        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
+    ) -> dict[str, Array]:
+        """Draws the noise of the actions at o_t, and of latents for up to all tasks."""
+        noise = super().draws(generators, updates, batch_size)
+        shape = (updates, self._config.meta_batch, self._config.latent_size)
+        drawn = [generator.standard_normal(shape, np.float32) for generator in generators]
+        return noise | {"belief": np.stack(drawn, axis=1)}
+
+    def feed(
+        self, replay: ReplayBuffer, inputs: NetworkInputs, updates: int, cycle: int
+    ) -> dict[str, Array]:
+        """Returns a context for each task of each update, [U, W, m, N, C]."""
+        config = self._config
+        steps = replay.sample_contexts(updates, config.context_rows, cycle)
+        reward = steps.reward
+        if config.context_reward:
+            reward = steps.next_extras[config.context_reward][..., 0]
+        after = steps.next_observation if config.context_next_observation else None
+        return {"context": context_rows(inputs, steps.observation, steps.action, reward, after)}
+
+    def losses(
+        self,
+        weights: Weights,
+        targets: Weights,
+        batch: Batch,
+        noise: Mapping[str, tf.Tensor],
+        entropy_weight: tf.Tensor,
+        critic_inputs: tf.Tensor | None = None,
+    ) -> Losses:
+        """Returns the losses of all networks; rows of a task lie together in the batch.
+
+        The noise has `context` [W, m, N, C] and `belief` [W, >= m, L]. The first phase infers the
+        latents [W, m, L] and carries them; later ones find them as `latent`.
+        """
+        del critic_inputs
+        config = self._config
+        if "latent" in noise:
+            latent, divergence = noise["latent"], tf.zeros(noise["latent"].shape[:2])
+        else:
+            latent, divergence = self.infer(weights, noise["context"], noise["belief"])
+        rows = tf.repeat(latent, batch.inputs.shape[1] // latent.shape[1], axis=1)
+        still, observed = tf.stop_gradient(rows), batch.inputs.shape[-1] - config.latent_size
+        now, after = (part[..., :observed] for part in (batch.inputs, batch.next_inputs))
+        seen = batch._replace(
+            inputs=tf.concat([now, still], axis=-1), next_inputs=tf.concat([after, still], axis=-1)
+        )
+        live = tf.concat([now, rows], axis=-1)
+        found = super().losses(weights, targets, seen, noise, entropy_weight, live)
+        # gradients are averaged over workers, and this is a sum over the tasks of all of them
+        pull = config.kl_weight * config.meta_batch * tf.reduce_mean(divergence, axis=-1)
+        metrics = {
+            "pearl/kl": tf.reduce_mean(divergence, axis=-1),
+            "pearl/latent_mean": tf.reduce_mean(latent, axis=[1, 2]),
+            "pearl/latent_square": tf.reduce_mean(tf.square(latent), axis=[1, 2]),
+        }
+        return Losses(
+            total=found.total + pull,
+            metrics={**found.metrics, **metrics},
+            carried={"latent": latent},
+        )
+
+    def infer(
+        self, weights: Weights, context: tf.Tensor, noise: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns latents [W, m, L] of contexts [W, m, N, C], and divergences in nats [W, m].
+
+        `noise` [W, >= m, L] is standard normal; latents without variance need none.
+        """
+        flat = tf.reshape(context, [-1, context.shape[-1]])
+        outputs = self._encoder(weights[self._encoder.name], flat)
+        outputs = tf.reshape(outputs, [*context.shape[:-1], outputs.shape[-1]])
+        if self._config.deterministic_latent:
+            return tf.reduce_mean(outputs, axis=-2), tf.zeros(context.shape[:2])
+        mean, variance = product_of_gaussians(*tf.split(outputs, 2, axis=-1))
+        drawn = mean + tf.sqrt(variance) * noise[:, : context.shape[1]]
+        return drawn, kl_to_prior(mean, variance)
+
+    def policy_loss(
+        self, lowest: tf.Tensor, drawn: SquashedSample, temperature: tf.Tensor
+    ) -> tf.Tensor:
+        """Adds the cost of mean, log-deviation and sample before squashing."""
+        config = self._config
+        loss = super().policy_loss(lowest, drawn, temperature)
+        loss += config.mean_l2 * tf.reduce_mean(tf.square(drawn.mean), axis=[1, 2])
+        loss += config.log_deviation_l2 * tf.reduce_mean(tf.square(drawn.log_deviation), [1, 2])
+        raw = tf.reduce_mean(tf.reduce_sum(tf.square(drawn.raw), axis=-1), axis=-1)
+        return loss + config.raw_action_l2 * raw

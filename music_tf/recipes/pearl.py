@@ -1,0 +1,204 @@
+"""Robots that adapt to a new task from a few episodes."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from music_tf.config.fields import In, with_fields
+from music_tf.config.names import POINT_ROBOT, is_one_of
+from music_tf.config.settings import (
+    ConditionConfig,
+    Config,
+    EvaluationConfig,
+    ExplorationConfig,
+    Inference,
+    Layers,
+    NormalizerConfig,
+    Rate,
+    ReplayConfig,
+    SacValueConfig,
+    TaskConfig,
+    TasksConfig,
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PearlConfig(SacValueConfig):
+    """SAC with a state value on a latent that is inferred from a context (arXiv:1903.08101)."""
+
+    learner: ClassVar[str] = "music_tf.agents.pearl:Pearl"
+    networks: ClassVar[Sequence[str]] = ("encoder",)
+    metrics: ClassVar[Mapping[str, str]] = {
+        "pearl/kl": "divergence of a posterior from the prior in nats, mean over tasks",
+        "pearl/latent_mean": "mean of the numbers of posterior latents; 0 under the prior",
+        "pearl/latent_std": "their standard deviation; 1 under the prior",
+    }
+
+    latent_size: Annotated[int, In(1, 4096)] = 5
+    """Numbers L in a latent."""
+    deterministic_latent: bool = False
+    """Takes the mean of what the rows of a context say as the latent, without variance or KL."""
+    encoder_sizes: Layers = (200, 200, 200)
+    """Units of each hidden layer of the encoder."""
+    encoder_learning_rate: Rate = 3e-4
+    """Adam step size of the encoder."""
+    meta_batch: Annotated[int, In(1, 10**5)] = 16
+    """Tasks of each update, over all workers, drawn with replacement; each has an even share of
+    `replay.batch_size`."""
+    context_rows: Annotated[int, In(1, 10**6)] = 100
+    """Steps of a context in training, drawn with replacement from the latest visit to the task."""
+    context_next_observation: bool = False
+    """Shows the encoder what followed each step, for tasks that differ in their dynamics."""
+    context_reward: str = ""
+    """An extra such as `sparse_reward` that contexts hold as the reward; empty: the environment's
+    own, unscaled."""
+    kl_weight: Annotated[float, In(0, 1e6)] = 0.1
+    """Weight of the divergence, summed over the tasks of an update. It means nothing without
+    `task.scale`: the critics' loss grows with the square of that."""
+    mean_l2: Annotated[float, In(0, 1e6)] = 1e-3
+    """Weight of the mean squared mean of the policy, before squashing."""
+    log_deviation_l2: Annotated[float, In(0, 1e6)] = 1e-3
+    """Weight of its mean squared log-deviation."""
+    raw_action_l2: Annotated[float, In(0, 1e6)] = 0.0
+    """Weight of the mean squared norm of its samples, before squashing."""
+
+    @property
+    def inference(self) -> Inference:
+        """What its policy is conditioned on."""
+        return Inference(
+            latent=self.latent_size,
+            deterministic=self.deterministic_latent,
+            tasks=self.meta_batch,
+            rows=self.context_rows,
+            next_observation=self.context_next_observation,
+            reward=self.context_reward,
+            sizes=self.encoder_sizes,
+        )
+
+
+_PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "laptop": {
+        "workers": 4,
+        "epochs": 10,
+        "cycles": 16,
+        "updates": 25,
+        "agent.hidden_sizes": (128, 128),
+        "agent.encoder_sizes": (128, 128),
+        **{f"agent.{name}_learning_rate": 1e-3 for name in ("actor", "critic", "value", "encoder")},
+        "agent.discount": 0.9,
+        "agent.latent_size": 10,
+        "agent.kl_weight": 0.02,
+        "agent.meta_batch": 8,
+        "agent.context_rows": 40,
+        "replay.batch_size": 128,
+        "replay.capacity": 200_000,
+        "task.scale": 20.0,
+        "tasks.train": 20,
+        "tasks.test": 10,
+        "evaluation.episodes": 2,
+        "evaluation.every": 2,
+    },
+    "oyster": {
+        "epochs": 500,
+        "cycles": 5,
+        "updates": 400,
+        "agent.hidden_sizes": (300, 300, 300),
+        "replay.batch_size": 4096,
+        "task.scale": 5.0,
+        "tasks.train": 100,
+        "tasks.test": 30,
+        "tasks.seed": 1337,
+        "tasks.posterior": 0,
+        "tasks.extra": 3,
+        "tasks.posterior_first": False,
+        "tasks.adapt": 2,
+        "evaluation.episodes": 1,
+    },
+    "garage": {
+        "epochs": 500,
+        "cycles": 100,
+        "updates": 10,
+        "agent.hidden_sizes": (300, 300, 300),
+        "agent.meta_batch": 64,
+        "agent.context_rows": 1024,
+        "replay.batch_size": 65_536,
+        "tasks.train": 100,
+        "tasks.test": 30,
+        "tasks.initial": 1,
+        "tasks.prior": 1,
+        "tasks.posterior": 0,
+        "tasks.extra": 1,
+        "tasks.posterior_first": False,
+        "tasks.explore": 10,
+        "tasks.adapt": 1,
+        "evaluation.episodes": 1,
+    },
+}
+"""What the presets do differently from each other."""
+_OYSTER_POINT: Mapping[str, Any] = {
+    "updates": 200,
+    "task.scale": 100.0,
+    "tasks.train": 80,
+    "tasks.test": 20,
+    "tasks.prior": 10,
+    "tasks.extra": 10,
+}
+"""What the authors' code does differently on its point robot."""
+
+
+_AS_DOCUMENTED: Mapping[str, Any] = {"agent.context_next_observation": True, "agent.kl_weight": 1.0}
+"""What the paper says, and the authors' code does not do."""
+
+
+def sac_pearl(
+    preset: Literal["laptop", "paper", "oyster", "garage"], env_id: str = POINT_ROBOT
+) -> Config:
+    """Adapts to a new task of a family from a few episodes, by inferring which task it is.
+
+    PEARL (arXiv:1903.08101): soft actor-critic on a latent. An encoder infers the latent's
+    distribution from the latest steps in a task, and learns from the critics. Exploration draws a
+    latent from what is believed, an episode at a time. The environment has to be a family of tasks.
+    The presets:
+
+    `laptop`: 20 tasks, half a minute on one core for the point robot.
+    `oyster`: sizes and rates of the authors' code, whose name it is.
+    `paper`: the same with contexts that say what followed a step, and a KL weight of 1.
+    `garage`: the defaults of garage's constructor.
+    """
+    rate = 3e-4
+    agent = PearlConfig(
+        actor_learning_rate=rate,
+        critic_learning_rate=rate,
+        value_learning_rate=rate,
+        critics=2,
+        temperature=1.0,
+        linear_features=False,
+        deviation="clip",
+        squash_correction="epsilon",
+        action_l2=0.0,
+        discount=0.99,
+        polyak=0.995,
+        polyak_every="update",
+        update_order="sequential",
+    )
+    raw = 1e6
+    published = preset in ("paper", "oyster")
+    changes = dict(_PRESETS["oyster" if published else preset])
+    if published and is_one_of(env_id, (POINT_ROBOT,)):
+        changes |= _OYSTER_POINT
+    if preset == "paper":
+        changes |= _AS_DOCUMENTED
+    config = Config(
+        env_id=env_id,
+        workers=1,
+        rollouts=1,
+        agent=agent,
+        rewards={"task": TaskConfig()},
+        condition=ConditionConfig(kind="belief"),
+        tasks=TasksConfig(train=1, test=1),
+        replay=ReplayConfig(batch_size=agent.meta_batch, draw="steps"),
+        exploration=ExplorationConfig(random_probability=0.0, noise=0.0, sample=True),
+        normalizer=NormalizerConfig(running=False, clip=raw, input_clip=raw),
+        evaluation=EvaluationConfig(episodes=1),
+    )
+    return with_fields(config, changes)

@@ -1,0 +1,229 @@
+"""A ring of steps for each task of a worker, so that no two tasks ever mix."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from music_tf.config.settings import Config
+from music_tf.replay.ring import StepRing
+from music_tf.replay.rows import Drawn, Picks
+from music_tf.types import Array, EnvSpec, Episodes, IntArray
+
+
+def tasks_of(config: Config, worker: int) -> range:
+    """Returns the numbers of the training tasks that a worker visits and remembers."""
+    return range(worker, config.tasks.train, config.workers)
+
+
+class TaskStore:
+    """What one worker remembers of its tasks; has the methods of other stores.
+
+    A minibatch has its tasks side by side, with as many steps of each. A slot says part and task:
+    part * tasks + task, where tasks are counted within the worker.
+    """
+
+    def __init__(
+        self, spec: EnvSpec, config: Config, worker: int, columns: Sequence[int] = ()
+    ) -> None:
+        """Makes an empty store for the tasks of a worker, which share its capacity evenly."""
+        inference = config.agent.inference
+        if inference is None:
+            raise ValueError("TaskStore: expected an agent that infers its task")
+        self.numbers = np.array(tasks_of(config, worker))
+        """Of the tasks, among those of all workers."""
+        self._together = inference.tasks // config.workers
+        capacity = max(1, config.replay.capacity // len(self.numbers))
+        replay = dataclasses.replace(config.replay, capacity=capacity)
+        longest = spec.max_episode_steps
+        self._rings = [
+            StepRing(spec, config.condition_size, replay, columns, longest, of_visits=True)
+            for _ in self.numbers
+        ]
+        self.columns = self._rings[0].columns
+        self.longest = longest
+        """Most steps T of a trajectory."""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes; memory is touched only where it is used."""
+        return sum(ring.bytes for ring in self._rings)
+
+    @property
+    def size(self) -> int:
+        """Number of steps that can be drawn."""
+        return sum(ring.size for ring in self._rings)
+
+    def add(
+        self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
+    ) -> None:
+        """Copies episodes into the rings of their tasks."""
+        named = episodes.named()
+        for number, ring in zip(self.numbers, self._rings, strict=True):
+            mine = episodes.task == number
+            if mine.any():
+                own = Episodes.from_named({name: rows[mine] for name, rows in named.items()})
+                ring.add(own, generator, priority)
+
+    def draw_tasks(self, updates: int, generator: np.random.Generator) -> IntArray:
+        """Draws the tasks of each update with replacement, [U, m], counted within the worker."""
+        return generator.integers(len(self._rings), size=(updates, self._together))
+
+    def pick(
+        self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
+    ) -> Picks:
+        """Draws tasks, then as many steps of each with replacement, [U, B]."""
+        del by_priority
+        updates, batch = shape
+        tasks = self.draw_tasks(updates, generator)
+        rows = np.repeat(tasks, batch // self._together, axis=1)
+        return self._picked(rows, lambda ring, count: ring.pick((count,), generator))
+
+    def context(self, tasks: IntArray, rows: int, generator: np.random.Generator) -> Drawn:
+        """Draws N = `rows` steps of the latest visit to each of the tasks [U, m], [U, m, N]."""
+        each = np.repeat(tasks[..., None], rows, axis=-1)
+        picks = self._picked(each, lambda ring, count: ring.pick_context((count,), generator))
+        return self.look_up(picks)
+
+    def look_up(self, picks: Picks) -> Drawn:
+        """Returns the steps that have been picked, before anything else is added."""
+        part, tasks = np.divmod(picks.slot, len(self._rings))
+        found: dict[str, np.ndarray] = {}
+        for number, ring in enumerate(self._rings):
+            where = tasks == number
+            if not where.any():
+                continue
+            own = ring.look_up(Picks(part[where], picks.time[where], picks.goal[where]))
+            for name, values in own._asdict().items():
+                if name not in found:
+                    shape = [*tasks.shape, *values.shape[1:]]
+                    found[name] = np.empty(shape, values.dtype)
+                found[name][where] = values
+        return Drawn(**found)
+
+    def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Returns every step of episodes that need not be stored: observations, and goals."""
+        return self._rings[0].fresh(episodes, generator)
+
+    def pick_trajectories(
+        self, shape: tuple[int, ...], generator: np.random.Generator
+    ) -> tuple[IntArray, IntArray]:
+        """Draws tasks and parts of them; returns their places [U, M] and lengths [U, M]."""
+        tasks = generator.integers(len(self._rings), size=shape)
+        slots, lengths = np.zeros([2, *shape], np.int64)
+        for number, ring in enumerate(self._rings):
+            where = tasks == number
+            if where.any():
+                parts, lengths[where] = ring.pick_trajectories((int(where.sum()),), generator)
+                slots[where] = parts * len(self._rings) + number
+        return slots, lengths
+
+    def trajectories(self, slots: IntArray, out: Array) -> None:
+        """Copies columns of the parts in places [U, M] into [U, M, T + 1, D], padded."""
+        part, tasks = np.divmod(slots, len(self._rings))
+        for number, ring in enumerate(self._rings):
+            where = tasks == number
+            own = np.empty([int(where.sum()), *out.shape[2:]], out.dtype)
+            ring.trajectories(part[where], own)
+            out[where] = own
+
+    def full_rows(self) -> dict[str, np.ndarray]:
+        """Returns what a save of full rings holds, for names, types and shapes."""
+        one, count = self._rings[0].full_rows(), len(self._rings)
+        rows = {
+            name: np.broadcast_to(values[0], (count * len(values), *values.shape[1:]))
+            for name, values in one.items()
+            if values.shape
+        }
+        task = np.broadcast_to(np.int64(0), len(rows["length"]))
+        return {**rows, "task": task, "parts": np.zeros(count, np.int64)}
+
+    def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Checks rows in order of saving, before any of them is restored.
+
+        Raises:
+            ValueError: They are of other tasks, or do not match.
+        """
+        for rows in saved:
+            task, length = rows["task"], rows["length"]
+            if len(task) != len(length) or len(rows["parts"]) != len(self._rings):
+                raise ValueError("replay: not as many tasks as episodes")
+            if not np.isin(task, self.numbers).all():
+                raise ValueError("replay: an episode is of a task of another worker")
+            if not ((length >= 1) & (length <= self.longest)).all():
+                raise ValueError("replay: length lies outside an episode")
+            rows_of = {name: len(length) for name in self._rings[0].of_parts}
+            rows_of |= dict.fromkeys(self._rings[0].of_cells, int((length + 1).sum()))
+            if any(len(rows[name]) != count for name, count in rows_of.items()):
+                raise ValueError("replay: not as many rows as episodes or steps")
+        for number, ring in enumerate(self._rings):
+            ring.check_rows(self._saved_of(number, saved))
+
+    def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Starts from an empty store and repeats the additions that `saved` holds, in order."""
+        for number, ring in enumerate(self._rings):
+            ring.restore(self._saved_of(number, saved))
+
+    def purge(self, generator: np.random.Generator) -> None:
+        """Lets each ring that holds something drop what `StepRing.purge` drops."""
+        for ring in self._rings:
+            if ring.size:
+                ring.purge(generator)
+
+    def unsaved(self) -> dict[str, np.ndarray]:
+        """Returns what came since `mark_saved` and is still there; empty where nothing did."""
+        return self._joined([ring.unsaved() for ring in self._rings])
+
+    def everything(self) -> dict[str, np.ndarray]:
+        """Returns all that is there, as `unsaved` would if nothing were saved yet."""
+        return self._joined([ring.everything() for ring in self._rings])
+
+    def mark_saved(self) -> None:
+        """Notes that what `unsaved` or `everything` returned is safe."""
+        for ring in self._rings:
+            ring.mark_saved()
+
+    def _picked(self, tasks: IntArray, draw: Callable[[StepRing, int], Picks]) -> Picks:
+        """Returns steps of these tasks, task after task."""
+        slot, time = np.empty([2, *tasks.shape], np.int64)
+        for number, ring in enumerate(self._rings):
+            where = tasks == number
+            if where.any():
+                found = draw(ring, int(where.sum()))
+                slot[where] = found.slot * len(self._rings) + number
+                time[where] = found.time
+        return Picks(slot, time, np.full(tasks.shape, -1))
+
+    def _joined(self, each: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Joins rows of all rings, with the number of the task of each part."""
+        some = {number: rows for number, rows in enumerate(each) if rows}
+        if not some:
+            return {}
+        first = next(iter(some.values()))
+        joined = {
+            name: np.concatenate([rows[name] for rows in some.values()])
+            for name in first
+            if name != "parts"
+        }
+        lengths = [len(rows["length"]) for rows in some.values()]
+        parts = np.zeros(len(self._rings), np.int64)
+        parts[list(some)] = [int(rows["parts"]) for rows in some.values()]
+        return {**joined, "task": np.repeat(self.numbers[list(some)], lengths), "parts": parts}
+
+    def _saved_of(
+        self, number: int, saved: Sequence[Mapping[str, np.ndarray]]
+    ) -> list[dict[str, np.ndarray]]:
+        """Returns the rows of one ring, of each save that has any."""
+        found = []
+        for rows in saved:
+            parts = rows["task"] == self.numbers[number]
+            if not parts.any():
+                continue
+            cells = np.repeat(parts, rows["length"] + 1)
+            own = {
+                name: values[cells if name in self._rings[0].of_cells else parts]
+                for name, values in rows.items()
+                if name not in ("task", "parts")
+            }
+            found.append({**own, "parts": rows["parts"][number]})
+        return found

@@ -1,0 +1,191 @@
+"""Meta-evaluation: how well an agent does in a task, by how many episodes of it it has seen."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.config.settings import Config
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.belief import Belief, Encoder
+from music_tf.randomness import reset_seeds, stream
+from music_tf.rollout import Conditions, Perturbation, play
+from music_tf.training.evaluation import random_actions, still
+from music_tf.training.tasks import Tasks, TaskSets, context_of
+from music_tf.types import Array, Metrics
+
+_SEED = 20210308
+"""Evaluation episodes are the same for every run, whatever its own seed."""
+VISITS = 20
+"""Visits to each task in what a run and `evaluate` report at the end."""
+_RIDGE = 1e-3
+_PROBED = 2
+"""Episodes after which a probe reads the belief, or all that there are."""
+_SHOWN = (1, 2)
+"""Context episodes after which the return is a column of its own."""
+
+
+class Adaptation(NamedTuple):
+    """What visits to N tasks brought, each repeated R times with E episodes."""
+
+    returns: Array  # [N, R, E]
+    lengths: Array  # [N, R, E]
+    success: Array  # [N, R, E], 1 where an episode succeeded
+    means: Array  # [N, R, E, L], of what is believed after each episode
+    variances: Array  # [N, R, E, L]
+
+
+class MetaEvaluation(NamedTuple):
+    """Measures how an agent adapts to tasks; all ranks call it together."""
+
+    envs: LockstepEnvs
+    """Of this rank."""
+    config: Config
+    """Of the run."""
+    comm: Communicator
+    tasks: TaskSets
+
+    @property
+    def episodes(self) -> int:
+        """Episodes of a visit."""
+        return self.config.tasks.explore + self.config.tasks.adapt
+
+    def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
+        """Visits the tasks of `train` or `test`, each from the prior on, by itself.
+
+        Some episodes explore under latents of the prior. Then the belief is inferred before each
+        episode from all steps of the visit so far, which count alike, and one latent of it acts.
+        Actions are deterministic; without a snapshot they are random. The numbers are the same on
+        any number of ranks.
+        """
+        tasks: Tasks = getattr(self.tasks, part)
+        count, envs = len(tasks) * repeats, len(self.envs)
+        found = _nothing(count, self.episodes, self.config.condition_size)
+
+        def own_part() -> None:
+            """Plays this rank's share; the rows of others stay zeros."""
+            for start in range(self.comm.rank * envs, count, self.comm.size * envs):
+                rows = np.arange(start, start + envs) % count
+                visited = self._visit(snapshot, part, rows, repeats)
+                kept = min(envs, count - start)
+                for values, own in zip(found, visited, strict=True):
+                    values[rows[:kept]] = own[:kept]
+
+        self.comm.together(own_part)
+        size = (len(tasks), repeats)
+        summed = (self.comm.sum_in_place(values) for values in found)
+        return Adaptation(*(values.reshape(*size, *values.shape[1:]) for values in summed))
+
+    def metrics(self, test: Adaptation, train: Adaptation) -> Metrics:
+        """Returns what `metrics.csv` holds of an evaluation."""
+        last = test.returns[..., -1]
+        metrics = {
+            "eval/return": float(last.mean()),
+            "eval/length": float(test.lengths[..., -1].mean()),
+            "adapt/return_prior": float(test.returns[..., 0].mean()),
+            "adapt/return_last": float(last.mean()),
+            "adapt/train_return": float(train.returns[..., -1].mean()),
+            "adapt/success_prior": float(test.success[..., 0].mean()),
+            "adapt/success_last": float(test.success[..., -1].mean()),
+            "adapt/variance": float(test.variances[:, :, -1].mean()),
+            "adapt/probe_r2": self.probe(train, test),
+        }
+        for seen in _SHOWN:
+            if self.config.tasks.explore <= seen < self.episodes:
+                metrics[f"adapt/return_{seen}"] = float(test.returns[..., seen].mean())
+        return metrics
+
+    def compare(self, snapshot: Snapshot, repeats: int) -> dict[str, Metrics]:
+        """Returns what episodes of evaluation tasks come to by policy, for a final table.
+
+        The last episode of a visit, the first one, and the last one of random actions.
+        """
+        ours, random = (self.play(who, "test", repeats) for who in (snapshot, None))
+        parts = {"ours": (ours, -1), "prior": (ours, 0), "random": (random, -1)}
+        return {
+            name: {
+                "eval/return": float(found.returns[..., at].mean()),
+                "eval/length": float(found.lengths[..., at].mean()),
+            }
+            for name, (found, at) in parts.items()
+        }
+
+    def probe(self, train: Adaptation, test: Adaptation, seen: int = _PROBED) -> float:
+        """Returns how well a linear map reads the task from the mean of the belief, R^2.
+
+        Ridge regression on training tasks, judged on those for evaluation, after `seen` episodes.
+        """
+        at = min(seen, self.episodes) - 1
+
+        def pairs(found: Adaptation, tasks: Tasks) -> tuple[Tasks, Tasks]:
+            means = found.means[:, :, at].astype(np.float64)
+            ones = np.ones((*means.shape[:2], 1))
+            rows = np.concatenate([means, ones], axis=-1).reshape(-1, means.shape[-1] + 1)
+            return rows, np.repeat(tasks, means.shape[1], axis=0)
+
+        known, wanted = pairs(train, self.tasks.train)
+        square = known.T @ known + _RIDGE * np.eye(known.shape[1])
+        rows, told = pairs(test, self.tasks.test)
+        error = np.square(rows @ np.linalg.solve(square, known.T @ wanted) - told).sum()
+        spread = np.square(told - told.mean(axis=0)).sum()
+        return float(1.0 - error / spread) if spread > 0.0 else 0.0
+
+    def _visit(
+        self,
+        snapshot: Snapshot | None,
+        part: str,
+        rows: npt.NDArray[np.int64],
+        repeats: int,
+    ) -> Adaptation:
+        """Plays one visit in each environment; leaves out the axis of repeats."""
+        inference = self.config.agent.inference
+        if inference is None:
+            raise ValueError("MetaEvaluation: expected an agent that infers its task")
+        found = _nothing(len(rows), self.episodes, inference.latent)
+        tasks: Tasks = getattr(self.tasks, part)[rows // repeats]
+        drawn = [
+            stream(_SEED, f"adaptation/{part}", *map(int, divmod(row, repeats))) for row in rows
+        ]
+        encoder = None if snapshot is None else Encoder(snapshot.encoder, inference)
+        beliefs: list[Belief] = [] if encoder is None else [encoder.prior] * len(rows)
+        contexts: list[list[Array]] = [[] for _ in rows]
+        for episode in range(self.episodes):
+            seeds = np.array([int(reset_seeds(generator, 1)[0]) for generator in drawn])
+            noise = [generator.standard_normal(inference.latent, np.float32) for generator in drawn]
+            if snapshot is None or encoder is None:
+                acting, explore = still, self._at_random(rows, episode)
+                latents = np.zeros([len(rows), inference.latent], np.float32)
+            else:
+                acting, explore = policy_of(snapshot, rows=1), None
+                infers = episode >= self.config.tasks.explore
+                believed = beliefs if infers else [encoder.prior] * len(rows)
+                latents = np.stack([one.draw(n) for one, n in zip(believed, noise, strict=True)])
+            conditions = Conditions(seeds, None, latents, tasks)
+            played = play(self.envs, acting, conditions, explore)
+            found.returns[:, episode] = played.reward.sum(axis=1)
+            found.lengths[:, episode] = played.length
+            found.success[:, episode] = played.success
+            if snapshot is None or encoder is None:
+                continue
+            for row, context in enumerate(contexts):
+                context.append(context_of(snapshot, inference, played, row))
+            beliefs = [encoder(np.concatenate(context)) for context in contexts]
+            found.means[:, episode] = [belief.mean for belief in beliefs]
+            found.variances[:, episode] = [belief.variance for belief in beliefs]
+        return found
+
+    def _at_random(self, rows: npt.NDArray[np.int64], episode: int) -> Perturbation:
+        """Returns uniform actions for an episode of each visit."""
+        draw = random_actions(self.envs.spec, episode)
+        actions = np.stack([draw(int(row)) for row in rows], axis=1)  # [T, E, A]
+        nothing, never = np.zeros_like(actions), np.zeros(actions.shape[:2], np.bool_)
+        return Perturbation(actions, never, nothing, nothing)
+
+
+def _nothing(visits: int, episodes: int, latent: int) -> Adaptation:
+    """Returns zeros for visits that are still to be played, without the axis of repeats."""
+    each = (visits, episodes)
+    numbers = [np.zeros(each, np.float32) for _ in range(3)]
+    return Adaptation(*numbers, *(np.zeros((*each, latent), np.float32) for _ in range(2)))

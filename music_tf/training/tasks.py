@@ -1,0 +1,235 @@
+"""Tasks of a family: which there are, how a visit explores one, and what is believed in it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.config.settings import Config, Inference
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import UsageError
+from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.belief import Belief, Encoder, context_rows
+from music_tf.randomness import reset_seeds, stream
+from music_tf.replay.tasks import tasks_of
+from music_tf.rollout import Conditions, perturbation, play
+from music_tf.training.collect import Collected, Collector, Order
+from music_tf.types import Array, Episodes
+
+Tasks = npt.NDArray[np.float64]
+
+
+class TaskSets(NamedTuple):
+    """Tasks that are trained on, and tasks that are kept for evaluation."""
+
+    train: Tasks  # [N, D]
+    test: Tasks  # [M, D]
+
+    def record(self) -> dict[str, Any]:
+        """Returns them as JSON values."""
+        return {name: tasks.tolist() for name, tasks in self._asdict().items()}
+
+
+def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
+    """Draws the tasks of a run in one go, the same on all ranks; None where it has one task.
+
+    Raises:
+        UsageError: The environment is no family of tasks, or has no such reward for contexts.
+    """
+    inference = config.agent.inference
+    if inference is None:
+        return None
+    if envs.spec.goal_dim:
+        raise UsageError(
+            f"env_id: a task is inferred, not shown, and {config.env_id} shows goals; expected a "
+            "family of tasks without goals"
+        )
+    if inference.reward and envs.spec.extras.get(inference.reward) != 1:
+        raise UsageError(
+            f"agent.context_reward: expected the name of one number among the extras "
+            f"{sorted(envs.spec.extras)}, got {inference.reward[:80]!r}\n"
+            f"for example: --world.extras {inference.reward[:80]}"
+        )
+    generator = stream(config.task_seed, "tasks")
+    drawn = envs.sample_tasks(config.tasks.train + config.tasks.test, generator)
+    return TaskSets(drawn[: config.tasks.train], drawn[config.tasks.train :])
+
+
+def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets | None:
+    """Returns the tasks that a run has recorded; None for a run that has one task.
+
+    Raises:
+        UsageError: They are missing, or not what a run of this configuration records.
+    """
+    if config.agent.inference is None:
+        return None
+    counts = {"train": config.tasks.train, "test": config.tasks.test}
+    try:
+        found = [np.array((record or {})[name], np.float64) for name in counts]
+        sizes = {tasks.shape[1:] for tasks in found}
+        fits = [len(tasks) for tasks in found] == list(counts.values())
+        fits &= len(sizes) == 1 and len(*sizes) == 1 and all(np.isfinite(t).all() for t in found)
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise UsageError(
+            f"tasks: expected {counts['train']} tasks under 'train' and {counts['test']} under "
+            "'test', lists of as many finite numbers each, as a run records them in config.json"
+        )
+    return TaskSets(*found)
+
+
+def make_collector(
+    config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
+) -> Collector:
+    """Makes what plays for the workers of this rank: one task, or visits to several.
+
+    Raises:
+        UsageError: As `task_sets`.
+    """
+    kind = Collector if config.agent.inference is None else TaskCollector
+    return kind(config, envs, workers, comm)
+
+
+def context_of(snapshot: Snapshot, inference: Inference, episodes: Episodes, row: int) -> Array:
+    """Returns what an encoder reads of one of several episodes, [T, C]."""
+    length = int(episodes.length[row])
+    reward = episodes.reward[row, :length]
+    if inference.reward:
+        reward = episodes.extras[inference.reward][row, 1 : length + 1, 0]
+    observation = episodes.observation[row, : length + 1]
+    after = observation[1:] if inference.next_observation else None
+    return context_rows(
+        snapshot.inputs, observation[:-1], episodes.action[row, :length], reward, after
+    )
+
+
+class _Round(NamedTuple):
+    """One episode in each environment of a visit."""
+
+    posterior: bool
+    """Whether latents are drawn from what has been inferred, where anything has."""
+    context: bool
+    """Whether later rounds and the encoder learn of it."""
+
+
+class TaskCollector(Collector):
+    """Plays visits: in a cycle each worker explores one of its tasks, in the first one all.
+
+    The context of a visit is what this visit has played. So nothing but an order is needed.
+    """
+
+    def __init__(
+        self, config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
+    ) -> None:
+        """Draws the tasks, and takes `config.rollouts` environments for each worker of this rank.
+
+        Raises:
+            UsageError: As `task_sets`.
+        """
+        super().__init__(config, envs, workers, comm)
+        sets, inference = task_sets(config, envs), config.agent.inference
+        if sets is None or inference is None:
+            raise ValueError("TaskCollector: expected an agent that infers its task")
+        self._tasks, self._inference = sets.train, inference
+
+    def play_ordered(self, order: Order) -> Collected:
+        """Plays the visits of a cycle."""
+        rounds = list(self._comm.together(lambda: list(self._rounds(order))))
+        workers, size = len(self._workers), self._config.rollouts
+
+        def by_worker(parts: Sequence[np.ndarray]) -> np.ndarray:
+            """Returns rows of all rounds, worker after worker."""
+            shape = parts[0].shape[1:]
+            stacked = np.stack(parts).reshape(len(parts), workers, size, *shape)
+            return np.swapaxes(stacked, 0, 1).reshape(len(parts) * workers * size, *shape)
+
+        named = [played.named() for played in rounds]
+        played = Episodes.from_named({n: by_worker([one[n] for one in named]) for n in named[0]})
+        return Collected(played, [size * len(rounds)] * workers, played.success)
+
+    def _rounds(self, order: Order) -> Iterator[Episodes]:
+        """Yields what each round plays in all environments, visit after visit."""
+        config, workers = self._config, self._workers
+        generators = {
+            name: [stream(config.seed, f"rollout/{name}", w, order.cycle) for w in workers]
+            for name in ("tasks", "conditions", "exploration", "beliefs")
+        }
+        owned = [tasks_of(config, worker) for worker in workers]
+        if order.initial:
+            visits = np.transpose([list(tasks) for tasks in owned])  # [N / W, W]
+        else:
+            drawn = (g.integers(len(t)) for g, t in zip(generators["tasks"], owned, strict=True))
+            visits = np.array([[tasks[i] for tasks, i in zip(owned, drawn, strict=True)]])
+        for tasks in visits:
+            yield from self._visit(order, tasks, generators)
+
+    def _visit(
+        self,
+        order: Order,
+        tasks: npt.NDArray[np.int64],
+        generators: Mapping[str, Sequence[np.random.Generator]],
+    ) -> Iterator[Episodes]:
+        """Yields the rounds of a visit to a task for each worker."""
+        config, inference, snapshot = self._config, self._inference, order.snapshot
+        size, spec = config.rollouts, self.envs.spec
+        encoder = Encoder(snapshot.encoder, inference)
+        beliefs: list[Belief] = [encoder.prior] * len(tasks)
+        contexts: list[list[Array]] = [[] for _ in tasks]
+        policy = policy_of(snapshot, config.exploration.sample, rows=size)
+        shape = (spec.max_episode_steps, size, spec.action_dim)
+        since = config.tasks.resample_posterior
+        for each in self._plan(order.initial):
+            if each.posterior and since >= config.tasks.resample_posterior:
+                since = 0
+                beliefs = [
+                    self._inferred(encoder, context, generator)
+                    for context, generator in zip(contexts, generators["beliefs"], strict=True)
+                ]
+            since += int(each.posterior)
+            latents = [
+                belief.draw(generator.standard_normal((size, inference.latent), np.float32))
+                for belief, generator in zip(beliefs, generators["beliefs"], strict=True)
+            ]
+            explore = perturbation(config.exploration, generators["exploration"], shape)
+            rows = np.repeat(tasks, size)
+            seeds = [reset_seeds(generator, size) for generator in generators["conditions"]]
+            conditions = Conditions(
+                np.concatenate(seeds), None, np.concatenate(latents), self._tasks[rows]
+            )
+            played = play(self.envs, policy, conditions, explore)
+            count = len(rows)
+            played = played._replace(
+                task=rows,
+                visit=np.full(count, order.cycle),
+                context=np.full(count, each.context),
+            )
+            if each.context:
+                for row in range(count):
+                    own = context_of(snapshot, inference, played, row)
+                    contexts[row // size].append(own)
+            yield played
+
+    def _plan(self, initial: bool) -> list[_Round]:
+        """Returns the rounds of a visit."""
+        tasks, size = self._config.tasks, self._config.rollouts
+
+        def rounds(episodes: int, posterior: bool, context: bool) -> list[_Round]:
+            return [_Round(posterior, context)] * math.ceil(episodes / size)
+
+        if initial:
+            return rounds(tasks.initial, False, True)
+        later = rounds(tasks.posterior, True, True)
+        if later and not tasks.posterior_first:
+            later[0] = later[0]._replace(posterior=False)
+        return [*rounds(tasks.prior, False, True), *later, *rounds(tasks.extra, True, False)]
+
+    def _inferred(
+        self, encoder: Encoder, context: Sequence[Array], generator: np.random.Generator
+    ) -> Belief:
+        """Returns what is believed after a sample of a context, as large as those of training."""
+        steps = np.concatenate(context)
+        return encoder(steps[generator.integers(len(steps), size=self._inference.rows)])

@@ -1,0 +1,201 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.agents.pearl import Pearl
+from music_tf.agents.sac_value import SacValue
+from music_tf.config.settings import SacValueConfig
+from music_tf.recipes.pearl import PearlConfig
+from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+
+LATENT, TASKS, CONTEXT = 2, 5, 7
+OBSERVED = INPUTS - LATENT
+FREE = (-math.inf, math.inf)
+
+
+class PearlCase(Case):
+    """A learner with contexts of five tasks a worker, one row of each, among its noise."""
+
+    def __init__(self, **config):
+        defaults = {
+            "hidden_sizes": (8, 8),
+            "encoder_sizes": (8,),
+            "latent_size": LATENT,
+            "meta_batch": WORKERS * TASKS,
+            "action_l2": 0.0,
+            "critics": 2,
+            "linear_features": False,
+        }
+        self.config = PearlConfig(**{**defaults, **config})
+        generator = np.random.default_rng(0)
+        super().__init__(Pearl(self.config, INPUTS, ACTIONS, FREE, generator))
+        row = self.config.inference.row_dim(OBSERVED, ACTIONS)
+        self.noise |= {
+            "context": random(WORKERS, TASKS, CONTEXT, row, seed=20),
+            "belief": random(WORKERS, WORKERS * TASKS, LATENT, seed=21),
+        }
+
+    def latents(self, weights=None):
+        weights = self.weights if weights is None else weights
+        return self.learner.infer(weights, self.noise["context"], self.noise["belief"])
+
+
+def parts(case, **alone):
+    """Gradients by network of one kind of loss, with all weights of the others at 0."""
+    off = {"kl_weight": 0.0, "mean_l2": 0.0, "log_deviation_l2": 0.0} | alone
+    case.learner._config = dataclasses.replace(case.config, **off)
+    return case.gradients()[0]
+
+
+def gradients_of(case, metric):
+    """Gradients by network of what a metric of the losses says."""
+    return case.gradient_of(
+        lambda weights: case.learner.losses(
+            weights, case.targets, case.batch, case.noise, tf.constant(0.0)
+        ).metrics[metric]
+    )
+
+
+def moved(found):
+    return {name for name, gradient in found.items() if np.abs(gradient).max() > 1e-6}
+
+
+def test_critics_and_divergence_move_the_encoder_and_nothing_else_does():
+    case = PearlCase()
+    assert moved(gradients_of(case, "train/critic_loss")) == {"critic_0", "critic_1", "encoder"}
+    assert moved(gradients_of(case, "train/value_loss")) == {"value"}
+    assert moved(gradients_of(case, "train/actor_loss")) == {"actor"}
+    assert moved(gradients_of(case, "pearl/kl")) == {"encoder"}
+    whole = case.gradients()[0]
+    assert moved(whole) == {"critic_0", "critic_1", "encoder", "value", "actor"}
+    kl = gradients_of(case, "pearl/kl")["encoder"]
+    td = gradients_of(case, "train/critic_loss")["encoder"]
+    # averaged over two workers, the divergence is summed over the ten tasks of both
+    np.testing.assert_allclose(whole["encoder"], td + 0.1 * 10 * kl, rtol=1e-3, atol=1e-5)
+
+
+def test_the_divergence_is_a_sum_over_the_tasks_of_all_workers_however_many_there_are():
+    case = PearlCase()
+    without, whole = (parts(case, kl_weight=weight)["encoder"] for weight in (0.0, 1.0))
+    together = (whole - without) / WORKERS  # as the update averages over workers
+    flat = {n: tf.reshape(v, [1, -1, *v.shape[2:]]) for n, v in case.noise.items()}
+    latent, divergence = case.learner.infer(
+        case.weights, flat["context"], tf.ones([1, WORKERS * TASKS, LATENT])
+    )
+    assert latent.shape == (1, WORKERS * TASKS, LATENT)
+    expected = case.gradient_of(
+        lambda weights: tf.reduce_sum(
+            case.learner.infer(weights, flat["context"], tf.zeros(latent.shape))[1]
+        )
+    )["encoder"]
+    np.testing.assert_allclose(together, expected, rtol=1e-3, atol=1e-4)
+    assert divergence.shape == (1, WORKERS * TASKS)
+
+
+def test_later_phases_take_the_latent_that_the_first_one_inferred():
+    case = PearlCase()
+    latent, _ = case.latents()
+    first = case.losses()
+    np.testing.assert_array_equal(first.carried["latent"], latent)
+    carried = {**case.noise, "latent": latent, "context": case.noise["context"] + 9.0}
+    later = case.learner.losses(case.weights, case.targets, case.batch, carried, tf.constant(0.0))
+    for name in ("train/critic_loss", "train/value_loss", "train/actor_loss"):
+        np.testing.assert_allclose(later.metrics[name], first.metrics[name], rtol=1e-6)
+    with tf.GradientTape() as tape:
+        weights = case.layout.split(tf.identity(case.flat))
+        total = case.learner.losses(
+            weights, case.targets, case.batch, carried, tf.constant(0.0)
+        ).total
+    assert not case.by_network(tape.gradient(total, case.flat))["encoder"].any()
+
+
+def test_losses_are_those_of_sac_on_observations_beside_latents():
+    case = PearlCase(kl_weight=0.0, mean_l2=0.0, log_deviation_l2=0.0)
+    latent, _ = case.latents()
+    rows = tf.repeat(latent, ROWS // TASKS, axis=1)
+    joined = [
+        tf.concat([part[..., :OBSERVED], rows], axis=-1)
+        for part in (case.batch.inputs, case.batch.next_inputs)
+    ]
+    shared = {
+        field.name: getattr(case.config, field.name) for field in dataclasses.fields(SacValueConfig)
+    }
+    plain = SacValue(SacValueConfig(**shared), INPUTS, ACTIONS, FREE, np.random.default_rng(1))
+    batch = case.batch._replace(inputs=joined[0], next_inputs=joined[1])
+    expected = plain.losses(case.weights, case.targets, batch, case.noise, tf.constant(0.0))
+    np.testing.assert_allclose(case.losses().total, expected.total, rtol=1e-5)
+
+
+def test_rows_of_a_task_share_its_latent():
+    case = PearlCase()
+    case.noise["context"] = case.noise["context"][:, :1]  # one task has all rows
+    latent, _ = case.latents()
+    rows = tf.repeat(latent, ROWS, axis=1)
+    several = {**case.noise, "latent": rows}
+    one = case.learner.losses(case.weights, case.targets, case.batch, several, tf.constant(0.0))
+    found = case.losses().metrics
+    np.testing.assert_allclose(found["train/critic_loss"], one.metrics["train/critic_loss"])
+
+
+def test_mean_deviation_and_sample_of_the_policy_cost_what_the_settings_say():
+    case = PearlCase()
+    inputs = tf.reshape(
+        tf.concat(
+            [
+                case.batch.inputs[..., :OBSERVED],
+                tf.repeat(case.latents()[0], ROWS // TASKS, axis=1),
+            ],
+            axis=-1,
+        ),
+        [-1, INPUTS],
+    )
+    mean, deviation = case.network("actor")(case.weights["actor"], inputs)
+    raw = mean + tf.exp(deviation) * tf.reshape(case.noise["policy"], mean.shape)
+    costs = {
+        "mean_l2": np.square(mean).mean(),
+        "log_deviation_l2": np.square(deviation).mean(),
+        "raw_action_l2": np.square(raw).sum(axis=-1).mean(),
+    }
+    none = parts(case)["actor"]
+    before = case.losses().metrics["train/actor_loss"]
+    for name, cost in costs.items():
+        gradient = parts(case, **{name: 0.5})["actor"]
+        assert np.abs(gradient - none).max() > 1e-4, name
+        added = np.mean(case.losses().metrics["train/actor_loss"] - before)
+        assert added == pytest.approx(0.5 * cost, rel=1e-4), name
+
+
+def test_a_deterministic_latent_is_the_mean_of_what_rows_say_and_costs_no_divergence():
+    case = PearlCase(deterministic_latent=True)
+    latent, divergence = case.latents()
+    flat = tf.reshape(case.noise["context"], [-1, case.noise["context"].shape[-1]])
+    said = case.network("encoder")(case.weights["encoder"], flat)
+    expected = tf.reduce_mean(tf.reshape(said, [WORKERS, TASKS, CONTEXT, LATENT]), axis=2)
+    np.testing.assert_allclose(latent, expected, rtol=1e-5, atol=1e-6)
+    assert not np.any(divergence)
+    assert moved(case.gradients()[0]) >= {"encoder"}
+
+
+@pytest.mark.parametrize(("following", "size"), [(False, 1), (True, 1 + OBSERVED)])
+def test_the_encoder_reads_observation_action_and_reward_and_perhaps_what_followed(following, size):
+    case = PearlCase(context_next_observation=following)
+    kernel = case.network("encoder").shapes[0]
+    assert kernel == (OBSERVED + ACTIONS + size, 8)
+    assert case.network("encoder").shapes[-1] == (2 * LATENT,)
+
+
+def test_twin_critics_differ_from_the_start():
+    case = PearlCase()
+    one, other = (np.ravel(case.network(f"critic_{index}").initial) for index in (0, 1))
+    assert not np.allclose(one, other)
+
+
+def test_a_sequential_update_moves_critics_and_encoder_first():
+    learner = PearlCase(update_order="sequential").learner
+    assert learner.sequence == [("critic_0", "critic_1", "encoder"), ("value",), ("actor",)]
+    assert learner.encoder.name == "encoder"
+    assert learner.networks[0].name == "actor"
+    assert [network.name for network in learner.target_networks] == ["value"]

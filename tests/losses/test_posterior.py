@@ -1,0 +1,74 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.distributions import _library
+from music_tf.losses.posterior import kl_to_prior, product_of_gaussians
+
+MEANS = np.float32([[0.0, 1.0], [2.0, -1.0], [4.0, 0.0]])
+VARIANCES = np.float32([[1.0, 0.5], [1.0, 2.0], [0.5, 1.0]])
+
+
+def raw(variances):
+    """What softplus makes these variances of."""
+    return np.log(np.expm1(variances)).astype(np.float32)
+
+
+def test_a_product_adds_up_precisions_and_weighs_means_by_them():
+    mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
+    # 1 / (1 + 1 + 2), and (0 + 2 + 8) / 4; 1 / (2 + .5 + 1), and (2 - .5) / 3.5
+    np.testing.assert_allclose(variance, [0.25, 1.0 / 3.5], rtol=1e-5)
+    np.testing.assert_allclose(mean, [2.5, 1.5 / 3.5], rtol=1e-5)
+
+
+def test_a_product_is_proportional_to_the_densities_of_its_factors():
+    library = _library().distributions
+    mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
+    places = np.linspace(-2.0, 3.0, 7, dtype=np.float32)[:, None]
+    product = library.Normal(mean, tf.sqrt(variance)).log_prob(places)
+    factors = library.Normal(MEANS, np.sqrt(VARIANCES)).log_prob(places[:, None])
+    gap = tf.reduce_sum(factors, axis=1) - product
+    np.testing.assert_allclose(gap, np.broadcast_to(gap[0], gap.shape), atol=1e-4)
+
+
+def test_order_does_not_count_and_seeing_all_twice_halves_the_variance():
+    mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
+    for order, share in (([2, 0, 1], 1.0), ([0, 1, 2, 0, 1, 2], 0.5)):
+        again = product_of_gaussians(MEANS[order], raw(VARIANCES[order]))
+        np.testing.assert_allclose(again[0], mean, rtol=1e-5)
+        np.testing.assert_allclose(again[1], share * variance, rtol=1e-5)
+    alone = product_of_gaussians(MEANS[:1], raw(VARIANCES[:1]))
+    np.testing.assert_allclose(alone, [MEANS[0], VARIANCES[0]], rtol=1e-5)
+
+
+def test_rows_that_are_not_counted_are_as_good_as_absent():
+    counted = np.float32([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+    both = [np.stack([values, values]) for values in (MEANS, raw(VARIANCES))]
+    masked = product_of_gaussians(*both, counted)
+    without = product_of_gaussians(MEANS[[0, 2]], raw(VARIANCES[[0, 2]]))
+    for part, own, whole in zip(
+        masked, without, product_of_gaussians(MEANS, raw(VARIANCES)), strict=True
+    ):
+        np.testing.assert_allclose(part[0], own, rtol=1e-5)
+        np.testing.assert_allclose(part[1], whole, rtol=1e-5)
+
+
+def test_factors_without_variance_stay_finite():
+    mean, variance = product_of_gaussians(np.float32([[3.0], [3.0]]), np.float32([[-200.0]] * 2))
+    np.testing.assert_allclose(variance, [5e-8], rtol=1e-3)
+    np.testing.assert_allclose(mean, [3.0], rtol=1e-5)
+
+
+def test_the_divergence_is_that_of_tensorflow_probability_and_worked_by_hand():
+    mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
+    found = kl_to_prior(mean, variance)
+    # half of .25 + 6.25 - 1 - log .25, and of .2857 + .1837 - 1 - log .2857
+    expected = 0.5 * (5.5 + math.log(4.0)) + 0.5 * (2 / 7 + 9 / 49 - 1 + math.log(3.5))
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+    assert float(found) == pytest.approx(3.804223, abs=1e-4)
+    library = _library().distributions
+    one, other = library.Normal(mean, tf.sqrt(variance)), library.Normal(0.0, 1.0)
+    np.testing.assert_allclose(found, tf.reduce_sum(one.kl_divergence(other)), rtol=1e-5)
+    assert float(kl_to_prior(tf.zeros([4]), tf.ones([4]))) == 0.0

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from music_tf.config.settings import NormalizerConfig
+from music_tf.networks.acting import Moments, NetworkInputs
+from music_tf.networks.belief import Belief, Encoder, context_rows, encoder_shapes
+from tests.agents.test_pearl import ACTIONS, OBSERVED, PearlCase
+
+
+def weights_of(case):
+    network = case.network("encoder")
+    values = case.weights["encoder"]
+    return {n: v.numpy() for n, v in zip(network.weight_names, values, strict=True)}
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_numpy_infers_what_the_learner_does(deterministic):
+    case = PearlCase(deterministic_latent=deterministic)
+    encoder = Encoder(weights_of(case), case.config.inference)
+    noise = case.noise["belief"].numpy()
+    latents, _ = case.latents()
+    for worker, task in ((0, 0), (1, 3)):
+        belief = encoder(case.noise["context"][worker, task].numpy())
+        drawn = belief.draw(noise[worker, task])
+        np.testing.assert_allclose(drawn, latents[worker, task], rtol=1e-4, atol=1e-5)
+        assert bool(belief.variance.any()) is not deterministic
+    assert drawn.dtype == np.float32
+
+
+@pytest.mark.parametrize("following", [False, True])
+def test_shapes_are_those_of_the_keras_model_in_its_order(following):
+    case = PearlCase(context_next_observation=following, encoder_sizes=(8, 5))
+    network = case.network("encoder")
+    shapes = encoder_shapes(case.config.inference, OBSERVED, ACTIONS)
+    assert list(shapes.items()) == list(zip(network.weight_names, network.shapes, strict=True))
+
+
+def test_without_a_context_the_prior_is_believed():
+    for deterministic, variance in ((False, [1.0, 1.0]), (True, [0.0, 0.0])):
+        case = PearlCase(deterministic_latent=deterministic)
+        prior = Encoder(weights_of(case), case.config.inference).prior
+        assert prior.mean.tolist() == [0.0, 0.0]
+        assert prior.variance.tolist() == variance
+
+
+def test_a_latent_is_the_mean_and_as_much_noise_as_there_is_deviation():
+    belief = Belief(np.float32([1.0, -1.0]), np.float32([4.0, 0.0]))
+    np.testing.assert_array_equal(belief.draw(np.float32([0.5, 9.0])), [2.0, -1.0])
+
+
+def test_rows_of_a_context_hold_normalised_observations_and_a_raw_reward():
+    inputs = NetworkInputs(
+        Moments(np.float32([1.0]), np.float32([2.0])),
+        Moments(np.zeros(0, np.float32), np.ones(0, np.float32)),
+        NormalizerConfig(),
+        condition=0,
+    )
+    given = np.float32([[3.0]]), np.float32([[0.5, -0.5]]), np.float32([-7.0])
+    rows = context_rows(inputs, *given, None)
+    np.testing.assert_array_equal(rows, [[1.0, 0.5, -0.5, -7.0]])
+    rows = context_rows(inputs, *given, np.float32([[5.0]]))
+    np.testing.assert_array_equal(rows, [[1.0, 0.5, -0.5, -7.0, 2.0]])
+
+
+def test_many_rows_make_a_belief_surer_and_their_order_does_not_count():
+    case = PearlCase()
+    encoder = Encoder(weights_of(case), case.config.inference)
+    rows = case.noise["context"][0, 0].numpy()
+    once, twice = encoder(rows), encoder(np.concatenate([rows[::-1], rows]))
+    np.testing.assert_allclose(twice.variance, 0.5 * once.variance, rtol=1e-5)
+    np.testing.assert_allclose(twice.mean, once.mean, rtol=1e-4, atol=1e-6)

@@ -1,0 +1,244 @@
+"""A run that adapts to tasks, from its first line to what is said of it and done with it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.cli import main
+from music_tf.config.command import parse_train
+from music_tf.errors import UsageError
+from music_tf.runs.adapting import adaptation_rows
+from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.storage.policy import AdaptivePolicy, load_policy
+from music_tf.storage.results import read_metrics
+from music_tf.storage.run_directory import CONFIG_NAME
+from tests.kit.pearl import small
+from tests.kit.sessions import command_of, run_session
+
+WORDS = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
+
+
+def trained(path, **changes):
+    run_session(command_of(small(**changes), path, **WORDS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("adapting") / "run")
+
+
+def exit_code(words):
+    """What a command line ends with."""
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    return end.value.code
+
+
+def recorded(run):
+    return json.loads((run / CONFIG_NAME).read_text())
+
+
+def test_a_run_records_its_tasks_and_what_adapting_brings(run):
+    tasks = recorded(run)["tasks"]
+    assert {part: np.shape(rows) for part, rows in tasks.items()} == {
+        "train": (6, 2),
+        "test": (3, 2),
+    }
+    row = read_metrics(run, 2)
+    for name in ("prior", "1", "2", "last"):
+        assert row[f"adapt/return_{name}"] < 0.0
+    assert row["eval/return"] == row["adapt/return_last"]
+    assert row["adapt/train_return"] < 0.0
+    assert row["pearl/kl"] > 0.0
+    summary = json.loads((run / "summary.json").read_text())
+    assert set(summary["evaluation"]) == {"ours", "prior", "random"}
+    # the first cycle: three tasks, two episodes, two workers; then three episodes of each
+    assert row["time/episodes"] == 3 * 2 * 2 + 3 * 3 * 2
+    assert row["time/updates"] == 12
+
+
+def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
+    half = trained(tmp_path / "half", epochs=1)
+    run_session(command_of(small(), half, resume=True, **WORDS))
+    for part in ("weights", "encoder"):
+        one, other = (getattr(load_policy(path).snapshot, part) for path in (run, half))
+        assert one
+        np.testing.assert_equal(other, one)
+    one, other = (read_metrics(path, 2) for path in (run, half))
+    timed = ("time/fps", "time/updates_per_second", "time/elapsed_s", "time/wall_s")
+    for name in set(one) - set(timed):
+        assert one[name] == other[name], name
+
+
+def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew(tmp_path):
+    half = trained(tmp_path / "half", epochs=1)
+    command = command_of(small(), half, resume=True, without_replay=True, **WORDS)
+    run_session(command)
+    row = read_metrics(half, 2)
+    assert row["time/episodes"] == 2 * (3 * 2 * 2 + 3 * 2)
+
+
+def test_another_draw_of_tasks_is_refused_on_resume(tmp_path):
+    half = trained(tmp_path / "half", epochs=1)
+    record = recorded(half)
+    record["tasks"]["test"][0][0] += 0.5
+    (half / CONFIG_NAME).write_text(json.dumps(record))
+    with pytest.raises(UsageError, match=r"holds other tasks than music_tf/PointRobot-v0 draws"):
+        run_session(command_of(small(), half, resume=True, **WORDS))
+
+
+def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(run):
+    result = evaluate_run(load_run(run), 2, full=True, shown=False)
+    written = json.loads((run / "evaluation.json").read_text())
+    assert written["adaptation"] == result["adaptation"]
+    found = result["adaptation"]
+    tasks = recorded(run)["tasks"]
+    for part in ("test", "train"):
+        assert [row["task"] for row in found[part]["tasks"]] == tasks[part]
+        returns = np.array([row["returns"] for row in found[part]["tasks"]])
+        assert returns.shape == (len(tasks[part]), 3)
+        np.testing.assert_allclose(found[part]["returns"], returns.mean(axis=0))
+        errors = returns.std(axis=0, ddof=1) / np.sqrt(len(returns))
+        np.testing.assert_allclose(found[part]["standard_errors"], errors, rtol=1e-6)
+    assert found["leak"] == 0.0
+    assert set(found["probe_r2"]) == {"2", "3"}
+    assert result["policies"]["ours"]["eval/return"] == found["test"]["returns"][-1]
+    assert result["policies"]["prior"]["eval/return"] == found["test"]["returns"][0]
+    rows = adaptation_rows(found, "test")
+    assert len(rows) == 5
+    assert list(rows["mean"]) == ["0", "1", "2", "random"]
+    assert rows["mean"]["2"] == found["test"]["returns"][2]
+
+
+def episodes(count=2, steps=5):
+    generator = np.random.default_rng(0)
+    return [
+        (
+            generator.normal(size=(steps + 1, 2)),
+            generator.uniform(-1.0, 1.0, (steps, 2)),
+            generator.normal(size=steps),
+        )
+        for _ in range(count)
+    ]
+
+
+def test_a_saved_policy_explores_adapts_and_forgets(run):
+    agent = load_policy(run)
+    assert isinstance(agent, AdaptivePolicy)
+    first, second = (agent.begin_episode(seed) for seed in (1, 2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(agent.begin_episode(1), first)
+    state = np.float32([0.3, -0.2])
+    action = agent.act(state)
+    np.testing.assert_array_equal(agent.act(state), action)  # deterministic
+    given = agent.snapshot.act(state[None], np.zeros([1, 0], np.float32), first[None], None)
+    np.testing.assert_array_equal(action, given[0])
+    assert agent.act(np.stack([state, state])).shape == (2, 2)
+
+    seen = episodes(2)
+    assert agent.adapt(seen[:1]) is agent
+    assert agent.context.shape == (5, 5)
+    agent.adapt(seen[1:])
+    both = agent.exploration().adapt(seen)
+    np.testing.assert_array_equal(agent.belief.mean, both.belief.mean)
+    assert (agent.belief.variance < 1.0).all()
+    fresh = agent.exploration()
+    assert fresh.belief.mean.tolist() == [0.0] * 3
+    assert fresh.context.shape == (0, 5)
+    assert agent.context.shape == (10, 5)
+    agent.reset()
+    assert agent.belief.variance.tolist() == [1.0] * 3
+    np.testing.assert_array_equal(agent.begin_episode(1), first)
+    assert agent.sizes("encoder") == (5, 6)
+    assert agent.sizes("actor") == (5, 2)
+    assert set(agent.networks) == {"actor", "encoder"}
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ([], "episodes: expected at least one, got none"),
+        ([episodes()[0][:2]], "expected observations, actions and rewards of each, got 2"),
+        (
+            [(np.zeros((6, 3)), *episodes()[0][1:])],
+            r"observations: expected numbers of shape \[2\]",
+        ),
+        ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
+        ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
+        ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),
+    ],
+)
+def test_episodes_that_do_not_fit_are_refused(run, given, text):
+    agent = load_policy(run)
+    with pytest.raises(ValueError, match=text):
+        agent.adapt(given)
+    assert agent.context.shape == (0, 5)
+
+
+def test_what_acts_and_infers_is_exported_together_or_says_what_it_lacks(run, tmp_path):
+    agent = load_policy(run)
+    for parts in ("actor,encoder,normalizer", "actor,normalizer"):
+        folder = str(tmp_path / parts)
+        words = ["evaluate", str(run), "--episodes", "1", "--export", folder, "--parts", parts]
+        assert exit_code(words) == 0
+        other = load_policy(folder)
+        np.testing.assert_equal(other.snapshot.weights, agent.snapshot.weights)
+        if "encoder" in parts:
+            found, expected = (one.exploration().adapt(episodes()) for one in (other, agent))
+            np.testing.assert_array_equal(found.belief.mean, expected.belief.mean)
+        else:
+            with pytest.raises(ValueError, match="--parts actor,encoder,normalizer"):
+                other.adapt(episodes())
+            with pytest.raises(UsageError, match="--parts actor,encoder,normalizer"):
+                load_run(tmp_path / parts)
+
+
+def test_a_policy_that_infers_its_condition_takes_none(run):
+    with pytest.raises(ValueError, match="leave skill= out"):
+        load_policy(run).act([0.0, 0.0], skill=[0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="expected actor or encoder, got 'critic'"):
+        load_policy(run).sizes("critic")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("--tasks.train 0", r"tasks\.train: expected at least 1, got 0"),
+        ("--tasks.test 0", r"tasks\.test: expected at least 1, got 0"),
+        ("--tasks.train 30", r"multiple of workers 4, .* got 30; nearest: 32"),
+        ("--agent.meta-batch 6", r"multiple of workers 4, got 6; nearest: 8"),
+        ("--replay.batch-size 129", r"multiple of 2, .* got 129; nearest: 128"),
+        ("--condition.kind gaussian --condition.size 10", r"expected belief for an agent"),
+        ("--condition.size 4", r"expected 10, as agent\.latent_size says, got 4"),
+        ("--collect.steps 5", r"a visit to a task is made of whole episodes"),
+        ("--collect.random-steps 5", r"a visit to a task is made of whole episodes"),
+        ("--replay.relabel-k 4", r"a task is inferred, not shown as a goal"),
+        ("--goals zero", r"a task is inferred, not shown as a goal"),
+        ("--skills 3", r"expected one_hot for skills 3"),
+    ],
+)
+def test_settings_that_do_not_fit_tasks_are_refused_with_what_would(words, text):
+    with pytest.raises(UsageError, match=text):
+        parse_train(["sac_pearl", *words.split()])
+
+
+def test_other_agents_refuse_tasks():
+    for words in ("--tasks.train 4", "--condition.kind belief"):
+        with pytest.raises(UsageError, match=r"need an agent that infers (.|\n)*sac_pearl"):
+            parse_train(["sac", "--env-id", "music_tf/PointRobot-v0", *words.split()])
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks"),
+        ({"env_id": "music_tf/PointReach-v0"}, "shows goals"),
+        ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
+    ],
+)
+def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path, changes, text):
+    with pytest.raises(UsageError, match=text):
+        trained(tmp_path / "run", **changes)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.networks.belief import Belief, Encoder
+from music_tf.training import adaptation as adaptation_module
+from music_tf.training.adaptation import Adaptation, MetaEvaluation
+from music_tf.training.build import build_trainer
+from music_tf.training.tasks import task_sets
+from tests.kit.pearl import small
+
+CONFIG = small(tasks__explore=2, tasks__adapt=2)
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    return build_trainer(CONFIG, Communicator(alone=True))
+
+
+def evaluation_of(environments=2, comm=None, config=CONFIG):
+    envs = LockstepEnvs(config.env_id, environments, config.env)
+    return MetaEvaluation(envs, config, comm or Communicator(alone=True), task_sets(config, envs))
+
+
+class Half(Communicator):
+    """One of two ranks, whose sums are its own."""
+
+    def __init__(self, rank):
+        super().__init__(alone=True)
+        self.rank, self.size = rank, 2
+
+
+def test_it_works_before_training_and_says_what_each_episode_returned(trainer):
+    found = evaluation_of().play(trainer.snapshot(), "test", 2)
+    assert found.returns.shape == found.success.shape == (3, 2, 4)
+    assert found.means.shape == found.variances.shape == (3, 2, 4, 3)
+    assert (found.lengths == 5).all()
+    assert (found.returns < 0.0).all()
+    assert len(np.unique(found.returns)) == found.returns.size
+    # the more steps, the surer: each adds its precision
+    assert (np.diff(found.variances, axis=2) < 0.0).all()
+
+
+@pytest.mark.parametrize("environments", [1, 4])
+def test_numbers_do_not_depend_on_how_many_are_visited_together(trainer, environments):
+    snapshot = trainer.snapshot()
+    one, other = (evaluation_of(n).play(snapshot, "test", 2) for n in (2, environments))
+    for name, values in one._asdict().items():
+        np.testing.assert_array_equal(values, getattr(other, name), err_msg=name)
+
+
+def test_ranks_share_the_visits_and_add_up_to_the_same(trainer):
+    snapshot = trainer.snapshot()
+    whole = evaluation_of(2).play(snapshot, "test", 3)  # nine visits, two or four at a time
+    shares = [evaluation_of(4, Half(rank)).play(snapshot, "test", 3) for rank in (0, 1)]
+    for name, values in whole._asdict().items():
+        parts = [getattr(share, name) for share in shares]
+        np.testing.assert_array_equal(values, parts[0] + parts[1], err_msg=name)
+        assert name == "success" or all(part.any() for part in parts)
+
+
+def test_no_task_learns_of_another_ones_visit(trainer):
+    whole = evaluation_of()
+    alone = whole._replace(tasks=whole.tasks._replace(test=whole.tasks.test[:1]))
+    snapshot = trainer.snapshot()
+    np.testing.assert_array_equal(
+        alone.play(snapshot, "test", 2).means[0], whole.play(snapshot, "test", 2).means[0]
+    )
+
+
+def test_exploring_episodes_act_on_the_prior_and_later_ones_on_all_that_was_seen(
+    trainer, monkeypatch
+):
+    acted, seen = [], []
+    play, infer = adaptation_module.play, Encoder.__call__
+
+    def noted(envs, policy, conditions, explore):
+        assert explore is None
+        acted.append(conditions.skills.copy())
+        return play(envs, policy, conditions, explore)
+
+    def inferred(self, rows):
+        seen.append(len(rows))
+        return Belief(np.full(3, 7.0, np.float32), np.zeros(3, np.float32))
+
+    monkeypatch.setattr(adaptation_module, "play", noted)
+    monkeypatch.setattr(Encoder, "__call__", inferred)
+    evaluation_of(1).play(trainer.snapshot(), "test", 1)
+    assert seen == [5, 10, 15, 20] * 3
+    assert infer is not Encoder.__call__
+    latents = np.concatenate(acted).reshape(3, 4, 3)
+    assert (latents[:, 2:] == 7.0).all()
+    assert len(np.unique(latents[:, :2])) == 3 * 2 * 3  # one drawn for each episode
+
+
+def test_random_actions_are_the_same_in_each_call_and_know_no_belief():
+    one, other = (evaluation_of(n).play(None, "train", 1) for n in (1, 3))
+    np.testing.assert_array_equal(one.returns, other.returns)
+    assert not one.means.any()
+
+
+def made_up(count, returns=None):
+    """Adaptation of so many tasks whose belief tells the place by a linear map."""
+    generator = np.random.default_rng(count)
+    tasks = generator.uniform(-1.0, 1.0, (count, 2))
+    means = np.zeros((count, 2, 4, 3), np.float32)
+    means[:, :, 1] = (tasks @ np.array([[2.0, 0.0, 1.0], [1.0, -1.0, 0.0]]) + 0.5)[:, None]
+    shape = (count, 2, 4)
+    returns = np.arange(4.0) + np.zeros(shape) if returns is None else returns
+    zeros = np.zeros(shape)
+    return tasks, Adaptation(returns, zeros + 5.0, zeros, means, means * 0.0 + 0.25)
+
+
+def test_a_probe_reads_what_is_linear_and_nothing_else():
+    evaluation = evaluation_of()
+    (train, known), (test, told) = made_up(6), made_up(3)
+    evaluation = evaluation._replace(tasks=evaluation.tasks._replace(train=train, test=test))
+    assert evaluation.probe(known, told) == pytest.approx(1.0, abs=1e-2)
+    assert evaluation.probe(known, told, seen=1) < 0.5  # before the belief tells anything
+
+
+def test_metrics_name_returns_by_how_many_episodes_were_seen():
+    config = small(tasks__explore=1, tasks__adapt=3)
+    evaluation = evaluation_of(config=config)
+    (train, known), (test, told) = made_up(6), made_up(3)
+    evaluation = evaluation._replace(tasks=evaluation.tasks._replace(train=train, test=test))
+    metrics = evaluation.metrics(told, known._replace(returns=known.returns + 10.0))
+    named = {name: value for name, value in metrics.items() if "return" in name}
+    assert named == {
+        "eval/return": 3.0,
+        "adapt/return_prior": 0.0,
+        "adapt/return_1": 1.0,
+        "adapt/return_2": 2.0,
+        "adapt/return_last": 3.0,
+        "adapt/train_return": 13.0,
+    }
+    assert metrics["adapt/variance"] == 0.25
+    assert metrics["eval/length"] == 5.0
+    later = evaluation._replace(config=small(tasks__explore=2, tasks__adapt=2))
+    assert "adapt/return_1" not in later.metrics(told, known)  # that episode still explores
+
+
+def test_the_final_table_has_last_and_first_episode_and_random_actions(trainer):
+    evaluation = evaluation_of()
+    snapshot = trainer.snapshot()
+    rows = evaluation.compare(snapshot, 2)
+    ours, random = (evaluation.play(who, "test", 2).returns for who in (snapshot, None))
+    expected = {"ours": ours[..., -1], "prior": ours[..., 0], "random": random[..., -1]}
+    assert {name: row["eval/return"] for name, row in rows.items()} == {
+        name: pytest.approx(float(values.mean())) for name, values in expected.items()
+    }

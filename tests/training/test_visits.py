@@ -1,0 +1,198 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from music_tf.distributed import Communicator
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import UsageError
+from music_tf.networks.belief import Encoder
+from music_tf.training.build import build_trainer
+from music_tf.training.collect import Order
+from music_tf.training.tasks import (
+    TaskCollector,
+    context_of,
+    recorded_tasks,
+    task_sets,
+)
+from tests.kit.pearl import small
+
+CONFIG = small(rollouts=2)
+
+
+def collector_of(config=CONFIG, workers=(0, 1)):
+    envs = LockstepEnvs(config.env_id, len(workers) * config.rollouts, config.env)
+    return TaskCollector(config, envs, workers, Communicator(alone=True))
+
+
+def snapshot_of(config=CONFIG):
+    return build_trainer(config, Communicator(alone=True)).snapshot()
+
+
+def collect(collector, snapshot, cycle=3, initial=False):
+    collector.order(Order(cycle, snapshot, False, initial=initial))
+    return collector.collect()
+
+
+def test_a_visit_plays_prior_posterior_and_extra_episodes_of_one_task_of_each_worker():
+    config = small(tasks__prior=3, tasks__posterior=1, tasks__extra=2, rollouts=2)
+    found = collect(collector_of(config), snapshot_of(config))
+    # three, one and two episodes are two, one and one rounds of two environments
+    assert list(found.parts) == [8, 8]
+    played = found.played
+    assert len(played.length) == len(found.succeeded) == 16
+    by_worker = played.task.reshape(2, 8)
+    assert (by_worker == by_worker[:, :1]).all()
+    assert (by_worker[:, 0] % 2).tolist() == [0, 1]
+    np.testing.assert_array_equal(played.context.reshape(2, 8), [[True] * 6 + [False] * 2] * 2)
+    assert (played.visit == 3).all()
+    assert config.rounds() * config.rollouts == 8
+
+
+def test_the_first_cycle_visits_every_task_under_the_prior():
+    config = small(tasks__initial=3, rollouts=2)
+    found = collect(collector_of(config), snapshot_of(config), cycle=0, initial=True)
+    assert list(found.parts) == [12, 12]
+    tasks = np.repeat([[0, 2, 4], [1, 3, 5]], 4, axis=1)
+    np.testing.assert_array_equal(found.played.task.reshape(2, 12), tasks)
+    assert found.played.context.all()
+    assert config.rounds(initial=True) * config.rollouts == 12
+
+
+def test_the_same_visits_are_played_on_any_number_of_ranks():
+    snapshot = snapshot_of()
+    together = collect(collector_of(), snapshot).played.named()
+    apart = [collect(collector_of(workers=(worker,)), snapshot).played for worker in (0, 1)]
+    for name, values in together.items():
+        joined = np.concatenate([one.named()[name] for one in apart])
+        np.testing.assert_array_equal(values, joined, err_msg=name)
+
+
+def test_rewards_are_those_of_the_task_that_an_episode_says():
+    collector = collector_of()
+    played = collect(collector, snapshot_of()).played
+    places = task_sets(CONFIG, collector.envs).train[played.task]
+    distance = np.linalg.norm(played.observation[:, 1:] - places[:, None], axis=-1)
+    np.testing.assert_allclose(played.reward, -distance, rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_posterior_rounds_act_on_what_the_visit_has_shown(monkeypatch, first):
+    config = small(
+        workers=1,
+        agent__meta_batch=4,
+        tasks__prior=2,
+        tasks__posterior=2,
+        tasks__extra=1,
+        tasks__posterior_first=first,
+        agent__deterministic_latent=True,
+    )
+    contexts = []
+    infer = Encoder.__call__
+    monkeypatch.setattr(
+        Encoder, "__call__", lambda self, rows: contexts.append(rows) or infer(self, rows)
+    )
+    collector, snapshot = collector_of(config, (0,)), snapshot_of(config)
+    played = collect(collector, snapshot).played
+    acted = [bool(latent.any()) for latent in played.skill]
+    assert acted == [False, False, first, True, True]  # latents of the prior are 0
+    assert len(contexts) == (3 if first else 2)
+    inference = config.agent.inference
+    lived = np.concatenate([context_of(snapshot, inference, played, row) for row in range(5)])
+    for context, episodes in zip(contexts[::-1], (4, 3, 2), strict=False):
+        assert context.shape == (config.agent.context_rows, 5)
+        known = lived[: 5 * episodes]
+        assert all((known == row).all(axis=1).any() for row in context)
+    np.testing.assert_array_equal(
+        played.skill[-1], Encoder(snapshot.encoder, inference)(contexts[-1]).mean
+    )
+
+
+def test_the_posterior_is_inferred_again_as_often_as_asked():
+    config = small(
+        workers=1,
+        agent__meta_batch=4,
+        agent__deterministic_latent=True,
+        tasks__prior=1,
+        tasks__posterior=4,
+        tasks__extra=0,
+        tasks__resample_posterior=2,
+    )
+    latents = collect(collector_of(config, (0,)), snapshot_of(config)).played.skill
+    same = (latents[1:] == latents[:-1]).all(axis=1)
+    assert same.tolist() == [False, True, False, True]
+
+
+def test_a_context_holds_observation_action_reward_and_what_was_asked_for():
+    config = small(rollouts=2, agent__context_next_observation=True)
+    played = collect(collector_of(config), snapshot_of(config)).played
+    played = played._replace(
+        length=np.full_like(played.length, 3),
+        extras={"sparse_reward": np.arange(6.0, dtype=np.float32)[None, :, None]},
+    )
+    inference = config.agent.inference._replace(reward="sparse_reward")
+    rows = context_of(snapshot_of(config), inference, played, 0)
+    expected = [
+        played.observation[0, :3],
+        played.action[0, :3],
+        [[1.0], [2.0], [3.0]],
+        played.observation[0, 1:4],
+    ]
+    np.testing.assert_array_equal(rows, np.concatenate(expected, axis=-1))
+
+
+def test_tasks_follow_from_the_seed_and_test_tasks_are_others():
+    envs = LockstepEnvs(CONFIG.env_id, 1)
+    sets = task_sets(CONFIG, envs)
+    assert [len(tasks) for tasks in sets] == [6, 3]
+    assert not set(map(tuple, sets.train)) & set(map(tuple, sets.test))
+    again, other = (task_sets(small(seed=seed), envs) for seed in (0, 1))
+    np.testing.assert_array_equal(again.train, sets.train)
+    assert not np.array_equal(other.train, sets.train)
+    fixed = [task_sets(small(seed=seed, tasks__seed=1337), envs).test for seed in (0, 1)]
+    np.testing.assert_array_equal(*fixed)
+    np.testing.assert_array_equal(fixed[0], sets.test)  # 1337 + the seed 0
+
+
+def test_recorded_tasks_are_read_as_they_were_drawn_or_refused():
+    sets = task_sets(CONFIG, LockstepEnvs(CONFIG.env_id, 1))
+    read = recorded_tasks(sets.record(), CONFIG)
+    np.testing.assert_array_equal(read.train, sets.train)
+    np.testing.assert_array_equal(read.test, sets.test)
+    whole = sets.record()
+    for bad in (
+        {},
+        whole | {"test": whole["test"][:2]},
+        whole | {"test": [[1.0]] * 3},
+        whole | {"train": [["a", "b"]] * 6},
+        whole | {"train": [[float("nan"), 0.0]] * 6},
+        whole | {"train": [[1.0], [1.0, 2.0]]},
+    ):
+        with pytest.raises(UsageError, match="tasks: expected 6 tasks under 'train' and 3 under"):
+            recorded_tasks(bad, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks, with the methods"),
+        ({"env_id": "music_tf/PointReach-v0"}, "is inferred, not shown, and .* shows goals"),
+        ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
+    ],
+)
+def test_an_environment_that_does_not_fit_is_refused(changes, text):
+    config = small(**changes)
+    with pytest.raises(UsageError, match=text):
+        task_sets(config, LockstepEnvs(config.env_id, 1))
+
+
+def test_other_runs_have_one_task():
+    plain = dataclasses.replace(
+        CONFIG,
+        agent=type(CONFIG.agent).__mro__[1](),
+        condition=dataclasses.replace(CONFIG.condition, kind="one_hot"),
+        tasks=dataclasses.replace(CONFIG.tasks, train=0, test=0),
+    )
+    assert task_sets(plain, LockstepEnvs(CONFIG.env_id, 1)) is None
+    assert recorded_tasks(None, plain) is None
+    assert plain.rounds() == plain.rounds(initial=True) == 1
