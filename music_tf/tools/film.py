@@ -35,6 +35,7 @@ from music_tf.config.settings import Config
 from music_tf.config.stored import read_run
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process import prepare_tensorflow, run_command
+from music_tf.rollout import Conditions
 from music_tf.runs.inspection import LoadedRun, describe, load_run
 from music_tf.runs.judging import Trace
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
@@ -46,6 +47,8 @@ _GOOD, _AXIS, _CURSOR = "#007828", "#969696", "#282828"
 _TITLE, _CAPTION, _NOTE = 18, 15, 12
 """Sizes of letters."""
 _MOST_SKILLS, _MOST_ROWS, _MOST_TILES = 10, 4, 40
+_MOST_OF_A_VISIT = 7
+"""Episodes of a visit that are shown side by side."""
 """Columns and rows of a sheet, and tiles where there are more skills than columns; what has no room
 on it follows on another one."""
 _LARGEST_TILE = {".mp4": 480, ".gif": 320}
@@ -71,7 +74,8 @@ class Shot(NamedTuple):
     episode: int
     """Index in the evaluation protocol, from 0."""
     skill: int | None
-    """None where conditions are continuous: episodes have those of evaluation."""
+    """None where conditions are continuous: episodes have those of evaluation. Of a run that adapts
+    the number of an evaluation task, the episodes of whose visit are counted."""
 
 
 Page = tuple[Sequence[Shot], int]
@@ -131,7 +135,7 @@ def play(
         NumbersFault: The policy gives actions that are not finite.
     """
     config = read_run(run, typed_env_id).config
-    sheets = pages(episodes, _skills(config, skills))
+    sheets = sheets_of(config, episodes, _skills(config, skills))
     console = Console()
     quiet = not console.is_terminal
     with appearing(out) as draft:
@@ -161,7 +165,8 @@ def strip(
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
 
     The states are evenly spaced from first to last. Below each picture stands
-    what the learned rewards pay up to there; each skill has a row, and its own last state.
+    what the learned rewards pay up to there; each skill has a row, and its own last state. Of a run
+    that adapts, `episode` counts evaluation tasks, and episodes of a visit are the rows.
     All but what is shown is as for `play`.
 
     Raises:
@@ -170,6 +175,8 @@ def strip(
     """
     config = read_run(run, typed_env_id).config
     shots = [Shot(shown.episode - 1, one) for one in _skills(config, skills)]
+    if config.agent.inference is not None:
+        shots = [Shot(episode, shown.episode - 1) for episode in visit_episodes(config)]
     if out.suffix.lower() != ".png":
         raise UsageError(f"out: expected a file ending in .png, got {str(out)[:200]!r}")
     for name, value, least in (("episode", shown.episode, 1), ("frames", shown.frames, 2)):
@@ -249,6 +256,28 @@ def pages(episodes: int, skills: Sequence[int | None]) -> list[Page]:
     ]
 
 
+def sheets_of(config: Config, episodes: int, skills: Sequence[int | None]) -> list[Page]:
+    """Returns what a film of a run shows: episodes, or visits to as many evaluation tasks.
+
+    A visit is a row: the first of its episodes, the last, and some between them.
+    """
+    if config.agent.inference is None:
+        return pages(episodes, skills)
+    shown = visit_episodes(config)
+    tasks = range(min(episodes, config.tasks.test))
+    return [
+        ([Shot(episode, task) for task in some for episode in shown], len(shown))
+        for some in _batches(tasks, _MOST_ROWS)
+    ]
+
+
+def visit_episodes(config: Config) -> list[int]:
+    """Returns which episodes of a visit are shown, the first and the last among them."""
+    count = config.tasks.explore + config.tasks.adapt
+    few = np.linspace(0, count - 1, min(count, _MOST_OF_A_VISIT)).round()
+    return [int(episode) for episode in few]
+
+
 def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterator[Image.Image]:
     """Yields the frames of a film: sheet after sheet, with the last of each for a moment longer.
 
@@ -287,11 +316,11 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
         NumbersFault: The policy gives actions that are not finite.
     """
     config, envs = loaded.config, loaded.envs
-    episodes, skills = zip(*shots, strict=True)
-    conditions = evaluation_conditions(episodes, config, envs.spec.goal_dim)
+    skills = [shot.skill or 0 for shot in shots]
+    conditions = _conditions(loaded, shots)
     if config.acting_skills:
         one_hot = np.eye(config.condition_size, dtype=np.float32)
-        conditions = conditions._replace(skills=one_hot[list(skills)])
+        conditions = conditions._replace(skills=one_hot[skills])
     loaded.evaluation.set_world(conditions.skills)
     played = rollout.play(envs, loaded.policy, conditions, None)
     paid = rewards_along(loaded, played)
@@ -301,7 +330,8 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
     ]
     active = list(range(len(shots)))
     images = [np.empty([0, 0, 3], np.uint8) for _ in shots]
-    shown = envs.reset(active, played.seed.tolist(), conditions.goals).observation
+    goals, tasks = conditions.goals, conditions.tasks
+    shown = envs.reset(active, played.seed.tolist(), goals, tasks).observation
     for step in range(int(played.length.max()) + 1):
         if step:
             active = [index for index in active if played.length[index] >= step]
@@ -320,6 +350,21 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
         succeeds = played.success & (now == played.length)
         ends = played.length.tolist()
         yield list(map(View, images, now.tolist(), succeeds.tolist(), traces, ends))
+
+
+def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> Conditions:
+    """Returns what episodes start from: those of evaluation, or of visits to tasks."""
+    config, adaptation = loaded.config, loaded.adaptation
+    if adaptation is None:
+        episodes = [shot.episode for shot in shots]
+        return evaluation_conditions(episodes, config, loaded.envs.spec.goal_dim)
+    tasks = list(dict.fromkeys(shot.skill or 0 for shot in shots))
+    starts = adaptation.starts(loaded.agent, tasks)
+    rows = [tasks.index(shot.skill or 0) * adaptation.episodes + shot.episode for shot in shots]
+    places = starts.tasks
+    return Conditions(
+        starts.seeds[rows], None, starts.skills[rows], None if places is None else places[rows]
+    )
 
 
 def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
@@ -421,7 +466,9 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: int
 
 
 def _named(config: Config, shot: Shot) -> str:
-    """Returns which skill an episode follows, where there are several."""
+    """Returns which skill an episode follows, or which task it is in, where there are several."""
+    if config.agent.inference is not None:
+        return f"task {shot.skill}   "
     return f"skill {shot.skill}   " if config.acting_skills and config.condition_size > 1 else ""
 
 

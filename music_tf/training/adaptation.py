@@ -1,5 +1,6 @@
 """Meta-evaluation: how well an agent does in a task, by how many episodes of it it has seen."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
 VISITS = 20
 """Visits to each task in what a run and `evaluate` report at the end."""
+_STARTS = ("seeds", "skills", "tasks")
+"""What `Conditions` of a task say."""
 _RIDGE = 1e-3
 _PROBED = 2
 """Episodes after which a probe reads the belief, or all that there are."""
@@ -68,7 +71,7 @@ class MetaEvaluation(NamedTuple):
             """Plays this rank's share; the rows of others stay zeros."""
             for start in range(self.comm.rank * envs, count, self.comm.size * envs):
                 rows = np.arange(start, start + envs) % count
-                visited = self._visit(snapshot, part, rows, repeats)
+                visited, _ = self._visit(snapshot, part, rows, repeats)
                 kept = min(envs, count - start)
                 for values, own in zip(found, visited, strict=True):
                     values[rows[:kept]] = own[:kept]
@@ -77,6 +80,17 @@ class MetaEvaluation(NamedTuple):
         size = (len(tasks), repeats)
         summed = (self.comm.sum_in_place(values) for values in found)
         return Adaptation(*(values.reshape(*size, *values.shape[1:]) for values in summed))
+
+    def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> Conditions:
+        """Returns what the episodes of the first visit to these evaluation tasks start from.
+
+        Task after task, each with all episodes of its visit. There must be an environment for each
+        of the tasks, which are given by their numbers.
+        """
+        _, starts = self._visit(snapshot, "test", np.array(tasks), 1)
+        every = [np.stack([getattr(one, name) for one in starts], axis=1) for name in _STARTS]
+        seeds, skills, places = (rows.reshape(-1, *rows.shape[2:]) for rows in every)
+        return Conditions(seeds, None, skills, places)
 
     def metrics(self, test: Adaptation, train: Adaptation) -> Metrics:
         """Returns what `metrics.csv` holds of an evaluation."""
@@ -138,12 +152,15 @@ class MetaEvaluation(NamedTuple):
         part: str,
         rows: npt.NDArray[np.int64],
         repeats: int,
-    ) -> Adaptation:
-        """Plays one visit in each environment; leaves out the axis of repeats."""
+    ) -> tuple[Adaptation, list[Conditions]]:
+        """Plays a visit in each of as many environments; leaves out the axis of repeats.
+
+        Also returns what each episode started from.
+        """
         inference = self.config.agent.inference
         if inference is None:
             raise ValueError("MetaEvaluation: expected an agent that infers its task")
-        found = _nothing(len(rows), self.episodes, inference.latent)
+        found, starts = _nothing(len(rows), self.episodes, inference.latent), []
         tasks: Tasks = getattr(self.tasks, part)[rows // repeats]
         drawn = [
             stream(_SEED, f"adaptation/{part}", *map(int, divmod(row, repeats))) for row in rows
@@ -163,6 +180,7 @@ class MetaEvaluation(NamedTuple):
                 believed = beliefs if infers else [encoder.prior] * len(rows)
                 latents = np.stack([one.draw(n) for one, n in zip(believed, noise, strict=True)])
             conditions = Conditions(seeds, None, latents, tasks)
+            starts.append(conditions)
             played = play(self.envs, acting, conditions, explore)
             found.returns[:, episode] = played.reward.sum(axis=1)
             found.lengths[:, episode] = played.length
@@ -174,7 +192,7 @@ class MetaEvaluation(NamedTuple):
             beliefs = [encoder(np.concatenate(context)) for context in contexts]
             found.means[:, episode] = [belief.mean for belief in beliefs]
             found.variances[:, episode] = [belief.variance for belief in beliefs]
-        return found
+        return found, starts
 
     def _at_random(self, rows: npt.NDArray[np.int64], episode: int) -> Perturbation:
         """Returns uniform actions for an episode of each visit."""
