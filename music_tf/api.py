@@ -7,7 +7,9 @@ run.play("push.gif")
 """
 
 import base64
+import contextlib
 import dataclasses
+import operator
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -116,12 +118,16 @@ class Run:
         Raises:
             MusicError: As `music-tf evaluate` refuses or fails.
         """
-        if not isinstance(episodes, int) or not 1 <= episodes <= 10**6:
+        count = 0
+        with contextlib.suppress(TypeError):  # of what is no whole number
+            count = operator.index(episodes)
+        if not 1 <= count <= 10**6:
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
         from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
 
-        return evaluate_run(load_run(self.path, self.env_id), episodes, full=full, shown=False)
+        loaded = load_run(self.path, self.env_id)
+        return evaluate_run(loaded, count, full=full, shown=False)
 
     def policy(self) -> "SavedPolicy":
         """Returns the latest policy, ready to act.

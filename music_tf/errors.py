@@ -26,6 +26,10 @@ class UsageError(MusicError):
     exit_code = EXIT_USAGE
 
 
+class ModuleNotAllowed(UsageError):
+    """A file asks for a module of the user's that nobody has typed or allowed."""
+
+
 class EnvironmentFault(MusicError):
     """Something is missing or broken outside our code, bad observations and rewards included."""
 

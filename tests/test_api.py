@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shlex
 import signal
 import threading
 import time
@@ -113,8 +114,23 @@ def test_its_options_are_stored_as_a_command_line_that_means_the_same(whole):
     assert (again.run_dir, again.config.epochs) == (whole.path, 2)
 
 
+@pytest.mark.parametrize("episodes", [0, 2.0, "3", np.array([3])], ids=str)
+def test_a_number_of_episodes_that_is_none_is_refused(whole, episodes):
+    with pytest.raises(music_tf.UsageError, match=r"episodes: expected a whole number"):
+        whole.evaluate(episodes=episodes)
+
+
+def test_the_commands_that_are_printed_quote_where_the_run_lies(tmp_path, capsys):
+    path = tmp_path / "my runs"
+    music_tf.train("ddpg_her", run_dir=path, epochs=1, **OPTIONS)
+    lines = [line.partition(":") for line in capsys.readouterr().out.splitlines()]
+    words = {name: shlex.split(rest) for name, _, rest in lines if name in ("watch", "play")}
+    assert words["watch"][:3] == ["tensorboard", "--logdir", str(path)]
+    assert words["play"] == ["music-tf", "play", str(path)]
+
+
 def test_evaluate_returns_what_it_writes_and_shows_nothing(whole, capsys):
-    found = whole.evaluate(episodes=3)
+    found = whole.evaluate(episodes=np.int64(3))
     assert found == json.loads((whole.path / "evaluation.json").read_text())
     assert (found["episodes"], set(found["policies"]) >= {"ours", "random"}) == (3, True)
     judged = whole.evaluate(episodes=3, full=True)

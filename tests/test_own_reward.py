@@ -13,6 +13,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from music_tf import intrinsic, recipes
+from music_tf.cli import run_verb
 from music_tf.config.command import parse_train
 from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
@@ -206,6 +207,27 @@ def test_a_reward_that_keeps_a_buffer_goes_on_where_it_stopped(
     shown.Reload()
     assert [event.step for event in shown.Images("novelty/picture")] == [240, 480]
     assert [event.step for event in shown.Tensors("novelty/height")] == [240, 480]
+
+
+@pytest.mark.parametrize("verb", ["plot", "report"])
+def test_a_run_of_ones_own_recipe_is_not_called_damaged_beside_others(
+    verb, outside, tmp_path, monkeypatch, capsys
+):
+    for name, recipe in (("own", outside), ("ours", "ddpg")):
+        config = parse_train([recipe, *SMALL]).config
+        record = run_to_json(StoredRun(recipe, "laptop", (recipe,), config))
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(record))
+        table = "epoch,time/env_steps,eval/success_rate\n1,1000,0.5\n"
+        (tmp_path / name / "metrics.csv").write_text(table)
+    monkeypatch.setattr(recipes, "_TRUSTED", set())
+    monkeypatch.chdir(tmp_path)
+    out = {"plot": "curves.svg", "report": "page.html"}[verb]
+    assert run_verb([verb, "own", "ours", "--out", out]) == 0
+    told = "music-tf: left out, it names a module of yours, add --allow-import: own\n"
+    assert capsys.readouterr().err == told
+    assert run_verb([verb, "own", "ours", "--out", out, "--allow-import"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outside):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import shlex
 import signal
 import sys
 from collections.abc import Iterable, Mapping
@@ -145,7 +146,7 @@ def _run(
         lower = "lower --replay.capacity or --workers"
         cure = f"{lower}, and remove {directory}: it holds nothing yet"
         if any(directory.glob("checkpoints/epoch_*")):
-            cure = f"go on where there is more: --run-dir {directory} --resume"
+            cure = f"go on where there is more: --run-dir {shlex.quote(str(directory))} --resume"
         raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
     return directory
 

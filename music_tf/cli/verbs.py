@@ -8,8 +8,9 @@ import json
 import math
 import os
 import re
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -31,7 +32,7 @@ from music_tf.config.stored import (
     stored_env_id,
 )
 from music_tf.config.world import load_function, trust
-from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
 from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
 from music_tf.storage.run_directory import agents, film_path, find_agent, find_run
 
@@ -355,13 +356,13 @@ class Plot(OfRuns):
         )
 
         out = _file("--out", self.out, FORMATS)
-        begun, early, damaged = load_begun(paths)
+        begun, early, unread = load_begun(paths)
         runs, repeats = (begun, []) if self.each else without_repeats(by_settings(begun))
         _refuse_runs(name for name in self.metric if not any(name in run.columns for run in runs))
         metrics = draw_curves(runs, self.metric, self.axis, out, self.each)
         _say_left_out("no run directory and no CSV file", files)
         _say_left_out("no epoch yet", early)
-        _say_left_out("damaged, plot it alone to see where", damaged)
+        _say_unread("plot", unread)
         _say_left_out(REPEATED, repeats)
         for lack, labels in left_out(runs, metrics, self.axis).items():
             _say_left_out(lack, labels)
@@ -387,9 +388,9 @@ class Report(OfRuns):
         runs, files = self.found(find_run)
         from music_tf.tools.report import FORMATS, write_report  # noqa: PLC0415 - numpy
 
-        damaged = write_report(runs, _file("--out", self.out, FORMATS))
+        unread = write_report(runs, _file("--out", self.out, FORMATS))
         _say_left_out("no run directory", files)
-        _say_left_out("damaged, report it alone to see where", damaged)
+        _say_unread("report", unread)
         sys.stdout.write(f"{self.out}\n")
         return EXIT_DONE
 
@@ -510,7 +511,8 @@ def _refuse_runs(names: Iterable[str]) -> None:
         if name == LATEST or os.path.exists(name) or os.path.isfile(folder / CONFIG_NAME):
             raise UsageError(
                 f"--metric: expected names of columns, got the run {name[:200]!r}\n"
-                f"put the runs before --metric, as in music-tf plot {name[:200]} --metric NAME"
+                "put the runs before --metric, as in "
+                f"music-tf plot {shlex.quote(name[:200])} --metric NAME"
             )
 
 
@@ -521,6 +523,14 @@ def _file(option: str, path: Path, formats: Sequence[str]) -> Path:
             + suggestion(path.suffix, formats)
         )
     return path
+
+
+def _say_unread(verb: str, faults: Mapping[str, UsageError]) -> None:
+    """Names on standard error the runs that need --allow-import, and those that are damaged."""
+    closed = [path for path, fault in faults.items() if isinstance(fault, ModuleNotAllowed)]
+    _say_left_out("it names a module of yours, add --allow-import", closed)
+    damaged = [path for path in faults if path not in closed]
+    _say_left_out(f"damaged, {verb} it alone to see where", damaged)
 
 
 def _say_left_out(reason: str, runs: list[str]) -> None:

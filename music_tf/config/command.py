@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -323,7 +324,8 @@ def resume_line(command: TrainCommand, path: Path, launch: str = "") -> str:
     start = f"music-tf launch {launch} train" if launch else f"music-tf train {command.recipe}"
     learners = f" --learners {command.learners}" if command.learners else ""
     device = "" if command.device == "auto" else f" --device {command.device}"
-    return f"{start} --run-dir {path} --resume{learners}{device}{allowing(command)}"
+    place = shlex.quote(str(path))
+    return f"{start} --run-dir {place} --resume{learners}{device}{allowing(command)}"
 
 
 def allowing(command: TrainCommand) -> str:

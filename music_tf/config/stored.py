@@ -28,7 +28,7 @@ from music_tf.config.fields import (
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
 from music_tf.config.world import MAIN, trust
-from music_tf.errors import UsageError
+from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.storage.files import links_and_devices, read_json
 
 CONFIG_NAME = "config.json"
@@ -120,6 +120,7 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
     """Reads the configuration of a run directory.
 
     Raises:
+        ModuleNotAllowed: It names a module of the user's that nobody has typed or allowed.
         UsageError: There is none, it is damaged, or the directory leads elsewhere.
     """
     path, record = directory / CONFIG_NAME, read_record(directory, *_RUN)
@@ -132,7 +133,7 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
             record["config"], record["recipe"], typed_env_id, record["preset"]
         )
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error
+        raise type(error)(f"{path}: {error}") from error
     return StoredRun(
         recipe=record["recipe"],
         preset=record["preset"],
@@ -255,7 +256,7 @@ def config_from_json(
             wrong type or range.
     """
     if not recipes.is_trusted(recipe):
-        raise UsageError(
+        raise ModuleNotAllowed(
             f"recipe: a file may not import a module, and it asks for {recipe[:80]!r}\n"
             "if that recipe is yours, add --allow-import"
         )
@@ -269,7 +270,7 @@ def config_from_json(
         extras = tuple(word for word in config.world.extras if word != "discount")
         config = dataclasses.replace(config, world=dataclasses.replace(config.world, extras=extras))
     if names_a_module(config.env_id) and config.env_id != typed_env_id:
-        raise UsageError(
+        raise ModuleNotAllowed(
             f"env_id: a file may not import a module, and it asks for {config.env_id[:80]!r}\n"
             f"if that environment is yours, add --allow-import or --env-id {config.env_id[:80]}"
         )

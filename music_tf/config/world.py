@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from music_tf.config.fields import Settings, Where, hints_of
 from music_tf.config.names import suggestion, without_module
-from music_tf.errors import FROM_USERS, UsageError
+from music_tf.errors import FROM_USERS, ModuleNotAllowed, UsageError
 
 GOAL, ALL = "achieved_goal", "observation"
 """Descriptors with a name of their own."""
@@ -213,7 +213,7 @@ def load_function(word: str, option: str) -> Callable[..., Any]:
         UsageError: A file alone names it, or it is not there.
     """
     if word not in _TRUSTED:
-        raise UsageError(
+        raise ModuleNotAllowed(
             f"{option}: a file may not import a module, and it asks for {word[:80]!r}\n"
             "if that function is yours, add --allow-import"
         )

@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import logging
+import shlex
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -480,11 +481,12 @@ class Session:
             }
         )
         progress.policies(policies, f"{self._config.env_id}, {what}")
+        place = shlex.quote(str(path))
         progress.banner(
             [
                 f"run directory: {path}",
-                f"watch:  tensorboard --logdir {path} --host localhost",
-                f"play:   music-tf play {path}{self._allowing}",
+                f"watch:  tensorboard --logdir {place} --host localhost",
+                f"play:   music-tf play {place}{self._allowing}",
             ]
         )
 

@@ -155,11 +155,13 @@ def read_each(
     return found, faults
 
 
-def load_begun(paths: Sequence[Path]) -> tuple[list[Run], list[str], list[str]]:
-    """Returns the runs with an epoch, and the paths of those without one and of damaged ones."""
+def load_begun(
+    paths: Sequence[Path],
+) -> tuple[list[Run], list[str], dict[str, UsageError]]:
+    """Returns the runs with an epoch, paths of those without one, and why others are not read."""
     runs, faults = read_each(paths, load)
     early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]
-    return runs, early, [path for path in faults if path not in early]
+    return runs, early, {path: fault for path, fault in faults.items() if path not in early}
 
 
 def by_settings(runs: Sequence[Run]) -> list[Run]:

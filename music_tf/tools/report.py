@@ -174,25 +174,25 @@ class Recorded(NamedTuple):
         return [found[number] for number in shown] if found else []
 
 
-def write_report(runs: Sequence[Path], out: Path) -> list[str]:
+def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
     """Writes a page with settings, curves, behaviour and films of runs, which it only reads.
 
-    They may be still going; one given twice is shown once. Returns the paths of those that are
-    damaged and left out. The page appears when it is complete.
+    They may be still going; one given twice is shown once. Returns by path why others cannot be
+    read and are left out. The page appears when it is complete.
 
     Raises:
         UsageError: There is no run that can be read.
         EnvironmentFault: The file cannot be written.
     """
     different = {path.resolve(): path for path in runs}.values()
-    recorded, damaged = curves.read_each(different, read_recorded)
+    recorded, unread = curves.read_each(different, read_recorded)
     page = render(recorded)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, page)
     except OSError as error:
         raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
-    return list(damaged)
+    return unread
 
 
 def read_recorded(path: Path) -> Recorded:

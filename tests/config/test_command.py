@@ -458,6 +458,12 @@ def test_options_given_in_python_mean_what_they_do_when_they_are_typed(options, 
     assert (given, given.config) == (typed, typed.config)
 
 
+def test_a_line_that_goes_on_with_a_run_quotes_where_it_lies():
+    path = Path("my runs/it's one")
+    *_, place, last = shlex.split(resume_line(parse_train(["ddpg"]), path))
+    assert (place, last) == (str(path), "--resume")
+
+
 @pytest.mark.parametrize(
     ("typed", "launch", "line"),
     [

@@ -84,11 +84,12 @@ def test_a_run_without_an_epoch_is_left_out(tmp_path):
     (empty / "metrics.csv").write_text(HEADER)
     runs, early, damaged = curves.load_begun([none, empty, begun])
     assert [run.name for run in runs] == [f"{PUSH}, begun"]
-    assert (early, damaged) == ([str(none), str(empty)], [])
+    assert (early, damaged) == ([str(none), str(empty)], {})
     with pytest.raises(NoEpochError, match="no epoch of a run yet"):
         curves.load_begun([none, empty])
     (empty / "metrics.csv").write_text(HEADER + "1,2,3,x,4\n")
-    assert curves.load_begun([none, empty, begun])[1:] == ([str(none)], [str(empty)])
+    _, early, damaged = curves.load_begun([none, empty, begun])
+    assert (early, list(damaged)) == ([str(none)], [str(empty)])
 
 
 # Which runs share a line, and what it is called.

@@ -119,7 +119,7 @@ def film(path, **sizes):
 
 def page_of(tmp_path, *runs):
     out = tmp_path / "page" / "report.html"
-    assert write_report(runs, out) == []
+    assert write_report(runs, out) == {}
     return Page(out)
 
 
