@@ -105,6 +105,15 @@ class Asked(dict[str, Any]):
         self.names[name] = None
         return super().pop(name, *default)
 
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Returns an entry, or enters what counts where there is none."""
+        self.names[name] = None
+        return super().setdefault(name, default)
+
+    def __or__(self, other: dict[str, Any]) -> Any:  # type: ignore[override]
+        """Returns another one with all entries, and those of the other."""
+        return self.copy() | other
+
     def __contains__(self, name: object) -> bool:
         """Whether there is such an entry."""
         self.names[str(name)] = None

@@ -207,6 +207,11 @@ def goal_met(played: Played) -> Verdict:
     return (detail, cure) if cure else (f"{detail}; {_rehearsed(played, Rehearsal.ends)[0]}", "")
 
 
+def other_goal(played: Played) -> Verdict:
+    """Compares the rewards of steps under another goal with what replay computes of it."""
+    return _rehearsed(played, Rehearsal.other_goal)
+
+
 def goal_apart(played: Played) -> Verdict:
     """Looks for columns of the observation that change with the goal."""
     return _rehearsed(played, Rehearsal.goal_apart)
@@ -392,9 +397,12 @@ CHECKS: dict[str, Callable[[Played], Verdict]] = {
     check.__name__.replace("_", " "): check
     for check in (
         *(observations, rewards, fresh_arrays, constant_goal, goal_met, goal_apart, reward),
-        *(batched_reward, success, corners, reset, settable_goal, world),
+        *(other_goal, batched_reward, success, corners, reset, settable_goal, world),
     )
 }
 """Checks of an episode by name, in the order in which they are shown."""
 
-_OF_GOALS = (constant_goal, goal_met, goal_apart, reward, batched_reward, success, settable_goal)
+_OF_GOALS = (
+    *(constant_goal, goal_met, goal_apart, reward, other_goal, batched_reward),
+    *(success, settable_goal),
+)

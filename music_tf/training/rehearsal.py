@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -39,6 +39,15 @@ _SOON, _AROUND = 3, 50
 """Steps after which a goal is met that is set for that, and steps that are played with it."""
 _NOT_SET = "no attribute `goal` sets the goal of an episode"
 _FEW = 3
+_MANY = (
+    "compute_reward is wrong for many goals at once",
+    "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1",
+)
+_ELSEWHERE = (
+    "compute_reward reads from the environment itself what other episodes change, such as its goal "
+    "or its time",
+    "let compute_reward use nothing but what it is given",
+)
 _SEE = "\nsee music-tf check-env"
 
 
@@ -98,6 +107,8 @@ class Rehearsal:
         if "task" in config.rewards:
             yield self.rewards()
             yield self.goal_met()
+        if "task" in config.rewards and relabel_probability(config.replay):
+            yield self.other_goal()
         yield self.inputs(config.normalizer.input_clip)
         if relabel_probability(config.replay):
             yield self.goal_apart()
@@ -162,10 +173,47 @@ class Rehearsal:
                 )
         return Verdict("a goal that was met stays" if self._at_goal else f"cannot tell: {_NOT_SET}")
 
+    def other_goal(self) -> Verdict:
+        """Compares what steps under another goal pay with what replay makes of them.
+
+        Replay has the episode under its own goal, and gives its steps the other one: rewards that
+        read the own goal elsewhere, from info or from the environment, differ.
+        """
+        seen, places = self._at_goal[1:], self._places
+        if not seen:
+            return Verdict(f"cannot tell: {_NOT_SET}")
+        if not self._repeats:
+            return Verdict("cannot tell: it does not repeat itself under one seed")
+        own, paid = self._replayed(self.episode)
+        if reward_gaps(paid, own).any():
+            return Verdict("cannot tell: rewards under the own goal differ already")
+        computed = self._of_near_goal(self.envs.goal_reward, places)
+        paid = np.array([step.reward for step in seen], np.float32)
+        gaps = reward_gaps(paid, computed)
+        if not gaps.any():
+            return Verdict(f"replay computes what {len(paid)} steps under another goal paid")
+        if not reward_gaps(paid, own[: len(paid)]).any():
+            return Verdict("cannot tell: steps pay for another goal than the attribute `goal`")
+        step = int(np.argmax(gaps))
+        cause, cure = (
+            "compute_reward knows the goal of the episode from info or from the environment; "
+            f"read of info: {few(list(self.envs.asked)) or 'nothing'}",
+            "let compute_reward use the desired goal that it is given, and read nothing from info "
+            "that hangs on the goal",
+        )
+        places = np.array([one.observation["achieved_goal"] for one in seen])
+        if not reward_gaps(paid, self._of_near_goal(self.envs.goal_reward, places)).any():
+            cause, cure = _digits(places[step])
+        return Verdict(
+            f"step {step + 1} under another goal pays {paid[step]:g}, and replay computes "
+            f"{computed[step]:g} ({int(gaps.sum())} of {len(paid)} steps differ): {cause}",
+            cure,
+        )
+
     def ends(self) -> Verdict:
         """Looks for episodes that end at their goal, where nobody can say so of another goal."""
         if self.envs.ends_at_goals:
-            return self._said_ends()
+            return self._ends_alike()
         episode, earlier = self.episode, len(self._at_goal) <= int(self.episode.length[0])
         ended = earlier and any(seen.terminated for seen in self._at_goal)
         ended |= bool((episode.terminated & episode.success).any())
@@ -179,22 +227,47 @@ class Rehearsal:
             rare=True,
         )
 
-    def _said_ends(self) -> Verdict:
-        """Compares where `compute_terminated` lets an episode end with where it went on."""
-        unwrapped: Any = self.envs.environment.unwrapped
-        for step, seen in enumerate(self._at_goal[1:], start=1):
-            achieved = np.array(seen.observation["achieved_goal"])
-            if not seen.terminated and unwrapped.compute_terminated(
-                achieved, self._near_goal.copy(), dict(seen.info)
-            ):
-                return Verdict(
-                    f"compute_terminated says that step {step} ends its episode, which goes on: "
-                    "hindsight values such steps as ends",
-                    "let step terminate where compute_terminated says so, or give "
-                    "--env.success-ends False",
-                    rare=True,
-                )
-        return Verdict("compute_terminated says where an episode ends under another goal")
+    def _ends_alike(self) -> Verdict:
+        """Compares where an episode ends at a goal with what `compute_terminated` says of it."""
+        fine = Verdict("compute_terminated says where an episode ends under another goal")
+        seen = self._at_goal[1:]
+        if not seen or not self._repeats:
+            return fine
+        said = self._of_near_goal(self.envs.goal_terminated, self._places)
+        ended = np.array([step.terminated for step in seen])
+        earlier = len(seen) < min(_AROUND, int(self.episode.length[0]))  # and so for its goal
+        wrong = (said & ~ended) | (~said & ended & earlier)
+        if not wrong.any():
+            return fine
+        step = int(np.argmax(wrong))
+        does, says = ("ends", "does not") if ended[step] else ("goes on", "does")
+        return Verdict(
+            f"step {step + 1} of an episode that meets its goal {does}, and compute_terminated "
+            f"says that it {says} end: replay would believe the latter",
+            "let step end episodes where compute_terminated says so, or give --env.success-ends "
+            "False",
+            rare=True,
+        )
+
+    @property
+    def _places(self) -> Array:
+        """Goals that the first episode achieved in as many steps as the other one has, [N, G]."""
+        return self.episode.achieved_goal[0, 1 : len(self._at_goal)]
+
+    @functools.cached_property
+    def _repeats(self) -> bool:
+        """Whether the episode under another goal went where the first one did."""
+        pairs = zip(self._at_goal[1:], self._places, strict=True)
+        return all(_same(seen.observation["achieved_goal"], place) for seen, place in pairs)
+
+    def _of_near_goal(self, method: Callable[..., np.ndarray], places: Array) -> np.ndarray:
+        """Returns what replay asks of steps of the first episode under the goal near it, [N]."""
+        self.envs.reset([0], [SEED])  # else the environment has that goal itself
+        extras = {
+            name: values[0, 1 : 1 + len(places)] for name, values in self.episode.extras.items()
+        }
+        goals = np.broadcast_to(self._near_goal.astype(np.float32), places.shape)
+        return method(places, goals, extras)
 
     def inputs(self, most: float) -> Verdict:
         """Looks for numbers that networks see cut off, at most so large."""
@@ -270,7 +343,10 @@ class Rehearsal:
         for seed in _OTHER_SEEDS:
             goal = self.envs.reset([0], [seed]).desired_goal
             tried.append(np.repeat(goal, len(achieved), axis=0))
-        rewards = [self.envs.goal_reward(achieved, g.astype(np.float32), extras) for g in tried]
+        rewards = []
+        for goals in tried:
+            with contextlib.suppress(EnvironmentFault):  # its map may end before
+                rewards.append(self.envs.goal_reward(achieved, goals.astype(np.float32), extras))
         values = np.unique([*self._replayed(episode), *rewards])
         if len(values) != 2:  # noqa: PLR2004
             return None
@@ -298,6 +374,7 @@ class Rehearsal:
         shard.add(episode, np.random.default_rng(SEED))
         first, steps = np.zeros(length, np.int64), np.arange(length)
         drawn = shard.look_up(Picks(first, steps, np.full(length, -1)))
+        self.envs.reset([0], _OTHER_SEEDS[:1])  # as replay does it in the midst of other episodes
         return transition(drawn, 0.0, self.envs.goal_reward).reward, drawn.reward
 
     def _cause(self, episode: Episodes, step: int) -> tuple[str, str]:
@@ -322,24 +399,17 @@ class Rehearsal:
 
         if agrees((achieved, goal), last.info):
             if not agrees(short, last.info):
+                return _digits(goal)
+            if not agrees(short, {}):
+                kept = few(list(self.envs.asked)) or "none"
                 return (
-                    f"goals such as {_listed(goal)} have more digits than the single precision "
-                    "in which replay keeps them",
-                    "give goals relative to a place near them: subtract a constant in achieved "
-                    "and desired goals",
+                    "compute_reward reads from info what replay does not keep; kept of "
+                    f"{few(list(last.info)) or 'nothing'}: {kept}",
+                    "let it read numbers that every step's info has, by their names, as in "
+                    "info['cost']; or put them into the achieved goal",
                 )
-            if agrees(short, {}):
-                return (
-                    "compute_reward is wrong for many goals at once",
-                    "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1",
-                )
-            kept = few(list(self.envs.asked)) or "none"
-            return (
-                "compute_reward reads from info what replay does not keep; kept of "
-                f"{few(list(last.info)) or 'nothing'}: {kept}",
-                "let it read numbers that every step's info has, by their names, as in "
-                "info['cost']; or put them into the achieved goal",
-            )
+            self.envs.reset([0], _OTHER_SEEDS[:1])
+            return _MANY if agrees(short, {}) else _ELSEWHERE
         wrappers = _wrappers(self.envs.environment)
         if wrappers and self.envs.environment is not method:
             return (
@@ -398,13 +468,14 @@ def rehearse(config: Config) -> Found:
     own = config.goals == "environment"
     if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
         return Found()
+    verdicts: list[Verdict] = []
+    bounds = None
     with _streams_kept(), contextlib.ExitStack() as stack:
-        try:
-            stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
-            verdicts = list(stage.verdicts(config)) if stage.has_goals else []
-            bounds = stage.reward_bounds() if stage.has_goals and _needs_bounds(config) else None
-        except MusicError:
-            return Found()
+        stack.enter_context(contextlib.suppress(MusicError))  # what was found before counts
+        stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
+        if stage.has_goals:
+            verdicts.extend(stage.verdicts(config))
+            bounds = stage.reward_bounds() if _needs_bounds(config) else None
     for verdict in verdicts:
         if verdict.cure and not verdict.rare:
             text = f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}"
@@ -462,3 +533,13 @@ def _wrappers(environment: Any) -> list[str]:
 def _listed(goal: Any) -> str:
     shown = ", ".join(f"{number:.10g}" for number in goal[:_FEW])
     return f"({shown}{', ...' if len(goal) > _FEW else ''})"
+
+
+def _digits(goal: Any) -> tuple[str, str]:
+    """Returns that such goals are too long for replay, and the cure."""
+    return (
+        f"goals such as {_listed(goal)} have more digits than the single precision in which "
+        "replay keeps them",
+        "give goals relative to a place near them: subtract a constant in achieved and desired "
+        "goals",
+    )

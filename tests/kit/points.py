@@ -195,6 +195,90 @@ class Resting(Point):
         return super().seen() | {"achieved_goal": np.zeros(2)}
 
 
+class KnowsGoal(Point):
+    """Pays for the goal of its episode, whatever goal it is asked about."""
+
+    def compute_reward(self, achieved, desired, info):
+        return super().compute_reward(achieved, self.goal, info)
+
+
+class KnowsHit(Point):
+    """Pays for a flag in info, which was told under the goal of the episode."""
+
+    def more(self):
+        return {"hit": bool(np.linalg.norm(self.place - self.goal) < 0.3)}
+
+    def compute_reward(self, achieved, desired, info):
+        return info["hit"] - 1.0
+
+
+class Progress(Point):
+    """Pays for how much nearer its goal a step came, by the distance before, kept in info."""
+
+    def step(self, action):
+        self.before = np.linalg.norm(self.place - self.goal)
+        return super().step(action)
+
+    def more(self):
+        return {"before": self.before}
+
+    def compute_reward(self, achieved, desired, info):
+        return info["before"] - np.linalg.norm(achieved - desired, axis=-1)
+
+
+class FineFarAway(Sparse):
+    """Has small steps and a small threshold, thousands of metres away."""
+
+    def reset(self, **options):
+        super().reset(**options)
+        self.place, self.goal = 4321.0 + 0.01 * self.place, 4321.0 + 0.01 * self.goal
+        return self.seen(), {}
+
+    def step(self, action):
+        return super().step(0.001 * action)
+
+    def compute_reward(self, achieved, desired, info):
+        return (np.linalg.norm(achieved - desired, axis=-1) < 1e-4) - 1.0
+
+
+class PaysElsewhere(Point):
+    """Shows another goal where one is set, and pays for the one that it drew."""
+
+    def reset(self, **options):
+        found = super().reset(**options)
+        self.drawn = self.goal
+        return found
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        reward = self.compute_reward(seen["achieved_goal"], self.drawn, {})
+        return seen, float(reward), *rest
+
+
+class Mapped(Sparse):
+    """Computes nothing for goals off its map."""
+
+    def compute_reward(self, achieved, desired, info):
+        if np.abs(desired).max() > 5.0:
+            raise IndexError("off the map")
+        return super().compute_reward(achieved, desired, info)
+
+
+class MappedLies(Mapped):
+    """Pays less than it computes, too."""
+
+    def step(self, action):
+        seen, reward, *rest = super().step(action)
+        return seen, reward - 1.0, *rest
+
+
+class SetsDefault(Items):
+    """Enters what counts where info has nothing, and joins it with more."""
+
+    def cost(self, info):
+        return info.setdefault("cost", 0.0) + 0.0 * (info | {"name": ""})["cost"]
+
+
 class Together(Point):
     """Computes one distance for many goals."""
 
@@ -234,6 +318,23 @@ class EndsOneByOne(Ends):
 
     def compute_terminated(self, achieved, desired, info):
         return bool((np.linalg.norm(achieved - desired, axis=-1) < 0.3).any())
+
+
+class EndsUnsaid(Ends):
+    """Ends at its goal, and says of no goal that it does."""
+
+    def over(self):
+        return bool(self.compute_reward(self.place, self.goal, {}))
+
+    def compute_terminated(self, achieved, desired, info):
+        return False
+
+
+class SaysEnds(Ends):
+    """Says that an episode ends at its goal, where it goes on."""
+
+    def over(self):
+        return False
 
 
 class EndsSilently(Ends):

@@ -23,6 +23,7 @@ NAMES = [
     "goal met",
     "goal apart",
     "reward",
+    "other goal",
     "batched reward",
     "success",
     "corners",

@@ -26,6 +26,7 @@ WRONG = {
     "Lies": "step pays something else than compute_reward",
     "Rescaled": "around the environment are Rescaled",
     "Together": "compute_reward is wrong for many goals at once",
+    "KnowsGoal": "compute_reward reads from the environment itself what other episodes change",
 }
 
 
@@ -43,7 +44,8 @@ def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, na
 
 
 @pytest.mark.parametrize(
-    "name", ["Point", "Sparse", "Ends", "Items", "Copies", "IsTrue", "Later", "AfterTouch"]
+    "name",
+    ["Point", "Sparse", "Ends", "Items", "Copies", "SetsDefault", "IsTrue", "Later", "AfterTouch"],
 )
 def test_a_reward_that_replay_gets_right_passes(points, name):
     assert rewards(f"{name}-v0") == (f"replay computes what {STEPS} steps paid", "", False)
@@ -202,12 +204,6 @@ def test_hindsight_says_where_episodes_end_at_goals_of_which_it_cannot_know(
     )
 
 
-def test_an_end_that_the_environment_does_not_keep_is_told(points, monkeypatch):
-    monkeypatch.setattr(points["Ends-v0"], "over", lambda self: False)
-    (text,) = rehearse(dataclasses.replace(HER, env_id="Ends-v0")).warnings
-    assert "compute_terminated says that step 1 ends its episode, which goes on" in text
-
-
 def test_numbers_that_networks_see_cut_off_are_told(points):
     config = dataclasses.replace(HER, env_id="Point-v0")
     narrow = dataclasses.replace(config, normalizer=NormalizerConfig(input_clip=0.5))
@@ -216,6 +212,67 @@ def test_numbers_that_networks_see_cut_off_are_told(points):
         r"columns 0, 1 of the observation reach 0\.727616, and networks see nothing", text
     )
     assert rehearse(config) == Found()
+
+
+KNOWN = "compute_reward knows the goal of the episode from info or from the environment; read of "
+
+
+@pytest.mark.parametrize(
+    ("name", "pays", "cause"),
+    [
+        ("KnowsHit", "pays 0, and replay computes -1 (", f"{KNOWN}info: hit"),
+        ("Progress", "pays 0.0278106, and replay computes 1.2", f"{KNOWN}info: before"),
+        ("FineFarAway", "pays -1, and replay computes 0 (", "goals such as (4321.0027"),
+    ],
+)
+def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name, pays, cause):
+    assert not rewards(f"{name}-v0").cure
+    with pytest.raises(EnvironmentFault) as refusal:
+        rehearse(dataclasses.replace(HER, env_id=f"{name}-v0"))
+    assert f"under another goal {pays}" in str(refusal.value)
+    assert cause in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "says"),
+    [
+        *((f"{name}-v0", "replay computes what 20 steps") for name in ("Point", "Sparse", "Later")),
+        ("FetchPush-v4", "replay computes what 50 steps"),
+        ("HandReachDense-v3", "replay computes what 50 steps"),
+        ("PointMaze_UMaze-v3", "replay computes what 50 steps"),
+        ("ShowsHidden-v0", "cannot tell: no attribute `goal`"),
+        ("Lies-v0", "cannot tell: rewards under the own goal differ already"),
+        ("PaysElsewhere-v0", "cannot tell: steps pay for another goal than the attribute `goal`"),
+    ],
+)
+def test_rewards_under_another_goal_pass_or_cannot_be_told(points, env_id, says):
+    with Rehearsal(env_id) as stage:
+        found = stage.other_goal()
+    assert found.detail.startswith(says)
+    assert not found.cure
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("EndsUnsaid", "ends, and compute_terminated says that it does not end"),
+        ("SaysEnds", "goes on, and compute_terminated says that it does end"),
+    ],
+)
+def test_an_end_that_compute_terminated_denies_is_told(points, name, says):
+    config = dataclasses.replace(HER, env_id=f"{name}-v0")
+    (text,) = rehearse(config).warnings
+    assert f"step 1 of an episode that meets its goal {says}" in text
+    assert not rehearse(dataclasses.replace(config, env=EnvConfig(success_ends=False))).warnings
+    found = {finding.name: finding for finding in check_environment(f"{name}-v0")}
+    assert says in found["goal met"].detail
+
+
+def test_what_was_found_counts_though_goals_elsewhere_break_the_reward(points):
+    with pytest.raises(EnvironmentFault, match="step pays something else than compute_reward"):
+        rehearse(dataclasses.replace(HER, env_id="MappedLies-v0"))
+    with Rehearsal("Mapped-v0") as stage:
+        assert stage.reward_bounds() == (-1.0, 0.0)
 
 
 class Drawing(Point):
