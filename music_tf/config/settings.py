@@ -516,9 +516,9 @@ class DiversityConfig(TermConfig):
     every: Annotated[int, In(1, 10**6)] = 1
     """Its network learns at every n-th update."""
     times: Annotated[int, In(1, 1000)] = 1
-    """Steps of its network at such an update, each on states of its own."""
+    """Steps of its network at such an update, each on states of its own unless they are shared."""
     batch: Literal["own", "shared"] = "own"
-    """Whether its network learns from a minibatch of its own, or from that of actor and critics, as
+    """Whether its network learns from minibatches of its own, or from that of actor and critics, as
     public codes of DIAYN and QDax do."""
     train: bool = True
     """False leaves the network as it starts."""
@@ -549,12 +549,6 @@ class DiversityConfig(TermConfig):
             raise UsageError(
                 f"{self.shown('target')}: expected a return or -inf, got {self.target}\n"
                 f"for example: --{self.name}.target 1000"
-            )
-        if self.batch == "shared" and self.times > 1:
-            raise UsageError(
-                f"{self.shown('batch')}: shared is one minibatch an update, and the network takes "
-                f"{self.times} steps\nfor example: --{self.name}.times 1, or "
-                f"--{self.name}.batch own"
             )
         discrete = run.condition.kind == "one_hot"
         if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004

@@ -32,9 +32,11 @@ class GatedTerm(RewardTerm):
             self._bar = config.target - config.margin
 
     def picked(self, replay: ReplayBuffer, updates: int, cycle: int) -> Picks:
-        """Draws the steps that its networks learn from, [U, W, B]: those of the agent if shared."""
-        own = self._diversity.batch == "own"
-        return replay.pick(updates, cycle, f"{self.name}/transitions" if own else LEARNING)
+        """Draws what its networks learn from, [U * times, W, B]: what the agent does, if shared."""
+        if self._diversity.batch == "own":
+            return replay.pick(updates, cycle, f"{self.name}/transitions")
+        shared = replay.pick(updates // self.times, cycle, LEARNING)
+        return Picks(*(part.repeat(self.times, axis=0) for part in shared))
 
     def mixed_up_to(self, most: float) -> Mixing:
         """Returns how it enters the sum, where no raw reward is above `most`."""

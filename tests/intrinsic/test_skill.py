@@ -6,9 +6,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf import recipes
-from music_tf.config.fields import with_fields
 from music_tf.config.settings import ReplayConfig, SkillConfig
-from music_tf.errors import UsageError
 from music_tf.intrinsic.skill import Skill
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.replay.buffer import ReplayBuffer, Shard
@@ -102,11 +100,12 @@ def test_it_may_learn_from_the_minibatch_of_the_agent():
     np.testing.assert_array_equal(feed["skill"], agents.skill)
 
 
-def test_several_steps_of_the_discriminator_need_minibatches_of_their_own():
-    config = recipes.resolve("sac_diayn", "laptop", "music_tf/UnitBox-v0")
-    with pytest.raises(UsageError, match=r"skill.batch: .* takes 2 steps\n.*--skill.batch own"):
-        with_fields(config, {"skill.batch": "shared", "skill.times": 2})
-    assert with_fields(config, {"skill.batch": "shared", "skill.every": 2})
+def test_all_steps_at_an_update_learn_from_the_minibatch_of_the_agent_if_that_is_shared():
+    term, buffer = skill(batch="shared", state="next", times=2), replay()
+    feed, agents = term.feed(buffer, 3 * 2, 5), buffer.sample_transitions(3, 5)
+    for step in range(6):
+        seen = agents.next_observation[step // 2][..., [0, 2]]
+        np.testing.assert_array_equal(feed["state"][step], seen)
 
 
 def test_the_loss_is_the_cross_entropy_and_accuracy_counts_hits():

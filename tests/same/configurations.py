@@ -18,8 +18,11 @@ _PUSH = (
 )
 _MUSIC = ("--music.hidden-size", "16", "--music.trajectories", "8", "--music.gain", "1000")
 _SKILL = ("--skill.hidden-sizes", "8")
-_STEPS = ("--collect.steps", "10", "--collect.random-steps", "0", "--evaluation.every", "1")
-"""By steps, and learning from the first cycle on."""
+_STEPS = (
+    *("--collect.steps", "20", "--collect.random-steps", "0", "--collect.update-after", "0"),
+    *("--evaluation.every", "1"),
+)
+"""By steps, learning from the first cycle on; an epoch ends within the second episode."""
 _LOSES_AN_OBJECT = 23
 """A seed under which an episode of the first epoch is cut where its object is lost."""
 _OVERFULL = ("--replay.capacity", "150")
