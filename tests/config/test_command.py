@@ -120,10 +120,12 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
         rewards={term.name: term for term in every},
         skills=3,
     )
-    # where skills are paid, none is pinned, all are one-hot; collected steps hold no action
+    # where skills are paid, none is pinned, all are one-hot; collected steps hold no action; a
+    # shared minibatch is for one step of a discriminator
     # and skills one after the other have a number of epochs that follows; what infers nothing has
     # no tasks
     apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
+    apart |= {f"{term.name}.batch" for term in every if getattr(term, "batch", "") == "own"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     groups = ("condition.", "incremental.", "disk.", "tasks.")
     fields = [field for field in of_default if not field.name.startswith(groups)]
