@@ -95,6 +95,15 @@ CONFIGURATIONS = {
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),
     "sac_music_diayn": _point("sac_music_diayn", *_MUSIC, *_SKILL, source="sac_music_skills"),
+    "sac_pearl": Configuration(
+        (
+            *("sac_pearl", "--workers", "2", "--cycles", "2", "--updates", "3", "--threads", "1"),
+            *("--agent.hidden-sizes", "16", "16", "--agent.encoder-sizes", "8", "--seed", "3"),
+            *("--agent.meta-batch", "4", "--agent.context-rows", "10", "--replay.batch-size", "16"),
+            *("--tasks.train", "4", "--tasks.test", "2", "--tasks.initial", "1"),
+            *("--evaluation.episodes", "1", "--evaluation.every", "1", "--tasks.adapt", "2"),
+        )
+    ),
     "every_reward": _point(
         *("sac_diayn", *_MUSIC, *_SKILL, "--goals", "environment"),
         *("--rewards", "task", "music", "joint_motion", "skill"),
