@@ -18,9 +18,10 @@ from music_tf.config.settings import (
 )
 from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
+from music_tf.recipes.music import sac_music
 from music_tf.recipes.tasks import sac
 
-_SQUARE, _WITHOUT_GOALS = "music_tf/Square-v0", "Hopper-v5"
+_SQUARE, _WITHOUT_GOALS, _PICK = "music_tf/Square-v0", "Hopper-v5", "FetchPickAndPlace-v4"
 _ON_A_LINE = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
 _ROBOTS = (*_ON_A_LINE, "Ant-v5", "Humanoid-v5", "music_tf/Ant-v0")
 
@@ -230,3 +231,34 @@ def _world(env_id: str, small: bool) -> World:
     where = "plane" if is_one_of(env_id, _ON_A_LINE) else "xy"
     named = (where,) if is_one_of(env_id, _ROBOTS) else ()
     return World(descriptor=named, extras=("stride=stride:20",))
+
+
+def sac_disk_music(preset: Literal["laptop"], env_id: str = _PICK) -> Config:
+    """Control of the object first, then one way after the other to use it.
+
+    The first skill is that of `sac_music` (arXiv:2103.08107). Each later one begins as that actor,
+    and is paid for bringing the object where no earlier skill brings it (`sac_disk`). Mutual
+    information goes on being paid at 0.3 of its weight, so that the object is not let go.
+    """
+    before = sac_music(preset, env_id)
+    full, quiet = before.rewards["music"].unit_weight, 0.3 * before.rewards["music"].unit_weight
+    each = (20, 5, 5, 5, 5)
+    last, first = float(each[0] - 1), float(each[0])
+    music = dataclasses.replace(
+        before.rewards["music"], weight=((0.0, full), (last, full), (first, quiet))
+    )
+    disk = DiskConfig(
+        alpha=0.2,
+        own_episodes=5,
+        rows=256,
+        clip=(0.0, 4.0),  # so that a lost object costs what could still be earned
+        weight=((0.0, 0.0), (last, 0.0), (first, 1.0)),
+    )
+    return dataclasses.replace(
+        before,
+        skills=len(each),
+        epochs=sum(each),
+        rewards={music.name: music, disk.name: disk},
+        evaluation=dataclasses.replace(before.evaluation, episodes=10),
+        incremental=IncrementalConfig(epochs=each, first="nothing", begin="first"),
+    )

@@ -114,7 +114,21 @@ FAULTS = {
     ("music_tf/intrinsic/joint_motion.py", "tests/intrinsic/test_joint_motion.py"): [
         ("either-moves", "agent & surrounding, tf.float32", "agent | surrounding, tf.float32"),
     ],
+    ("music_tf/losses/neighbours.py", "tests/losses/test_neighbours.py"): [
+        ("one-neighbour-less", "for _ in range(k - 1):", "for _ in range(k - 2):"),
+    ],
+    ("music_tf/intrinsic/incremental.py", "tests/intrinsic/test_incremental.py"): [
+        (
+            "newest-skill-missing",
+            "earlier = self._past[: max(1, self.skill)]",
+            "earlier = self._past[: max(1, self.skill - 1)]",
+        ),
+    ],
+    ("music_tf/training/incremental.py", "tests/training/test_skill_sequence.py"): [
+        ("frozen-by-reference", "snapshot = _copied(trainer.snapshot())", "snapshot = self._like"),
+    ],
     ("music_tf/training/update.py", "tests/training/test_update.py"): [
+        ("steps-go-on", "step.assign(0)", "step.assign(step)"),
         ("gate", "weight * gate", "weight"),
         ("polyak", "(1.0 - self._config.polyak) * (", "self._config.polyak * ("),
         (

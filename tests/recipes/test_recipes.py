@@ -28,7 +28,7 @@ VARIANTS = tuple(
     for variant in ("finetune", "prioritized", "reward")
     for her in ("", "_her")
 )
-BY_STEPS = ("sac_dads", "sac_dads_smerl", "sac_disk", "sac_pearl", "sac_smerl")
+BY_STEPS = ("sac_dads", "sac_dads_smerl", "sac_disk", "sac_disk_music", "sac_pearl", "sac_smerl")
 RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
 RELEASED_SAC = tuple(
     name for name in RELEASED if name.startswith("sac") and not name.endswith("_her")
@@ -59,6 +59,7 @@ def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have
         assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert presets.pop("sac_disk") == ("laptop", "seed", "released")
     assert presets.pop("sac_pearl") == ("laptop", "paper", "oyster", "garage")
+    assert presets.pop("sac_disk_music") == ("laptop",)
     assert set(presets.values()) == {("laptop", "paper")}
 
 

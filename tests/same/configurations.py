@@ -37,10 +37,16 @@ class Configuration:
     """RECIPE and options."""
     source: str | None = None
     """The configuration whose run it starts from."""
+    by_skills: bool = False
+    """Whether each epoch is another skill, which is learned after the one before."""
 
     def train(self, epochs):
         """Returns the command line up to an epoch, without its directories."""
-        return ["train", *self.words, "--epochs", str(epochs)]
+        return ["train", *self.words, *self.until(epochs)]
+
+    def until(self, epochs):
+        """Returns the options of a run that ends with an epoch."""
+        return [*(["--skills", str(epochs)] if self.by_skills else []), "--epochs", str(epochs)]
 
 
 def _point(recipe, *more, source=None, seed=3):
@@ -91,6 +97,15 @@ CONFIGURATIONS = {
     "sac_diayn_sequential": _point(
         *("sac_diayn", "--preset", "paper", *_SKILL, *_STEPS),
         *("--agent.update-order", "sequential"),
+    ),
+    "sac_disk": Configuration(
+        (
+            *("sac_disk", "--incremental.epochs", "1", "--workers", "2", "--cycles", "3"),
+            *("--updates", "3", "--threads", "1", "--agent.hidden-sizes", "16", "16"),
+            *("--replay.batch-size", "32", "--disk.rows", "64", "--incremental.replay", "purge"),
+            *("--collect.steps", "10", "--evaluation.episodes", "2", "--seed", "3"),
+        ),
+        by_skills=True,
     ),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),

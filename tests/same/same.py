@@ -113,7 +113,7 @@ def commands(side, ranks, name, way):
     if way == "straight":
         found = [[*configuration.train(2), *where]]
     else:
-        again = ["train", "--resume", "--epochs", "2", *where[:2]]
+        again = ["train", "--resume", *configuration.until(2), *where[:2]]
         found = [[*configuration.train(1), *where], again]
     return [[side.renamed.get(word, word) for word in command] for command in found]
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 from experiments.gpu import kernels_of
 from music_tf.errors import EnvironmentFault
 from music_tf.process import claim_gpu
+from tests.kit.one_by_one import trainer_of as one_by_one
 from tests.kit.pearl import small
 from tests.kit.ranks import Beside
 from tests.kit.small import HER, MUSIC, SOFT, trainer_of
@@ -99,6 +100,18 @@ def test_latents_are_inferred_in_the_same_loop_of_all_phases():
         assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
     np.testing.assert_allclose(xla.update.parameters, plain.update.parameters, atol=1e-5)
     assert '"known_trip_count":{"n":"4"}' in xla.update.hlo(xla.feed(), xla.schedules())
+
+
+def test_distances_to_neighbours_are_part_of_one_program_too():
+    plain, xla = (one_by_one(**{"disk.k": k}) for k in (3, 3))
+    xla.update.use_xla()
+    for trainer in (plain, xla):
+        trainer.sequence.enter(trainer)
+        trainer.collect()
+    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
+    for name, value in metrics[0].items():
+        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
+    assert metrics[0]["disk/past"] > 0.0
 
 
 def test_ranks_that_meet_within_the_loop_cannot_use_it():
