@@ -13,6 +13,8 @@ from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     diversity_returns,
     end_distances,
+    end_spreads,
+    hausdorff_distances,
     kept_steps,
     named_shares,
 )
@@ -27,6 +29,7 @@ if TYPE_CHECKING:  # which hands episodes to this module
 
 StepRewards = Callable[[Array, Array, Array], Array]
 """Rewards [T] of an episode's observations [T, O], actions [T, A] and next observations [T, O]."""
+_MOST_PLACES = 1000
 SKILLS_NAME = "skills.json"
 """What `music-tf skills` writes into a run directory."""
 
@@ -50,6 +53,14 @@ class Followed(NamedTuple):
         """The last state of each episode, [E, D]."""
         last: Array = self.descriptors[-1]
         return last
+
+    @property
+    def places(self) -> Array:
+        """Where it has been, [N, D]: of very many places some that are evenly picked."""
+        visited = self.descriptors.reshape(-1, self.descriptors.shape[-1])
+        picked = np.linspace(0, len(visited) - 1, min(len(visited), _MOST_PLACES)).astype(np.int64)
+        found: Array = visited[picked]
+        return found
 
 
 def follow(loaded: "LoadedRun", played: Episodes, rewards: StepRewards | None = None) -> Followed:
@@ -170,10 +181,12 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
     Returns:
         `effective`: exp(H) of the prior that prefers recognised skills; `recognised`:
         exp(E[log q] + log K), as many skills as could be told apart without an error; `matrix`:
-        share of steps by skill that acted and skill that was named; `end_distances`; `explained`:
-        share of the variance of end states that skills explain; `best`: by the task's mean return;
-        `each`: a row for each skill, whose `best_return` is that of its best episode. None where
-        nothing names skills, and where one episode of each shows no spread.
+        share of steps by skill that acted and skill that was named; `end_distances`; `hausdorff`:
+        Hausdorff distance of where two skills go, at most 1000 places of each; `explained`: share
+        of the variance of end states that skills explain; `best`: by the task's mean return;
+        `each`: a row for each skill, whose `best_return` is that of its best episode, and `spread`
+        how far its episodes end apart. None where nothing names skills, and where one episode of
+        each shows no spread.
     """
     ends = np.stack([one.ends for one in followed])
     likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
@@ -185,6 +198,9 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         "recognised": float(np.exp(np.mean(likelihoods)) * len(named[0])) if likelihoods else None,
         "matrix": [row.tolist() for row in named] or None,
         "end_distances": end_distances(ends).tolist() if several else None,
+        "hausdorff": hausdorff_distances([one.places for one in followed]).tolist()
+        if several
+        else None,
         "explained": variance_explained(ends) if several and ends.shape[1] > 1 else None,
         "best": followed[int(np.argmax(returns))].skill,
         "each": [
@@ -197,6 +213,7 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
                 "diversity_return": None if one.diversity is None else float(one.diversity.mean()),
                 "log_likelihood": one.log_likelihood,
                 "end": one.ends.mean(axis=0).tolist(),
+                "spread": float(end_spreads(one.ends[None])[0]),
             }
             for one, value in zip(followed, returns, strict=True)
         ],
@@ -259,6 +276,13 @@ def show_skills(
             f"effective number of skills exp(H): {found['effective']:.2f} of "
             f"{loaded.config.condition_size}; as many told apart as {found['recognised']:.2f} "
             "without an error"
+        )
+    if found["hausdorff"] is not None:
+        pairs = np.array(found["hausdorff"])[np.triu_indices(len(followed), 1)]
+        within = np.mean([row["spread"] for row in found["each"]])
+        lines.append(
+            f"Hausdorff distance of where two skills go: {pairs.mean():.3f} on average, at least "
+            f"{pairs.min():.3f}; episodes of one skill end {within:.3f} apart"
         )
     if found["explained"] is not None:
         lines.append(f"share of where episodes end that skills explain: {found['explained']:.3f}")

@@ -10,6 +10,7 @@ from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import SkillConfig
 from music_tf.errors import UsageError
+from music_tf.measures.skills import end_spreads, hausdorff_distances
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import evaluate_run, load_run
@@ -166,10 +167,13 @@ def test_the_summary_of_skills(run):
     likelihood = np.mean([one.log_likelihood for one in followed])
     assert found["recognised"] == pytest.approx(3 * np.exp(likelihood))
     assert np.shape(found["matrix"]) == np.shape(found["end_distances"]) == (3, 3)
+    paths = [one.descriptors.reshape(-1, one.descriptors.shape[-1]) for one in followed]
+    np.testing.assert_allclose(found["hausdorff"], hausdorff_distances(paths))
     assert 0.0 <= found["explained"] <= 1.0
     best = max(found["each"], key=lambda row: row["return"])
     assert found["best"] == best["skill"]
     for one, row in zip(followed, found["each"], strict=True):
+        assert row["spread"] == pytest.approx(end_spreads(one.ends[None])[0])
         assert row["best_return"] == one.returns.max() >= row["return"]
 
 
