@@ -50,6 +50,10 @@ class EnvSpec:
     """
 
 
+ACHIEVED_REST, DESIRED_REST = "music_tf/achieved_goal_rest", "music_tf/desired_goal_rest"
+"""Extras that hold what single precision cuts off goals, [G], where they are kept exactly."""
+
+
 class Episodes(NamedTuple):
     """Episodes or parts of them, padded to T steps; `action` t leads from state t to t + 1.
 

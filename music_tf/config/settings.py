@@ -678,6 +678,9 @@ class EnvConfig(Settings):
     success_ends: bool | None = None
     """Whether an episode ends where the environment ends it because of its own success; unset:
     unless other goals are shown and its own cannot be set, so that nobody knows of that success."""
+    exact_goals: bool = False
+    """Keeps of goals also what single precision cuts off, and pays them in double precision; an
+    episode before training finds out where goals need it."""
     changes: str = "[]"
     """Stages of a world that changes between two epochs, as JSON: each a whole world, counted from
     the defaults. `at` says since how many steps (or, of skills learned one by one, since which

@@ -39,7 +39,16 @@ from music_tf.errors import (
     UsageError,
 )
 from music_tf.process import heartbeat, stop_requested
-from music_tf.types import Array, BoolArray, EnvSpec, all_finite, finite, instead_of_numbers
+from music_tf.types import (
+    ACHIEVED_REST,
+    DESIRED_REST,
+    Array,
+    BoolArray,
+    EnvSpec,
+    all_finite,
+    finite,
+    instead_of_numbers,
+)
 
 _LOGGER = logging.getLogger(__name__)
 _RESET_ATTEMPTS = 2
@@ -117,7 +126,11 @@ class LockstepEnvs:
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info, spec)
-        self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
+        exact = (
+            (ACHIEVED_REST, DESIRED_REST) if self._settings.exact_goals and spec.goal_dim else ()
+        )
+        rests = dict.fromkeys(exact, spec.goal_dim)
+        self.spec = dataclasses.replace(spec, extras={**self._extras.sizes, **rests})
         self.declared = Declared.of(spec, low, high)
         first = self._member_of(environment)
         self._members: list[PlainMember | None] = [first]
@@ -192,7 +205,7 @@ class LockstepEnvs:
             goal = None if goals is None else goals[position].astype(np.float64)
             task = None if tasks is None else tasks[position]
             self._reset_one(index, int(seed), goal, task)
-        return Observations(*self._split(self._table[indices].astype(np.float32)))
+        return Observations(*self._rounded(self._table[indices]))
 
     def step(self, actions: Array, indices: Sequence[int]) -> Steps:
         """Applies one action in [-1, 1]^A to each of the environments `indices`.
@@ -223,7 +236,7 @@ class LockstepEnvs:
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return Steps(
-            *self._split(after.astype(np.float32)),
+            *self._rounded(after),
             reward=np.array(reward, np.float32),
             terminated=np.array(terminated, np.bool_),
             truncated=np.array(truncated, np.bool_),
@@ -321,7 +334,7 @@ class LockstepEnvs:
         What is known of it is compared with what the environment says of goals on both sides.
         """
         known = distance_reward(self._some_member().environment)
-        if known is None or self._extras.asked:
+        if known is None or self._extras.asked or self._settings.exact_goals:
             return None
         shape = (_COMPARED, self.spec.goal_dim)
         achieved, way = np.random.default_rng(0).standard_normal((2, *shape))
@@ -513,6 +526,15 @@ class LockstepEnvs:
                 first = int(np.argmin(usable))
                 return f"{key}[{first}]: expected a finite number, got {values[first]}"
         return ""
+
+    def _rounded(self, rows: Floats) -> tuple[Array, Array, Array, dict[str, Array]]:
+        """Returns rows [E, ...] of the table in single precision, split as `_split` does."""
+        observation, achieved, desired, extras = self._split(rows.astype(np.float32))
+        if ACHIEVED_REST in extras:
+            _, exact, aim, _ = self._split(rows)
+            extras[ACHIEVED_REST] = (exact - achieved).astype(np.float32)
+            extras[DESIRED_REST] = (aim - desired).astype(np.float32)
+        return observation, achieved, desired, extras
 
     def _split(self, rows: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Returns observations, achieved and desired goals, and extras of rows of the table."""

@@ -10,7 +10,15 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, transition
+from music_tf.replay.rows import (
+    Drawn,
+    GoalEnd,
+    GoalReward,
+    Picks,
+    packed,
+    rests_of,
+    transition,
+)
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
@@ -134,10 +142,14 @@ class Shard:
         episode = self._episodes.take(slot)
         states, first = self._states.ravel(), slot * self._states.shape[1]
         goal = episode["desired_goal"].copy()
-        goal[relabelled] = states["achieved_goal"][(first + chosen)[relabelled]]
+        achieved = (first + chosen)[relabelled]
+        goal[relabelled] = states["achieved_goal"][achieved]
         state, after = states.take(first + time), states.take(first + time + 1)
         step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
         last = time == episode["length"] - 1
+        achieved_rest, rest = rests_of(states)
+        rest = rest[first + time]
+        rest[relabelled] = achieved_rest[achieved]
         return Drawn(
             state,
             after,
@@ -150,6 +162,7 @@ class Shard:
             terminated=episode["terminated"] & last,
             truncated=last & ~(episode["terminated"] | episode["lost"]),  # whole episodes end so
             lost=episode["lost"] & last,
+            goal_rest=rest,
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from music_tf.config.world import DISCOUNT
-from music_tf.types import Array, BoolArray, IntArray, Transition
+from music_tf.types import ACHIEVED_REST, DESIRED_REST, Array, BoolArray, IntArray, Transition
 
 GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
 """Rewards [N] of achieved goals [N, G] under desired goals [N, G], beside extras [N, D]."""
@@ -36,6 +36,12 @@ def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
     prefix = "extras/"
     names = [name for name in state.dtype.names or () if name.startswith(prefix)]
     return {name.removeprefix(prefix): state[name] for name in names}
+
+
+def rests_of(state: np.ndarray) -> tuple[Array, Array]:
+    """Returns what single precision cuts off achieved and desired goals; of size 0 if not kept."""
+    extras, none = extras_of(state), np.zeros([*state.shape, 0], np.float32)
+    return extras.get(ACHIEVED_REST, none), extras.get(DESIRED_REST, none)
 
 
 class Picks(NamedTuple):
@@ -70,6 +76,7 @@ class Drawn(NamedTuple):
     terminated: BoolArray  # where nothing follows
     truncated: BoolArray  # where the time was over
     lost: BoolArray  # where the object is lost for good
+    goal_rest: Array  # [..., G], what single precision cuts off the goal; of size 0 if not kept
 
 
 def transition(
@@ -110,8 +117,17 @@ def transition(
     )
 
 
-def of_goals(drawn: Drawn, chosen: Any) -> tuple[Array, Array, dict[str, Array]]:
-    """Returns what was achieved, goals and extras of chosen steps, a row each: [N, G] or [N, D]."""
+def of_goals(drawn: Drawn, chosen: Any) -> tuple[Any, Any, dict[str, Array]]:
+    """Returns what was achieved, goals and extras of chosen steps, a row each: [N, G] or [N, D].
+
+    Goals that are kept exactly are put together again, in double precision.
+    """
     after = drawn.after[chosen].reshape(-1)
-    goal = drawn.goal[chosen].reshape(len(after), -1)
-    return np.ascontiguousarray(after["achieved_goal"]), goal, extras_of(after)
+    goal, extras = drawn.goal[chosen].reshape(len(after), -1), extras_of(after)
+    achieved = np.ascontiguousarray(after["achieved_goal"])
+    if not drawn.goal_rest.shape[-1]:
+        return achieved, goal, extras
+    rests = extras[ACHIEVED_REST], drawn.goal_rest[chosen].reshape(goal.shape)
+    pairs = zip((achieved, goal), rests, strict=True)
+    achieved, goal = (np.add(*pair, dtype=np.float64) for pair in pairs)
+    return achieved, goal, extras

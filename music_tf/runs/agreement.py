@@ -70,7 +70,7 @@ def rehearsed(config: Config, comm: Communicator) -> Config:
     """Plays on the root what all ranks will replay; every rank must call it together.
 
     Returns:
-        The configuration, with what its rewards turned out to be if it counts on their bounds.
+        The configuration, with bounds of its rewards and how goals are kept as they turned out.
 
     Raises:
         EnvironmentFault: On every rank, if replay would learn from wrong numbers.
@@ -78,8 +78,9 @@ def rehearsed(config: Config, comm: Communicator) -> Config:
     found = told_to_all(lambda: rehearse(config) if comm.is_root else None, comm)
     for text in found.warnings if found else ():
         _LOGGER.warning("%s", text)
-    bounds = comm.share(found.reward_bounds if found else None)
-    return config if bounds is None else with_fields(config, {"world.reward": bounds})
+    bounds, exact = comm.share((found.reward_bounds, found.exact_goals) if found else (None, False))
+    turned_out = {"world.reward": bounds} if bounds is not None else {}
+    return with_fields(config, turned_out | ({"env.exact_goals": True} if exact else {}))
 
 
 def told_to_all(action: Callable[[], Result], comm: Communicator) -> Result | None:

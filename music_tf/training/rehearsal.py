@@ -21,13 +21,14 @@ from music_tf.envs import simulator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import show_goal
+from music_tf.envs.registry import lookup
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.rows import Picks, reward_gaps, transition
 from music_tf.replay.watch import RARE
 from music_tf.rollout import Conditions, play
-from music_tf.types import Array, Episodes
+from music_tf.types import ACHIEVED_REST, Array, Episodes
 
 SEED = 0
 _OTHER_SEEDS = range(1, 6)
@@ -48,6 +49,7 @@ _ELSEWHERE = (
     "or its time",
     "let compute_reward use nothing but what it is given",
 )
+_FINE = 1e-3
 _SEE = "\nsee music-tf check-env"
 
 
@@ -88,6 +90,13 @@ class Rehearsal:
         self.envs = LockstepEnvs(env_id, 1, settings, world=world)
         self.envs.hush()  # training meets what breaks, and tells of it
         self.has_goals = self.envs.spec.goal_dim > 0
+        self.exact_goals = settings.exact_goals
+        if not self.exact_goals and self._need_digits():
+            self.envs.close()
+            settings, self.exact_goals = dataclasses.replace(settings, exact_goals=True), True
+            self.envs = LockstepEnvs(env_id, 1, settings, world=world)
+            self.envs.hush()
+            del self.episode
 
     def __enter__(self) -> Self:
         """Returns itself; the environment is closed with the block."""
@@ -250,9 +259,17 @@ class Rehearsal:
         )
 
     @property
-    def _places(self) -> Array:
+    def _places(self) -> Any:
         """Goals that the first episode achieved in as many steps as the other one has, [N, G]."""
-        return self.episode.achieved_goal[0, 1 : len(self._at_goal)]
+        return self._achieved[1 : len(self._at_goal)]
+
+    @functools.cached_property
+    def _achieved(self) -> Any:
+        """Goals that the episode achieved, [T + 1, G], as exactly as replay has them."""
+        achieved, extras = self.episode.achieved_goal[0], self.episode.extras
+        if not self.exact_goals:
+            return achieved
+        return np.add(achieved, extras[ACHIEVED_REST][0], dtype=np.float64)
 
     @functools.cached_property
     def _repeats(self) -> bool:
@@ -266,7 +283,7 @@ class Rehearsal:
         extras = {
             name: values[0, 1 : 1 + len(places)] for name, values in self.episode.extras.items()
         }
-        goals = np.broadcast_to(self._near_goal.astype(np.float32), places.shape)
+        goals = np.broadcast_to(self._near_goal.astype(places.dtype), places.shape)
         return method(places, goals, extras)
 
     def inputs(self, most: float) -> Verdict:
@@ -291,7 +308,7 @@ class Rehearsal:
     @functools.cached_property
     def _near_goal(self) -> Any:
         """A goal that the episode meets after some steps."""
-        return self.episode.achieved_goal[0, min(_SOON, int(self.episode.length[0]))].astype(float)
+        return self._achieved[min(_SOON, int(self.episode.length[0]))].astype(float)
 
     @functools.cached_property
     def _at_goal(self) -> Sequence[Seen]:
@@ -352,6 +369,24 @@ class Rehearsal:
             return None
         return _outwards(values[0], -np.inf), _outwards(values[1], np.inf)
 
+    def _need_digits(self) -> bool:
+        """Whether single precision moves goals by a thousandth of what a step does, or by more.
+
+        Of environments that are known it does not.
+        """
+        if not self.has_goals or lookup(self.env_id).family != lookup("").family:
+            return False
+        try:
+            episode = self.episode
+        except EnvironmentFault:
+            return False
+        length = int(episode.length[0])
+        achieved, desired = episode.achieved_goal[0, : length + 1], episode.desired_goal[0]
+        moved = np.abs(np.diff(achieved, axis=0)).max()
+        moved = max(moved, np.abs(desired - achieved).max() / length)
+        largest = max(np.abs(achieved).max(), np.abs(desired).max())
+        return bool(np.spacing(np.float32(largest)) > _FINE * moved > 0.0)
+
     @functools.cached_property
     def episode(self) -> Episodes:
         """An episode of random actions, [1, T, ...], always the same.
@@ -388,7 +423,9 @@ class Rehearsal:
         if not np.array_equal(goal, first["desired_goal"]):
             return "the goal moves within the episode", "draw goals in reset only"
         achieved = np.asarray(last.observation["achieved_goal"])
-        short = [np.float32(part).astype(part.dtype) for part in (achieved, goal)]
+        short: Sequence[Any] = (achieved, goal)
+        if not self.exact_goals:
+            short = [np.float32(part).astype(part.dtype) for part in short]
         method: Any = self.envs.environment.unwrapped
 
         def agrees(goals: Sequence[Any], info: Mapping[str, Any]) -> bool:
@@ -455,6 +492,8 @@ class Found(NamedTuple):
     warnings: Sequence[str] = ()
     reward_bounds: tuple[float, float] | None = None
     """Lowest and highest reward of a step, where a run needs them and nobody has said them."""
+    exact_goals: bool = False
+    """Whether replay has to keep more of goals than single precision does."""
 
 
 def rehearse(config: Config) -> Found:
@@ -482,7 +521,7 @@ def rehearse(config: Config) -> Found:
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
     rare = [verdict for verdict in verdicts if verdict.cure]
     texts = (f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}" for verdict in rare)
-    return Found(tuple(texts), bounds)
+    return Found(tuple(texts), bounds, stage.exact_goals)
 
 
 def _needs_bounds(config: Config) -> bool:

@@ -16,12 +16,12 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.tools.check_env import check_environment
 from music_tf.training import rehearsal
 from music_tf.training.rehearsal import Found, Rehearsal, rehearse
+from music_tf.types import ACHIEVED_REST
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, OPTIONS
 
 WRONG = {
     "Lists": "compute_reward reads from info what replay does not keep; kept of is_success, path: ",
-    "Far": "goals such as (4999999.",
     "Moves": "the goal moves within the episode",
     "Lies": "step pays something else than compute_reward",
     "Rescaled": "around the environment are Rescaled",
@@ -45,7 +45,10 @@ def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, na
 
 @pytest.mark.parametrize(
     "name",
-    ["Point", "Sparse", "Ends", "Items", "Copies", "SetsDefault", "IsTrue", "Later", "AfterTouch"],
+    [
+        *("Point", "Sparse", "Ends", "Items", "Copies", "SetsDefault", "IsTrue", "Later"),
+        *("AfterTouch", "Far"),
+    ],
 )
 def test_a_reward_that_replay_gets_right_passes(points, name):
     assert rewards(f"{name}-v0") == (f"replay computes what {STEPS} steps paid", "", False)
@@ -222,7 +225,6 @@ KNOWN = "compute_reward knows the goal of the episode from info or from the envi
     [
         ("KnowsHit", "pays 0, and replay computes -1 (", f"{KNOWN}info: hit"),
         ("Progress", "pays 0.0278106, and replay computes 1.2", f"{KNOWN}info: before"),
-        ("FineFarAway", "pays -1, and replay computes 0 (", "goals such as (4321.0027"),
     ],
 )
 def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name, pays, cause):
@@ -361,3 +363,33 @@ def test_a_reward_beyond_its_bounds_ends_the_run(points):
     assert envs.goal_reward(goals, goals).tolist() == [0.0, 0.0]
     with pytest.raises(EnvironmentFault, match=r"reward -2.82843 lies outside -1..0.*\n.*world"):
         envs.goal_reward(goals, goals + 2.0)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "exact"),
+    [
+        *(
+            ("Far-v0", True),
+            ("FineFarAway-v0", True),
+            ("Point-v0", False),
+            ("Resting-v0", False),
+            ("Pendulum-v1", False),
+        ),
+        *(("FetchPush-v4", False), ("PointMaze_UMaze-v3", False), ("HandReach-v3", False)),
+    ],
+)
+def test_goals_are_kept_exactly_where_single_precision_would_move_them(points, env_id, exact):
+    with Rehearsal(env_id) as stage:
+        assert stage.exact_goals == exact
+        assert (ACHIEVED_REST in stage.envs.spec.extras) == exact
+
+
+def test_a_run_with_goals_far_away_keeps_them_says_what_networks_see_and_resumes(
+    points, tmp_path, caplog
+):
+    options = HER_OPTIONS | {"task": {"clip": (-20, 0)}, "run_dir": tmp_path / "run"}
+    run = music_tf.train("ddpg_her", env_id="tests.kit.points:Far-v0", **options)
+    stored = json.loads((run.path / "config.json").read_text())["config"]
+    assert stored["env"]["exact_goals"] is True
+    assert "reach 5e+06, and networks see nothing beyond 200" in caplog.text
+    assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
