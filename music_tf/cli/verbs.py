@@ -157,7 +157,7 @@ class Evaluate(Measured):
     example: ClassVar[str] = "evaluate latest"
 
     episodes: Annotated[int, In(1, 10**6)] = 100
-    """How many episodes."""
+    """How many episodes; of a run that adapts to tasks, how many visits to each."""
     full: Flag = False
     """Judge control too: coverage, contact, spread, information between robot and object
     (docs/metrics.md explains them); takes a minute or two longer."""

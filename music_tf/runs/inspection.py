@@ -208,7 +208,8 @@ def evaluate_run(
 
     Args:
         loaded: The run; its environments are closed at the end.
-        episodes: How many, for each policy and each skill.
+        episodes: How many, for each policy and each skill; of a run that adapts to tasks, how many
+            visits to each.
         full: Whether to judge control beyond the metrics of every epoch, under `control` and
             `coverage`; what was found of the same checkpoint before is kept otherwise.
         export: Called with the episodes of our policy, what is known of them, `skill_arrays`, and
@@ -224,17 +225,18 @@ def evaluate_run(
         NumbersFault: The policy gives actions that are not finite.
     """
     progress, path = Progress(shown=shown), written_to(loaded, EVALUATION_NAME)
-    progress.banner([f"{describe(loaded)}: {episodes} episodes"])
+    adapts = loaded.adaptation is not None
+    counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
+    progress.banner([f"{describe(loaded)}: {counted}"])
     try:
         result = measure(loaded, episodes, full)
-        adapts = loaded.adaptation is not None
         if full and not adapts:
             cells = read_metrics(loaded.path, loaded.saved.epoch).get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
             result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
             result |= {"coverage_episodes": COVERED}
-        title = f"{result['env_id']}, {episodes} episodes"
+        title = f"{result['env_id']}, {counted}"
         if adapts:
             show_adaptation(result["adaptation"], result["env_id"], progress)
         progress.policies(result["policies"], title)
