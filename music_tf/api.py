@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_tf import errors
 from music_tf.cli import train as training
+from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.command import as_typed, parse_train
 from music_tf.config.names import check_env_id, names_a_module
 from music_tf.config.stored import allow_modules, read_run, stored_env_id
@@ -107,13 +108,16 @@ class Run:
 
         return dict(read_result(self.path / CSV_NAME).columns)
 
-    def evaluate(self, episodes: int = 100, full: bool = False) -> dict[str, Any]:
+    def evaluate(
+        self, episodes: int = 100, full: bool = False, stage: int | str = NOW
+    ) -> dict[str, Any]:
         """Measures the latest policy beside simple ones; returns what evaluation.json then holds.
 
         Args:
             episodes: How many, for each policy and each skill.
             full: Whether to judge control too, under `control` and `coverage`; takes a minute or
                 two longer.
+            stage: Of a world that changes, counted from 0; or `now`, or `learned`.
 
         Raises:
             MusicError: As `music-tf evaluate` refuses or fails.
@@ -126,7 +130,7 @@ class Run:
         _prepare()
         from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
 
-        loaded = load_run(self.path, self.env_id)
+        loaded = load_run(self.path, self.env_id, stage=str(stage))
         return evaluate_run(loaded, count, full=full, shown=False)
 
     def policy(self) -> "SavedPolicy":
@@ -144,6 +148,7 @@ class Run:
         path: str | os.PathLike[str] | None = None,
         episodes: int = 4,
         skill: int | str = "all",
+        stage: int | str = LEARNED,
     ) -> "Film":
         """Films the latest policy in a process of its own; in a notebook the result shows itself.
 
@@ -151,13 +156,14 @@ class Run:
             path: A .gif or .mp4 file; by default videos/policy.mp4 of the run.
             episodes: How many, of each skill.
             skill: One, from 0 on, several as in "0,2,7", or all.
+            stage: Of a world that changes, counted from 0; or `now`, or `learned`.
 
         Raises:
             MusicError: As `music-tf play` refuses or fails.
         """
         out = film_path(self.path) if path is None else Path(path)
         words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
-        words += [f"--skill={skill}", "--allow-import"]
+        words += [f"--skill={skill}", f"--stage={stage}", "--allow-import"]
         read_run(self.path, self.env_id)  # refuses what its user has not typed or allowed
         # TensorFlow and Mesa may not share a process, and MuJoCo must not be loaded yet
         found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from music_tf import recipes
+from music_tf import load_run, recipes
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.fields import with_fields
@@ -15,12 +15,12 @@ from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConf
 from music_tf.config.world import World
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import Stopped
+from music_tf.errors import Stopped, UsageError
 from music_tf.runs import session
 from music_tf.runs.worlds import acting_now, measure_worlds
 from music_tf.storage.worlds import COLUMNS, WorldsTable
 from music_tf.training.evaluation import Evaluation
-from tests.kit.saved_run import save_run
+from tests.kit.saved_run import load_weights, save_run
 from tests.kit.sessions import command_of, run_session
 from tests.kit.sources import ROOT
 
@@ -198,6 +198,22 @@ def test_a_run_is_looked_at_in_the_stage_that_it_has_come_to_or_in_another(strai
     assert run_verb(["evaluate", str(run), "--episodes", "2", "--stage", "0"]) == 0
     assert json.loads((run / "evaluation_stage_0.json").read_text())["stage"] == 0
     assert run_verb(["play", str(run), "--out", str(run / "a.gif"), "--stage", "0"]) == 0
+
+
+def test_a_run_is_measured_in_a_stage_from_python_too(straight):
+    behind = load_run(straight[0]).evaluate(episodes=2, stage=0)
+    assert (behind["stage"], behind["skills_where_learned"]) == (0, [])
+    with pytest.raises(UsageError, match="--stage: expected now, learned or a stage from 0 to 1"):
+        load_run(straight[0]).evaluate(episodes=2, stage=2)
+
+
+def test_what_is_measured_changes_no_training(straight, tmp_path):
+    more = dataclasses.replace(CONFIG.evaluation, world_episodes=1)
+    assert run(tmp_path / "run", evaluation=more) != straight[1]
+    found, expected = (
+        load_weights(path / "checkpoints")[0] for path in (tmp_path / "run", straight[0])
+    )
+    np.testing.assert_equal(found, expected)
 
 
 @pytest.mark.parametrize("stage", ["2", "-1", "first"])
