@@ -61,7 +61,8 @@ class Progress:
         file = file or sys.stdout
         self.leading = leading
         self.heading, self._latest = "", ""
-        """What stands before the numbers of an epoch; the leading metric where it came last."""
+        """What stands before the numbers of an epoch, and the leading metric. Beside a heading that
+        metric stays from epoch to epoch."""
         self._shown = shown
         screen = cast(TextIO, _Screen(file))
         self._console = Console(file=screen)
@@ -119,6 +120,8 @@ class Progress:
         self._note = f"{self.heading}fps {row.get('time/fps') or 0:.0f}  "
         if value is not None:
             self._latest = f"{self.leading} {value:.3f}  "
+        elif not self.heading:
+            self._latest = ""
         self._note += self._latest
         if self._bar is not None:
             self._move(self._bar, self._done, f"steps {steps:,}  {self._note}")

@@ -152,3 +152,16 @@ def test_a_notebook_shows_a_bar_if_it_has_widgets_else_a_line_an_epoch(widgets, 
     assert text.startswith("train [ddpg_her]\n")
     assert ("epoch 3/5  steps 300  fps 42" in text) is not widgets
     assert ("cycle 1/10  steps 250" in text) is widgets
+
+
+def test_beside_a_heading_the_leading_metric_stays():
+    out = io.StringIO()
+    bar = progress.Progress("skill/hausdorff_mean", file=out)
+    bar.start(4, 0)
+    for epoch, value in ((1, None), (2, 9.5), (3, None)):
+        bar.heading = f"skill {epoch} of 3  "
+        bar.epoch({"time/env_steps": 100.0 * epoch, "skill/hausdorff_mean": value})
+    lines = out.getvalue().splitlines()
+    told = [("skill/hausdorff_mean 9.500" in line) for line in lines]
+    assert told == [False, True, True]
+    assert lines[2].startswith("epoch 3/4  steps 300  skill 3 of 3  fps 0  ")
