@@ -508,11 +508,12 @@ def rehearse(config: Config) -> Found:
     if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
         return Found()
     verdicts: list[Verdict] = []
-    bounds = None
+    bounds, exact_goals = None, False
     with _streams_kept(), contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.suppress(MusicError))  # what was found before counts
         stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
         if stage.has_goals:
+            exact_goals = stage.exact_goals
             verdicts.extend(stage.verdicts(config))
             bounds = stage.reward_bounds() if _needs_bounds(config) else None
     for verdict in verdicts:
@@ -521,7 +522,7 @@ def rehearse(config: Config) -> Found:
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
     rare = [verdict for verdict in verdicts if verdict.cure]
     texts = (f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}" for verdict in rare)
-    return Found(tuple(texts), bounds, stage.exact_goals)
+    return Found(tuple(texts), bounds, exact_goals)
 
 
 def _needs_bounds(config: Config) -> bool:

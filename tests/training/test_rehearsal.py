@@ -299,6 +299,11 @@ def test_what_breaks_is_left_to_training(points, monkeypatch):
     assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Found()
 
 
+def test_what_cannot_be_made_is_left_to_training(points, monkeypatch):
+    monkeypatch.setattr(points["Point-v0"], "__init__", lambda self: 1 / 0)
+    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Found()
+
+
 def test_a_long_episode_is_cut(points, monkeypatch):
     monkeypatch.setattr(rehearsal, "_LONGEST", 7)
     assert rewards("Point-v0").detail == "replay computes what 7 steps paid"
