@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -453,23 +454,34 @@ _HEAD = (
 )
 
 
+def _named_directory(text: str, resume: bool) -> Path:
+    """Returns what `--run-dir` names; a run that goes on may be called by its name under the root.
+
+    Raises:
+        UsageError: It cannot be a directory.
+    """
+    if not text or "\0" in text:
+        raise UsageError(f"--run-dir: expected a directory, got {text[:80]!r}")
+    found = named_run(text) if resume or text == LATEST else None
+    return found or Path(text)
+
+
 def parse_train(argv: Sequence[str]) -> TrainCommand:
     """Returns what a command line after `train` asks for.
 
     Raises:
         UsageError: Something on it is unknown, has a wrong type or is out of range.
     """
+    here = os.getcwd()  # a module of the user's may leave this folder
     own = recipes.terms(_own_recipe(argv))
     agents = [kind() for kind in _kinds(AgentConfig)]
     every = _options(Config(), own) | {f.name: f for each in agents for f in fields_of(each)}
     positional, typed = split(argv, every)
     given: dict[str, Any] = {n: _value(every[n], typed[n]) for n in _OWN if n in typed}
     asked = TrainCommand(arguments=tuple(argv), **given)
-    place = typed.get("run_dir", ("runs",))[0]
-    if not place or "\0" in place:
-        raise UsageError(f"--run-dir: expected a directory, got {place[:80]!r}")
-    if asked.run_dir and (asked.resume or place == LATEST):
-        asked = dataclasses.replace(asked, run_dir=named_run(place) or asked.run_dir)
+    if "run_dir" in typed:
+        place = _named_directory(typed["run_dir"][0], asked.resume)
+        asked = dataclasses.replace(asked, run_dir=Path(here, place))
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
     trust(typed.get("world.descriptor", ()))
     trust(word.partition("=")[2] for word in typed.get("world.extras", ()))

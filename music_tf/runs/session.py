@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 from music_tf.config.command import TrainCommand, allowing, resume_line
 from music_tf.config.settings import Config
 from music_tf.config.start import other_source
-from music_tf.config.stored import stored_start, stored_tasks
+from music_tf.config.stored import runs_root, stored_start, stored_tasks
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import repeats_itself
@@ -90,6 +90,7 @@ def run(
         Stopped: A signal asked for it; everything is saved and can be resumed.
         CallbackFailed: A callback raised something, on the root; the others are stopped then.
     """
+    root = runs_root().absolute()  # before code of the user's may leave this folder
     workers, learners = command.config.workers, command.learners
     check_topology(workers, comm.size, learners, command.device, command.resume)
     limit_threads(threads_of(command, comm))
@@ -118,7 +119,7 @@ def run(
                     raise Stopped(f"{fault}, {cure}") from fault
                 raise
             if comm.is_root:
-                link_latest(path)
+                link_latest(path, root)
             with contextlib.closing(session):
                 session.run(record)
 

@@ -86,7 +86,7 @@ def new_directory(command: "TrainCommand") -> Path:
             continue
         except OSError as error:
             raise EnvironmentFault(f"{directory}: cannot be created ({error.strerror})") from error
-        return directory
+        return directory.absolute()
     raise EnvironmentFault(f"{parent}: cannot find a free name for this run")
 
 
@@ -110,7 +110,7 @@ def prepare_directory(command: "TrainCommand") -> Path:
         ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise EnvironmentFault(f"{directory}: cannot be written")
-    return _behind_link(directory)
+    return _behind_link(directory).absolute()  # code of the user's may leave this folder
 
 
 def missing_folders(command: "TrainCommand") -> list[Path]:
@@ -129,9 +129,9 @@ def remove_empty(folders: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def link_latest(directory: Path) -> None:
+def link_latest(directory: Path, root: Path | None = None) -> None:
     """Points ROOT/latest at a run that lies under the root; never fails."""
-    root = runs_root().resolve()
+    root = (root or runs_root()).resolve()
     target = directory.resolve()
     if root not in target.parents:
         return

@@ -254,7 +254,7 @@ def test_a_preset_and_an_environment_choose_the_defaults():
 def test_the_command_keeps_what_was_typed():
     command = parse_train(["ddpg", "--seed", "3", "--run-dir", "here"])
     assert command.arguments == ("ddpg", "--seed", "3", "--run-dir", "here")
-    assert str(command.run_dir) == "here"
+    assert command.run_dir == Path("here").absolute()
     assert not command.resume
 
 

@@ -1,5 +1,6 @@
 """Goal environments that take liberties with what they are given, or with names; see `points`."""
 
+import os
 import sys
 
 import gymnasium
@@ -109,6 +110,16 @@ class Quits(Point):
         if self.where == "compute_reward":
             sys.exit(0)
         return super().compute_reward(achieved, desired, info)
+
+
+class Wanders(Point):
+    """Leaves the folder of its process, as code does that looks for files of its own."""
+
+    folder = "."
+
+    def reset(self, **options):
+        os.chdir(self.folder)
+        return super().reset(**options)
 
 
 class PaysInArrays(Point):

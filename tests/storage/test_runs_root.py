@@ -77,7 +77,8 @@ def test_a_new_run_does_not_go_into_the_latest_one(root, tmp_path, monkeypatch):
     link_latest(root / "Task/run")
     with pytest.raises(UsageError, match="already holds a run\nadd --resume"):
         prepare_directory(parse_train(["sac", "--run-dir", "latest"]))
-    assert prepare_directory(parse_train(["sac", "--run-dir", "Task/run"])) == Path("Task/run")
+    found = prepare_directory(parse_train(["sac", "--run-dir", "Task/run"]))
+    assert found == tmp_path / "Task/run"
 
 
 def test_latest_does_not_leave_the_root(root, tmp_path):

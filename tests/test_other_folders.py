@@ -1,0 +1,49 @@
+"""Code of the user's may leave the folder of the process; files go where they were asked for."""
+
+import os
+
+import pytest
+
+import music_tf
+from music_tf.runs import session
+from tests.kit.liberties import Wanders
+from tests.kit.points import points
+from tests.kit.small import OPTIONS
+
+__all__ = ["points"]
+WANDERS = "tests.kit.liberties:Wanders-v0"
+
+
+@pytest.fixture
+def elsewhere(points, tmp_path, monkeypatch):
+    """Where an environment goes; the process stands in another folder and asks for that of runs."""
+    here, other = tmp_path / "here", tmp_path / "other"
+    here.mkdir()
+    other.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("MUSIC_TF_RUNS", "runs")
+    monkeypatch.setattr(Wanders, "folder", str(other))
+    monkeypatch.setattr(session, "compare", lambda *given: {})
+    return other
+
+
+def trained(**options):
+    agent = {"hidden_sizes": (8,), "return_clip": "off"}
+    words = {**OPTIONS, "env_id": WANDERS, "agent": agent, "epochs": 1, **options}
+    return music_tf.train("ddpg_her", **words).path
+
+
+def test_a_run_lies_in_one_folder(elsewhere, tmp_path):
+    path = trained(run_dir="mine")
+    assert os.getcwd() == str(elsewhere)
+    assert path == tmp_path / "here/mine"
+    assert {"config.json", "metrics.csv", "checkpoints", "summary.json"} <= set(os.listdir(path))
+    assert not os.listdir(elsewhere)
+
+
+def test_so_does_a_run_without_a_name_and_it_is_the_latest(elsewhere, tmp_path):
+    path = trained()
+    assert path.is_relative_to(tmp_path / "here/runs/Wanders-v0/ddpg_her")
+    assert (path / "metrics.csv").exists()
+    assert (tmp_path / "here/runs/latest").resolve() == path
+    assert not os.listdir(elsewhere)
