@@ -529,7 +529,10 @@ class Trainer:
             ValueError: A name is missing, unknown, or does not fit; the text names it.
         """
         taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
-        counters = take_over(Counters(), meta.get("counters"), "counters")
+        counted: Any = meta.get("counters")
+        if isinstance(counted, Mapping):
+            counted = {"episodes_cut": 0, **counted}  # earlier versions did not count them
+        counters = take_over(Counters(), counted, "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
         log.cells, log.totals = [(x, y) for x, y in log.cells], list(log.totals)
         if self.sequence is not None:
