@@ -206,6 +206,15 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
             "collect.steps",
         ),
         ({"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}, "needs whole episodes"),
+        (
+            {
+                "env_id": "music_tf/PointPush-v0",
+                "lost_object": "absorb",
+                "collect": CollectConfig(),
+                "replay": ReplayConfig(draw="steps"),
+            },
+            "replay that draws steps forgets which object was lost",
+        ),
     ],
 )
 def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
