@@ -92,7 +92,8 @@ KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 _OF_MOST_ROBOTS = 1000
 EPISODE_STEPS: Mapping[str, int] = {
     **dict.fromkeys((*WITHOUT_GOALS, *ANT_MAZE), _OF_MOST_ROBOTS),
-    **dict.fromkeys(("music_tf/Square-v0",), 10),
+    "music_tf/Square-v0": 10,
+    "music_tf/PointRobot-v0": 20,
     **dict.fromkeys(TOYS, 30),
     **dict.fromkeys((*FETCH, CONVEYOR, *PANDA, "music_tf/UnitBox-v0"), 50),
     **dict.fromkeys(HAND, 100),
