@@ -125,7 +125,7 @@ class Run:
         count = 0
         with contextlib.suppress(TypeError):  # of what is no whole number
             count = operator.index(episodes)
-        if not 1 <= count <= 10**6:
+        if isinstance(episodes, bool) or not 1 <= count <= 10**6:
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
         from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo

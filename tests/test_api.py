@@ -114,7 +114,7 @@ def test_its_options_are_stored_as_a_command_line_that_means_the_same(whole):
     assert (again.run_dir, again.config.epochs) == (whole.path, 2)
 
 
-@pytest.mark.parametrize("episodes", [0, 2.0, "3", np.array([3])], ids=str)
+@pytest.mark.parametrize("episodes", [0, 2.0, "3", np.array([3]), True], ids=str)
 def test_a_number_of_episodes_that_is_none_is_refused(whole, episodes):
     with pytest.raises(music_tf.UsageError, match=r"episodes: expected a whole number"):
         whole.evaluate(episodes=episodes)
