@@ -134,7 +134,8 @@ class Rehearsal:
             computed, paid = self._replayed(episode)
         except EnvironmentFault as fault:
             cure = "let compute_reward take goals and info as replay gives them, see docs"
-            return Verdict(str(fault).removesuffix(_SEE), cure)
+            text = str(fault).removeprefix(f"{self.env_id}: ").removesuffix(_SEE)
+            return Verdict(text, cure)
         gaps = reward_gaps(paid, computed)
         if not gaps.any():
             return Verdict(f"replay computes what {len(paid)} steps paid")

@@ -304,6 +304,20 @@ def test_what_cannot_be_made_is_left_to_training(points, monkeypatch):
     assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Found()
 
 
+def test_a_refusal_of_a_reward_that_fails_names_its_environment_once(points, monkeypatch):
+    def compute_reward(self, achieved, desired, info):
+        if achieved.dtype == np.float32:
+            raise ValueError("single precision")
+        return -np.linalg.norm(achieved - desired, axis=-1)
+
+    monkeypatch.setattr(points["Point-v0"], "compute_reward", compute_reward)
+    with pytest.raises(EnvironmentFault) as refusal:
+        rehearse(dataclasses.replace(HER, env_id="Point-v0"))
+    first = str(refusal.value).splitlines()[0]
+    assert first.startswith("Point-v0: compute_reward of goals ")
+    assert first.count("Point-v0") == 1
+
+
 def test_a_long_episode_is_cut(points, monkeypatch):
     monkeypatch.setattr(rehearsal, "_LONGEST", 7)
     assert rewards("Point-v0").detail == "replay computes what 7 steps paid"
