@@ -43,7 +43,7 @@ def points(directory, name):
 
 
 def test_names_follow_the_form_group_slash_quantity_and_every_reward_has_its_own():
-    assert all(re.fullmatch(r"[a-z]+/[a-z_]+", name) for name in METRICS)
+    assert all(re.fullmatch(r"[a-z]+/[a-z0-9_]+", name) for name in METRICS)
     assert all(METRICS.values())
     of_rewards = [name.split("/")[1] for name in METRICS if name.startswith("reward/")]
     names = {*recipes.terms(), "entropy"}
