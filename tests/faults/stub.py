@@ -38,11 +38,15 @@ class Learner:
     """Imitates the actions that replay holds: enough for weights that every step moves."""
 
     entropy_weight = ((0.0, 0.0),)
+    encoder = None
 
     def __init__(self, network):
         self.networks = self.target_networks = [network]
 
     def draws(self, generators, updates, batch_size):
+        return {}
+
+    def feed(self, replay, inputs, updates, cycle):
         return {}
 
 
