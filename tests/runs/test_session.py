@@ -537,7 +537,7 @@ def test_all_checkpoints_of_an_heir_count_what_was_taken_before(whole, tmp_path,
     again, own = try_heritage(HER_RUN, path / "checkpoints", ("actor",)), meta_of(path)["counters"]
     assert again.record["before"] == {
         f"time/{name}": before[f"time/{name}"] + own[name]
-        for name in ("env_steps", "episodes", "elapsed_s", "wall_s")
+        for name in ("env_steps", "episodes", "episodes_cut", "elapsed_s", "wall_s")
     }
 
 
