@@ -239,8 +239,9 @@ def test_the_goal_that_was_played_is_the_one_that_is_drawn(runs, tmp_path, monke
 
 def test_an_environment_that_does_not_repeat_itself_is_not_filmed(runs, monkeypatch):
     def other(played):
-        played.observation[1, 1, 0] += 0.01
-        return played
+        seen = played.observation.copy()
+        seen[1, 1, 0] += 0.01
+        return played._replace(observation=seen)
 
     with pytest.raises(EnvironmentFault, match="do not lead to the same states at step 1"):
         list(replayed(runs / "plain", monkeypatch, other)[1])
@@ -248,7 +249,7 @@ def test_an_environment_that_does_not_repeat_itself_is_not_filmed(runs, monkeypa
 
 def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
     envs = Faulty(2, {1: 1})
-    envs.render = envs.envs.render
+    envs.render, envs.set_world = envs.envs.render, envs.envs.set_world
     loaded = load_run(runs / "plain", environments=2)
     loaded = dataclasses.replace(loaded, evaluation=loaded.evaluation._replace(envs=envs))
     assert len(list(film.film(loaded, [Shot(0, 0), Shot(1, 0)]))) == 31
