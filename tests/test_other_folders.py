@@ -1,13 +1,17 @@
 """Code of the user's may leave the folder of the process; files go where they were asked for."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 import music_tf
+from music_tf.cli import run_verb
+from music_tf.envs.toys import PointPush
 from music_tf.runs import session
 from tests.kit.liberties import Wanders
 from tests.kit.points import points
+from tests.kit.saved_run import save_run
 from tests.kit.small import OPTIONS
 
 __all__ = ["points"]
@@ -46,4 +50,38 @@ def test_so_does_a_run_without_a_name_and_it_is_the_latest(elsewhere, tmp_path):
     assert path.is_relative_to(tmp_path / "here/runs/Wanders-v0/ddpg_her")
     assert (path / "metrics.csv").exists()
     assert (tmp_path / "here/runs/latest").resolve() == path
+    assert not os.listdir(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        (["evaluate", "--full"], ["mine/evaluation.json"]),
+        (["evaluate", "--out", "mine.npz"], ["mine/evaluation.json", "mine.npz"]),
+        (["skills"], ["mine/skills.json", "mine/videos/skills.png"]),
+        (["play", "--out", "mine.gif"], ["mine.gif"]),
+        (["play", "--strip", "mine.png"], ["mine.png"]),
+    ],
+    ids=str,
+)
+def test_what_is_made_of_a_run_lies_where_it_was_asked_for(
+    elsewhere, tmp_path, monkeypatch, capsys, words, written
+):
+    save_run(Path("mine"), "sac_diayn", skills=2)
+    reset = PointPush.reset
+
+    def leave(self, **options):
+        os.chdir(elsewhere)
+        return reset(self, **options)
+
+    monkeypatch.setattr(PointPush, "reset", leave)
+    verb, *options = words
+    count = [] if "--strip" in options else ["--episodes", "1"]
+    assert run_verb([verb, "mine", *count, *options]) == 0
+    assert os.getcwd() == str(elsewhere)
+    shown = capsys.readouterr().out
+    for name in written:
+        assert (tmp_path / "here" / name).stat().st_size
+        assert name in shown
+        assert str(tmp_path) not in shown
     assert not os.listdir(elsewhere)

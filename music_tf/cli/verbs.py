@@ -308,10 +308,9 @@ class Skills(Measured):
             followed = show_skills(loaded, title, path, self.episodes, self.only, reward)
         finally:
             loaded.envs.close()
-        inside = path.parent.resolve() == run.resolve()
         picture = path.with_suffix(".png")
-        out = run / "videos" / picture.name if inside else picture
-        draw_skills(run, followed, out)
+        out = run / "videos" / picture.name if path.parent == run else picture
+        draw_skills(loaded.here / run, followed, loaded.here / out)
         sys.stdout.write(f"{out}\n")
         return EXIT_DONE
 

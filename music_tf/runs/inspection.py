@@ -55,6 +55,9 @@ class LoadedRun:
     """A run as its newest intact checkpoint left it, ready to act."""
 
     path: Path
+    """Its directory, as its user typed it."""
+    here: Path
+    """The folder in which that was typed: its environment may leave it, and files belong there."""
     stored: StoredRun
     """What `config.json` says; the configuration is the run's own."""
     saved: SavedPolicy
@@ -132,6 +135,7 @@ def load_run(
             stage, or weights that do not fit the configuration; the text names the first of them.
         EnvironmentFault: Every checkpoint is damaged, or the environment cannot be created.
     """
+    here = Path.cwd()  # the user's environment may leave this folder
     stored = read_run(run, typed_env_id)
     config = stored.config
     if elsewhere:
@@ -171,11 +175,11 @@ def load_run(
         )
     evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
     learned = learned_arrays(found.arrays, config.rewards)
-    record = stored_tasks(run)  # a folder of exported weights has none
+    record = stored_tasks(here / run)  # a folder of exported weights has none
     tasks = recorded_tasks(record, config) if record else task_sets(config, envs)
     alone = evaluation.comm
     adaptation = None if tasks is None else MetaEvaluation(envs, config, alone, tasks)
-    return LoadedRun(run, stored, saved, learned, evaluation, elsewhere, stage, adaptation)
+    return LoadedRun(run, here, stored, saved, learned, evaluation, elsewhere, stage, adaptation)
 
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
@@ -231,7 +235,8 @@ def evaluate_run(
     try:
         result = measure(loaded, episodes, full)
         if full and not adapts:
-            cells = read_metrics(loaded.path, loaded.saved.epoch).get("rollout/object_coverage")
+            metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
+            cells = metrics.get("rollout/object_coverage")
             control = judge(loaded.evaluation, loaded.policy, episodes, cells)
             result |= {"control": control, "control_episodes": episodes}
             result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
@@ -255,9 +260,10 @@ def evaluate_run(
         if result["skills_where_learned"]:
             rows = skill_rows(result["skills_where_learned"], result["policies"]["random"])
             progress.table(rows, f"{title} of each skill where it was learned", "skill")
-        result = _judged_before(path, result["checkpoint"]) | result
+        place = loaded.here / path
+        result = _judged_before(place, result["checkpoint"]) | result
         try:
-            replace_file(path, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+            replace_file(place, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
         except OSError as error:
             raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
         progress.banner([f"written: {path}"])
@@ -356,7 +362,7 @@ def describe(loaded: LoadedRun) -> str:
 
 
 def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
-    """Returns where a file of this name about a run goes.
+    """Returns where a file of this name about a run goes, seen from `loaded.here`.
 
     That of an agent of the package goes into the current folder, with the agent in its name. That
     of other arguments of the environment, of a stage that was asked for, or of another reward, has

@@ -233,7 +233,7 @@ def show_skills(
     Args:
         loaded: The run.
         title: Of the table.
-        path: Of the file.
+        path: Of the file, seen from `loaded.here`.
         episodes: Of each skill.
         only: Some skills; empty for all.
         reward: Another reward than the task's own, by its name.
@@ -298,7 +298,8 @@ def show_skills(
         "reward": None if reward is None else name,
     }
     try:
-        replace_file(path, (json.dumps(about | found, indent=1, allow_nan=False) + "\n").encode())
+        text = json.dumps(about | found, indent=1, allow_nan=False) + "\n"
+        replace_file(loaded.here / path, text.encode())
     except OSError as error:
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
     progress.banner([*lines, f"written: {path}"])

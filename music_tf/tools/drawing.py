@@ -88,17 +88,19 @@ def grid(
 def appearing(out: Path) -> Iterator[Path]:
     """Gives a draft to write, which takes the place of `out` when it is complete.
 
-    It is made at once, before any work is done for it.
+    It is made at once, before any work is done for it, and stays there when that leaves the folder
+    of the process.
 
     Raises:
         EnvironmentFault: It cannot be written.
     """
-    draft = out.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
+    place = out.absolute()
+    draft = place.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         draft.touch()
         yield draft
-        draft.replace(out)
+        draft.replace(place)
     except OSError as error:
         raise EnvironmentFault(f"{out}: cannot be written ({error.strerror or error})") from error
     finally:

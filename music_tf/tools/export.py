@@ -44,6 +44,7 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
         )
     if npz is None and minari is None:
         return None
+    place = None if npz is None else npz.absolute()  # an environment may leave this folder
 
     def export(
         episodes: Episodes,
@@ -52,8 +53,8 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
         settings: EnvConfig,
     ) -> list[str]:
         lines = []
-        if npz is not None:
-            export_npz(npz, episodes, about, beside)
+        if place is not None:
+            export_npz(place, episodes, about, beside)
             lines.append(f"written: {npz}")
         if minari is not None:
             export_minari(minari, episodes, about, settings)

@@ -150,7 +150,7 @@ def play(
             most = len(sheets) * (envs.spec.max_episode_steps + 1)
             shown = progress.track(frames, most, description="filming")
             count = write_film(draft, shown, envs.frames_per_second)
-    text = f"{count} frames, {out.stat().st_size / 1000.0:.0f} kB: {out}"
+        text = f"{count} frames, {draft.stat().st_size / 1000.0:.0f} kB: {out}"
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -183,16 +183,16 @@ def strip(
         if value < least:
             raise UsageError(f"{name}: expected a number from {least} on, got {value}")
     os.environ.update(drawing_variables(config.env_id))
-    loaded = load_run(run, typed_env_id, len(shots), stage=stage)
-    with contextlib.closing(loaded.envs) as envs:
-        rows = moments(film(loaded, shots), shown.frames)
-    tiles = []
-    for row, shot in zip(rows, shots, strict=True):
-        named = _named(config, shot)
-        for view in row:
-            text = f"{named}step {view.step}"
-            tiles.append(tile(view, _STRIP_TILE, text, envs.spec.max_episode_steps))
     with appearing(out) as draft:
+        loaded = load_run(run, typed_env_id, len(shots), stage=stage)
+        with contextlib.closing(loaded.envs) as envs:
+            rows = moments(film(loaded, shots), shown.frames)
+        tiles = []
+        for row, shot in zip(rows, shots, strict=True):
+            named = _named(config, shot)
+            for view in row:
+                text = f"{named}step {view.step}"
+                tiles.append(tile(view, _STRIP_TILE, text, envs.spec.max_episode_steps))
         grid(tiles, len(rows[0])).save(draft)
 
 
@@ -375,7 +375,7 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
     with tempfile.TemporaryDirectory(prefix="music_tf-") as folder:
         job, found = Path(folder) / "job.npz", Path(folder) / "found.npz"
         np.savez(job, allow_pickle=False, **(played.named() | loaded.learned))
-        words = [str(loaded.path), str(job), str(found), loaded.config.env_id]
+        words = [str(loaded.here / loaded.path), str(job), str(found), loaded.config.env_id]
         done = run_command(
             [sys.executable, "-P", "-m", "music_tf.runs.learned", *words],
             seconds=600.0,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from music_tf.config.names import few
+from music_tf.config.names import KNOWN, few, is_one_of
 from music_tf.config.settings import Config, EnvConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs import simulator
@@ -121,6 +121,7 @@ class Rehearsal:
         yield self.inputs(config.normalizer.input_clip)
         if relabel_probability(config.replay):
             yield self.goal_apart()
+            yield self.goal_set()
             yield self.ends()
 
     def rewards(self) -> Verdict:
@@ -170,6 +171,21 @@ class Rehearsal:
             f"columns {few(list(map(str, columns)))} of the observation change with the goal: "
             "hindsight gives a step another goal, and leaves them as they are",
             "leave the goal out of the observation: policies see it beside",
+        )
+
+    def goal_set(self) -> Verdict:
+        """Says where nobody can tell whether the observation changes with the goal.
+
+        Of ids that the package knows it does not.
+        """
+        if self._at_goal or is_one_of(self.env_id, KNOWN):
+            return Verdict("goals can be set, or the id is known")
+        return Verdict(
+            f"{_NOT_SET}, so nothing can tell whether the observation holds the goal: hindsight "
+            "would leave the old one there",
+            "leave the goal out of the observation; kept in an attribute `goal` that step reads, "
+            "it can be tried",
+            rare=True,
         )
 
     def goal_met(self) -> Verdict:

@@ -239,9 +239,9 @@ def test_the_goal_that_was_played_is_the_one_that_is_drawn(runs, tmp_path, monke
 
 def test_an_environment_that_does_not_repeat_itself_is_not_filmed(runs, monkeypatch):
     def other(played):
-        observation = played.observation.copy()
-        observation[1, 1, 0] += 0.01
-        return played._replace(observation=observation)
+        seen = played.observation.copy()
+        seen[1, 1, 0] += 0.01
+        return played._replace(observation=seen)
 
     with pytest.raises(EnvironmentFault, match="do not lead to the same states at step 1"):
         list(replayed(runs / "plain", monkeypatch, other)[1])

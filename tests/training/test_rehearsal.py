@@ -142,6 +142,31 @@ def test_where_no_goal_can_be_set_nobody_can_tell(points, name):
     )
 
 
+@pytest.mark.parametrize(
+    ("env_id", "replay", "told"),
+    [
+        ("ShowsHidden-v0", HER.replay, True),
+        ("ShowsHidden-v0", ReplayConfig(), False),
+        ("Point-v0", HER.replay, False),
+        *((env_id, HER.replay, False) for env_id in ("FetchReach-v4", "music_tf/PointPush-v0")),
+    ],
+)
+def test_hindsight_says_where_nobody_can_tell_whether_the_goal_is_observed(
+    points, env_id, replay, told
+):
+    warnings = rehearse(dataclasses.replace(HER, env_id=env_id, replay=replay)).warnings
+    says = "ShowsHidden-v0: no attribute `goal` sets the goal of an episode, so nothing can tell"
+    assert [text.startswith(says) for text in warnings] == ([True] if told else [])
+    assert told or not warnings
+
+
+def test_an_id_that_is_known_needs_no_goal_that_can_be_set(monkeypatch):
+    monkeypatch.setattr(rehearsal, "show_goal", lambda unwrapped, goal: None)
+    with Rehearsal("music_tf/PointPush-v0") as stage:
+        assert stage.goal_apart().detail.startswith("cannot tell: no attribute `goal`")
+        assert not stage.goal_set().cure
+
+
 def test_where_nothing_repeats_itself_nobody_can_tell(points, monkeypatch):
     random = np.random.default_rng(0)
     seen = {"observation": lambda: random.uniform(size=2)}
