@@ -42,9 +42,11 @@ from music_tf.storage.results import (
 from music_tf.storage.run_directory import folder_name
 from music_tf.tools.curves import draw_curves
 from music_tf.tools.curves import load as load_curve
+from music_tf.tools.study import Study, load_study
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
+STUDIES = ROOT / "experiments" / "studies"
 JOINTS = "broken_joints.json"
 IMAGES = ROOT / "docs" / "images"
 ORIGINS = IMAGES / "made_from.json"
@@ -635,6 +637,33 @@ def study_table(source: Source, results: Path) -> str:
     return markdown([*header, *shown.values()], rows)
 
 
+def shown_table(name: str, study: Study, results: Path) -> str:
+    """Returns what a study says that it shows: means over seeds with their 95 % intervals.
+
+    Of each run the last value of a metric counts. Intervals are Student's.
+    """
+    labels = {one.name: one.label or one.name for one in study.conditions}
+    rows = []
+    for group, runs in runs_of(name, results).items():
+        condition = max((one for one in labels if group.startswith(one)), key=len)
+        place = option_of(runs[0], "env-id").removeprefix("music_tf/").partition("-v")[0]
+        found = [[evaluated(run, metric)[-1] for run in runs] for metric in study.shown]
+        rows.append([f"{labels[condition]}, {place}", *map(mean_of, found), str(len(runs))])
+    return markdown(["", *study.shown.values(), "seeds"], rows)
+
+
+def mean_of(values: Sequence[float]) -> str:
+    """Returns the mean of values of seeds, and the half width of its 95 % interval if there is one.
+
+    Fewer than two values have none.
+    """
+    shown = f"{statistics.fmean(values):.2f}"
+    if len(values) < 2:  # noqa: PLR2004
+        return shown
+    width = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return f"{shown} ± {width:.2f}"
+
+
 def _titles_in(groups: Mapping[str, Sequence[StoredResult]]) -> dict[str, str]:
     """Returns the metrics that the last 100 episodes of any run have."""
     present = {metric for runs in groups.values() for run in runs for metric in final_of(run)}
@@ -1175,7 +1204,7 @@ PICTURES = {
 
 def pages() -> list[Path]:
     """Returns the pages that may hold tables."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def studies_in(results: Path) -> set[str]:
@@ -1195,8 +1224,13 @@ def filled(text: str, results: Path = RESULTS) -> str:
         head, name, tail = block.groups()
         if name not in studies and name not in TABLES:
             raise UsageError(f"results: no table {name}{suggestion(name, [*TABLES, *studies])}")
-        table = TABLES[name](results) if name in TABLES else study_table(name, results)
-        return f"{head}{table}\n{tail}"
+        if name in TABLES:
+            return f"{head}{TABLES[name](results)}\n{tail}"
+        file = STUDIES / f"{name}.py"
+        study = load_study(file) if file.exists() else None
+        if study is not None and study.shown:
+            return f"{head}{shown_table(name, study, results)}\n{tail}"
+        return f"{head}{study_table(name, results)}\n{tail}"
 
     return _BLOCK.sub(fill, text)
 

@@ -10,5 +10,10 @@ STUDY = Study(
     question="Do four skills, learned one after the other, end far apart?",
     role="reported",
     tasks=(Task(env_id="music_tf/Square-v0", seeds=range(290, 295), epochs=16),),
-    conditions=(Condition(name="disk", recipe="sac_disk"),),
+    conditions=(Condition(name="disk", label="DISk, four skills", recipe="sac_disk"),),
+    shown={
+        "skill/hausdorff_mean": "mean Hausdorff distance",
+        "skill/hausdorff_min": "least",
+        "skill/spread": "spread within a skill",
+    },
 )

@@ -117,6 +117,8 @@ class Condition(_Declared):
 
     name: str
     """Letters, digits and `_`; names files and rows."""
+    label: str = ""
+    """Words for its row in a table; empty: its name."""
     recipe: str
     """As in `music-tf recipes`."""
     arguments: str = ""
@@ -147,6 +149,9 @@ class Study(_Declared):
     settings were chosen while its runs were looked at."""
     tasks: Sequence[Task]
     conditions: Sequence[Condition]
+    shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Metrics of metrics.csv that its table shows, with their titles: the last value of each run.
+    Empty: what the last 100 episodes have."""
 
 
 _EXPECTED: Mapping[Any, str] = {
@@ -159,6 +164,7 @@ _EXPECTED: Mapping[Any, str] = {
     Sequence[Task]: "a tuple or list, as in (Task(...),) with its comma",
     Sequence[Condition]: "a tuple or list, as in (Condition(...),) with its comma",
     Mapping[str, int]: "whole numbers by environment, as in {'FetchPush-v4': 25}",
+    Mapping[str, str]: "titles by metric, as in {'skill/hausdorff_mean': 'mean distance'}",
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 from experiments import tables
 from music_tf.errors import UsageError
 from music_tf.storage.results import FINAL, header, read_result
+from music_tf.tools.study import Condition, Study, Task
 
 MARKER = re.compile(r"<!-- results: (\w+) -->")
 COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"
@@ -541,3 +542,27 @@ def test_seeds_stand_in_the_order_of_their_numbers(folder):
     assert [tables.option_of(run, "seed") for run in runs] == ["2", "10"]
     with pytest.raises(UsageError, match="holds no stored result"):
         tables.runs_of("mistyped", folder)
+
+
+def test_a_study_says_itself_what_its_table_shows(store, tmp_path):
+    store("plain", {0: 0.9, 1: 0.4})
+    store("plain_more", {0: 1.0})
+    tasks = (Task(env_id="FetchPush-v4", seeds=(0, 1)),)
+    conditions = (
+        Condition(name="plain", recipe="ddpg"),
+        Condition(name="plain_more", label="with more", recipe="ddpg"),
+    )
+    study = Study(
+        question="Which?",
+        role="looked at",
+        tasks=tasks,
+        conditions=conditions,
+        shown={"eval/success_rate": "success"},
+    )
+    # deviation of 0.9 and 0.4 over sqrt(2) is 0.25, and t of one degree of freedom 12.706
+    assert tables.shown_table("mine", study, tmp_path).splitlines() == [
+        "|  | success | seeds |",
+        "|---|---|---|",
+        "| plain, FetchPush | 0.65 ± 3.18 | 2 |",
+        "| with more, FetchPush | 1.00 | 1 |",
+    ]
