@@ -200,15 +200,23 @@ def install_signal_handlers() -> None:
 
     A second Ctrl-C ends the process at once.
     """
-
-    def note(number: int, frame: FrameType | None) -> None:
-        del frame
-        if number == signal.SIGINT and signal.SIGINT in _received:
-            raise SecondInterrupt
-        _received.append(number)
-
     for number in _SIGNALS:
-        signal.signal(number, note)
+        signal.signal(number, _note)
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    del frame
+    if number == signal.SIGINT and signal.SIGINT in _received:
+        raise SecondInterrupt
+    _received.append(number)
+
+
+def is_ctrl_c(raised: KeyboardInterrupt) -> bool:
+    """Whether a signal has raised it, and not code of the user's by itself.
+
+    Under handlers of ours only a second Ctrl-C raises anything.
+    """
+    return isinstance(raised, SecondInterrupt) or signal.getsignal(signal.SIGINT) is not _note
 
 
 def stop_requested() -> bool:

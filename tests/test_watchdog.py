@@ -53,6 +53,22 @@ def test_progress_keeps_it_alive_and_afterwards_nothing_watches():
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("handlers", "raised", "signalled"),
+    [
+        ("install_signal_handlers()", "KeyboardInterrupt()", False),
+        ("install_signal_handlers()", "SecondInterrupt()", True),
+        ("pass", "KeyboardInterrupt()", True),  # Python's own handler raises it too
+    ],
+)
+def test_an_interrupt_is_a_signals_or_comes_of_code(handlers, raised, signalled):
+    done, _ = run(f"""
+        {handlers}
+        print(is_ctrl_c({raised}))
+    """)
+    assert done.stdout == f"{signalled}\n", done.stderr
+
+
 @pytest.mark.parametrize(("wait", "code"), [(2.0, 0), (6.0, HANGING)])
 def test_patience_is_four_times_as_long(wait, code):
     done, _ = run(f"""

@@ -17,8 +17,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_HANGING, EXIT_STOPPED, MusicError, NoMpi
-from music_tf.process import launched_rank, launched_world_size
+from music_tf.errors import (
+    EXIT_BUG,
+    EXIT_DONE,
+    EXIT_HANGING,
+    EXIT_STOPPED,
+    EnvironmentFault,
+    MusicError,
+    NoMpi,
+)
+from music_tf.process import is_ctrl_c, launched_rank, launched_world_size
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
@@ -111,11 +119,13 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
             comm.abort(EXIT_BUG)
 
     threading.excepthook = end_from_thread
-    fault = None
+    fault: BaseException | None = None
     try:
         action()
-    except KeyboardInterrupt:
-        comm.abort(EXIT_STOPPED)
+    except KeyboardInterrupt as raised:
+        if is_ctrl_c(raised):
+            comm.abort(EXIT_STOPPED)
+        fault = _of_users(raised)
     except BaseException as raised:  # any rank may be the only one, and the others may wait for it
         fault = raised
     if fault is None:
@@ -131,6 +141,15 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
     if comm.rank == first:
         _tell(comm, fault, met_by_all=all(codes))
     comm.finish(codes[first])
+
+
+def _of_users(raised: KeyboardInterrupt) -> EnvironmentFault:
+    """Returns the fault of code that raises KeyboardInterrupt where nobody has pressed Ctrl-C."""
+    last = traceback.extract_tb(raised.__traceback__)[-1]
+    return EnvironmentFault(
+        f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt, and no signal came\n"
+        "let an environment or a module of yours raise another exception, such as RuntimeError"
+    )
 
 
 def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -> None:

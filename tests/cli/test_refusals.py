@@ -9,6 +9,7 @@ from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.envs import lockstep
 from tests.kit.saved_run import save_run
+from tests.kit.small import PUSH
 from tests.kit.started import music_tf
 
 REACH = "FetchReach-v4"
@@ -60,6 +61,10 @@ def test_a_verb_refuses_what_a_run_does_not_have(run, words, text, capsys):
         (("ddpg", "--parts", "statistics"), ["--parts statistics", "has none; its parts are"]),
         (
             ("ddpg", "--env-id", REACH, "--parts", "actor"),
+            ["action: trained with 3 numbers, now 4", "/run/checkpoints: "],
+        ),
+        (
+            ("ddpg", "--env-id", PUSH, "--agent.hidden-sizes", "9", "9", "--parts", "actor"),
             ["--parts actor: actor/", "expected float32 (", "found float32 ("],
         ),
     ],

@@ -33,6 +33,8 @@ def fail(mode, failing):
         raise NumbersFault("bad numbers\nin the actor")
     if mode == "bug" or (mode in ("lone bug", "last bug") and failing):
         raise RuntimeError("broken")
+    if mode == "interrupt" or (mode == "lone interrupt" and failing):
+        raise KeyboardInterrupt
     if mode == "no memory":
         raise MemoryError("Unable to allocate 9 TiB")
     if mode == "thread bug" and failing:
