@@ -251,8 +251,8 @@ def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
     more = ("--env-id", "music_tf/PointPush-v0", "--lost-object", "absorb")
     ended = run(words(path, 2, *STEPS, *more), path, **learner(2))
     assert ended.code == USAGE
-    assert ended.err.count("music-tf: collect.steps: lost_object 'absorb' needs whole") == 1
-    assert len(ended.err.splitlines()) == 1
+    assert ended.err.count("music-tf: lost_object: 'absorb' needs whole episodes") == 1
+    assert len(ended.err.splitlines()) == 2
     assert not path.exists()
 
 
