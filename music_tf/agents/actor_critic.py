@@ -1,7 +1,7 @@
 """What all our learners share: an actor, and an ensemble of action values."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import keras
 import numpy as np
@@ -97,7 +97,11 @@ class ActorCritic(Learner):
 
     def critic_loss(self, q: tf.Tensor, target: tf.Tensor, truncated: tf.Tensor) -> tf.Tensor:
         """Returns the critics' loss [W] in the form that the settings name."""
-        form = critic_loss if self._config.critic_loss == "sum" else half_mean_critic_loss
         if self._config.truncated == "bootstrap":
-            return form(q, target)
-        return form(q, target, 1.0 - tf.cast(truncated, tf.float32))
+            return self.squared_error(q, target)
+        return self.squared_error(q, target, 1.0 - tf.cast(truncated, tf.float32))
+
+    @property
+    def squared_error(self) -> Callable[..., tf.Tensor]:
+        """The loss of values, `critic_loss` or half of it, that the settings name."""
+        return critic_loss if self._config.critic_loss == "sum" else half_mean_critic_loss

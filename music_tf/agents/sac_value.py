@@ -10,12 +10,7 @@ from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.settings import SacValueConfig
 from music_tf.distributions import SquashedSample
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss
-from music_tf.losses.temporal_difference import (
-    critic_loss,
-    half_mean_critic_loss,
-    td_target,
-    value_target,
-)
+from music_tf.losses.temporal_difference import td_target, value_target
 from music_tf.networks.models import critic
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.types import Array
@@ -97,8 +92,8 @@ class SacValue(GaussianActorCritic):
         drawn = self.sample(weights, batch.inputs, noise["policy"])
         action_value = self.values(weights, batch.inputs, drawn.action, frozen=True)
         soft_value = value_target(action_value, drawn.log_density, temperature)
-        form = critic_loss if self._config.critic_loss == "sum" else half_mean_critic_loss
-        value_loss = form(self._state_value(weights, batch.inputs)[None], soft_value)
+        value = self._state_value(weights, batch.inputs)
+        value_loss = self.squared_error(value[None], soft_value)
         lowest = tf.reduce_min(action_value, axis=0)
         policy_loss = self.policy_loss(lowest, drawn, temperature)
         tuning, tuned = self.tuned(weights, drawn.log_density)

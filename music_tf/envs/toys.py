@@ -303,26 +303,21 @@ def _from_above(place: Floats) -> npt.NDArray[np.uint8]:
 
 def register_toys() -> None:
     """Makes the toys known to Gymnasium as `music_tf/...-v0`."""
-    toys: tuple[tuple[str, str, bool], ...] = (
-        ("PointReach", "PointReach", False),
-        ("PointPush", "PointPush", False),
-        ("PointPushTerminating", "PointPush", True),
-        ("PointPushCrowd", "PointPushCrowd", False),
+    ends, goes_on = {"terminate_when_reached": True}, {"terminate_when_reached": False}
+    toys: tuple[tuple[str, str, int, dict[str, bool]], ...] = (
+        ("PointReach", "PointReach", EPISODE_STEPS, goes_on),
+        ("PointPush", "PointPush", EPISODE_STEPS, goes_on),
+        ("PointPushTerminating", "PointPush", EPISODE_STEPS, ends),
+        ("PointPushCrowd", "PointPushCrowd", EPISODE_STEPS, goes_on),
+        ("UnitBox", "UnitBox", BOX_STEPS, {}),
+        ("Square", "Square", SQUARE_STEPS, {}),
     )
-    for name, class_name, terminating in toys:
+    for name, class_name, steps, kwargs in toys:
         env_id = f"music_tf/{name}-v0"
         if env_id not in gymnasium.registry:
             gymnasium.register(
                 id=env_id,
                 entry_point=f"music_tf.envs.toys:{class_name}",
-                max_episode_steps=EPISODE_STEPS,
-                kwargs={"terminate_when_reached": terminating},
-            )
-    for class_name, steps in (("UnitBox", BOX_STEPS), ("Square", SQUARE_STEPS)):
-        env_id = f"music_tf/{class_name}-v0"
-        if env_id not in gymnasium.registry:
-            gymnasium.register(
-                id=env_id,
-                entry_point=f"music_tf.envs.toys:{class_name}",
                 max_episode_steps=steps,
+                kwargs=dict(kwargs),
             )

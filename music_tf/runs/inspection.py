@@ -87,7 +87,7 @@ class LoadedRun:
         """
         if not isinstance(self.saved, AdaptivePolicy):
             raise ValueError(f"{self.path}: expected a run that adapts to tasks")
-        return self.saved.agent
+        return self.saved.snapshot
 
     @property
     def config(self) -> Config:
@@ -167,7 +167,7 @@ def load_run(
                 f"{run}: the checkpoint does not fit config.json\n"
                 f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
             )
-    if isinstance(saved, AdaptivePolicy) and not saved.agent.encoder:
+    if isinstance(saved, AdaptivePolicy) and not saved.snapshot.encoder:
         envs.close()
         raise UsageError(
             f"{run}: expected weights of an encoder, which infers the task, found none\n"

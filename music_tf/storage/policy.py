@@ -232,6 +232,8 @@ class AdaptivePolicy(SavedPolicy):
     What it has seen is its own: a copy that `exploration` returns knows nothing of it.
     """
 
+    snapshot: Snapshot
+
     def __init__(
         self,
         stored: StoredRun,
@@ -251,8 +253,6 @@ class AdaptivePolicy(SavedPolicy):
         if inference is None:
             raise ValueError(f"{stored.recipe}: expected an agent that infers its task")
         self._remade = (stored, snapshot, counters, declared)
-        self.agent = snapshot
-        """What acts and infers."""
         self._inference = inference
         self._encoder = Encoder(snapshot.encoder, inference)
         self._generator = np.random.default_rng()
@@ -271,7 +271,7 @@ class AdaptivePolicy(SavedPolicy):
     @property
     def networks(self) -> dict[str, Mapping[str, Array]]:
         """Weights by name of what acts and what infers."""
-        return {"actor": self.agent.weights, "encoder": self.agent.encoder}
+        return {"actor": self.snapshot.weights, "encoder": self.snapshot.encoder}
 
     def sizes(self, module: str) -> tuple[int, int]:
         """Returns the numbers that a network takes and gives, of `actor` or `encoder`.
@@ -343,7 +343,7 @@ class AdaptivePolicy(SavedPolicy):
         Raises:
             ValueError: No episode, wrong shapes or numbers, or a checkpoint without an encoder.
         """
-        if not self.agent.encoder:
+        if not self.snapshot.encoder:
             raise ValueError(
                 "adapt: expected a checkpoint with an encoder; export one with "
                 "--parts actor,encoder,normalizer"
@@ -371,7 +371,7 @@ class AdaptivePolicy(SavedPolicy):
         if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
             raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
         after = observed[1:] if self._inference.next_observation else None
-        return context_rows(self.agent.inputs, observed[:-1], actions, rewards, after)
+        return context_rows(self.snapshot.inputs, observed[:-1], actions, rewards, after)
 
 
 def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:

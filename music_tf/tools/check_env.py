@@ -4,8 +4,10 @@ Gymnasium's own `check_env` stops at the first fault, names no cure, lets whole 
 observations, and knows nothing of goals.
 """
 
+import contextlib
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,6 +53,7 @@ class Played(NamedTuple):
     env_id: str
     environment: Any
     settings: EnvConfig
+    rehearsal: Callable[[], Rehearsal]  # the one that all checks of an episode share
     returned: list[Any]  # observations, one more than rewards
     observations: list[Any]  # copies that were made at once
     rewards: list[Any]
@@ -105,19 +108,23 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
         long = Finding("episode length", f"{spec.max_episode_steps} steps")
     findings = [Finding("goal keys", keys), bounded, long]
     if all(finding.ok for finding in findings):
-        findings += _played(env_id, environment, settings)
+        with contextlib.ExitStack() as stack:
+            rehearsal = functools.cache(lambda: stack.enter_context(Rehearsal(env_id, settings)))
+            findings += _played(env_id, environment, settings, rehearsal)
     environment.close()
     return findings
 
 
-def _played(env_id: str, environment: Any, settings: EnvConfig) -> list[Finding]:
+def _played(
+    env_id: str, environment: Any, settings: EnvConfig, rehearsal: Callable[[], Rehearsal]
+) -> list[Finding]:
     """Plays an episode of random actions and checks what came of it."""
     space, random = environment.action_space, np.random.default_rng(0)
 
     try:
         observation, _ = environment.reset(seed=0)
         first = copy.deepcopy(observation)
-        played = Played(env_id, environment, settings, [observation], [first], [], [])
+        played = Played(env_id, environment, settings, rehearsal, [observation], [first], [], [])
         for _ in range(min(_STEPS, environment.spec.max_episode_steps)):
             action = random.uniform(space.low, space.high).astype(space.dtype)
             with np.errstate(all="ignore"):
@@ -219,12 +226,12 @@ def goal_apart(played: Played) -> Verdict:
 
 def _rehearsed(played: Played, look: Callable[[Rehearsal], Any]) -> Verdict:
     """Returns what a rehearsal finds, as training would have it."""
-    with Rehearsal(played.env_id, played.settings) as rehearsal:
-        try:
-            detail, cure, _ = look(rehearsal)
-        except EnvironmentFault as fault:  # other checks fail then
-            return f"cannot tell: {fault}".splitlines()[0], ""
-        return detail, cure
+    rehearsal = played.rehearsal()
+    try:
+        detail, cure, _ = look(rehearsal)
+    except EnvironmentFault as fault:  # other checks fail then
+        return f"cannot tell: {fault}".splitlines()[0], ""
+    return detail, cure
 
 
 def batched_reward(played: Played) -> Verdict:

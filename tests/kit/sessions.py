@@ -1,5 +1,7 @@
 """A whole run within this process, as `music-tf train` goes through it."""
 
+import contextlib
+import itertools
 import math
 from unittest import mock
 
@@ -27,3 +29,11 @@ def run_session(command, heritage=None, comm=None, episodes=4, callbacks=()):
     ):
         comm = comm or Communicator()
         session.run(command, comm, command.run_dir, heritage, Drawing(math.inf), callbacks)
+
+
+@contextlib.contextmanager
+def stop_asked(looks):
+    """Lets a run find the signal to stop from its look number `looks` on."""
+    seen = itertools.count(1)
+    with mock.patch.object(session, "stop_requested", side_effect=lambda: next(seen) >= looks):
+        yield

@@ -16,12 +16,11 @@ from music_tf.config.world import World
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import Stopped, UsageError
-from music_tf.runs import session
 from music_tf.runs.worlds import acting_now, measure_worlds
 from music_tf.storage.worlds import COLUMNS, WorldsTable
 from music_tf.training.evaluation import Evaluation
 from tests.kit.saved_run import load_weights, save_run
-from tests.kit.sessions import command_of, run_session
+from tests.kit.sessions import command_of, run_session, stop_asked
 from tests.kit.sources import ROOT
 
 SQUARE = "music_tf/Square-v0"
@@ -130,15 +129,10 @@ def test_a_run_writes_them_when_its_world_changes_and_at_its_end(straight):
 
 @pytest.mark.parametrize("looks", [5, 7])
 def test_it_is_the_same_to_the_byte_after_a_stop_on_either_side_of_a_change(
-    looks, straight, tmp_path, monkeypatch
+    looks, straight, tmp_path
 ):
-    seen = []
-    monkeypatch.setattr(
-        session, "stop_requested", lambda: bool(seen.append(1) or len(seen) >= looks)
-    )
-    with pytest.raises(Stopped):
+    with stop_asked(looks), pytest.raises(Stopped):
         run(tmp_path / "run")
-    monkeypatch.undo()
     assert run(tmp_path / "run", resume=True) == straight[1]
 
 

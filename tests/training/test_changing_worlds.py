@@ -11,10 +11,9 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import Stopped
-from music_tf.runs import session
 from music_tf.training.build import build_trainer
 from tests.kit.saved_run import load_weights, rows_of
-from tests.kit.sessions import command_of, run_session
+from tests.kit.sessions import command_of, run_session, stop_asked
 from tests.kit.small import HER, go_on, trainer_of
 from tests.kit.wires import actors_of
 
@@ -110,17 +109,10 @@ def run(path, resume=False, **changes):
 
 
 @pytest.mark.parametrize("looks", [5, 7])
-def test_a_run_that_is_stopped_before_and_after_a_change_goes_on_to_the_same_bits(
-    looks, tmp_path, monkeypatch
-):
+def test_a_run_that_is_stopped_before_and_after_a_change_goes_on_to_the_same_bits(looks, tmp_path):
     straight = run(tmp_path / "straight")
-    seen = []
-    monkeypatch.setattr(
-        session, "stop_requested", lambda: bool(seen.append(1) or len(seen) >= looks)
-    )
-    with pytest.raises(Stopped):
+    with stop_asked(looks), pytest.raises(Stopped):
         run(tmp_path / "run")
-    monkeypatch.undo()
     assert run(tmp_path / "run", resume=True) == straight
     found, expected = (
         load_weights(tmp_path / name / "checkpoints")[0] for name in ("run", "straight")

@@ -15,11 +15,10 @@ from music_tf.distributed import Communicator
 from music_tf.errors import Stopped, UsageError
 from music_tf.randomness import stream
 from music_tf.rollout import perturbation
-from music_tf.runs import session
 from music_tf.training.build import build_trainer
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights, rows_of
-from tests.kit.sessions import command_of, run_session
+from tests.kit.sessions import command_of, run_session, stop_asked
 
 AGENT = replace(recipes.resolve("sac", "laptop", COUNTING).agent, hidden_sizes=(8, 8))
 CONFIG = replace(
@@ -70,18 +69,11 @@ def test_steps_episodes_updates_and_returns_are_counted(straight):
 
 
 @pytest.mark.parametrize("looks", [4, 6])
-def test_a_stop_within_an_epoch_plays_it_again_to_the_same_bits(
-    looks, straight, tmp_path, monkeypatch
-):
-    seen = []
-    monkeypatch.setattr(
-        session, "stop_requested", lambda: bool(seen.append(1) or len(seen) >= looks)
-    )
+def test_a_stop_within_an_epoch_plays_it_again_to_the_same_bits(looks, straight, tmp_path):
     within = contextlib.nullcontext() if looks % 4 == 0 else None
     told = "stopped and saved" if within else "stopped in epoch 2, which will begin anew"
-    with pytest.raises(Stopped, match=told):
+    with stop_asked(looks), pytest.raises(Stopped, match=told):
         run(tmp_path / "run")
-    monkeypatch.undo()
     assert run(tmp_path / "run", resume=True) == straight[1]
     arrays, meta = load_weights(tmp_path / "run" / "checkpoints")
     expected, _ = load_weights(straight[0] / "checkpoints")
