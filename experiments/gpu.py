@@ -1,8 +1,8 @@
 """What a GPU does for learning, for whoever has one: `python -m experiments.gpu`.
 
-Times all updates of a cycle as one XLA program for several numbers of rows, and sets the model of
-docs/scale.md beside them: K kernels of 1.7 us, and 2.75 MFLOP a row. Then a learner with an actor
-on each other core takes cycles beside as many equal ranks on cores alone. At last it trains a small
+Times all updates of a cycle as one XLA program for several numbers of rows, and sets a model
+beside them: K kernels of 1.7 us, and 2.75 MFLOP a row. Then a learner with an actor on each other
+core takes cycles beside as many equal ranks on cores alone. At last it trains a small
 run twice and once more with a resume, and says whether the bits are the same. `--device cpu` tries
 the program without a GPU: its times then say nothing about one.
 """
@@ -36,7 +36,8 @@ ROWS = (256, 1024, 4096, 16384)
 OUT = Path(__file__).parent / "results" / "gpu.json"
 _KERNEL_S, _FLOP_A_ROW, _FLOP_PER_S = 1.7e-6, 2.75e6, 30e12
 """Of a small kernel; of DDPG; and what single precision reaches. Both times fit DDPG on an H200
-(results/gpu_programs.json): exactly at 256 and 16,384 rows, within a quarter in between."""
+(results/gpu_programs.json): within 2 % at 256 rows, at 16,384 exactly, within a quarter in between.
+Other recipes take up to twice as long."""
 _CAPACITY = 100_000
 _TINY = (
     *("train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--workers", "2", "--cycles", "3"),

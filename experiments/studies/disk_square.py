@@ -14,6 +14,5 @@ STUDY = Study(
     shown={
         "skill/hausdorff_mean": "mean Hausdorff distance",
         "skill/hausdorff_min": "least",
-        "skill/spread": "spread within a skill",
     },
 )

@@ -99,8 +99,8 @@ class Measured(OfOneRun):
 
     env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
     stage: str = NOW
-    """Of a run with env.changes: the stage of its world that is played in, counted from 0, now, or
-    learned for that in which each skill was."""
+    """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
+    that training has reached, or `learned` for the one in which each skill was learned."""
 
     @property
     def elsewhere(self) -> str:
@@ -220,8 +220,8 @@ class Play(OfOneRun):
     skill: str = "all"
     """Which, counted from 0: one, several as in 0,2,7, or all."""
     stage: str = LEARNED
-    """Of a run with env.changes: the stage of its world that is played in, counted from 0, now, or
-    learned for that in which each skill was."""
+    """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
+    that training has reached, or `learned` for the one in which each skill was learned."""
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent NAME.mp4."""
     strip: Path | None = None

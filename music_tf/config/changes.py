@@ -124,7 +124,7 @@ def _stage(found: Any, number: int) -> Stage:
             _refuse(number, f"place: {name}", f"expected x, y and z in metres, got {place!r:.80}")
     return Stage(
         at=_since(found.get("at"), number),
-        factors={kind: _factors(found, kind, number) for kind in FACTORS if found.get(kind)},
+        factors={kind: factors for kind in FACTORS if (factors := _factors(found, kind, number))},
         gravity=float(gravity),
         place={name: tuple(map(float, place)) for name, place in places.items()},
         attributes=_named(found, "set", number),

@@ -265,7 +265,7 @@ class AdaptivePolicy(SavedPolicy):
 
     @property
     def context(self) -> Array:
-        """What the belief is inferred from, [N, C]: observation, action, reward of each step."""
+        """What the belief is inferred from, [N, C]: what `context_rows` makes of each step."""
         return self._context
 
     @property
@@ -334,10 +334,11 @@ class AdaptivePolicy(SavedPolicy):
     ) -> "AdaptivePolicy":
         """Infers the task from episodes, beside all that it was given before; returns itself.
 
-        The next episode has to begin with `begin_episode`.
+        Where no `begin_episode` draws one, the next `act` draws a latent of the new belief.
 
         Args:
-            episodes: Observations [T + 1, O], actions [T, A] in [-1, 1] and rewards [T] of each.
+            episodes: Observations [T + 1, O], actions [T, A] as `act` gave them, before they
+                are scaled to the environment's bounds, and rewards [T] of each.
                 Rewards are those of `agent.context_reward` where the run has one.
 
         Raises:
@@ -363,10 +364,12 @@ class AdaptivePolicy(SavedPolicy):
         observed = np.atleast_2d(_numbers("observations", episode[0], self.observation_dim))
         actions = np.atleast_2d(_numbers("actions", episode[1], self.action_dim))
         rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
-        if not (len(observed) - 1 == len(actions) == len(rewards)) or rewards.ndim != 1:
+        fits = len(observed) - 1 == len(actions) == len(rewards) > 0 and rewards.ndim == 1
+        if not fits:
             raise ValueError(
                 "episodes: expected T + 1 observations, the last after the last step, T actions "
-                f"and T rewards, got {len(observed)}, {len(actions)} and {list(rewards.shape)}"
+                f"and T rewards of at least one step, got {len(observed)}, {len(actions)} and "
+                f"{list(rewards.shape)}"
             )
         if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
             raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")

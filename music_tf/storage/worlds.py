@@ -98,7 +98,7 @@ class WorldsTable:
 def _is_whole(row: Mapping[str, str | None]) -> bool:
     """Whether a row has all columns, and a number or nothing in each."""
     cells = [cell for cell in row.values() if cell is not None]
-    if list(row) != list(COLUMNS) or len(cells) != len(COLUMNS) or not cells[0].isdigit():
+    if list(row) != list(COLUMNS) or len(cells) != len(COLUMNS) or not cells[0].isdecimal():
         return False
     try:
         return all(math.isfinite(float(cell or 0)) for cell in cells)

@@ -47,10 +47,10 @@ _GOOD, _AXIS, _CURSOR = "#007828", "#969696", "#282828"
 _TITLE, _CAPTION, _NOTE = 18, 15, 12
 """Sizes of letters."""
 _MOST_SKILLS, _MOST_ROWS, _MOST_TILES = 10, 4, 40
-_MOST_OF_A_VISIT = 7
-"""Episodes of a visit that are shown side by side."""
 """Columns and rows of a sheet, and tiles where there are more skills than columns; what has no room
 on it follows on another one."""
+_MOST_OF_A_VISIT = 7
+"""Episodes of a visit that are shown side by side."""
 _LARGEST_TILE = {".mp4": 480, ".gif": 320}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
 _STRIP_TILE = 240

@@ -63,6 +63,7 @@ def test_the_last_stage_that_is_reached_holds():
         ('[{"gravity": -1}]', "stage 0: gravity: expected a factor of at least 0, got -1"),
         ('[{"mass": {"torso": 0}}]', "stage 0: mass: torso: expected a factor above 0, got 0"),
         ('[{"mass": 2}]', "stage 0: mass: expected an object of names and values, got 2"),
+        ('[{"friction": 0}]', "stage 0: friction: expected an object of names and values, got 0"),
         (
             '[{"damping": {"*": true}}]',
             "stage 0: damping: .*: expected a factor of at least 0, got True",

@@ -168,6 +168,7 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
         ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
         ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
         ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),
+        ([(np.zeros((1, 2)), np.zeros((0, 2)), [])], "at least one step, got 1, 0 and"),
     ],
 )
 def test_episodes_that_do_not_fit_are_refused(run, given, text):
