@@ -10,7 +10,6 @@ the program without a GPU: its times then say nothing about one.
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.benchmark import FULL, QUICK, header
+from experiments.gpu_programs import kernels_of
 from experiments.measure import configuration, fed, filled_trainer
 from experiments.scale import cycle_ms
 from music_tf.distributed import Communicator
@@ -77,11 +77,6 @@ def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
 def _fastest(action: Callable[[], Any], rounds: int) -> float:
     """Returns the seconds of the fastest round."""
     return min(timeit.repeat(action, number=1, repeat=rounds))
-
-
-def kernels_of(hlo: str) -> int:
-    """Returns how many products and fusions an optimised program has: each is a kernel."""
-    return len(re.findall(r"= \S+ (?:fusion|dot|custom-call)\(", hlo))
 
 
 def same_bits(device: str) -> dict[str, bool]:

@@ -195,14 +195,18 @@ def difference(
     return f"{shown} ± {stats.t.ppf(0.975, freedom) * math.sqrt(squares.sum()):.2f}"
 
 
+def half_width(values: Sequence[float] | Numbers) -> float:
+    """Returns half of Student's 95 % interval around a mean."""
+    return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+
+
 def at_a_bound(shares: Sequence[float] | Numbers) -> bool:
     """Whether the 95 % interval of Student's t around a mean of shares holds what no share can be.
 
     So it does, too, where all are 0 or all are 1: an interval of no width says that no other seed
     could differ.
     """
-    mean, count = float(np.mean(shares)), len(shares)
-    half = stats.t.ppf(0.975, count - 1) * float(stats.sem(shares))
+    mean, half = float(np.mean(shares)), half_width(shares)
     return bool(mean - half < 0.0 or mean + half > 1.0 or mean in (0.0, 1.0))
 
 
@@ -653,15 +657,12 @@ def shown_table(name: str, study: Study, results: Path) -> str:
 
 
 def mean_of(values: Sequence[float]) -> str:
-    """Returns the mean of values of seeds, and the half width of its 95 % interval if there is one.
+    """Returns the mean of values of seeds, and the half width of its 95 % interval.
 
-    Fewer than two values have none.
+    Equal values, and a single one, have none: no width would say that no seed could differ.
     """
     shown = f"{statistics.fmean(values):.2f}"
-    if len(values) < 2:  # noqa: PLR2004
-        return shown
-    width = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
-    return f"{shown} ± {width:.2f}"
+    return shown if np.ptp(values) == 0.0 else f"{shown} ± {half_width(values):.2f}"
 
 
 def _titles_in(groups: Mapping[str, Sequence[StoredResult]]) -> dict[str, str]:

@@ -29,20 +29,26 @@ _MAZE = "gymnasium_robotics.envs.maze.maze_v4:MazeEnv"
 _TOYS = "music_tf.envs.toys:PointReach"
 
 
+def written_in(unwrapped: Any, name: str) -> str:
+    """Returns where a method was written, as `module:Class.method`; empty where there is none."""
+    method = getattr(unwrapped, name, None)
+    function = getattr(method, "__func__", method)
+    where = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    return "" if method is None else ":".join(where)
+
+
 def distance_reward(environment: gymnasium.Env[Any, Any]) -> DistanceReward | None:
     """Returns the reward that an environment has under any goal; None where nobody knows it.
 
     What counts is where its `compute_reward` was written.
     """
     unwrapped: Any = environment.unwrapped
-    function = getattr(getattr(unwrapped, "compute_reward", None), "__func__", None)
-    written = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
     sparse = getattr(unwrapped, "reward_type", "sparse") == "sparse"
     threshold: Any = getattr(unwrapped, "distance_threshold", None)
     known = {
         f"{_FETCH}.compute_reward": DistanceReward(threshold, -0.0, -1.0),
         f"{_MAZE}.compute_reward": DistanceReward(0.45, 1.0, 0.0),
         f"{_TOYS}.compute_reward": DistanceReward(0.1, 0.0, -1.0),
-    }.get(written)
+    }.get(written_in(unwrapped, "compute_reward"))
     # a threshold of another type would be compared in another precision
     return known if known and sparse and type(known.threshold) is float else None

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from music_tf.envs.distance import written_in
 from music_tf.errors import FROM_USERS
 
 _ROBOTS = "gymnasium_robotics.envs.robot_env:BaseRobotEnv.compute_terminated"
@@ -20,9 +21,8 @@ def ends_at_goals(environment: gymnasium.Env[Any, Any]) -> bool:
     Some have none, or one that says so of no goal, whatever happens.
     """
     unwrapped: Any = environment.unwrapped
-    function = getattr(getattr(unwrapped, "compute_terminated", None), "__func__", None)
-    written = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-    if function is None or written == _ROBOTS or written.endswith(":GoalEnv.compute_terminated"):
+    written = written_in(unwrapped, "compute_terminated")
+    if not written or written == _ROBOTS or written.endswith(":GoalEnv.compute_terminated"):
         return False
     if written.startswith("gymnasium_robotics.envs.maze."):
         return not unwrapped.continuing_task

@@ -109,7 +109,10 @@ def float32(what: str, value: Any, *shapes: Sequence[int]) -> Any:
     else:
         known = tf.TensorShape(shape)
         if tf.as_dtype(kind) == tf.float32 and any(map(known.is_compatible_with, shapes)):
-            return value if known.is_fully_defined() else tf.ensure_shape(value, shapes[0])
+            if known.is_fully_defined():
+                return value
+            fitting = next(each for each in shapes if known.is_compatible_with(each))
+            return tf.ensure_shape(value, fitting)
         name = tf.as_dtype(kind).name
         listed = "of unknown shape" if known.rank is None else str(known.as_list())
         came = listed if name == "float32" else f"{name} {listed}"

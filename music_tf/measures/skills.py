@@ -91,14 +91,19 @@ def end_spreads(ends: Array) -> Numbers:
     return spreads
 
 
+def evenly_picked(places: Array, most: int = 1000) -> Array:
+    """Returns places [N, D], or as many of them as `most` says, evenly picked."""
+    picked: Array = places[np.linspace(0, len(places) - 1, min(len(places), most)).astype(np.int64)]
+    return picked
+
+
 def coverage(places: Array, k: int = 3) -> float:
     """Returns how widely places [N, D] are spread: log of the mean distance to the k-th nearest.
 
     Each place counts once, and of very many some that are evenly picked. Minus infinity is no
     number for a table: where fewer than k + 1 differ, the distance counts as 1e-6.
     """
-    once = np.unique(places, axis=0)
-    once = once[np.linspace(0, len(once) - 1, min(len(once), _MOST_PLACES)).astype(np.int64)]
+    once = evenly_picked(np.unique(places, axis=0), _MOST_PLACES)
     if len(once) <= k:
         return float(np.log(_LEAST))
     nearest = np.zeros(len(once))

@@ -19,9 +19,13 @@ _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
 
 
 def reward_gaps(paid: Any, computed: Any) -> BoolArray:
-    """Returns where rewards differ by more than single precision explains, of any shape."""
+    """Returns where rewards differ by more than single precision explains, of any shape.
+
+    The largest one sets the scale, since rounded goals enter small differences of large distances:
+    a single large reward hides errors of a thousandth of it.
+    """
     largest = max(np.abs(paid).max(initial=0.0), np.abs(computed).max(initial=0.0))
-    gaps: BoolArray = np.abs(computed - paid) > _ABSOLUTE + _RELATIVE * largest
+    gaps: BoolArray = ~(np.abs(computed - paid) <= _ABSOLUTE + _RELATIVE * largest)
     return gaps
 
 

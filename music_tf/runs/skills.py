@@ -14,6 +14,7 @@ from music_tf.measures.skills import (
     diversity_returns,
     end_distances,
     end_spreads,
+    evenly_picked,
     hausdorff_distances,
     kept_steps,
     named_shares,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:  # which hands episodes to this module
 
 StepRewards = Callable[[Array, Array, Array], Array]
 """Rewards [T] of an episode's observations [T, O], actions [T, A] and next observations [T, O]."""
-_MOST_PLACES = 1000
 SKILLS_NAME = "skills.json"
 """What `music-tf skills` writes into a run directory."""
 
@@ -58,9 +58,7 @@ class Followed(NamedTuple):
     def places(self) -> Array:
         """Where it has been, [N, D]: of very many places some that are evenly picked."""
         visited = self.descriptors.reshape(-1, self.descriptors.shape[-1])
-        picked = np.linspace(0, len(visited) - 1, min(len(visited), _MOST_PLACES)).astype(np.int64)
-        found: Array = visited[picked]
-        return found
+        return evenly_picked(visited)
 
 
 def follow(loaded: "LoadedRun", played: Episodes, rewards: StepRewards | None = None) -> Followed:

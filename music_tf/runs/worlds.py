@@ -9,16 +9,13 @@ import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.envs.registry import told_apart_by
-from music_tf.measures.skills import end_spreads, hausdorff_distances
+from music_tf.measures.skills import end_spreads, evenly_picked, hausdorff_distances
 from music_tf.networks.acting import policy_of
 from music_tf.rollout import Policy
 from music_tf.storage.worlds import ENDS, WorldsTable
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.trainer import Trainer
 from music_tf.types import Array, Episodes, Metrics
-
-_MOST_PLACES = 1000
-"""Of a skill in a world, evenly picked, between which distances are taken."""
 
 
 class Acting(NamedTuple):
@@ -53,7 +50,8 @@ class Worlds:
 
     def end_epoch(self) -> None:
         """Measures where the world changes after an epoch; every rank must call it together."""
-        if self._trainer.world != self._stage:
+        last = self._trainer.counters.epoch >= self._trainer.config.epochs  # `end_run` measures
+        if self._trainer.world != self._stage and not last:
             self._judge()
 
     def end_run(self) -> None:
@@ -147,7 +145,4 @@ def _picked(places: Array, played: Episodes) -> Array:
     """Returns where a skill has been after its steps, [N, D], or evenly picked rows of it."""
     steps = places.shape[1]
     visited = places[(np.arange(steps) <= played.length[:, None]) & (np.arange(steps) > 0)]
-    picked: Array = visited[
-        np.linspace(0, len(visited) - 1, min(len(visited), _MOST_PLACES)).astype(np.int64)
-    ]
-    return picked
+    return evenly_picked(visited)

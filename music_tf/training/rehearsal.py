@@ -333,7 +333,7 @@ class Rehearsal:
         actions, seed = self.episode.action[0][:_AROUND], int(self.episode.seed[0])
         try:
             seen = list(self.steps(actions, seed, self._near_goal))
-        except Exception:  # whatever comes of a goal that nobody foresaw
+        except FROM_USERS:  # whatever comes of a goal that nobody foresaw
             return ()
         return seen if _same(seen[1].observation["desired_goal"], self._near_goal) else ()
 
@@ -342,7 +342,7 @@ class Rehearsal:
         actions, seed = self.episode.action[0][:1], int(self.episode.seed[0])
         try:
             *_, seen = self.steps(actions, seed, goal)
-        except Exception:  # whatever comes of a goal that nobody foresaw
+        except FROM_USERS:  # whatever comes of a goal that nobody foresaw
             return None
         there = goal is None or _same(seen.observation["desired_goal"], goal)
         return seen if there else None
@@ -395,7 +395,7 @@ class Rehearsal:
             return False
         try:
             episode = self.episode
-        except EnvironmentFault:
+        except MusicError:
             return False
         length = int(episode.length[0])
         achieved, desired = episode.achieved_goal[0, : length + 1], episode.desired_goal[0]
