@@ -8,6 +8,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from typing import TypeVar
 
 from music_tf.errors import UsageError
 
@@ -89,6 +90,7 @@ ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 
+Value = TypeVar("Value")
 _OF_MOST_ROBOTS = 1000
 EPISODE_STEPS: Mapping[str, int] = {
     **dict.fromkeys((*WITHOUT_GOALS, *ANT_MAZE), _OF_MOST_ROBOTS),
@@ -154,8 +156,12 @@ def _stem(env_id: str) -> str:
 
 def episode_steps(env_id: str) -> int:
     """Returns the steps of an episode as registered; of an unknown environment 1000."""
-    lengths = {_stem(known): steps for known, steps in EPISODE_STEPS.items()}
-    return lengths.get(_stem(env_id), _OF_MOST_ROBOTS)
+    return of_family(env_id, EPISODE_STEPS, _OF_MOST_ROBOTS)
+
+
+def of_family(env_id: str, known: Mapping[str, Value], otherwise: Value) -> Value:
+    """Returns what is known by ids, for an id of whatever version and from whatever module."""
+    return {_stem(one): value for one, value in known.items()}.get(_stem(env_id), otherwise)
 
 
 def names_a_module(env_id: str) -> bool:

@@ -1,6 +1,7 @@
 """Several copies of one environment, stepped together in one process."""
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import itertools
@@ -352,8 +353,11 @@ class LockstepEnvs:
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         """Draws tasks of the family that the environment is, [count, D].
 
+        They are drawn twice, since every rank and each resume must draw the same.
+
         Raises:
-            UsageError: It is no family, or its tasks are no vectors of finite numbers.
+            UsageError: It is no family, its tasks are no vectors of finite numbers, or they come
+                from elsewhere than the generator.
         """
         environment = self._some_member().environment
         if not all(environment.has_wrapper_attr(name) for name in ("sample_tasks", "set_task")):
@@ -361,7 +365,14 @@ class LockstepEnvs:
                 f"env_id: expected a family of tasks, with the methods sample_tasks and set_task, "
                 f"got {self._env_id}\nfor example: --env-id {POINT_ROBOT}"
             )
-        tasks = np.asarray(environment.get_wrapper_attr("sample_tasks")(count, generator))
+        draw: Any = environment.get_wrapper_attr("sample_tasks")
+        same = copy.deepcopy(generator)
+        try:
+            tasks, again = (np.array(draw(count, one), np.float64) for one in (generator, same))
+        except FROM_USERS as error:  # whatever the environment throws
+            raise UsageError(
+                f"env_id: sample_tasks of {self._env_id} fails: {told(error)}"
+            ) from error
         if tasks.ndim != 2 or len(tasks) != count or not tasks.shape[1]:  # noqa: PLR2004
             raise UsageError(
                 f"env_id: sample_tasks of {self._env_id} must give [{count}, D] numbers for "
@@ -369,7 +380,12 @@ class LockstepEnvs:
             )
         if not all_finite(tasks):
             raise UsageError(f"env_id: a task of {self._env_id} is not finite")
-        return tasks.astype(np.float64)
+        if not np.array_equal(tasks, again):
+            raise UsageError(
+                f"env_id: sample_tasks of {self._env_id} gives other tasks when it is called again "
+                "with an equal generator; draw from the given one alone"
+            )
+        return tasks
 
     def render(self, index: int) -> npt.NDArray[np.uint8]:
         """Image [height, width, 3] of an environment's present state, which stays untouched.

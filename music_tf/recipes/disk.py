@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of
+from music_tf.config.names import WITH_GOALS, is_one_of, of_family
 from music_tf.config.settings import (
     CollectConfig,
     Config,
@@ -161,7 +161,7 @@ def _seed(small: bool) -> dict[str, Any]:
 
 def _released(env_id: str, small: bool) -> dict[str, Any]:
     """Returns what the authors' code has."""
-    each, alpha, beta = _RELEASED.get(env_id, (_ANY_EPOCHS, 1.0, 1.0))
+    each, alpha, beta = of_family(env_id, _RELEASED, (_ANY_EPOCHS, 1.0, 1.0))
     reward = DiskConfig(
         own_episodes=1, alpha=alpha, beta=beta, balance="released", descriptor="velocity"
     )
@@ -171,7 +171,7 @@ def _released(env_id: str, small: bool) -> dict[str, Any]:
         "incremental.replay": "purge",
         "collect.random_steps": 0 if small else 5000,
         "world.extras": (),
-        "env.max_episode_steps": 200 if env_id == "Swimmer-v5" else None,
+        "env.max_episode_steps": 200 if is_one_of(env_id, ("Swimmer-v5",)) else None,
         "rewards": {reward.name: reward},
     }
 

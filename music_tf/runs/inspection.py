@@ -230,6 +230,7 @@ def evaluate_run(
     """
     progress, path = Progress(shown=shown), written_to(loaded, EVALUATION_NAME)
     adapts = loaded.adaptation is not None
+    _refuse_export(loaded, export is not None)
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
     try:
@@ -277,6 +278,16 @@ def evaluate_run(
     finally:
         loaded.envs.close()
     return result
+
+
+def _refuse_export(loaded: LoadedRun, asked: bool) -> None:
+    """Refuses episodes of a run that plays visits, before anything is measured."""
+    if asked and loaded.adaptation is not None:
+        loaded.envs.close()
+        raise UsageError(
+            "--out, --minari: a run that adapts to tasks plays visits, whose episodes hang "
+            "together; expected neither\nevaluation.json has the return of each"
+        )
 
 
 def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, Any]:

@@ -4,6 +4,7 @@ policy = music_tf.load_policy("latest")  # or "push", which comes with the packa
 action = policy.act(observation)
 """
 
+import copy
 import functools
 import math
 import os
@@ -252,7 +253,6 @@ class AdaptivePolicy(SavedPolicy):
         inference = stored.config.agent.inference
         if inference is None:
             raise ValueError(f"{stored.recipe}: expected an agent that infers its task")
-        self._remade = (stored, snapshot, counters, declared)
         self._inference = inference
         self._encoder = Encoder(snapshot.encoder, inference)
         self._generator = np.random.default_rng()
@@ -288,7 +288,10 @@ class AdaptivePolicy(SavedPolicy):
 
     def exploration(self) -> "AdaptivePolicy":
         """Returns a fresh copy that believes the prior."""
-        return AdaptivePolicy(*self._remade)
+        fresh = copy.copy(self)
+        fresh._generator = np.random.default_rng()
+        fresh.reset()
+        return fresh
 
     def reset(self) -> None:
         """Goes back to the prior, and forgets the context."""

@@ -72,7 +72,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         return Layout(build_learner(config, spec, terms, skill).networks).initial()
 
     like = Snapshot(config.agent.actor, update.actor_weights(), inputs.now)
-    paying = [term for term in terms if isinstance(term, Incremental)]
+    paying = [_paid_in_turn(term) for term in terms if config.rewards[term.name].incremental]
     goal_reward = envs.goal_reward if "task" in config.rewards and spec.goal_dim else None
     relabelled = relabel_probability(config.replay) > 0.0 and config.goals == "environment"
     goal_end = envs.goal_terminated if relabelled and envs.ends_at_goals else None
@@ -89,6 +89,16 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         update=update,
         sequence=SkillSequence(config, paying[0], like, initial) if paying else None,
     )
+
+
+def _paid_in_turn(term: RewardTerm) -> Incremental:
+    """Returns the term of a reward that pays skills one after the other."""
+    if not isinstance(term, Incremental):
+        raise UsageError(
+            f"rewards.{term.name}: its settings pay skills one after the other, expected a term "
+            f"made from {Incremental.__module__}:Incremental, got {type(term).__name__}"
+        )
+    return term
 
 
 def discount(config: Config, spec: EnvSpec) -> float:

@@ -13,7 +13,6 @@ from music_tf.intrinsic.incremental import Incremental
 from music_tf.measures.skills import coverage, end_spreads, hausdorff_distances
 from music_tf.networks.acting import (
     SKILLS,
-    Moments,
     SkillSnapshots,
     Snapshot,
     learned_skill,
@@ -128,7 +127,7 @@ class SkillSequence:
         """
         if trainer.counters.epoch + 1 not in self._ends:
             return {}
-        snapshot = _copied(trainer.snapshot())
+        snapshot = trainer.snapshot()
         self.learned.append(snapshot)
         self.begun.worlds.append(trainer.world)
         evaluation = trainer.evaluation
@@ -276,13 +275,3 @@ def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarr
 
 def _is_by_skill(name: str) -> bool:
     return name.startswith((SKILLS, "disk/past")) or name == "lagged/prior"
-
-
-def _copied(snapshot: Snapshot) -> Snapshot:
-    """Returns a snapshot that shares no memory with what goes on learning."""
-    inputs = snapshot.inputs
-    copied = (Moments(*(each.copy() for each in m)) for m in (inputs.observation, inputs.goal))
-    observation, goal = copied
-    weights = {name: array.copy() for name, array in snapshot.weights.items()}
-    inputs = inputs._replace(observation=observation, goal=goal)
-    return snapshot._replace(weights=weights, inputs=inputs)

@@ -37,7 +37,8 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
     """Draws the tasks of a run in one go, the same on all ranks; None where it has one task.
 
     Raises:
-        UsageError: The environment is no family of tasks, or has no such reward for contexts.
+        UsageError: The environment is no family of tasks, or has no such reward for contexts, or
+            replay cannot hold a visit to each task.
     """
     inference = config.agent.inference
     if inference is None:
@@ -52,6 +53,17 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
             f"agent.context_reward: expected the name of one number among the extras "
             f"{sorted(envs.spec.extras)}, got {inference.reward[:80]!r}\n"
             f"for example: --world.extras {inference.reward[:80]}"
+        )
+    longest = envs.spec.max_episode_steps
+    episodes = config.rollouts * max(
+        config.rounds(), config.rounds(initial=True) * config.workers // config.tasks.train
+    )
+    needed = config.tasks.train // config.workers * episodes * (longest + 1)
+    if config.replay.capacity < needed:
+        raise UsageError(
+            f"replay.capacity: a worker keeps a visit to each of its "
+            f"{config.tasks.train // config.workers} tasks, {episodes} episodes of {longest} "
+            f"steps, got {config.replay.capacity}\nnearest: --replay.capacity {needed}"
         )
     generator = stream(config.task_seed, "tasks")
     drawn = envs.sample_tasks(config.tasks.train + config.tasks.test, generator)

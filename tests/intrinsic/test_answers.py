@@ -95,6 +95,16 @@ def test_a_shape_that_nobody_knows_beforehand_is_asserted():
         paid(PAID[..., None])
 
 
+def test_of_several_shapes_the_one_that_fits_is_asserted():
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def lost(values):
+        return loss_of(Height((values, {})), {}, {}, 2)[0]
+
+    np.testing.assert_array_equal(lost(tf.ones([2])), [1.0, 1.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[2\]"):
+        lost(tf.ones([3]))
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

@@ -425,3 +425,10 @@ def test_a_robot_whose_joints_may_break_has_the_target_of_the_same_robot(preset,
     same = {"env_id": whole.env_id, "env": whole.env, "cycles": whole.cycles}
     assert dataclasses.replace(fragile, **same) == whole
     assert preset == "qdax" or whole.rewards["skill"].target != 1000.0
+
+
+def test_numbers_of_the_authors_of_disk_are_those_of_any_version_of_a_robot():
+    new, old = (recipes.resolve("sac_disk", "released", f"Hopper-v{n}") for n in (5, 4))
+    assert new.skills == old.skills == 50
+    assert (new.rewards, new.incremental) == (old.rewards, old.incremental)
+    assert new.rewards["disk"].beta == 10.0

@@ -66,6 +66,13 @@ def test_it_is_asked_only_where_it_can_say_yes(env_id, kwargs, ends):
     envs.close()
 
 
+def test_a_method_without_an_instance_is_asked_too(points, monkeypatch):
+    envs = LockstepEnvs("Ends-v0", 1)
+    kind = type(envs.environment.unwrapped)
+    monkeypatch.setattr(kind, "compute_terminated", staticmethod(lambda a, d, info: True))
+    assert LockstepEnvs("Ends-v0", 1).ends_at_goals
+
+
 def test_a_maze_that_is_over_at_its_goal_answers_one_by_one():
     kwargs = EnvConfig(kwargs='{"continuing_task": false}')
     envs = LockstepEnvs("PointMaze_UMaze-v3", 1, kwargs)

@@ -196,6 +196,13 @@ def test_what_acts_and_infers_is_exported_together_or_says_what_it_lacks(run, tm
                 load_run(tmp_path / parts)
 
 
+def test_episodes_of_visits_are_not_exported_and_nothing_is_measured_for_it(run, tmp_path):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("evaluation.json")}
+    assert exit_code(["evaluate", str(run), "--out", str(tmp_path / "episodes.npz")]) == 2
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("evaluation.json")} == before
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_policy_that_infers_its_condition_takes_none(run):
     with pytest.raises(ValueError, match="leave skill= out"):
         load_policy(run).act([0.0, 0.0], skill=[0.0, 0.0, 0.0])

@@ -2,14 +2,17 @@
 
 import dataclasses
 import itertools
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
 from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
+from music_tf.recipes.disk import DiskConfig
 from music_tf.storage.gate import MisfitError, check_fit, expected_of
 from music_tf.training.build import build_trainer
 from tests.kit.one_by_one import TINY, trainer_of
@@ -270,3 +273,15 @@ def test_a_checkpoint_of_fewer_skills_is_expected_and_one_of_more_is_not():
     wide = rows | {"skill": (np.dtype(np.float32), (10, 6))}
     with pytest.raises(MisfitError, match="skill"):
         check_fit(wide, few.expected().rows(wide), rows=True)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PaidAtOnce(DiskConfig):
+    term: ClassVar[str] = "music_tf.intrinsic.task:TaskReward"
+    scale: float = 1.0
+
+
+def test_settings_that_pay_skills_in_turn_need_a_term_that_can():
+    config = dataclasses.replace(resolve("sac_disk"), rewards={"disk": PaidAtOnce()})
+    with pytest.raises(UsageError, match=r"pay skills one after the other.*got TaskReward"):
+        build_trainer(config, Communicator())

@@ -5,6 +5,7 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.point_robot import PointRobot
 from music_tf.errors import UsageError
 from music_tf.networks.belief import Encoder
 from music_tf.training.build import build_trainer
@@ -184,6 +185,31 @@ def test_an_environment_that_does_not_fit_is_refused(changes, text):
     config = small(**changes)
     with pytest.raises(UsageError, match=text):
         task_sets(config, LockstepEnvs(config.env_id, 1))
+
+
+def test_replay_has_room_for_a_visit_to_each_task():
+    envs = LockstepEnvs(CONFIG.env_id, 1)
+    with pytest.raises(UsageError, match=r"replay\.capacity: a worker keeps") as said:
+        task_sets(small(replay__capacity=10), envs)
+    nearest = int(str(said.value).rpartition(" ")[2])
+    assert task_sets(small(replay__capacity=nearest), envs) is not None
+    with pytest.raises(UsageError, match=r"replay\.capacity"):
+        task_sets(small(replay__capacity=nearest - 1), envs)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (lambda own, count: own.integers(9, size=(count, 2)), "draw from the given one alone"),
+        (lambda own, count: [[0.0], [0.0, 1.0]] * (count // 2), "sample_tasks of .* fails: "),
+        (lambda own, count: 1 / 0, "sample_tasks of .* fails: ZeroDivisionError"),
+    ],
+)
+def test_tasks_that_cannot_be_drawn_again_are_refused(monkeypatch, answer, text):
+    own = np.random.default_rng(0)
+    monkeypatch.setattr(PointRobot, "sample_tasks", lambda _, count, given: answer(own, count))
+    with pytest.raises(UsageError, match=text):
+        task_sets(CONFIG, LockstepEnvs(CONFIG.env_id, 1))
 
 
 def test_other_runs_have_one_task():
