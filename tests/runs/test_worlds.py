@@ -127,6 +127,14 @@ def test_a_run_writes_them_when_its_world_changes_and_at_its_end(straight):
     assert any(float(row["moved"]) > 0.0 for row in rows[4:])
 
 
+def test_a_change_at_the_very_end_is_measured_once_as_what_would_come(tmp_path):
+    run(tmp_path / "run", epochs=2)
+    found = [
+        (row["stage"], row["next_stage"], row["learned_in"]) for row in rows_of(tmp_path / "run")
+    ]
+    assert found == [("0", "1", "0")] * 4  # two skills in two worlds
+
+
 @pytest.mark.parametrize("looks", [5, 7])
 def test_it_is_the_same_to_the_byte_after_a_stop_on_either_side_of_a_change(
     looks, straight, tmp_path
