@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from music_tf.config.changes import EVERY, OPTION, Stage
 from music_tf.config.names import few, suggestion
-from music_tf.errors import UsageError
+from music_tf.errors import FROM_USERS, UsageError
 
 _KINDS = {
     "mass": ("body", ("body_mass", "body_inertia")),
@@ -146,8 +146,8 @@ class Changes:
                 self._refuse(number, f"set: {name}", text)
             try:
                 setattr(self._unwrapped, name, value)
-            except ValueError as error:
-                self._refuse(number, f"set: {name}", str(error)[:200])
+            except FROM_USERS as error:  # whatever its setter throws
+                self._refuse(number, f"set: {name}", f"{type(error).__name__}: {error}"[:200])
             setattr(self._unwrapped, name, default)
 
     def _check_name(

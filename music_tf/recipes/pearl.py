@@ -160,7 +160,7 @@ def sac_pearl(
     latent from what is believed, an episode at a time. The environment has to be a family of tasks.
     The presets:
 
-    `laptop`: 20 tasks, half a minute on one core for the point robot.
+    `laptop`: 20 tasks, sized for the point robot.
     `oyster`: sizes and rates of the authors' code, whose name it is.
     `paper`: the same with contexts that say what followed a step, and a KL weight of 1.
     `garage`: the defaults of garage's constructor.

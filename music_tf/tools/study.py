@@ -118,7 +118,7 @@ class Condition(_Declared):
     name: str
     """Letters, digits and `_`; names files and rows."""
     label: str = ""
-    """Words for its row in a table; empty: its name."""
+    """Words for its row where the study says what its table shows; empty: its name."""
     recipe: str
     """As in `music-tf recipes`."""
     arguments: str = ""

@@ -391,7 +391,7 @@ class Rehearsal:
 
         Of environments that are known it does not.
         """
-        if not self.has_goals or lookup(self.env_id).family != lookup("").family:
+        if not self.has_goals or self.envs.info.family != lookup("").family:
             return False
         try:
             episode = self.episode

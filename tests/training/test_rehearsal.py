@@ -54,6 +54,11 @@ def test_a_reward_that_replay_gets_right_passes(points, name):
     assert rewards(f"{name}-v0") == (f"replay computes what {STEPS} steps paid", "", False)
 
 
+def test_a_reward_that_reads_a_word_is_refused(points):
+    with pytest.raises(UsageError, match=r"info\['phase'\], which its rewards read: .*got str"):
+        rewards("Chatty-v0")
+
+
 def test_both_numbers_the_step_and_how_many_differ_are_said(points):
     found = rewards("Moves-v0").detail
     assert found.startswith(
