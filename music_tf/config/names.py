@@ -62,11 +62,22 @@ PANDA = tuple(
     )
 )
 POINT_ROBOT = "music_tf/PointRobot-v0"
+CHEETAH_VELOCITY = "music_tf/HalfCheetahVelocity-v0"
+CHEETAH_DIRECTION = "music_tf/HalfCheetahDirection-v0"
+ANT_DIRECTION, ANT_HIDDEN_GOAL = "music_tf/AntDirection-v0", "music_tf/AntHiddenGoal-v0"
+HUMANOID_DIRECTION = "music_tf/HumanoidDirection-v0"
+WALKER_BODIES, HOPPER_BODIES = "music_tf/Walker2dBodies-v0", "music_tf/HopperBodies-v0"
+ROBOT_FAMILIES = (
+    *(CHEETAH_VELOCITY, CHEETAH_DIRECTION, ANT_DIRECTION, ANT_HIDDEN_GOAL),
+    *(HUMANOID_DIRECTION, WALKER_BODIES, HOPPER_BODIES),
+)
+"""Families of tasks of robots, for agents that adapt."""
 TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
     *("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"),
     "music_tf/HalfCheetah-v0",
+    *ROBOT_FAMILIES,
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
     *(
@@ -103,6 +114,7 @@ EPISODE_STEPS: Mapping[str, int] = {
     **{stack: 100 for stack in PANDA if "Stack" in stack},
     **dict.fromkeys(("HandReach-v3", "HandReachDense-v3", "Reacher-v5", "Reacher-v4"), 50),
     **dict.fromkeys(("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"), 200),
+    **dict.fromkeys(ROBOT_FAMILIES, 200),
     "Pendulum-v1": 200,
     **dict.fromkeys(POINT_MAZE, 300),
     **{maze: 600 for maze in POINT_MAZE if "Medium" in maze},

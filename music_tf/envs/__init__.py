@@ -5,7 +5,17 @@ Importing this package registers ours, `music_tf/...-v0`, with Gymnasium.
 
 import gymnasium
 
-from music_tf.config.names import CONVEYOR, POINT_ROBOT
+from music_tf.config.names import (
+    ANT_DIRECTION,
+    ANT_HIDDEN_GOAL,
+    CHEETAH_DIRECTION,
+    CHEETAH_VELOCITY,
+    CONVEYOR,
+    HOPPER_BODIES,
+    HUMANOID_DIRECTION,
+    POINT_ROBOT,
+    WALKER_BODIES,
+)
 from music_tf.envs.toys import register_toys
 
 register_toys()
@@ -16,6 +26,13 @@ for _id, _entry, _steps in (
     ("music_tf/Ant-v0", "robots:ant", 200),
     ("music_tf/AntBlocks-v0", "robots:AntBlocks", 200),
     ("music_tf/HalfCheetah-v0", "robots:half_cheetah", 1000),
+    (CHEETAH_VELOCITY, "families:half_cheetah_velocity", 200),
+    (CHEETAH_DIRECTION, "families:half_cheetah_direction", 200),
+    (ANT_DIRECTION, "families:ant_direction", 200),
+    (ANT_HIDDEN_GOAL, "families:ant_hidden_goal", 200),
+    (HUMANOID_DIRECTION, "families:humanoid_direction", 200),
+    (WALKER_BODIES, "families:walker_bodies", 200),
+    (HOPPER_BODIES, "families:hopper_bodies", 200),
 ):
     if _id not in gymnasium.registry:
         gymnasium.register(id=_id, entry_point=f"music_tf.envs.{_entry}", max_episode_steps=_steps)

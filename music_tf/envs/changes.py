@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from music_tf.config.changes import EVERY, OPTION, Stage
 from music_tf.config.names import few, suggestion
+from music_tf.envs import simulator
 from music_tf.errors import FROM_USERS, UsageError
 
 _KINDS = {
@@ -59,7 +60,7 @@ class Changes:
             self._check_places(number, stage)
         kinds = {kind for stage in stages for kind in _asked(stage)}
         arrays = {name for kind in kinds for name in _KINDS.get(kind, ("", ()))[1]}
-        self._arrays = {name: getattr(self._model, name).copy() for name in sorted(arrays)}
+        self._defaults = simulator.Defaults(self._model, sorted(arrays))
         self._gravity = self._model.opt.gravity.copy() if "gravity" in kinds else None
         self._attributes = {name: getattr(self._unwrapped, name) for name in attributes}
 
@@ -68,8 +69,7 @@ class Changes:
         if number == self._applied:
             return
         stage, model = self._stages[number], self._model
-        for name, defaults in self._arrays.items():
-            getattr(model, name)[:] = defaults
+        self._defaults.restore()
         for name, default in self._attributes.items():
             setattr(self._unwrapped, name, stage.attributes.get(name, default))
         for kind, factors in stage.factors.items():
@@ -81,9 +81,7 @@ class Changes:
         if self._gravity is not None:
             model.opt.gravity[:] = stage.gravity * self._gravity
         if model is not None:
-            import mujoco  # noqa: PLC0415  (toys are changed without it)
-
-            mujoco.mj_setConst(model, self._unwrapped.data)  # what follows from masses and places
+            simulator.settle(model, self._unwrapped.data)
         self._applied = number
 
     def _rows(self, kind: str, factors: Mapping[str, float]) -> npt.NDArray[np.float64]:

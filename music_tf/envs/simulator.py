@@ -1,9 +1,12 @@
-"""MuJoCo's warnings, which otherwise go to a file in the user's folder."""
+"""MuJoCo: what it warns of, what an episode leaves behind, and arrays of its models."""
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium
+import numpy as np
+import numpy.typing as npt
 
 _PLAIN = 4096
 """Bytes of Python objects; the toys were seen to take 6 kB, Fetch tasks 1.5 MB beside tables."""
@@ -41,3 +44,26 @@ def clear_state(unwrapped: object) -> None:
         import mujoco  # noqa: PLC0415
 
         mujoco.mj_resetData(model, data)
+
+
+class Defaults:
+    """Arrays of a MuJoCo model as they are when it is handed over, to the last bit."""
+
+    def __init__(self, model: Any, names: Iterable[str]) -> None:
+        """Copies the arrays of these names, in this order."""
+        self._model = model
+        self.arrays: dict[str, npt.NDArray[np.float64]] = {
+            name: getattr(model, name).copy() for name in names
+        }
+
+    def restore(self) -> None:
+        """Writes them back. What follows from them is as before after `settle`."""
+        for name, values in self.arrays.items():
+            getattr(self._model, name)[:] = values
+
+
+def settle(model: Any, data: Any) -> None:
+    """Computes anew what follows from the masses and places of a model. Reset before any step."""
+    import mujoco  # noqa: PLC0415  (toys are changed without it)
+
+    mujoco.mj_setConst(model, data)

@@ -1,0 +1,254 @@
+"""Families of tasks for the robots of Gymnasium on MuJoCo: speeds, directions, places, bodies.
+
+Rewards are those of PEARL's authors (arXiv:1903.08101, appendix A, and their code), on the robots
+and observations of Gymnasium's version 5. A task is a vector, of which the reward alone tells, or
+what a robot of another body does.
+"""
+
+import abc
+import math
+from typing import Any, ClassVar, TypeAlias
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.envs.mujoco.ant_v5 import AntEnv
+from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
+from gymnasium.envs.mujoco.hopper_v5 import HopperEnv
+from gymnasium.envs.mujoco.humanoid_v5 import HumanoidEnv
+from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
+
+from music_tf.envs.simulator import Defaults, settle
+
+Floats = npt.NDArray[np.float64]
+Robot: TypeAlias = gymnasium.Env[Floats, npt.NDArray[np.float32]]
+
+_CHEETAH_EFFORT = 0.05
+"""Cost of the squared action of a cheetah, half of what Gymnasium takes."""
+_GOAL_EFFORT, _GOAL_RADIUS = 0.1, 3.0
+"""The same of an ant that looks for a place; and metres within which places lie."""
+_LARGEST_EXPONENT = 3.0
+
+
+class Family(
+    gymnasium.Wrapper[Floats, npt.NDArray[np.float32], Floats, npt.NDArray[np.float32]], abc.ABC
+):
+    """A robot that is paid by its task, less what effort and contact cost the robot itself."""
+
+    def __init__(self, robot: Robot, alive: float = 0.0) -> None:
+        """Takes the robot, and what each step pays beside, the one in which it falls included."""
+        super().__init__(robot)
+        self._alive = alive
+
+    @abc.abstractmethod
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Draws tasks, [count, D]."""
+
+    @abc.abstractmethod
+    def set_task(self, task: Floats) -> None:
+        """Makes the robot's task this one, [D], from the next reset on."""
+
+    @abc.abstractmethod
+    def paid(self, info: dict[str, Any]) -> float:
+        """Returns what the task pays for a step, of which the robot says this."""
+
+    def step(
+        self, action: npt.NDArray[np.float32]
+    ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Moves the robot."""
+        observation, _, terminated, truncated, info = self.env.step(action)
+        paid = self.paid(info)
+        costs = info["reward_ctrl"] + info.get("reward_contact", 0.0)
+        reward = float(paid + self._alive + costs)
+        return observation, reward, terminated, truncated, {**info, "reward_task": paid}
+
+
+class Velocity(Family):
+    """Run at a speed. Task: metres a second, [1], uniform from 0 to `fastest`."""
+
+    def __init__(self, robot: Robot, fastest: float) -> None:
+        super().__init__(robot)
+        self._fastest, self._speed = float(fastest), 0.0
+
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Draws speeds."""
+        return generator.uniform(0.0, self._fastest, (count, 1))
+
+    def set_task(self, task: Floats) -> None:
+        """Takes the speed that is to be held."""
+        self._speed = float(task[0])
+
+    def paid(self, info: dict[str, Any]) -> float:
+        """Returns minus the distance from the speed that is to be held."""
+        return -abs(float(info["x_velocity"]) - self._speed)
+
+
+class ForwardOrBack(Family):
+    """Run forward or back. Task: 1 or -1, [1]; those of a draw take turns, so that both occur."""
+
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot)
+        self._sign = 1.0
+
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Returns 1, -1, 1 and so on."""
+        del generator
+        return _in_turns(count)[:, None]
+
+    def set_task(self, task: Floats) -> None:
+        """Takes the sign of the direction."""
+        self._sign = float(task[0])
+
+    def paid(self, info: dict[str, Any]) -> float:
+        """Returns the speed in that direction."""
+        return float(self._sign * info["x_velocity"])
+
+
+class Direction(Family):
+    """Walk in a direction of the plane. Task: its unit vector, [2].
+
+    With `forward_backward` the tasks are along x alone: forward, back, and so on in turns.
+    """
+
+    def __init__(
+        self, robot: Robot, alive: float, weight: float, forward_backward: bool = False
+    ) -> None:
+        """Takes the robot, what staying up pays, and what a metre a second pays."""
+        super().__init__(robot, alive)
+        self._weight, self._along_x = weight, forward_backward
+        self._direction = np.array([1.0, 0.0])
+
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Draws directions."""
+        if self._along_x:
+            return np.stack([_in_turns(count), np.zeros(count)], axis=-1)
+        return _around(generator.uniform(0.0, 2.0 * math.pi, count))
+
+    def set_task(self, task: Floats) -> None:
+        """Takes the direction."""
+        self._direction = np.array(task, np.float64)
+
+    def paid(self, info: dict[str, Any]) -> float:
+        """Returns what the speed in that direction pays."""
+        velocity = np.array([info["x_velocity"], info["y_velocity"]])
+        return self._weight * float(velocity @ self._direction)
+
+
+class Place(Family):
+    """Walk to a place. Task: its x and y in metres, [2], anywhere within 3 metres of the start."""
+
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot)
+        self._place = np.zeros(2)
+
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Draws places, uniform in angle; radii are 3 sqrt(U)."""
+        directions = _around(generator.uniform(0.0, 2.0 * math.pi, count))
+        radii = _GOAL_RADIUS * np.sqrt(generator.uniform(0.0, 1.0, (count, 1)))
+        return np.asarray(radii * directions)
+
+    def set_task(self, task: Floats) -> None:
+        """Takes the place that is to be reached."""
+        self._place = np.array(task, np.float64)
+
+    def paid(self, info: dict[str, Any]) -> float:
+        """Returns minus the distance from the place along x and along y, added up."""
+        x, y = self._place
+        return -float(abs(info["x_position"] - x) + abs(info["y_position"] - y))
+
+
+class OtherBody(Family):
+    """Walk forward in a body that is not as usual.
+
+    Task: an exponent u in [-3, 3] for each number of the body that is not 0 by itself, [D]. Masses,
+    moments of inertia and frictions are multiplied by 1.5^u, damping by 1.3^u, always from what
+    they were when the robot was made.
+    """
+
+    _BASES: ClassVar[dict[str, float]] = {
+        **dict.fromkeys(("body_mass", "body_inertia", "geom_friction"), 1.5),
+        "dof_damping": 1.3,
+    }
+
+    def __init__(self, robot: Robot, alive: float) -> None:
+        super().__init__(robot, alive)
+        unwrapped: Any = robot.unwrapped
+        self._model, self._data = unwrapped.model, unwrapped.data
+        self._defaults = Defaults(self._model, self._BASES)
+        self._changed = {name: values != 0.0 for name, values in self._defaults.arrays.items()}
+        self._size = sum(int(changed.sum()) for changed in self._changed.values())
+
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Draws exponents."""
+        return generator.uniform(-_LARGEST_EXPONENT, _LARGEST_EXPONENT, (count, self._size))
+
+    def set_task(self, task: Floats) -> None:
+        """Gives the robot the body of these exponents; all 0 is the usual one, to the bit."""
+        self._defaults.restore()
+        begin = 0
+        for name, changed in self._changed.items():
+            end = begin + int(changed.sum())
+            getattr(self._model, name)[changed] *= self._BASES[name] ** task[begin:end]
+            begin = end
+        settle(self._model, self._data)
+
+    def paid(self, info: dict[str, Any]) -> float:
+        """Returns the speed forward."""
+        return float(info["x_velocity"])
+
+
+def half_cheetah_velocity(*, fastest: float = 3.0, **options: Any) -> Family:
+    """Makes a cheetah that runs at a speed: -|v - v'| - 0.05 |a|^2."""
+    return Velocity(HalfCheetahEnv(**{"ctrl_cost_weight": _CHEETAH_EFFORT, **options}), fastest)
+
+
+def half_cheetah_direction(**options: Any) -> Family:
+    """Makes a cheetah that runs forward or back: +-v - 0.05 |a|^2."""
+    return ForwardOrBack(HalfCheetahEnv(**{"ctrl_cost_weight": _CHEETAH_EFFORT, **options}))
+
+
+def ant_direction(*, forward_backward: bool = False, **options: Any) -> Family:
+    """Makes an ant that walks in a direction: v.d + 1 - 0.5 |a|^2 - 0.0005 |contact|^2."""
+    return Direction(AntEnv(**options), 1.0, 1.0, forward_backward)
+
+
+def ant_hidden_goal(**options: Any) -> Family:
+    """Makes an ant that walks to a place: -|x - p|_1 - 0.1 |a|^2 - 0.0005 |contact|^2.
+
+    It observes x and y, and no episode ends with a fall.
+    """
+    own = {
+        "ctrl_cost_weight": _GOAL_EFFORT,
+        "terminate_when_unhealthy": False,
+        "exclude_current_positions_from_observation": False,
+    }
+    return Place(AntEnv(**{**own, **options}))
+
+
+def humanoid_direction(*, forward_backward: bool = False, **options: Any) -> Family:
+    """Makes a humanoid that walks in a direction: 1.25 v.d + 5 - 0.1 |control|^2 - contact.
+
+    1.25 v is what the authors have, a quarter of a step's way over the time step of the simulator,
+    of which five are a step. Contact costs 5e-7 |force|^2, at most 10.
+    """
+    return Direction(HumanoidEnv(**options), 5.0, 1.25, forward_backward)
+
+
+def walker_bodies(**options: Any) -> Family:
+    """Makes walkers of different bodies: v + 1 - 0.001 |a|^2."""
+    return OtherBody(Walker2dEnv(**options), 1.0)
+
+
+def hopper_bodies(**options: Any) -> Family:
+    """Makes hoppers of different bodies: v + 1 - 0.001 |a|^2."""
+    return OtherBody(HopperEnv(**options), 1.0)
+
+
+def _in_turns(count: int) -> Floats:
+    """Returns 1, -1, 1 and so on."""
+    return np.power(-1.0, np.arange(count, dtype=np.float64))
+
+
+def _around(angles: Floats) -> Floats:
+    """Returns the unit vectors of angles [N], [N, 2]."""
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
