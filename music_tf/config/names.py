@@ -72,12 +72,23 @@ ROBOT_FAMILIES = (
     *(HUMANOID_DIRECTION, WALKER_BODIES, HOPPER_BODIES),
 )
 """Families of tasks of robots, for agents that adapt."""
+HIDDEN_GOALS: Mapping[str, str] = {
+    f"music_tf/{task}HiddenGoal-v0": f"{task}Dense-v{version}"
+    for tasks, version in (
+        (("FetchReach", "FetchPush", "FetchSlide", "FetchPickAndPlace"), 4),
+        (tuple(f"PointMaze_{maze}" for maze in ("UMaze", "Open", "Medium", "Large")), 3),
+        (tuple(f"AntMaze_{maze}" for maze in ("UMaze", "Open", "Medium", "Large")), 5),
+    )
+    for task in tasks
+}
+"""Families of tasks whose goal has to be inferred, and the ids that show it."""
 TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
     *("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"),
     "music_tf/HalfCheetah-v0",
     *ROBOT_FAMILIES,
+    *HIDDEN_GOALS,
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
     *(
@@ -103,7 +114,7 @@ KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 
 Value = TypeVar("Value")
 _OF_MOST_ROBOTS = 1000
-EPISODE_STEPS: Mapping[str, int] = {
+_STEPS: Mapping[str, int] = {
     **dict.fromkeys((*WITHOUT_GOALS, *ANT_MAZE), _OF_MOST_ROBOTS),
     "music_tf/Square-v0": 10,
     "music_tf/PointRobot-v0": 20,
@@ -123,6 +134,10 @@ EPISODE_STEPS: Mapping[str, int] = {
     "MountainCarContinuous-v0": 999,
     "BipedalWalker-v3": 1600,
     "BipedalWalkerHardcore-v3": 2000,
+}
+EPISODE_STEPS: Mapping[str, int] = {
+    **_STEPS,
+    **{hidden: _STEPS[shown] for hidden, shown in HIDDEN_GOALS.items()},
 }
 """Steps of their episodes, as registered."""
 

@@ -11,6 +11,8 @@ from music_tf.config.names import (
     CHEETAH_DIRECTION,
     CHEETAH_VELOCITY,
     CONVEYOR,
+    EPISODE_STEPS,
+    HIDDEN_GOALS,
     HOPPER_BODIES,
     HUMANOID_DIRECTION,
     POINT_ROBOT,
@@ -36,3 +38,11 @@ for _id, _entry, _steps in (
 ):
     if _id not in gymnasium.registry:
         gymnasium.register(id=_id, entry_point=f"music_tf.envs.{_entry}", max_episode_steps=_steps)
+for _id, _shown in HIDDEN_GOALS.items():
+    if _id not in gymnasium.registry:
+        gymnasium.register(
+            id=_id,
+            entry_point="music_tf.envs.hidden_goal:hidden_goal",
+            max_episode_steps=EPISODE_STEPS[_id],
+            kwargs={"shown": _shown},
+        )

@@ -152,21 +152,31 @@ def _without_split(family: str, reason: str) -> EnvironmentInfo:
     return EnvironmentInfo(family=family, why_no_split=sentence)
 
 
+_REACH = _without_split("Fetch, no object", "There is no object")
+_POINT_MAZE = _without_split("point in a maze", "The maze never moves")
+_ANT_MAZE = _without_split("ant in a maze", "The maze never moves")
+
 _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "FetchPush": _FETCH,
     "FetchPickAndPlace": _FETCH,
     "FetchSlide": _SLIDE,
-    "FetchReach": _without_split("Fetch, no object", "There is no object"),
+    "FetchReach": _REACH,
     "HandReach": _without_split("Shadow hand alone", "There is no object"),
     "HandManipulatePen": _PEN,
     "HandManipulate": _HAND,
-    "PointMaze": _without_split("point in a maze", "The maze never moves"),
-    "AntMaze": _without_split("ant in a maze", "The maze never moves"),
+    "PointMaze": _POINT_MAZE,
+    "AntMaze": _ANT_MAZE,
     "PandaPush": _PANDA_PUSH,
     "PandaPickAndPlace": _PANDA_PICK,
     "PandaSlide": _PANDA_SLIDE,
     "PandaReach": _without_split("Panda, no object", "There is no object"),
     "music_tf/FetchPushConveyor": _CONVEYOR,
+    "music_tf/FetchPush": _FETCH,
+    "music_tf/FetchPickAndPlace": _FETCH,
+    "music_tf/FetchSlide": _SLIDE,
+    "music_tf/FetchReach": _REACH,
+    "music_tf/PointMaze": _POINT_MAZE,
+    "music_tf/AntMaze": _ANT_MAZE,
     "music_tf/PointPushCrowd": _POINT_CROWD,
     "music_tf/PointPush": _POINT_PUSH,
     "music_tf/PointReach": _without_split("point alone", "There is no object"),
