@@ -211,6 +211,17 @@ def _note(number: int, frame: FrameType | None) -> None:
     _received.append(number)
 
 
+def end_as_ctrl_c() -> None:
+    """Lets the first SIGTERM end this process as Ctrl-C does, so that drafts are removed."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def is_ctrl_c(raised: KeyboardInterrupt) -> bool:
     """Whether a signal has raised it, and not code of the user's by itself.
 

@@ -36,6 +36,7 @@ _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "versio
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs one verb and ends the process with its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    process.end_as_ctrl_c()
     leave(guarded(lambda: run_verb(arguments)))
 
 

@@ -56,7 +56,7 @@ _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _COMPARED = 1000
 """Pairs of goals on which a reward is tried."""
-_USUAL_FRAMES, _MOST_FRAMES = 25, 60
+_USUAL_FRAMES, _MOST_FRAMES = 25, 1000
 _BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
 
@@ -397,10 +397,12 @@ class LockstepEnvs:
         return self._viewer.render(member.environment)
 
     @property
-    def frames_per_second(self) -> int:
-        """Images per second at which an episode is shown as fast as it is, one image a step."""
-        metadata = self._some_member().environment.metadata
-        return min(_MOST_FRAMES, max(1, int(metadata.get("render_fps", _USUAL_FRAMES))))
+    def steps_per_second(self) -> float:
+        """Steps in a second of the environment's own time, as it declares by `render_fps`."""
+        declared = self._some_member().environment.metadata.get("render_fps")
+        if isinstance(declared, int | float | np.integer) and 0 < declared <= _MOST_FRAMES:
+            return float(declared)
+        return _USUAL_FRAMES
 
     def close(self) -> None:
         """Closes all environments."""

@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageColor, ImageDraw
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import track
 
 from music_tf import rollout
 from music_tf.config.changes import LEARNED
@@ -40,6 +40,7 @@ from music_tf.runs.inspection import LoadedRun, describe, load_run
 from music_tf.runs.judging import Trace
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
+from music_tf.tools.pace import Pace, Steps, pace_of, reported
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import Episodes
 
@@ -118,8 +119,8 @@ def play(
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
-    Episodes are shown side by side, where there are several skills with a column for each. The path
-    of the film is printed at the end.
+    Episodes are shown side by side, where there are several skills with a column for each. What is
+    filmed, how long that takes, and the path of the film are printed.
 
     Args:
         run: The run directory.
@@ -137,21 +138,36 @@ def play(
     config = read_run(run, typed_env_id).config
     sheets = sheets_of(config, episodes, _skills(config, skills))
     console = Console()
-    quiet = not console.is_terminal
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     with appearing(out) as draft:
         os.environ.update(drawing_variables(config.env_id))
         most = max(len(shots) for shots, _ in sheets)
         loaded = load_run(run, typed_env_id, most, stage=stage)
-        with (
-            contextlib.closing(loaded.envs) as envs,
-            Progress(console=console, transient=True, disable=quiet) as progress,
-        ):
-            frames = frames_of(loaded, sheets, draft.suffix)
-            most = len(sheets) * (envs.spec.max_episode_steps + 1)
-            shown = progress.track(frames, most, description="filming")
-            count = write_film(draft, shown, envs.frames_per_second)
+        with contextlib.closing(loaded.envs) as envs:
+            steps, pace = envs.spec.max_episode_steps, pace_of(envs.steps_per_second)
+            say(_announcement(sheets, steps, pace))
+            frames = frames_of(loaded, sheets, draft.suffix, pace)
+            most = len(sheets) * (pace.most_frames(steps) + _frames_at_the_end(pace))
+            if console.is_terminal:
+                shown = track(frames, "filming", most, console=console, transient=True)
+            else:
+                shown = reported(frames, most, say)
+            count = write_film(draft, shown, pace.frames_per_second)
         text = f"{count} frames, {draft.stat().st_size / 1000.0:.0f} kB: {out}"
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    say(text)
+
+
+def _announcement(sheets: Sequence[Page], steps: int, pace: Pace) -> str:
+    """Returns what is about to be filmed."""
+    episodes = sum(len(shots) for shots, _ in sheets)
+    step = "every step" if pace.every == 1 else f"one step in {pace.every}"
+    return (
+        f"filming {episodes} episode{'s' * (episodes > 1)} of up to {steps} steps: {step}, "
+        f"{pace.frames_per_second:.3g} frames a second; they are played first"
+    )
 
 
 def strip(
@@ -186,7 +202,12 @@ def strip(
     with appearing(out) as draft:
         loaded = load_run(run, typed_env_id, len(shots), stage=stage)
         with contextlib.closing(loaded.envs) as envs:
-            rows = moments(film(loaded, shots), shown.frames)
+
+            def evenly(lengths: Steps) -> Steps:
+                spaced = [_spaced(steps, shown.frames) for steps in lengths.tolist()]
+                return np.unique(np.concatenate(spaced))
+
+            rows = moments(film(loaded, shots, evenly), shown.frames)
         tiles = []
         for row, shot in zip(rows, shots, strict=True):
             named = _named(config, shot)
@@ -205,11 +226,16 @@ def moments(states: Iterable[Sequence[View]], frames: int) -> list[list[View]]:
     for views in states:
         rows = rows or [[] for _ in views]
         for row, view in zip(rows, views, strict=True):
-            wanted = np.unique(np.linspace(0, view.last, frames).round())
+            wanted = _spaced(view.last, frames)
             if len(row) < len(wanted) and view.step == wanted[len(row)]:
                 row.append(view)
     most = max(map(len, rows))
     return [[*row, *row[-1:] * (most - len(row))] for row in rows]
+
+
+def _spaced(steps: int, count: int) -> Steps:
+    """Returns so many steps of an episode, evenly spaced from first to last, each once."""
+    return np.unique(np.linspace(0, steps, count).round().astype(np.int64))
 
 
 def drawing_variables(env_id: str) -> dict[str, str]:
@@ -278,7 +304,9 @@ def visit_episodes(config: Config) -> list[int]:
     return [int(episode) for episode in few]
 
 
-def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterator[Image.Image]:
+def frames_of(
+    loaded: LoadedRun, sheets: Sequence[Page], suffix: str, pace: Pace
+) -> Iterator[Image.Image]:
     """Yields the frames of a film: sheet after sheet, with the last of each for a moment longer.
 
     All have the size that the largest sheet needs, as the frames of a film must. The suffix of the
@@ -289,8 +317,12 @@ def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterato
     down = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
     room = _LARGEST_SHEET[suffix]
     width = min(_LARGEST_TILE[suffix], room[0] // across, room[1] // down) // 2 * 2
+
+    def thinned(lengths: Steps) -> Steps:
+        return pace.shown(int(lengths.max()))
+
     for shots, columns in sheets:
-        for views in film(loaded, shots):
+        for views in film(loaded, shots, thinned):
             tiles = []
             for shot, view in zip(shots, views, strict=True):
                 named = _named(loaded.config, shot)
@@ -301,15 +333,26 @@ def frames_of(loaded: LoadedRun, sheets: Sequence[Page], suffix: str) -> Iterato
             title = line(describe(loaded), sheet.width, _TITLE)
             frame = stacked([title, Image.new("RGB", (sheet.width, GAP), BETWEEN), sheet])
             yield frame
-        yield from [frame] * round(_LAST_STATE_SECONDS * loaded.envs.frames_per_second)
+        yield from [frame] * _frames_at_the_end(pace)
 
 
-def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
-    """Plays episodes side by side, under the goals of training, and shows each of their states.
+def _frames_at_the_end(pace: Pace) -> int:
+    return round(_LAST_STATE_SECONDS * pace.frames_per_second)
+
+
+def film(
+    loaded: LoadedRun, shots: Sequence[Shot], choose: Callable[[Steps], Steps]
+) -> Iterator[list[View]]:
+    """Plays episodes side by side, under the goals of training, and shows some of their states.
 
     They are played first, since an environment may spoil an episode, and rewards are drawn over the
     whole of it. To be drawn they are played once more, from the same seeds and actions. Episodes
     that are over stand still, and when all of them are, the film ends.
+
+    Args:
+        loaded: The run, with an environment for each shot.
+        shots: What is played.
+        choose: Takes the lengths of the episodes and returns the steps that are shown, in order.
 
     Raises:
         EnvironmentFault: An environment breaks, cannot be drawn, or does not repeat itself.
@@ -330,6 +373,8 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
     ]
     active = list(range(len(shots)))
     images = [np.empty([0, 0, 3], np.uint8) for _ in shots]
+    drawn = np.full(len(shots), -1)  # the step that each image shows
+    wanted = set(choose(played.length).tolist())
     goals, tasks = conditions.goals, conditions.tasks
     shown = envs.reset(active, played.seed.tolist(), goals, tasks).observation
     for step in range(int(played.length.max()) + 1):
@@ -341,12 +386,15 @@ def film(loaded: LoadedRun, shots: Sequence[Shot]) -> Iterator[list[View]]:
                 f"{config.env_id}: the same seed and actions do not lead to the same states at "
                 f"step {step}, so it cannot be filmed; see music-tf check-env"
             )
-        for index in active:
-            images[index] = envs.render(index)
+        if step not in wanted:
+            continue
+        now = np.minimum(step, played.length)
+        for index in np.flatnonzero(now > drawn):
+            images[index] = envs.render(int(index))
+        drawn = now
         sizes = {image.shape for image in images}
         if len(sizes) > 1:
             raise EnvironmentFault(f"{config.env_id}: pictures differ in size: {sorted(sizes)}")
-        now = np.minimum(step, played.length)
         succeeds = played.success & (now == played.length)
         ends = played.length.tolist()
         yield list(map(View, images, now.tolist(), succeeds.tolist(), traces, ends))
@@ -435,7 +483,7 @@ def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image
     return image.resize(size, Image.Resampling.LANCZOS)
 
 
-def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: int) -> int:
+def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: float) -> int:
     """Writes an .mp4 (H.264) or a .gif and returns its number of frames, which is at least one.
 
     The frames have one size, with even width and height. A gif has the same few colours in all of

@@ -13,7 +13,7 @@ from music_tf.config.fields import with_fields
 from music_tf.config.names import CONVEYOR
 from music_tf.config.settings import ConditionConfig, MusicConfig, SkillConfig
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
 from music_tf.process import Probe
 from music_tf.runs.inspection import load_run
 from music_tf.runs.judging import Trace
@@ -30,6 +30,7 @@ from music_tf.tools.film import (
     strip,
     tile,
 )
+from music_tf.tools.pace import pace_of
 from tests.kit.saved_run import save_run, write_config
 from tests.test_rollout import Faulty
 
@@ -48,6 +49,12 @@ else:
     run_verb(sys.argv[1:])
 print("tensorflow" in sys.modules)
 """
+
+TEN = pace_of(10.0)
+
+
+def every_step(lengths):
+    return np.arange(lengths.max() + 1)
 
 
 def alone(*words):
@@ -121,13 +128,46 @@ def test_a_gif_shows_skills_side_by_side_as_long_as_episodes_last(
     assert milliseconds == 37 * 100
 
 
+def test_a_film_says_what_it_shows_and_how_long_it_takes(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(LockstepEnvs, "steps_per_second", 125.0)
+    play(runs / "skilled", 1, [0, 2], tmp_path / "film.mp4")
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first == (
+        "filming 2 episodes of up to 30 steps: one step in 5, 25 frames a second; "
+        "they are played first"
+    )
+    # Steps 0, 5 and so on to 30, and 0.6 s of the last one.
+    assert last.startswith("22 frames, ")
+    assert imageio.get_reader(tmp_path / "film.mp4").get_meta_data()["fps"] == 25
+
+
+@pytest.mark.parametrize("name", ["film.mp4", "film.gif"])
+def test_a_film_that_is_told_to_stop_leaves_no_file(runs, tmp_path, name):
+    made, temporary = tmp_path / "made", tmp_path / "temporary"
+    temporary.mkdir()
+    words = ["play", str(runs / "skilled"), "--episodes", "1000", "--out", str(made / name)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "music_tf", *words],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        line = next(text for text in process.stdout if "frames are drawn" in text)
+        assert list(made.iterdir())
+        process.terminate()
+        assert process.wait(timeout=60) == EXIT_STOPPED
+    assert line.startswith("4 of at most ")
+    assert list(made.iterdir()) == []
+    assert list(temporary.iterdir()) == []
+
+
 def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeypatch, tmp_path):
     loaded, played = load_run(runs / "continuous", environments=2), []
     wanted = loaded.evaluation.play(loaded.policy, 3).skill[1:]
     monkeypatch.setattr(
         film, "rewards_along", lambda loaded, episodes: played.append(episodes) or []
     )
-    list(film.film(loaded, [Shot(1, None), Shot(2, None)]))
+    list(film.film(loaded, [Shot(1, None), Shot(2, None)], every_step))
     np.testing.assert_array_equal(played[0].skill, wanted)
     with pytest.raises(UsageError, match=r"--skill: expected none, .* gaussian conditions.*got 1"):
         play(runs / "continuous", 1, [1], tmp_path / "film.gif")
@@ -153,7 +193,7 @@ def test_a_picture_says_run_skill_episode_and_step(runs, written):
     for run, said in (("plain", ""), ("skilled", "skill 2   ")):
         written.clear()
         frames = film.frames_of(
-            load_run(runs / run, None, 1), [([Shot(4, 2 * bool(said))], 1)], ".gif"
+            load_run(runs / run, None, 1), [([Shot(4, 2 * bool(said))], 1)], ".gif", TEN
         )
         next(frames), next(frames)
         assert written[2].endswith(f"{said}episode 5   step 1/30")
@@ -203,12 +243,12 @@ def test_a_skill_that_the_run_does_not_have_is_refused_before_anything_is_loaded
 # What is drawn: episodes that have been played.
 
 
-def replayed(run, monkeypatch, change=lambda played: played):
+def replayed(run, monkeypatch, change=lambda played: played, choose=every_step):
     """Episodes 0 and 1 of a run as they were played, then changed, and the views of them."""
     loaded = load_run(run, environments=2)
     played = change(loaded.evaluation.play(loaded.policy, 2))
     monkeypatch.setattr(rollout, "play", lambda *given: played)
-    return played, film.film(loaded, [Shot(0, 0), Shot(1, 0)])
+    return played, film.film(loaded, [Shot(0, 0), Shot(1, 0)], choose)
 
 
 def test_pictures_are_those_of_the_states_that_were_played(runs, monkeypatch):
@@ -226,6 +266,23 @@ def test_pictures_are_those_of_the_states_that_were_played(runs, monkeypatch):
     envs.step(played.action[1:, 1], [1])
     np.testing.assert_array_equal(drawn[2][0], drawn[1][0])  # over, and so stands still
     np.testing.assert_array_equal(drawn[2][1], envs.render(1))
+
+
+def test_states_between_the_ones_that_are_shown_are_played_and_not_drawn(runs, monkeypatch):
+    def shortened(played):
+        return played._replace(length=np.array([3, 8]))
+
+    drawn = []
+    render = LockstepEnvs.render
+    monkeypatch.setattr(
+        LockstepEnvs, "render", lambda envs, index: drawn.append(index) or render(envs, index)
+    )
+    _, views = replayed(runs / "plain", monkeypatch, shortened, lambda lengths: np.int64([0, 4, 8]))
+    shown = list(views)
+    assert [[view.step for view in both] for both in shown] == [[0, 0], [3, 4], [3, 8]]
+    assert drawn == [0, 1, 0, 1, 1]  # what is over is drawn once at its end
+    np.testing.assert_array_equal(shown[1][0].image, shown[2][0].image)
+    assert not np.array_equal(shown[0][0].image, shown[1][0].image)
 
 
 def test_the_goal_that_was_played_is_the_one_that_is_drawn(runs, tmp_path, monkeypatch):
@@ -252,7 +309,7 @@ def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
     envs.render, envs.set_world = envs.envs.render, envs.envs.set_world
     loaded = load_run(runs / "plain", environments=2)
     loaded = dataclasses.replace(loaded, evaluation=loaded.evaluation._replace(envs=envs))
-    assert len(list(film.film(loaded, [Shot(0, 0), Shot(1, 0)]))) == 31
+    assert len(list(film.film(loaded, [Shot(0, 0), Shot(1, 0)], every_step))) == 31
     (_, seeds, _), (_, (again,), _), (_, drawn, goals) = envs.resets
     assert drawn == [seeds[0], again] == [seeds[0], seeds[1] + 1]
     assert goals is None  # seeds bring their own

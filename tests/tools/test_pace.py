@@ -1,0 +1,63 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from music_tf.tools.pace import duration, pace_of, reported
+
+
+@pytest.mark.parametrize(
+    ("steps_per_second", "every", "frames_per_second"),
+    [(10, 1, 10), (30, 1, 30), (31, 2, 15.5), (125, 5, 25), (1000, 34, 1000 / 34)],
+)
+def test_a_film_is_as_fast_as_its_environment_with_at_most_thirty_frames_a_second(
+    steps_per_second, every, frames_per_second
+):
+    assert pace_of(steps_per_second) == (every, frames_per_second)
+
+
+@pytest.mark.parametrize(
+    ("steps_per_second", "steps", "every", "frames"),
+    [
+        (125, 1000, 5, 201),  # 8 s
+        (125, 12, 5, 4),  # 0, 5, 10 and the last
+        (20, 400, 1, 401),  # 20 s
+        (20, 401, 2, 202),  # 20 s more would be needed: every second step
+        (20, 10_000, 25, 401),
+        (10, 0, 1, 1),
+    ],
+)
+def test_long_episodes_are_thinned_to_twenty_seconds(steps_per_second, steps, every, frames):
+    pace = pace_of(steps_per_second)
+    shown = pace.shown(steps)
+    assert shown.tolist() == [*range(0, steps, every), steps]
+    assert len(shown) == frames
+    assert len(shown) <= 1 + 20.0 * pace.frames_per_second
+
+
+def test_no_episode_has_more_frames_than_are_announced():
+    for rate, most in itertools.product((1, 7, 25, 125), (1, 30, 999, 5000)):
+        pace = pace_of(rate)
+        frames = [len(pace.shown(steps)) for steps in range(most + 1)]
+        assert max(frames) <= pace.most_frames(most)
+    assert pace_of(125).most_frames(1000) == 201
+
+
+def test_what_is_left_is_said_soon_and_then_every_ten_seconds():
+    said = []
+    times = iter(np.arange(100) * 3.0)
+    frames = list(reported("abcdefghijklm", 20, said.append, lambda: next(times)))
+    assert frames == list("abcdefghijklm")
+    # 3 s a frame: after four of them 16 are left, which take 48 s.
+    assert said == [
+        "4 of at most 20 frames are drawn, about 50 s left",
+        "8 of at most 20 frames are drawn, about 40 s left",
+        "12 of at most 20 frames are drawn, about 25 s left",
+    ]
+
+
+def test_times_are_rounded_as_people_say_them():
+    assert [duration(seconds) for seconds in (0.2, 12.0, 99.0, 100.0, 610.0)] == [
+        *("5 s", "15 s", "100 s"),
+        *("2 minutes", "10 minutes"),
+    ]
