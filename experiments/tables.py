@@ -32,6 +32,7 @@ from music_tf.intrinsic.running import KEPT
 from music_tf.measures.behaviour import direction
 from music_tf.storage.metrics import METRICS
 from music_tf.storage.results import (
+    ADAPTATION,
     BEFORE,
     FINAL,
     Numbers,
@@ -261,17 +262,21 @@ def place_of(result: StoredResult) -> str:
 
 
 def final_of(result: StoredResult, policy: str = "ours") -> Mapping[str, float]:
-    """Returns the last 100 episodes of a policy, and its coverage; empty where there were none."""
+    """Returns what was measured of a policy at the end of a run; empty where nothing was.
+
+    That is its last 100 episodes and its coverage, or how it adapts.
+    """
     return {
         metric: value
-        for group in (FINAL, COVERAGE)
+        for group in (FINAL, COVERAGE, ADAPTATION)
         for metric, value in result.details.get(group, {}).get(policy, {}).items()
     }
 
 
 def policies_beside(result: StoredResult) -> list[str]:
     """Returns the simple policies that were measured beside a run."""
-    names = (name for group in (FINAL, COVERAGE) for name in result.details.get(group, {}))
+    groups = (FINAL, COVERAGE, ADAPTATION)
+    names = (name for group in groups for name in result.details.get(group, {}))
     return [name for name in dict.fromkeys(names) if name != "ours"]
 
 
@@ -297,7 +302,7 @@ def at_budget(result: StoredResult) -> StoredResult:
         return result
     details = {
         name: {policy: found for policy, found in value.items() if policy != "ours"}
-        if name in (FINAL, COVERAGE, "control")
+        if name in (FINAL, COVERAGE, ADAPTATION, "control")
         else value
         for name, value in result.details.items()
     }
@@ -644,16 +649,32 @@ def study_table(source: Source, results: Path) -> str:
 def shown_table(name: str, study: Study, results: Path) -> str:
     """Returns what a study says that it shows: means over seeds with their 95 % intervals.
 
-    Of each run the last value of a metric counts. Intervals are Student's.
+    Of each run what was measured at its end counts, else the last value in its metrics. Intervals
+    are Student's. Random actions have a row where they were measured too.
     """
     labels = {one.name: one.label or one.name for one in study.conditions}
-    rows = []
+    rows: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
     for group, runs in runs_of(name, results).items():
         condition = max((one for one in labels if group.startswith(one)), key=len)
         place = option_of(runs[0], "env-id").removeprefix("music_tf/").partition("-v")[0]
-        found = [[evaluated(run, metric)[-1] for run in runs] for metric in study.shown]
-        rows.append([f"{labels[condition]}, {place}", *map(mean_of, found), str(len(runs))])
-    return markdown(["", *study.shown.values(), "seeds"], rows)
+        found = [[ended_with(run, metric) for run in runs] for metric in study.shown]
+        rows[f"{labels[condition]}, {place}"] = [*map(mean_of, found), str(len(runs))]
+        beside = [final_of(run, "random") for run in runs]
+        if all(set(study.shown) & set(one) for one in beside):
+            cells = [[one[metric] for one in beside if metric in one] for metric in study.shown]
+            means = [mean_of(cell) if cell else "" for cell in cells]
+            others[f"random actions, {place}"] = [*means, str(len(runs))]
+    cells_of = {**rows, **others}
+    return markdown(
+        ["", *study.shown.values(), "seeds"], [[row, *cells] for row, cells in cells_of.items()]
+    )
+
+
+def ended_with(run: StoredResult, metric: str) -> float:
+    """Returns what was measured at the end of a run, else the last value in its metrics."""
+    found = final_of(run).get(metric)
+    return float(evaluated(run, metric)[-1]) if found is None else found
 
 
 def mean_of(values: Sequence[float]) -> str:

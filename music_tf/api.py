@@ -109,12 +109,13 @@ class Run:
         return dict(read_result(self.path / CSV_NAME).columns)
 
     def evaluate(
-        self, episodes: int = 100, full: bool = False, stage: int | str = NOW
+        self, episodes: int | None = None, full: bool = False, stage: int | str = NOW
     ) -> dict[str, Any]:
         """Measures the latest policy beside simple ones; returns what evaluation.json then holds.
 
         Args:
-            episodes: How many, for each policy and each skill.
+            episodes: How many, for each policy and each skill, by default 100; of a run that
+                adapts to tasks, how many visits to each, by default 20.
             full: Whether to judge control too, under `control` and `coverage`; takes a minute or
                 two longer.
             stage: Of a world that changes, counted from 0; or `now`, or `learned`.
@@ -122,10 +123,10 @@ class Run:
         Raises:
             MusicError: As `music-tf evaluate` refuses or fails.
         """
-        count = 0
+        count = None if episodes is None else 0
         with contextlib.suppress(TypeError):  # of what is no whole number
-            count = operator.index(episodes)
-        if isinstance(episodes, bool) or not 1 <= count <= 10**6:
+            count = count if episodes is None else operator.index(episodes)
+        if isinstance(episodes, bool) or (count is not None and not 1 <= count <= 10**6):
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
         from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo

@@ -156,8 +156,9 @@ class Evaluate(Measured):
 
     example: ClassVar[str] = "evaluate latest"
 
-    episodes: Annotated[int, In(1, 10**6)] = 100
-    """How many episodes; of a run that adapts to tasks, how many visits to each."""
+    episodes: Annotated[int | None, In(1, 10**6)] = None
+    """How many episodes, default 100; of a run that adapts to tasks, how many visits to each,
+    default 20."""
     full: Flag = False
     """Judge control too: coverage, contact, spread, information between robot and object
     (docs/metrics.md explains them); takes a minute or two longer."""

@@ -718,6 +718,14 @@ class ConditionConfig(Settings):
     `collect.steps`, since an episode that replay keeps whole has one condition."""
 
 
+_OF_CONTEXTS = {
+    "adapt/context_return_prior": "adapt/return_prior of the reward that contexts hold",
+    "adapt/context_return_last": "adapt/return_last of that reward",
+    "adapt/context_return_late": "mean of that over the last 30 % of the episodes of a visit",
+}
+"""Where `agent.context_reward` is another reward than that of the environment."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TasksConfig(Settings):
     """Tasks of a family that share robot and sizes, and how each is explored.
@@ -734,7 +742,10 @@ class TasksConfig(Settings):
         "adapt/return_last": "the same in the last episode of a visit, after all others",
         "adapt/train_return": "the same of the last episode in training tasks, explored anew",
         "adapt/success_prior": "share of evaluation tasks solved under latents of the prior",
+        "adapt/success_1": "share solved after 1 context episode",
+        "adapt/success_2": "share solved after 2 context episodes",
         "adapt/success_last": "share solved in the last episode of a visit",
+        **_OF_CONTEXTS,
         "adapt/variance": "mean variance of what is believed after all episodes of a visit",
         "adapt/probe_r2": "R^2 of evaluation tasks, read from beliefs after two episodes by a "
         "linear map",
@@ -765,7 +776,10 @@ class TasksConfig(Settings):
 
     def foreseen(self, run: "Config") -> Mapping[str, str]:
         """Returns its metrics where there are several tasks."""
-        return super().foreseen(run) if run.agent.inference else {}
+        inference = run.agent.inference
+        if inference is None:
+            return {}
+        return only(super().foreseen(run), dict.fromkeys(_OF_CONTEXTS, bool(inference.reward)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

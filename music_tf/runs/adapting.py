@@ -7,6 +7,7 @@ import numpy as np
 from music_tf.networks.acting import Snapshot
 from music_tf.runs.progress import Progress, Row
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
+from music_tf.types import Metrics
 
 _PARTS = ("test", "train")
 _DIGITS = 3
@@ -14,36 +15,39 @@ _DIGITS = 3
 
 def measure_adaptation(
     adaptation: MetaEvaluation, snapshot: Snapshot, visits: int, full: bool = False
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, Metrics]]:
     """Visits every task so many times; every rank must call it together.
 
     Returns:
         By `test` and `train`: of each task its vector, and the mean return and success of each
         episode of a visit; their means over tasks, and standard errors over tasks. Beside them
-        what random actions return, and with `full` the R^2 of a linear probe after two and after
-        all episodes, and what a visit alone differs by from the same visit beside others: 0.
+        what random actions return in these episodes, and with `full` the R^2 of a linear probe
+        after two and after all episodes, and what a visit alone differs by from the same visit
+        beside others: 0.
+        And the columns of metrics.csv in evaluation tasks, of our policy and of random actions.
     """
     played = {part: adaptation.play(snapshot, part, visits) for part in _PARTS}
-    result: dict[str, Any] = {"visits": visits, "explored": adaptation.config.tasks.explore}
+    random = {part: adaptation.play(None, part, visits) for part in _PARTS}
+    result: dict[str, Any] = {"visits": visits, "explored": adaptation.explored}
     for part, found in played.items():
-        random = adaptation.play(None, part, visits).returns.mean(axis=(1, 2))
         tasks = getattr(adaptation.tasks, part)
+        by_task, at_random = (one.returns.mean(axis=1) for one in (found, random[part]))  # [N, E]
+        success = found.success.mean(axis=1)
         rows = [
             {
                 "task": task.tolist(),
-                "returns": _list(found.returns[number].mean(axis=0)),
-                "success": _list(found.success[number].mean(axis=0)),
-                "random": float(random[number]),
+                "returns": _list(by_task[number]),
+                "success": _list(success[number]),
+                "random": _list(at_random[number]),
             }
             for number, task in enumerate(tasks)
         ]
-        by_task = found.returns.mean(axis=1)  # [N, E]
         result[part] = {
             "tasks": rows,
             "returns": _list(by_task.mean(axis=0)),
             "standard_errors": _list(_standard_error(by_task)),
-            "success": _list(found.success.mean(axis=(0, 1))),
-            "random": float(random.mean()),
+            "success": _list(success.mean(axis=0)),
+            "random": _list(at_random.mean(axis=0)),
         }
     if full:
         test, train = (played[part] for part in _PARTS)
@@ -52,14 +56,11 @@ def measure_adaptation(
             str(seen): adaptation.probe(train, test, seen) for seen in (min(2, last), last)
         }
         result["leak"] = _leak(adaptation, snapshot, test)
-    return result
-
-
-def policies_of(measured: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Returns the return of three policies in evaluation tasks, as other runs list them."""
-    test = measured["test"]
-    named = {"ours": test["returns"][-1], "prior": test["returns"][0], "random": test["random"]}
-    return {name: {"eval/return": float(value)} for name, value in named.items()}
+    policies = {
+        "ours": adaptation.metrics(*(played[part] for part in _PARTS)),
+        "random": adaptation.by_episode(random["test"]),
+    }
+    return result, policies
 
 
 def show_adaptation(measured: dict[str, Any], env_id: str, progress: Progress) -> None:
@@ -87,13 +88,13 @@ def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
 
     rows = {
         " ".join(f"{number:.{_DIGITS}g}" for number in one["task"]): row(
-            one["returns"], one["random"]
+            one["returns"], one["random"][-1]
         )
         for one in found["tasks"]
     }
     return {
         **rows,
-        "mean": row(found["returns"], found["random"]),
+        "mean": row(found["returns"], found["random"][-1]),
         "standard error": row(found["standard_errors"], None),
     }
 

@@ -23,8 +23,16 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
-from music_tf.runs.adapting import measure_adaptation, policies_of, show_adaptation
-from music_tf.runs.judging import COVERED, compare, cover, judge, measure_skills, skill_rows
+from music_tf.runs.adapting import measure_adaptation, show_adaptation
+from music_tf.runs.judging import (
+    COVERED,
+    EPISODES,
+    compare,
+    cover,
+    judge,
+    measure_skills,
+    skill_rows,
+)
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import skill_arrays
 from music_tf.storage.files import read_json, replace_file
@@ -33,7 +41,7 @@ from music_tf.storage.metrics import JUDGED
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
-from music_tf.training.adaptation import MetaEvaluation
+from music_tf.training.adaptation import VISITS, MetaEvaluation
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.training.tasks import recorded_tasks, task_sets
 from music_tf.types import Episodes, Metrics
@@ -197,7 +205,7 @@ def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
 
 def evaluate_run(
     loaded: LoadedRun,
-    episodes: int = 100,
+    episodes: int | None = None,
     *,
     full: bool = False,
     export: Export | None = None,
@@ -212,8 +220,8 @@ def evaluate_run(
 
     Args:
         loaded: The run; its environments are closed at the end.
-        episodes: How many, for each policy and each skill; of a run that adapts to tasks, how many
-            visits to each.
+        episodes: How many, for each policy and each skill, by default 100; of a run that adapts to
+            tasks, how many visits to each, by default 20.
         full: Whether to judge control beyond the metrics of every epoch, under `control` and
             `coverage`; what was found of the same checkpoint before is kept otherwise.
         export: Called with the episodes of our policy, what is known of them, `skill_arrays`, and
@@ -230,6 +238,7 @@ def evaluate_run(
     """
     progress, path = Progress(shown=shown), written_to(loaded, EVALUATION_NAME)
     adapts = loaded.adaptation is not None
+    episodes = episodes or (VISITS if adapts else EPISODES)
     _refuse_export(loaded, export is not None)
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
@@ -315,9 +324,8 @@ def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, A
     if loaded.adaptation is None:
         policies = compare(loaded.evaluation, loaded.policy, episodes)
     else:
-        agent = loaded.agent
-        adapted["adaptation"] = measure_adaptation(loaded.adaptation, agent, episodes, full)
-        policies = policies_of(adapted["adaptation"])
+        found, policies = measure_adaptation(loaded.adaptation, loaded.agent, episodes, full)
+        adapted["adaptation"] = found
     skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
     elsewhere = loaded.evaluation._replace(world=saved.worlds)
     both = loaded.stage == NOW and any(world != loaded.evaluation.world for world in saved.worlds)

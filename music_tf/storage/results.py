@@ -28,6 +28,7 @@ Numbers = npt.NDArray[np.float64]
 
 FINAL = "final_100_episodes"
 BEFORE = "before"
+ADAPTATION = "adaptation"
 COUNTED = {
     "time/env_steps": "env_steps",
     "time/episodes": "episodes",
@@ -57,7 +58,8 @@ class StoredResult(NamedTuple):
     details: Mapping[str, Any]
     """`wall_s`, `final_100_episodes` by policy and metric, `before`: what the runs had taken that
     this one started from, by column, and `control`, `coverage` and `skills` of
-    `evaluate --full`."""
+    `evaluate --full`; of a run that adapts to tasks `adaptation` in their place, by policy and
+    metric."""
     columns: Mapping[str, Numbers]
     """Metrics by name, a value an epoch; nan where there is none."""
     resumed: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ from music_tf.storage.checkpoint import labels
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.lock import RunLock, refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED
-from music_tf.storage.results import BEFORE, FINAL, header, read_result
+from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, header, read_result
 from music_tf.storage.run_directory import (
     EVALUATION_NAME,
     SUMMARY_NAME,
@@ -150,8 +150,8 @@ class Study(_Declared):
     tasks: Sequence[Task]
     conditions: Sequence[Condition]
     shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Metrics of metrics.csv that its table shows, with their titles: the last value of each run.
-    Empty: what the last 100 episodes have."""
+    """Metrics that its table shows, with their titles: what was measured at the end of each run,
+    else the last value in its metrics.csv. Empty: what the last 100 episodes have."""
 
 
 _EXPECTED: Mapping[Any, str] = {
@@ -451,7 +451,12 @@ def store(run: Run, results: Path) -> None:
         metrics = (directory / CSV_NAME).read_text(encoding="utf-8")
         versions = json.loads((directory / CONFIG_NAME).read_bytes())["versions"]
         judged = json.loads((directory / EVALUATION_NAME).read_bytes())
-        judgement = {name: judged[name] for name in (*JUDGED, "skills")}
+        adapts = ADAPTATION in judged
+        judgement = (
+            {ADAPTATION: judged["policies"]}
+            if adapts
+            else {name: judged[name] for name in (*JUDGED, "skills")}
+        )
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:

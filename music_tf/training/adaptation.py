@@ -15,7 +15,7 @@ from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
 from music_tf.training.evaluation import random_actions, still
 from music_tf.training.tasks import Tasks, TaskSets, context_of
-from music_tf.types import Array, Metrics
+from music_tf.types import Array, Episodes, Metrics
 
 _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
@@ -28,6 +28,8 @@ _PROBED = 2
 """Episodes after which a probe reads the belief, or all that there are."""
 _SHOWN = (1, 2)
 """Context episodes after which the return is a column of its own."""
+_LATE = 0.3
+"""Share of the episodes of a visit that count as late."""
 
 
 class Adaptation(NamedTuple):
@@ -36,6 +38,7 @@ class Adaptation(NamedTuple):
     returns: Array  # [N, R, E]
     lengths: Array  # [N, R, E]
     success: Array  # [N, R, E], 1 where an episode succeeded
+    context_returns: Array  # [N, R, E], of the reward that contexts hold
     means: Array  # [N, R, E, L], of what is believed after each episode
     variances: Array  # [N, R, E, L]
 
@@ -51,9 +54,14 @@ class MetaEvaluation(NamedTuple):
     tasks: TaskSets
 
     @property
+    def explored(self) -> int:
+        """Episodes of a visit under latents of the prior."""
+        return self.config.tasks.explore
+
+    @property
     def episodes(self) -> int:
         """Episodes of a visit."""
-        return self.config.tasks.explore + self.config.tasks.adapt
+        return self.explored + self.config.tasks.adapt
 
     def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
         """Visits the tasks of `train` or `test`, each from the prior on, by itself.
@@ -94,36 +102,40 @@ class MetaEvaluation(NamedTuple):
 
     def metrics(self, test: Adaptation, train: Adaptation) -> Metrics:
         """Returns what `metrics.csv` holds of an evaluation."""
-        last = test.returns[..., -1]
-        metrics = {
-            "eval/return": float(last.mean()),
-            "eval/length": float(test.lengths[..., -1].mean()),
-            "adapt/return_prior": float(test.returns[..., 0].mean()),
-            "adapt/return_last": float(last.mean()),
+        return {
+            **self.by_episode(test),
             "adapt/train_return": float(train.returns[..., -1].mean()),
-            "adapt/success_prior": float(test.success[..., 0].mean()),
-            "adapt/success_last": float(test.success[..., -1].mean()),
             "adapt/variance": float(test.variances[:, :, -1].mean()),
             "adapt/probe_r2": self.probe(train, test),
         }
-        for seen in _SHOWN:
-            if self.config.tasks.explore <= seen < self.episodes:
-                metrics[f"adapt/return_{seen}"] = float(test.returns[..., seen].mean())
+
+    def by_episode(self, found: Adaptation) -> Metrics:
+        """Returns means over visits by how many episodes were seen before, as columns are named."""
+        shown = {str(seen): seen for seen in _SHOWN if self.explored <= seen < self.episodes}
+        episodes = {"prior": 0, **shown, "last": self.episodes - 1}
+        metrics = {
+            "eval/return": float(found.returns[..., -1].mean()),
+            "eval/length": float(found.lengths[..., -1].mean()),
+        }
+        for name, values in (("return", found.returns), ("success", found.success)):
+            means = values.mean(axis=(0, 1))
+            metrics |= {f"adapt/{name}_{seen}": float(means[at]) for seen, at in episodes.items()}
+        inference = self.config.agent.inference
+        if inference is not None and inference.reward:
+            means = found.context_returns.mean(axis=(0, 1))
+            late = means[-max(1, round(_LATE * self.episodes)) :].mean()
+            parts = {"prior": means[0], "last": means[-1], "late": late}
+            metrics |= {f"adapt/context_return_{name}": float(m) for name, m in parts.items()}
         return metrics
 
     def compare(self, snapshot: Snapshot, repeats: int) -> dict[str, Metrics]:
-        """Returns what episodes of evaluation tasks come to by policy, for a final table.
+        """Returns `by_episode` of evaluation tasks by policy, for a final table.
 
-        The last episode of a visit, the first one, and the last one of random actions.
+        Random actions stand beside ours, in the same episodes.
         """
-        ours, random = (self.play(who, "test", repeats) for who in (snapshot, None))
-        parts = {"ours": (ours, -1), "prior": (ours, 0), "random": (random, -1)}
+        policies = {"ours": snapshot, "random": None}
         return {
-            name: {
-                "eval/return": float(found.returns[..., at].mean()),
-                "eval/length": float(found.lengths[..., at].mean()),
-            }
-            for name, (found, at) in parts.items()
+            name: self.by_episode(self.play(who, "test", repeats)) for name, who in policies.items()
         }
 
     def probe(self, train: Adaptation, test: Adaptation, seen: int = _PROBED) -> float:
@@ -176,7 +188,7 @@ class MetaEvaluation(NamedTuple):
                 latents = np.zeros([len(rows), inference.latent], np.float32)
             else:
                 acting, explore = policy_of(snapshot, rows=1), None
-                infers = episode >= self.config.tasks.explore
+                infers = episode >= self.explored
                 believed = beliefs if infers else [encoder.prior] * len(rows)
                 latents = np.stack([one.draw(n) for one, n in zip(believed, noise, strict=True)])
             conditions = Conditions(seeds, None, latents, tasks)
@@ -185,6 +197,7 @@ class MetaEvaluation(NamedTuple):
             found.returns[:, episode] = played.reward.sum(axis=1)
             found.lengths[:, episode] = played.length
             found.success[:, episode] = played.success
+            found.context_returns[:, episode] = _context_returns(played, inference.reward)
             if snapshot is None or encoder is None:
                 continue
             for row, context in enumerate(contexts):
@@ -205,5 +218,14 @@ class MetaEvaluation(NamedTuple):
 def _nothing(visits: int, episodes: int, latent: int) -> Adaptation:
     """Returns zeros for visits that are still to be played, without the axis of repeats."""
     each = (visits, episodes)
-    numbers = [np.zeros(each, np.float32) for _ in range(3)]
+    numbers = [np.zeros(each, np.float32) for _ in range(4)]
     return Adaptation(*numbers, *(np.zeros((*each, latent), np.float32) for _ in range(2)))
+
+
+def _context_returns(played: Episodes, reward: str) -> Array:
+    """Returns the sum over each episode [E] of the reward that contexts hold."""
+    paid: Array = played.reward
+    if reward:
+        taken = np.arange(1, paid.shape[1] + 1) <= played.length[:, None]  # [E, T]
+        paid = np.where(taken, played.extras[reward][:, 1:, 0], 0.0)
+    return np.asarray(paid.sum(axis=1), np.float32)

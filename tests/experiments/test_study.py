@@ -505,8 +505,9 @@ def test_a_study_of_ours_is_one_that_can_be_run(path):
     few = any(len(task.seeds) < 3 for task in planned.tasks)
     assert few == ("fewer than three seeds" in path.read_text())
     done = [run for run in runs if run.result(ROOT / "experiments/results").exists()]
-    assert done  # a result of another command would be refused
-    for run in done:
+    waiting = (ROOT / "docs/results.md").read_text().partition("\n## Not measured yet\n")[2]
+    assert done or f"studies/{path.name}" in waiting
+    for run in done:  # a result of another command would be refused
         assert read_result(run.result(ROOT / "experiments/results")).command == run.command
 
 

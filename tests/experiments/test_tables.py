@@ -565,4 +565,25 @@ def test_a_study_says_itself_what_its_table_shows(store, tmp_path):
         "|---|---|---|",
         "| plain, FetchPush | 0.65 ± 3.18 | 2 |",
         "| with more, FetchPush | 1.00 | 1 |",
+        "| random actions, FetchPush | 0.07 | 1 |",
+    ]
+
+
+def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(store, tmp_path):
+    for seed, last in ((0, -9.0), (1, -8.0)):
+        ours = {"adapt/return_last": last, "eval/success_rate": 0.25}
+        adaptation = {"ours": ours, "random": {"adapt/return_last": 2.0 * last}}
+        store("pearl", {seed: 0.5}, adaptation=adaptation)
+    study = Study(
+        question="?",
+        role="tuning",
+        tasks=(),
+        conditions=(Condition(name="pearl", recipe="sac_pearl"),),
+        shown={"eval/success_rate": "success", "adapt/return_last": "after 6"},
+    )
+    assert tables.shown_table("mine", study, tmp_path).splitlines() == [
+        "|  | success | after 6 | seeds |",
+        "|---|---|---|---|",
+        "| pearl, FetchPush | 0.25 | -8.50 ± 6.35 | 2 |",
+        "| random actions, FetchPush | 0.07 | -17.00 ± 12.71 | 2 |",
     ]

@@ -49,11 +49,12 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     row = read_metrics(run, 2)
     for name in ("prior", "1", "2", "last"):
         assert row[f"adapt/return_{name}"] < 0.0
+        assert 0.0 <= row[f"adapt/success_{name}"] <= 1.0
     assert row["eval/return"] == row["adapt/return_last"]
     assert row["adapt/train_return"] < 0.0
     assert row["pearl/kl"] > 0.0
     summary = json.loads((run / "summary.json").read_text())
-    assert set(summary["evaluation"]) == {"ours", "prior", "random"}
+    assert set(summary["evaluation"]) == {"ours", "random"}
     # the first cycle: three tasks, two episodes, two workers; then three episodes of each
     assert row["time/episodes"] == 3 * 2 * 2 + 3 * 3 * 2
     assert row["time/updates"] == 12
@@ -104,12 +105,19 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
         np.testing.assert_allclose(found[part]["standard_errors"], errors, rtol=1e-6)
     assert found["leak"] == 0.0
     assert set(found["probe_r2"]) == {"2", "3"}
-    assert result["policies"]["ours"]["eval/return"] == found["test"]["returns"][-1]
-    assert result["policies"]["prior"]["eval/return"] == found["test"]["returns"][0]
+    last = pytest.approx(found["test"]["returns"][-1])
+    assert result["policies"]["ours"]["eval/return"] == last
+    ours, random = (result["policies"][name] for name in ("ours", "random"))
+    assert ours["adapt/return_prior"] == pytest.approx(found["test"]["returns"][0])
+    assert ours["adapt/probe_r2"] == found["probe_r2"]["2"]
+    for seen, name in enumerate(("prior", "1", "last")):
+        expected = pytest.approx(found["test"]["random"][seen])
+        assert random[f"adapt/return_{name}"] == expected
     rows = adaptation_rows(found, "test")
     assert len(rows) == 5
     assert list(rows["mean"]) == ["0", "1", "2", "random"]
     assert rows["mean"]["2"] == found["test"]["returns"][2]
+    assert rows["mean"]["random"] == found["test"]["random"][2]
 
 
 def episodes(count=2, steps=5):

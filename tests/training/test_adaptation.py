@@ -4,6 +4,8 @@ import pytest
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.networks.belief import Belief, Encoder
+from music_tf.rollout import play
+from music_tf.storage.metrics import foreseen
 from music_tf.training import adaptation as adaptation_module
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
 from music_tf.training.build import build_trainer
@@ -11,6 +13,10 @@ from music_tf.training.tasks import task_sets
 from tests.kit.pearl import small
 
 CONFIG = small(tasks__explore=2, tasks__adapt=2)
+SPARSE = {
+    "env__kwargs": '{"layout": "half_circle"}',
+    "world__extras": ("sparse_reward",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +25,7 @@ def trainer():
 
 
 def evaluation_of(environments=2, comm=None, config=CONFIG):
-    envs = LockstepEnvs(config.env_id, environments, config.env)
+    envs = LockstepEnvs(config.env_id, environments, config.env, world=config.world)
     return MetaEvaluation(envs, config, comm or Communicator(alone=True), task_sets(config, envs))
 
 
@@ -109,7 +115,7 @@ def made_up(count, returns=None):
     shape = (count, 2, 4)
     returns = np.arange(4.0) + np.zeros(shape) if returns is None else returns
     zeros = np.zeros(shape)
-    return tasks, Adaptation(returns, zeros + 5.0, zeros, means, means * 0.0 + 0.25)
+    return tasks, Adaptation(returns, zeros + 5.0, zeros, returns, means, means * 0.0 + 0.25)
 
 
 def test_a_probe_reads_what_is_linear_and_nothing_else():
@@ -120,33 +126,74 @@ def test_a_probe_reads_what_is_linear_and_nothing_else():
     assert evaluation.probe(known, told, seen=1) < 0.5  # before the belief tells anything
 
 
-def test_metrics_name_returns_by_how_many_episodes_were_seen():
+def test_metrics_name_returns_and_successes_by_how_many_episodes_were_seen():
     config = small(tasks__explore=1, tasks__adapt=3)
     evaluation = evaluation_of(config=config)
     (train, known), (test, told) = made_up(6), made_up(3)
     evaluation = evaluation._replace(tasks=evaluation.tasks._replace(train=train, test=test))
+    told = told._replace(success=told.returns / 4.0)
     metrics = evaluation.metrics(told, known._replace(returns=known.returns + 10.0))
-    named = {name: value for name, value in metrics.items() if "return" in name}
+    named = {name: value for name, value in metrics.items() if "_r2" not in name}
     assert named == {
         "eval/return": 3.0,
+        "eval/length": 5.0,
         "adapt/return_prior": 0.0,
         "adapt/return_1": 1.0,
         "adapt/return_2": 2.0,
         "adapt/return_last": 3.0,
+        "adapt/success_prior": 0.0,
+        "adapt/success_1": 0.25,
+        "adapt/success_2": 0.5,
+        "adapt/success_last": 0.75,
         "adapt/train_return": 13.0,
+        "adapt/variance": 0.25,
     }
-    assert metrics["adapt/variance"] == 0.25
-    assert metrics["eval/length"] == 5.0
     later = evaluation._replace(config=small(tasks__explore=2, tasks__adapt=2))
     assert "adapt/return_1" not in later.metrics(told, known)  # that episode still explores
 
 
-def test_the_final_table_has_last_and_first_episode_and_random_actions(trainer):
+def test_the_reward_of_contexts_has_columns_where_it_is_another_one():
+    changes = {"tasks__explore": 5, "tasks__adapt": 15, "agent__context_reward": "sparse_reward"}
+    evaluation = evaluation_of(config=small(**changes, **SPARSE))
+    paid = np.arange(20.0) + np.zeros([3, 2, 20])
+    found = Adaptation(*(paid * k for k in (0.0, 1.0, 0.0, 1.0)), *[paid[..., None]] * 2)
+    metrics = evaluation.by_episode(found)
+    named = {name: value for name, value in metrics.items() if "context_return" in name}
+    assert named == {
+        "adapt/context_return_prior": 0.0,
+        "adapt/context_return_last": 19.0,
+        "adapt/context_return_late": (14 + 15 + 16 + 17 + 18 + 19) / 6,  # episodes 15 to 20
+    }
+    assert set(foreseen(evaluation.config, evaluation.envs.info, goals=False)) >= set(named)
+    assert not set(foreseen(small(), evaluation.envs.info, goals=False)) & set(named)
+
+
+def test_returns_of_contexts_count_the_reward_that_contexts_hold_and_no_step_after_the_end(
+    trainer, monkeypatch
+):
+    def paying(envs, policy, conditions, explore):
+        played = play(envs, policy, conditions, explore)
+        paid = np.arange(6.0, dtype=np.float32) + np.zeros([3, 1], np.float32)
+        lengths = np.array([5, 5, 2])
+        return played._replace(extras={"sparse_reward": paid[..., None]}, length=lengths)
+
+    monkeypatch.setattr(adaptation_module, "play", paying)
+    evaluation = evaluation_of(3, config=small(agent__context_reward="sparse_reward", **SPARSE))
+    found = evaluation.play(trainer.snapshot(), "test", 1)
+    # the reward of a step stands with the state after it
+    expected = [1 + 2 + 3 + 4 + 5, 1 + 2 + 3 + 4 + 5, 1 + 2]
+    np.testing.assert_array_equal(found.context_returns[:, 0, 0], expected)
+    monkeypatch.undo()
+    found = evaluation_of().play(trainer.snapshot(), "test", 1)
+    np.testing.assert_array_equal(found.context_returns, found.returns)
+
+
+def test_the_final_table_compares_the_same_episodes_of_ours_and_of_random_actions(trainer):
     evaluation = evaluation_of()
     snapshot = trainer.snapshot()
     rows = evaluation.compare(snapshot, 2)
-    ours, random = (evaluation.play(who, "test", 2).returns for who in (snapshot, None))
-    expected = {"ours": ours[..., -1], "prior": ours[..., 0], "random": random[..., -1]}
-    assert {name: row["eval/return"] for name, row in rows.items()} == {
-        name: pytest.approx(float(values.mean())) for name, values in expected.items()
-    }
+    for name, who in (("ours", snapshot), ("random", None)):
+        returns = evaluation.play(who, "test", 2).returns.mean(axis=(0, 1))
+        parts = [rows[name][f"adapt/return_{seen}"] for seen in ("prior", "2", "last")]
+        np.testing.assert_allclose(parts, returns[[0, 2, 3]], rtol=1e-6)
+        assert rows[name]["eval/return"] == rows[name]["adapt/return_last"]

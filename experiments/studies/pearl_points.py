@@ -1,0 +1,23 @@
+"""How well does a point find places that it was not trained on, by how many episodes it has seen?
+
+`sac_pearl` on the point robot with dense rewards, preset `laptop`: 20 tasks to train on and 10
+others to adapt to, drawn anew for each seed. A minute a run on one core. Settings were chosen on
+seeds 100 to 102.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="Does a point find new places from a few episodes with dense rewards?",
+    role="reported",
+    tasks=(Task(env_id="music_tf/PointRobot-v0", seeds=range(300, 305), epochs=10),),
+    conditions=(Condition(name="pearl", label="PEARL", recipe="sac_pearl"),),
+    shown={
+        "adapt/return_prior": "prior",
+        "adapt/return_1": "after 1 episode",
+        "adapt/return_2": "after 2",
+        "adapt/return_last": "after 6",
+        "adapt/train_return": "training tasks, after 6",
+        "adapt/probe_r2": "R² of the probe",
+    },
+)
