@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from music_tf.api import Run, load_run, train
     from music_tf.config.world import World, register_world
+    from music_tf.envs.switching import register_tasks
     from music_tf.errors import (
         EnvironmentFault,
         Hanging,
@@ -31,12 +32,14 @@ __all__ = [
     "__version__",
     "load_policy",
     "load_run",
+    "register_tasks",
     "register_world",
     "train",
 ]
 _PLACES = {
     "music_tf.api": ("Run", "load_run", "train"),
     "music_tf.config.world": ("World", "register_world"),
+    "music_tf.envs.switching": ("register_tasks",),
     "music_tf.runs.callbacks": ("Callback",),
     "music_tf.storage.policy": ("load_policy",),
 }

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,16 @@ import pytest
 import music_tf
 from music_tf import recipes
 from music_tf.cli import run_verb
+from music_tf.config.command import parse_train
 from music_tf.config.settings import reward_metrics
+from music_tf.config.stored import stored_tasks
+from music_tf.errors import ModuleNotAllowed
 from music_tf.runs import session
 from music_tf.storage.metrics import CONTROL, COVERAGE, METRICS
 from music_tf.storage.run_directory import link_latest
+from tests.kit.pearl import CHANGES as SMALL_PEARL
 from tests.kit.saved_run import save_run
+from tests.kit.sessions import run_session
 from tests.kit.small import OPTIONS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -23,6 +29,9 @@ AFTER = (DOCS / "after_training.md").read_text(encoding="utf-8")
 ACTING, ARCHIVE, MINARI = re.findall(r"^```python\n(.*?)^```", AFTER, re.MULTILINE | re.DOTALL)
 FROM_PYTHON = re.findall(
     r"^```python\n(.*?)^```", (DOCS / "python.md").read_text(encoding="utf-8"), re.M | re.S
+)
+(OWN_TASKS,) = re.findall(
+    r"^```python\n(# my_tasks.py\n.*?)^```", (DOCS / "pearl.md").read_text("utf-8"), re.M | re.S
 )
 NOTEBOOK = json.loads((DOCS / "quickstart.ipynb").read_text(encoding="utf-8"))
 COMMANDS = re.findall(r"^music-tf (evaluate .*)$", AFTER, re.MULTILINE)
@@ -76,6 +85,28 @@ def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, mon
     exec(MINARI, {})
     shown = capsys.readouterr().out.splitlines()
     assert [line.startswith("(51, 25) (50, 4) ") for line in shown] == [True, True]
+
+
+def test_the_example_of_tasks_of_ones_own_trains_and_is_judged_with_consent(tmp_path, monkeypatch):
+    (tmp_path / "my_tasks.py").write_text(OWN_TASKS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_tasks", raising=False)
+    small = [
+        word
+        for name, value in SMALL_PEARL.items()
+        for word in (f"--{name.replace('_', '-')}", *map(str, np.ravel(value)))
+    ]
+    env_id = "my_tasks:me/Pendulums-v0"
+    run_session(parse_train(["sac_pearl", "--env-id", env_id, *small, "--run-dir", "run"]))
+    gravity = np.array(stored_tasks(tmp_path / "run")["train"])
+    assert gravity.shape == (6, 1)
+    assert 5.0 <= gravity.min() < gravity.max() <= 15.0
+    judge = ["evaluate", "run", "--episodes", "2"]
+    with pytest.raises(ModuleNotAllowed, match="--allow-import"):
+        run_verb(judge)
+    assert run_verb([*judge, "--allow-import"]) == 0
+    assert len(json.loads(Path("run/evaluation.json").read_text())["adaptation"]["test"]) > 0
 
 
 @pytest.fixture

@@ -486,6 +486,8 @@ class LockstepEnvs:
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)
+            except UsageError:  # of a task or of ours: it says all
+                raise
             except FROM_USERS as error:  # whatever the environment throws
                 text = told(error)
                 if answers_wrongly(error) and not self._has_reset:

@@ -1,0 +1,140 @@
+"""Families of tasks of the user's own: a function that makes the environment of each task."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from music_tf.envs import simulator
+from music_tf.errors import UsageError
+
+Floats = npt.NDArray[np.float64]
+Make: TypeAlias = Callable[[Floats], gymnasium.Env[Any, Any]]
+Draw: TypeAlias = Callable[[int, np.random.Generator], Floats]
+
+_KEPT = 8
+"""Environments that are kept at most; the one that was left longest ago goes first."""
+
+
+class SwitchedTasks(gymnasium.Env[Any, Any]):
+    """A family of tasks each of which is an environment: a new task is another environment."""
+
+    def __init__(self, make: Make, draw: Draw, render_mode: str | None = None) -> None:
+        """Makes the environment of some task, whose sizes those of all others must have.
+
+        Raises:
+            UsageError: `make` gives no environment.
+        """
+        self._make, self._draw = make, draw
+        self.render_mode = render_mode
+        self._kept: dict[bytes, gymnasium.Env[Any, Any]] = {}
+        self._current = self._environment_of(
+            np.array(draw(1, np.random.default_rng(0))[0], np.float64)
+        )
+        self.observation_space = self._current.observation_space
+        self.action_space = self._current.action_space
+        self.metadata = self._current.metadata
+
+    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
+        """Draws tasks, [count, D]."""
+        return self._draw(count, generator)
+
+    def set_task(self, task: Floats) -> None:
+        """Switches to the environment of a task, [D].
+
+        Raises:
+            UsageError: It observes or acts otherwise than the first one, or is none.
+        """
+        found = self._environment_of(task)
+        for name in ("observation_space", "action_space"):
+            here, first = getattr(found, name), getattr(self, name)
+            if here != first:
+                raise UsageError(
+                    f"register_tasks: make: expected the same {name} for all tasks, {first!s:.120}"
+                    f", got {here!s:.120} for the task {task.tolist()!s:.80}"
+                )
+        self._current = found
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Starts an episode of the task."""
+        simulator.clear_state(self._current.unwrapped)
+        observation, info = self._current.reset(seed=seed, options=options)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Takes a step in the environment of the task."""
+        observation, reward, terminated, truncated, info = self._current.step(action)
+        return observation, reward, terminated, truncated, info
+
+    def render(self) -> Any:
+        """Draws the environment of the task."""
+        unwrapped = self._current.unwrapped
+        unwrapped.render_mode = self.render_mode
+        return unwrapped.render()
+
+    def close(self) -> None:
+        """Closes all environments that are kept."""
+        for environment in self._kept.values():
+            environment.close()
+        self._kept.clear()
+
+    def _environment_of(self, task: Floats) -> gymnasium.Env[Any, Any]:
+        """Returns the environment of a task, which becomes the one that was used last."""
+        key = task.tobytes()
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = self._make(task.copy())
+            if not isinstance(found, gymnasium.Env):
+                raise UsageError(
+                    "register_tasks: make: expected a gymnasium environment, got "
+                    f"{found!r:.80} for the task {task.tolist()!s:.80}"
+                )
+            if any(found.unwrapped is other.unwrapped for other in self._kept.values()):
+                raise UsageError(
+                    "register_tasks: make: expected an environment of its own for each task, got "
+                    "the same one twice\na family with set_task is registered with Gymnasium"
+                )
+        self._kept[key] = found
+        if len(self._kept) > _KEPT:
+            self._kept.pop(next(iter(self._kept))).close()
+        return found
+
+
+def register_tasks(
+    env_id: str, *, make: Make, draw: Draw, max_episode_steps: int | None = None
+) -> None:
+    """Registers a family of tasks with Gymnasium, for agents that adapt to tasks.
+
+    A few environments are kept, so that a task that comes back need not be made anew.
+
+    Args:
+        env_id: Such as `me/Family-v0`; `module:me/Family-v0` on a command line imports the module.
+        make: Returns the environment of a task [D]. All observe and act alike.
+        draw: Returns tasks [count, D] from a count and a generator, and from nothing else.
+        max_episode_steps: Steps of an episode; unset: a run says it.
+
+    Raises:
+        UsageError: It is no such id, the id of another environment, or these are no functions.
+    """
+    for name, function in (("make", make), ("draw", draw)):
+        if not callable(function):
+            raise UsageError(f"register_tasks: {name}: expected a function, got {function!r:.80}")
+    known = gymnasium.registry.get(env_id)
+    if known is not None and getattr(known.entry_point, "func", None) is not SwitchedTasks:
+        raise UsageError(f"register_tasks: {env_id[:80]} is the id of another environment")
+    gymnasium.registry.pop(env_id, None)
+    try:
+        gymnasium.register(
+            id=env_id,
+            entry_point=functools.partial(SwitchedTasks, make, draw),
+            max_episode_steps=max_episode_steps,
+        )
+    except (gymnasium.error.Error, TypeError) as error:
+        raise UsageError(
+            f"register_tasks: expected an id such as me/Family-v0, got {env_id!r:.80}"
+        ) from error

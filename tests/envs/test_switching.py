@@ -1,0 +1,150 @@
+"""Families of the user's own: an environment for each task, made once and switched to."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import music_tf
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.errors import EnvironmentFault, UsageError
+
+FAMILY = "me/Pendulums-v0"
+
+
+def pendulum(task):
+    return gymnasium.make("Pendulum-v1", g=float(task[0]), max_episode_steps=None)
+
+
+def draw(count, generator):
+    return generator.uniform(5.0, 15.0, (count, 1))
+
+
+@pytest.fixture
+def register():
+    """Registers FAMILY for a test, by default as pendulums under another gravity each."""
+
+    def registered(make=pendulum, draw=draw, max_episode_steps=9):
+        music_tf.register_tasks(FAMILY, make=make, draw=draw, max_episode_steps=max_episode_steps)
+
+    yield registered
+    gymnasium.registry.pop(FAMILY, None)
+
+
+def played(environment, seed=3, steps=9):
+    states = [environment.reset(seed=seed)[0]]
+    return [*states, *(environment.step(np.float32([0.5]))[0] for _ in range(steps))]
+
+
+def test_each_task_is_played_in_the_environment_that_is_made_for_it(register):
+    register()
+    envs = LockstepEnvs(FAMILY, 2)
+    tasks = envs.sample_tasks(2, np.random.default_rng(0))
+    states = [envs.reset([0, 1], [3, 3], tasks=tasks).observation]
+    for _ in range(9):
+        steps = envs.step(np.full((2, 1), 0.25, np.float32), [0, 1])  # half a newton metre
+        states.append(steps.observation)
+    assert steps.truncated.tolist() == [True, True]
+    for task, found in zip(tasks, np.swapaxes(states, 0, 1), strict=True):
+        np.testing.assert_array_equal(found, played(pendulum(task)))
+
+
+def test_a_task_that_comes_back_need_not_be_made_anew_and_few_are_kept(register):
+    made, closed = [], []
+
+    class Counted(gymnasium.Wrapper):
+        def close(self):
+            closed.append(self.env.unwrapped.g)
+
+    def make(task):
+        made.append(float(task[0]))
+        return Counted(pendulum(task))
+
+    register(make)
+    environment = gymnasium.make(FAMILY)
+    first = made.pop()
+    set_task = environment.get_wrapper_attr("set_task")
+    expected = {}
+    for gravity in (*range(1, 8), 1, 2, *range(8, 11), 1):
+        set_task(np.array([float(gravity)]))
+        states = played(environment)
+        np.testing.assert_array_equal(expected.setdefault(gravity, states), states)
+    assert made == list(range(1, 11))
+    assert closed == [first, 3.0, 4.0]  # those that were left longest ago
+    environment.close()
+    assert sorted(closed[3:]) == [1.0, 2.0, *range(5, 11)]
+
+
+def of_other_size(task):
+    return gymnasium.make("Pendulum-v1" if task[0] < 9 else "MountainCarContinuous-v0")
+
+
+def of_other_actions(task):
+    low, high = np.float32([-1.0]), np.float32([1.0 if task[0] < 9 else 2.0])
+    return gymnasium.wrappers.RescaleAction(pendulum(task), low, high)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            of_other_size,
+            r"same observation_space for all tasks, Box.*got Box.*for the task \[9.5\]",
+        ),
+        (of_other_actions, r"same action_space for all tasks, Box.*got Box.*for the task \[9.5\]"),
+        (lambda task: pendulum(task) if task[0] < 9 else None, r"environment, got None .* \[9.5\]"),
+    ],
+)
+def test_a_task_that_is_no_environment_of_the_same_sizes_is_refused(register, make, text):
+    register(make, lambda count, _: np.full((count, 1), 8.0))
+    envs = LockstepEnvs(FAMILY, 1)
+    envs.reset([0], [0], tasks=np.array([[8.5]]))
+    with pytest.raises(UsageError, match=f"^register_tasks: make: expected.*{text}"):
+        envs.reset([0], [0], tasks=np.array([[9.5]]))
+
+
+def test_one_environment_for_two_tasks_is_refused(register):
+    one = gymnasium.make("Pendulum-v1")
+    register(lambda task: one)
+    envs = LockstepEnvs(FAMILY, 1)
+    with pytest.raises(UsageError, match="an environment of its own for each task, got the same"):
+        envs.reset([0], [0], tasks=np.array([[8.5]]))
+
+
+def test_what_make_throws_is_told_as_a_fault_of_the_environment(register):
+    def make(task):
+        if task[0] > 9:
+            raise KeyError("no such world")
+        return pendulum(task)
+
+    register(make, lambda count, _: np.full((count, 1), 8.0))
+    envs = LockstepEnvs(FAMILY, 1)
+    with pytest.raises(EnvironmentFault, match="KeyError: 'no such world'"):
+        envs.reset([0], [0], tasks=np.array([[9.5]]))
+
+
+def test_pictures_are_those_of_the_task(register):
+    register()
+    envs = LockstepEnvs(FAMILY, 1)
+    envs.reset([0], [0], tasks=np.array([[8.5]]))
+    assert envs.render(0).shape == (500, 500, 3)
+
+
+def test_registering_refuses_what_is_no_function_no_id_or_somebody_elses(register):
+    register()
+    register()  # a module that is imported again
+    for change, text in (
+        ({"make": "pendulum"}, "make: expected a function, got 'pendulum'"),
+        ({"draw": None}, "draw: expected a function, got None"),
+        ({"env_id": "Pendulum-v1"}, "Pendulum-v1 is the id of another environment"),
+        ({"env_id": "me/No version?"}, "expected an id such as me/Family-v0, got 'me/No version?'"),
+    ):
+        given = {"env_id": FAMILY, "make": pendulum, "draw": draw, **change}
+        with pytest.raises(UsageError, match=f"^register_tasks: {text}".replace("?", r"\?")):
+            music_tf.register_tasks(given.pop("env_id"), **given)
+    assert gymnasium.spec("Pendulum-v1").max_episode_steps == 200
+
+
+def test_a_family_that_does_not_say_how_long_an_episode_is_is_refused(register):
+    register(max_episode_steps=None)
+    with pytest.raises(UsageError, match=r"how long an episode is(.|\n)*env.max-episode-steps"):
+        LockstepEnvs(FAMILY, 1)
