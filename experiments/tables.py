@@ -660,10 +660,9 @@ def shown_table(name: str, study: Study, results: Path) -> str:
         place = option_of(runs[0], "env-id").removeprefix("music_tf/").partition("-v")[0]
         found = [[ended_with(run, metric) for run in runs] for metric in study.shown]
         rows[f"{labels[condition]}, {place}"] = [*map(mean_of, found), str(len(runs))]
-        beside = [final_of(run, "random") for run in runs]
+        beside = [measures_of(run, "random") for run in runs]
         if all(set(study.shown) & set(one) for one in beside):
-            cells = [[one[metric] for one in beside if metric in one] for metric in study.shown]
-            means = [mean_of(cell) if cell else "" for cell in cells]
+            means = [mean_of([one.get(metric) for one in beside]) for metric in study.shown]
             others[f"random actions, {place}"] = [*means, str(len(runs))]
     cells_of = {**rows, **others}
     return markdown(
@@ -671,19 +670,23 @@ def shown_table(name: str, study: Study, results: Path) -> str:
     )
 
 
-def ended_with(run: StoredResult, metric: str) -> float:
+def ended_with(run: StoredResult, metric: str) -> float | None:
     """Returns what was measured at the end of a run, else the last value in its metrics."""
-    found = final_of(run).get(metric)
-    return float(evaluated(run, metric)[-1]) if found is None else found
+    found, values = measures_of(run).get(metric), evaluated(run, metric)
+    return float(values[-1]) if found is None and values.size else found
 
 
-def mean_of(values: Sequence[float]) -> str:
+def mean_of(values: Sequence[float | None]) -> str:
     """Returns the mean of values of seeds, and the half width of its 95 % interval.
 
-    Equal values, and a single one, have none: no width would say that no seed could differ.
+    Equal values, and a single one, have none: no width would say that no seed could differ. Blank
+    where a seed lacks its value.
     """
-    shown = f"{statistics.fmean(values):.2f}"
-    return shown if np.ptp(values) == 0.0 else f"{shown} ± {half_width(values):.2f}"
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return ""
+    shown = f"{statistics.fmean(known):.2f}"
+    return shown if np.ptp(known) == 0.0 else f"{shown} ± {half_width(known):.2f}"
 
 
 def _titles_in(groups: Mapping[str, Sequence[StoredResult]]) -> dict[str, str]:

@@ -1,17 +1,66 @@
 """What skills are: how far they are told apart, how many there are, where they go."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.types import Array, BoolArray, IntArray
+from music_tf.types import Array, BoolArray, IntArray, Metrics
 
 Numbers = npt.NDArray[np.float64]
 _TOGETHER = 2**20
 """Distances that are in memory at a time."""
+MOST_OF_A_SKILL, MOST_OF_ALL = 1000, 10_000
+"""Places that are compared, so that fifty skills take about as long as ten."""
 _MOST_PLACES = 4096
 _LEAST = 1e-6
+_FEW_COLUMNS = 8
+"""Up to as many, distances are exact sums over columns; above, products are much faster."""
+
+
+class Separation(NamedTuple):
+    """How far skills lie apart, and how far one skill goes different ways."""
+
+    hausdorff: Numbers  # [K, K]
+    spreads: Numbers  # [K]
+    coverage: float
+
+    @property
+    def nearest(self) -> Numbers:
+        """How far each skill lies from the one that is nearest to it, [K]."""
+        found: Numbers = np.where(np.eye(len(self.spreads)), np.inf, self.hausdorff).min(axis=1)
+        return found
+
+    def metrics(self) -> Metrics:
+        """Returns them as metrics; a single skill is apart from nothing."""
+        pairs = self.hausdorff[np.triu_indices(len(self.spreads), 1)]
+        found = {"skill/spread": float(self.spreads.mean()), "disk/coverage": self.coverage}
+        if pairs.size:
+            found["skill/hausdorff_mean"] = float(pairs.mean())
+            found["skill/hausdorff_min"] = float(pairs.min())
+        return found
+
+
+def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
+    """Measures how far skills lie apart in what tells them apart, whichever episodes they played.
+
+    A place counts from the first state of an episode to that after its last step. Of more than
+    1000 places of a skill, or 10,000 of all, as many are compared, evenly picked: what is found is
+    at most as far off as a skill gets between two of them.
+
+    Args:
+        seen: What tells skills apart along E episodes of each, [E, T + 1, D].
+        length: Steps of these episodes that count, [E] for each skill.
+    """
+    most = min(MOST_OF_A_SKILL, max(1, MOST_OF_ALL // len(seen)))
+    paths, ends = [], []
+    for places, steps in zip(seen, length, strict=True):
+        visited = places[kept_steps(steps + 1, places.shape[1])]
+        paths.append(evenly_picked(visited, most))
+        ends.append(places[np.arange(len(places)), steps])
+    covered = coverage(np.concatenate(paths))
+    return Separation(hausdorff_distances(paths), end_spreads(np.stack(ends)), covered)
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:
@@ -91,7 +140,7 @@ def end_spreads(ends: Array) -> Numbers:
     return spreads
 
 
-def evenly_picked(places: Array, most: int = 1000) -> Array:
+def evenly_picked(places: Array, most: int) -> Array:
     """Returns places [N, D], or as many of them as `most` says, evenly picked."""
     picked: Array = places[np.linspace(0, len(places) - 1, min(len(places), most)).astype(np.int64)]
     return picked
@@ -115,10 +164,25 @@ def coverage(places: Array, k: int = 3) -> float:
 def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Numbers]]:
     """Yields distances of some rows at a time to all others, [rows, M]."""
     step = max(1, _TOGETHER // len(other))
+    squares = _by_columns if one.shape[1] <= _FEW_COLUMNS else _by_products
     for start in range(0, len(one), step):
         rows = slice(start, start + step)
-        squares = np.zeros([len(one[rows]), len(other)])
-        for column in range(one.shape[1]):
-            apart = one[rows, None, column].astype(np.float64) - other[None, :, column]
-            squares += apart * apart
-        yield rows, np.sqrt(squares)
+        yield rows, np.sqrt(squares(one[rows], other))
+
+
+def _by_columns(one: Array, other: Array) -> Numbers:
+    """Returns squares of distances, exact."""
+    squares = np.zeros([len(one), len(other)])
+    for column in range(one.shape[1]):
+        apart = one[:, None, column].astype(np.float64) - other[None, :, column]
+        squares += apart * apart
+    return squares
+
+
+def _by_products(one: Array, other: Array) -> Numbers:
+    """Returns the same up to rounding; a large common part is taken away before."""
+    centre = other.mean(axis=0, dtype=np.float64)
+    near, far = one - centre, other - centre
+    lengths = np.square(near).sum(axis=1)[:, None] + np.square(far).sum(axis=1)
+    squares: Numbers = np.maximum(lengths - 2.0 * near @ far.T, 0.0)
+    return squares

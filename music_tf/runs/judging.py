@@ -22,6 +22,7 @@ from music_tf.measures.behaviour import (
     visited_cells,
 )
 from music_tf.measures.information import paired_information
+from music_tf.measures.skills import separation
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
@@ -39,6 +40,8 @@ REPEATS = 8
 """How often an episode is repeated under noise."""
 STARTS = 25
 """Episodes that are repeated under noise, and that every skill plays."""
+SEPARATED = 10
+"""Episodes of each skill at most by which the final table says how far skills lie apart."""
 SHOVE, RANDOM_SHOVE = "scripted shove", "shove in random directions"
 _SEED = 20210309
 _STILL = 1e-12
@@ -74,9 +77,41 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
 
     Returns:
         Metrics by policy: `ours`, `random`, and `scripted shove` where an arm can (`world.arm`).
+        Where several skills act, those of `separate` too: of random ones beside ours.
     """
     played = _beside_simple_ones(evaluation, policy, episodes, (SHOVE,))
-    return {name: evaluation.behaviour(one) for name, one in played}
+    found = {name: evaluation.behaviour(one) for name, one in played}
+    spec = evaluation.envs.spec
+    found["ours"] |= separate(evaluation, policy, episodes)
+    found["random"] |= separate(
+        evaluation, still, episodes, lambda skill: random_actions(spec, skill)
+    )
+    return found
+
+
+def separate(
+    evaluation: Evaluation,
+    policy: Policy,
+    episodes: int,
+    added: Callable[[int], Added | None] = lambda skill: None,
+) -> Metrics:
+    """Measures how far skills lie apart, each on the same episodes.
+
+    Every rank must call it together. `episodes` are divided among skills, at least one and at most
+    `SEPARATED` of each; `added` says what is added to the actions of one.
+
+    Returns:
+        What `separation` finds. Nothing where fewer than two skills act.
+    """
+    skills, seen, length = evaluation.config.acting_skills, [], []
+    if len(skills) < 2:  # noqa: PLR2004
+        return {}
+    for skill in skills:
+        each = max(1, min(SEPARATED, episodes // len(skills)))
+        played = evaluation.counted(evaluation.play(policy, each, skill, added(skill)))
+        seen.append(evaluation.seen(played))
+        length.append(played.length)
+    return separation(seen, length).metrics()
 
 
 def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:

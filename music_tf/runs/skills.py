@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from music_tf.envs.registry import told_apart_by
 from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     diversity_returns,
     end_distances,
-    end_spreads,
-    evenly_picked,
-    hausdorff_distances,
     kept_steps,
     named_shares,
+    separation,
 )
 from music_tf.runs.judging import variance_explained
 from music_tf.runs.progress import Progress, Row
 from music_tf.storage.files import replace_file
-from music_tf.training.collect import cut_where_lost
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 if TYPE_CHECKING:  # which hands episodes to this module
@@ -40,7 +36,7 @@ class Followed(NamedTuple):
     skill: int
     length: IntArray  # [E], steps until the first end
     returns: Array  # [E], sum of the environment's own rewards, or of others that were asked for
-    descriptors: Array  # [T, E, D], after each step; they stay where the episode ended
+    seen: Array  # [E, T + 1, D], before each step and at last; it stays where an episode ended
     diversity: Array | None
     """Sum of log q - log p over an episode, or of what DADS pays, [E]; None without either."""
     named: Array | None
@@ -49,16 +45,14 @@ class Followed(NamedTuple):
     """Mean of log q(z | s) over the steps, in nats."""
 
     @property
-    def ends(self) -> Array:
-        """The last state of each episode, [E, D]."""
-        last: Array = self.descriptors[-1]
-        return last
+    def descriptors(self) -> Array:
+        """What tells skills apart after each step, [T, E, D]."""
+        return np.swapaxes(self.seen[:, 1:], 0, 1)
 
     @property
-    def places(self) -> Array:
-        """Where it has been, [N, D]: of very many places some that are evenly picked."""
-        visited = self.descriptors.reshape(-1, self.descriptors.shape[-1])
-        return evenly_picked(visited)
+    def ends(self) -> Array:
+        """The last state of each episode, [E, D]."""
+        return self.seen[:, -1]
 
 
 def follow(loaded: "LoadedRun", played: Episodes, rewards: StepRewards | None = None) -> Followed:
@@ -76,8 +70,7 @@ def follow(loaded: "LoadedRun", played: Episodes, rewards: StepRewards | None = 
         named = named_shares(likelihood, kept.length).astype(np.float32)
         steps = kept_steps(kept.length, likelihood.shape[1])
         mean = float(likelihood[..., skill][steps].mean())
-    states = np.swapaxes(seen[:, 1:], 0, 1)
-    return Followed(skill, kept.length, kept.reward.sum(axis=1), states, diversity, named, mean)
+    return Followed(skill, kept.length, kept.reward.sum(axis=1), seen, diversity, named, mean)
 
 
 def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
@@ -134,11 +127,8 @@ def _diversity(loaded: "LoadedRun", kept: Episodes, likelihood: Array | None) ->
 
 def _judged(loaded: "LoadedRun", played: Episodes) -> tuple[Episodes, Array, Array | None]:
     """Returns episodes as far as they count, what is seen of them, [E, T + 1, D], and log q."""
-    if loaded.config.lost_object == "absorb":
-        played = cut_where_lost(played, loaded.envs.info)  # what it was trained on
-    columns, extra = told_apart_by(loaded.envs.info, loaded.envs.spec.observation_dim)
-    seen = played.extras[extra] if extra else played.observation[..., list(columns)]
-    names = loaded.saved.discriminator
+    played = loaded.evaluation.counted(played)
+    seen, names = loaded.evaluation.seen(played), loaded.saved.discriminator
     if names is None:
         return played, seen, None
     states = seen[:, 1:] if names.after else seen[:, :-1]
@@ -180,12 +170,13 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         `effective`: exp(H) of the prior that prefers recognised skills; `recognised`:
         exp(E[log q] + log K), as many skills as could be told apart without an error; `matrix`:
         share of steps by skill that acted and skill that was named; `end_distances`; `hausdorff`:
-        Hausdorff distance of where two skills go, at most 1000 places of each; `explained`: share
-        of the variance of end states that skills explain; `best`: by the task's mean return;
+        Hausdorff distance of where two skills go, and `coverage`, as `separation`; `explained`:
+        share of the variance of end states that skills explain; `best`: by the task's mean return;
         `each`: a row for each skill, whose `best_return` is that of its best episode, and `spread`
         how far its episodes end apart. None where nothing names skills, and where one episode of
         each shows no spread.
     """
+    apart = separation([one.seen for one in followed], [one.length for one in followed])
     ends = np.stack([one.ends for one in followed])
     likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
     named = [one.named for one in followed if one.named is not None]
@@ -196,9 +187,8 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         "recognised": float(np.exp(np.mean(likelihoods)) * len(named[0])) if likelihoods else None,
         "matrix": [row.tolist() for row in named] or None,
         "end_distances": end_distances(ends).tolist() if several else None,
-        "hausdorff": hausdorff_distances([one.places for one in followed]).tolist()
-        if several
-        else None,
+        "hausdorff": apart.hausdorff.tolist() if several else None,
+        "coverage": apart.coverage,
         "explained": variance_explained(ends) if several and ends.shape[1] > 1 else None,
         "best": followed[int(np.argmax(returns))].skill,
         "each": [
@@ -211,9 +201,9 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
                 "diversity_return": None if one.diversity is None else float(one.diversity.mean()),
                 "log_likelihood": one.log_likelihood,
                 "end": one.ends.mean(axis=0).tolist(),
-                "spread": float(end_spreads(one.ends[None])[0]),
+                "spread": float(spread),
             }
-            for one, value in zip(followed, returns, strict=True)
+            for one, value, spread in zip(followed, returns, apart.spreads, strict=True)
         ],
     }
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from music_tf.config.settings import Config
-from music_tf.envs.registry import told_apart_by
-from music_tf.measures.skills import end_spreads, evenly_picked, hausdorff_distances
+from music_tf.measures.skills import separation
 from music_tf.networks.acting import policy_of
 from music_tf.rollout import Policy
 from music_tf.storage.worlds import ENDS, WorldsTable
@@ -102,31 +101,26 @@ def measure_worlds(
     rows, episodes = [], evaluation.config.evaluation.world_episodes
     for world in worlds:
         there = evaluation._replace(world=world)
-        found, paths = [], []
+        found, seen, length = [], [], []
         for one in acting:
             played = there.play(one.policy, episodes, one.skill)
             row: Metrics = {} if one.skill is None else {"skill": one.skill}
             row |= {"world": world, "learned_in": one.learned_in, "episodes": episodes}
-            places = _places(evaluation, played)
-            found.append(row | _summary(evaluation, played, places))
-            paths.append(_picked(places, played))
-        if len(paths) > 1 and paths[0].shape[1] <= len(ENDS):
-            apart = hausdorff_distances(paths)
-            np.fill_diagonal(apart, np.inf)
-            nearest = apart.min(axis=1).tolist()
-            found = [row | {"hausdorff": near} for row, near in zip(found, nearest, strict=True)]
+            counted = evaluation.counted(played)
+            seen.append(evaluation.seen(counted))
+            length.append(counted.length)
+            found.append(row | _summary(evaluation, played, seen[-1][:, -1]))
+        apart = separation(seen, length)
+        for row, spread, nearest in zip(found, apart.spreads, apart.nearest, strict=True):
+            row["spread"] = float(spread)
+            if len(found) > 1:
+                row["hausdorff"] = float(nearest)
         rows += found
     return rows
 
 
-def _places(evaluation: Evaluation, played: Episodes) -> Array:
-    """Returns what tells skills apart along episodes, [E, T + 1, D]."""
-    columns, extra = told_apart_by(evaluation.envs.info, evaluation.envs.spec.observation_dim)
-    return played.extras[extra] if extra else played.observation[..., list(columns)]
-
-
-def _summary(evaluation: Evaluation, played: Episodes, places: Array) -> Metrics:
-    """Returns what E episodes of one skill come to."""
+def _summary(evaluation: Evaluation, played: Episodes, ends: Array) -> Metrics:
+    """Returns what E episodes of one skill come to, which end at [E, D]."""
     behaviour = evaluation.behaviour(played)
     row: Metrics = {
         "return": float(played.reward.sum(axis=1).mean()),
@@ -134,15 +128,6 @@ def _summary(evaluation: Evaluation, played: Episodes, places: Array) -> Metrics
     }
     if "eval/success_rate" in behaviour:
         row["success_rate"] = behaviour["eval/success_rate"]
-    ends = places[:, -1]
     if ends.shape[1] <= len(ENDS):
         row |= dict(zip(ENDS, ends.mean(axis=0, dtype=np.float64).tolist(), strict=False))
-        row["spread"] = float(end_spreads(ends[None])[0])
     return row
-
-
-def _picked(places: Array, played: Episodes) -> Array:
-    """Returns where a skill has been after its steps, [N, D], or evenly picked rows of it."""
-    steps = places.shape[1]
-    visited = places[(np.arange(steps) <= played.length[:, None]) & (np.arange(steps) > 0)]
-    return evenly_picked(visited)

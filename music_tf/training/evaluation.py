@@ -12,6 +12,7 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.registry import descriptor_of
 from music_tf.measures.behaviour import summarize
 from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.randomness import reset_seeds, stream
@@ -142,13 +143,22 @@ class Evaluation(NamedTuple):
             metrics["eval/success_rate"] = float(played.success.mean())
         return metrics
 
+    def counted(self, played: Episodes) -> Episodes:
+        """Returns episodes as far as training would count them: until the object is lost."""
+        if self.config.lost_object != "absorb":
+            return played
+        return cut_where_lost(played, self.envs.info).read_only()
+
+    def seen(self, played: Episodes) -> Array:
+        """Returns what tells skills apart along episodes, [E, T + 1, D]."""
+        columns, extra = descriptor_of(self.envs.info, self.envs.spec)
+        return played.extras[extra] if extra else played.observation[..., list(columns)]
+
     def heldout(
         self, terms: "Iterable[RewardTerm]", weights: Mapping[str, list[Any]], played: Episodes
     ) -> Metrics:
         """Returns what reward terms make of episodes that they never learned from."""
-        if self.config.lost_object == "absorb":
-            cut = cut_where_lost(played, self.envs.info)  # what the networks are trained on
-            played = cut.read_only()
+        played = self.counted(played)
         from music_tf.intrinsic.answers import heldout_of  # noqa: PLC0415 - loads TensorFlow
 
         found = [heldout_of(term, weights, played) for term in terms]

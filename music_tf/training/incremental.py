@@ -10,7 +10,7 @@ import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.intrinsic.incremental import Incremental
-from music_tf.measures.skills import coverage, end_spreads, hausdorff_distances
+from music_tf.measures.skills import separation
 from music_tf.networks.acting import (
     SKILLS,
     SkillSnapshots,
@@ -138,22 +138,12 @@ class SkillSequence:
 
     def measured(self, evaluation: Evaluation) -> Metrics:
         """Plays all skills that were learned, and returns how far they lie apart."""
-        paths, ends = [], []
+        seen, length = [], []
         for number, snapshot in enumerate(self.learned):
-            played = self.play(evaluation, policy_of(snapshot), number)
-            places = self._term.place.along(played)
-            kept = np.arange(places.shape[1]) <= played.length[:, None]
-            paths.append(places[kept])
-            ends.append(places[np.arange(len(places)), played.length])
-        metrics = {
-            "skill/spread": float(end_spreads(np.stack(ends)).mean()),
-            "disk/coverage": coverage(np.concatenate(paths)),
-        }
-        if len(paths) > 1:
-            apart = hausdorff_distances(paths)[np.triu_indices(len(paths), 1)]
-            metrics["skill/hausdorff_mean"] = float(apart.mean())
-            metrics["skill/hausdorff_min"] = float(apart.min())
-        return metrics
+            played = evaluation.counted(self.play(evaluation, policy_of(snapshot), number))
+            seen.append(evaluation.seen(played))
+            length.append(played.length)
+        return separation(seen, length).metrics()
 
     def play(self, evaluation: Evaluation, policy: Policy, skill: int) -> Episodes:
         """Plays evaluation episodes of one skill, which say that it acted."""

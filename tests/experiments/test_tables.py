@@ -587,3 +587,26 @@ def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(store
         "| pearl, FetchPush | 0.25 | -8.50 ± 6.35 | 2 |",
         "| random actions, FetchPush | 0.07 | -17.00 ± 12.71 | 2 |",
     ]
+
+
+def test_a_study_shows_what_was_measured_at_the_end_or_a_blank(store, tmp_path):
+    apart = "skill/hausdorff_mean"
+    for seed, value in enumerate((3.0, 5.0)):
+        final = {"ours": {apart: value}, "random": {apart: 1.5 + seed}}
+        store("plain", {seed: 0.9}, final_100_episodes=final)
+    store("old", {0: 0.9})
+    study = Study(
+        question="Which?",
+        role="looked at",
+        tasks=(Task(env_id="FetchPush-v4", seeds=(0, 1)),),
+        conditions=(
+            Condition(name="old", recipe="ddpg"),
+            Condition(name="plain", recipe="ddpg"),
+        ),
+        shown={apart: "apart"},
+    )
+    assert tables.shown_table("mine", study, tmp_path).splitlines()[2:] == [
+        "| old, FetchPush |  | 1 |",
+        "| plain, FetchPush | 4.00 ± 12.71 | 2 |",
+        "| random actions, FetchPush | 2.00 ± 6.35 | 2 |",
+    ]

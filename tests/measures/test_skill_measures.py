@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from music_tf.measures import skills
+from music_tf.measures import skills as measures
 from music_tf.measures.skills import (
     coverage,
     diversity_returns,
@@ -10,6 +10,7 @@ from music_tf.measures.skills import (
     hausdorff_distances,
     kept_steps,
     named_shares,
+    separation,
 )
 
 LOGITS = np.array([2.0, 0.0, -1.0])
@@ -67,9 +68,63 @@ def test_hausdorff_is_the_same_however_many_distances_are_in_memory(monkeypatch)
     random = np.random.default_rng(0)
     paths = [random.standard_normal([size, 3]).astype(np.float32) for size in (30, 17, 50)]
     expected, covered = hausdorff_distances(paths), coverage(paths[2])
-    monkeypatch.setattr(skills, "_TOGETHER", 60)
+    monkeypatch.setattr(measures, "_TOGETHER", 60)
     np.testing.assert_array_equal(hausdorff_distances(paths), expected)
     assert coverage(paths[2]) == covered
+
+
+RIGHT = np.float32([[[0], [1], [3]], [[0], [2], [9]]])
+"""What a skill sees along two episodes; the second one ends after a step, at 2."""
+LEFT = np.float32([[[0], [-1], [-2]], [[0], [-1], [-2]]])
+ENDS = (np.array([2, 1]), np.array([2, 2]))
+
+
+def test_skills_are_apart_by_all_that_counts_of_their_episodes():
+    found = separation([RIGHT, LEFT], ENDS)
+    # 3 is 3 from the start of the other, and -2 is 2 from it
+    np.testing.assert_array_equal(found.hausdorff, [[0, 3], [3, 0]])
+    np.testing.assert_array_equal(found.spreads, [1, 0])  # 3 and 2; -2 twice
+    # 0, 1, 2, 3, -1 and -2 have been visited; the third nearest of each is so far away
+    assert found.coverage == pytest.approx(np.log(np.mean([2, 2, 2, 3, 2, 3])))
+
+
+def test_three_skills_have_a_nearest_one_each_and_a_mean_over_pairs():
+    far = np.float32([[[0], [10], [11]]] * 2)
+    found = separation([RIGHT, LEFT, far], (*ENDS, ENDS[1]))
+    np.testing.assert_array_equal(found.nearest, [3, 3, 8])
+    told = found.metrics()
+    assert told["skill/hausdorff_mean"] == pytest.approx((3 + 8 + 11) / 3)
+    assert (told["skill/hausdorff_min"], told["skill/spread"]) == (3.0, pytest.approx(1 / 3))
+    assert told["disk/coverage"] == found.coverage
+
+
+def test_a_single_skill_is_apart_from_nothing():
+    assert sorted(separation([LEFT], ENDS[1:]).metrics()) == ["disk/coverage", "skill/spread"]
+
+
+@pytest.mark.parametrize(("skills", "each"), [(2, 1000), (50, 200)])
+def test_of_very_many_places_some_are_compared(skills, each, monkeypatch):
+    sizes = []
+
+    def counted(paths):
+        sizes.extend(len(path) for path in paths)
+        return np.zeros([len(paths)] * 2)
+
+    monkeypatch.setattr(measures, "hausdorff_distances", counted)
+    line = np.arange(1500, dtype=np.float32)[None, :, None]
+    separation([line] * skills, [np.array([1499])] * skills)
+    assert sizes == [each] * skills
+
+
+def test_many_columns_are_as_far_apart_as_few(monkeypatch):
+    random = np.random.default_rng(2)
+    seen = [1000 + random.standard_normal([2, 20, 9]).astype(np.float32) for _ in range(3)]
+    length = [np.array([19, 7])] * 3
+    products = separation(seen, length)
+    monkeypatch.setattr(measures, "_FEW_COLUMNS", 9)
+    columns = separation(seen, length)
+    np.testing.assert_allclose(products.hausdorff, columns.hausdorff, rtol=1e-6, atol=1e-6)
+    assert products.coverage == pytest.approx(columns.coverage, rel=1e-6)
 
 
 def test_the_spread_of_a_skill_is_how_far_its_episodes_end_apart():

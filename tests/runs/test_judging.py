@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from music_tf.runs import judging
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.runs.judging import (
     CONTROL,
+    compare,
     cover,
     end_spread,
     judge,
     measure_skills,
     median_steps,
+    separate,
     skill_rows,
     variance_explained,
 )
@@ -131,6 +134,46 @@ def evaluation(env_id="music_tf/PointPush-v0", **changes):
     return Evaluation(
         LockstepEnvs(env_id, 4), small_config("ddpg_music", env_id, **changes), Communicator()
     )
+
+
+def opposite(observation, goal, skill, noise):
+    """The first skill goes up and to the right, all others the other way."""
+    del observation, goal
+    return np.where(skill[:, :1] == 1.0, 1.0, -1.0) * np.ones_like(noise)
+
+
+def test_skills_are_shown_beside_random_ones_by_how_far_they_lie_apart():
+    square = evaluation("music_tf/Square-v0", skills=3)
+    found = compare(square, opposite, 20)
+    ours, random = found["ours"], found["random"]
+    corners = np.hypot(10, 10)  # from either to the start, which all have been at
+    assert ours["skill/hausdorff_mean"] == pytest.approx(2 * corners / 3)  # two are alike
+    assert (ours["skill/hausdorff_min"], ours["skill/spread"]) == (0.0, 0.0)
+    assert 0.5 < random["skill/hausdorff_min"] <= random["skill/hausdorff_mean"] < 8.0
+    assert random["skill/spread"] > 0.5
+    assert {"disk/coverage", "skill/spread"} < set(ours) == set(random)
+    again = compare(square, opposite, 20)
+    assert again == found
+
+
+@pytest.mark.parametrize(("skills", "each"), [(4, 10), (20, 5), (150, 1)])
+def test_episodes_are_divided_among_skills(skills, each, monkeypatch):
+    square = evaluation("music_tf/Square-v0", skills=skills, lost_object="continue")
+    played = []
+
+    def play(self, policy, episodes, skill=None, added=None):
+        played.append(episodes)
+        states = np.zeros([episodes, 11, 2], np.float32)
+        return SimpleNamespace(observation=states, extras={}, length=np.full(episodes, 10))
+
+    monkeypatch.setattr(Evaluation, "play", play)
+    assert separate(square, opposite, 100)["skill/hausdorff_mean"] == 0.0
+    assert played == [each] * skills
+
+
+def test_one_policy_has_nothing_to_be_apart_from():
+    found = compare(evaluation("music_tf/Square-v0"), opposite, 2)
+    assert [name for row in found.values() for name in row if name.startswith("skill/")] == []
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import SkillConfig
 from music_tf.errors import UsageError
-from music_tf.measures.skills import end_spreads, hausdorff_distances
+from music_tf.measures.skills import end_spreads, separation
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import evaluate_run, load_run
@@ -167,8 +167,9 @@ def test_the_summary_of_skills(run):
     likelihood = np.mean([one.log_likelihood for one in followed])
     assert found["recognised"] == pytest.approx(3 * np.exp(likelihood))
     assert np.shape(found["matrix"]) == np.shape(found["end_distances"]) == (3, 3)
-    paths = [one.descriptors.reshape(-1, one.descriptors.shape[-1]) for one in followed]
-    np.testing.assert_allclose(found["hausdorff"], hausdorff_distances(paths))
+    apart = separation([one.seen for one in followed], [one.length for one in followed])
+    np.testing.assert_array_equal(found["hausdorff"], apart.hausdorff)
+    assert found["coverage"] == apart.coverage
     assert 0.0 <= found["explained"] <= 1.0
     best = max(found["each"], key=lambda row: row["return"])
     assert found["best"] == best["skill"]
@@ -192,7 +193,7 @@ def test_the_best_return_is_that_of_one_episode():
     first, second = (
         Followed(skill, np.array([2, 2]), np.array(returns), states, None, None, None)
         for skill, returns in enumerate(([0.0, 9.0], [5.0, 6.0]))
-        for states in [np.zeros([2, 2, 1])]
+        for states in [np.zeros([2, 3, 1])]
     )
     found = summarize_skills([first, second])
     assert [row["best_return"] for row in found["each"]] == [9.0, 6.0]
