@@ -159,9 +159,16 @@ class Evaluate(Measured):
     episodes: Annotated[int | None, In(1, 10**6)] = None
     """How many episodes, default 100; of a run that adapts to tasks, how many visits to each,
     default 20."""
+    tasks: Literal["both", "test", "train"] = "both"
+    """Of a run that adapts to tasks: which to visit, those kept for evaluation, those trained on,
+    or both."""
+    explore: Annotated[int | None, In(1, 10**4)] = None
+    """Of the same: episodes under the prior before a belief is inferred; unset: as in the run
+    (tasks.explore)."""
     full: Flag = False
     """Judge control too: coverage, contact, spread, information between robot and object
-    (docs/metrics.md explains them); takes a minute or two longer."""
+    (docs/metrics.md explains them); takes a minute or two longer. Of a run that adapts to tasks:
+    how well the belief tells the task, and whether one task's visits depend on another."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None
@@ -187,14 +194,25 @@ class Evaluate(Measured):
                 f"{str(self.export)[:200]!r} and {self.parts!r:.80}\n"
                 "for example: --export FOLDER --parts actor,normalizer; episodes go to --out A.npz"
             )
+        if self.full and self.tasks != "both":
+            raise UsageError(
+                f"--full: what reads tasks from beliefs is fitted on those trained on and judged "
+                f"on the others, expected --tasks both, got {self.tasks}"
+            )
         prepare_tensorflow()
-        from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
+            evaluate_run,
+            load_run,
+            visiting,
+        )
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
 
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
         export = exporter(self.out, self.minari)
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
+        parts = ("test", "train") if self.tasks == "both" else (self.tasks,)
+        loaded = visiting(loaded, parts, self.explore)
         evaluate_run(loaded, self.episodes, full=self.full, export=export)
         return EXIT_DONE
 

@@ -54,6 +54,8 @@ class StoredRun(NamedTuple):
     and `before`, what had been taken by then; older versions wrote less."""
     missing: tuple[str, ...] = ()
     """Settings that an older version did not write; they have their general defaults."""
+    tasks: Mapping[str, Any] | None = None
+    """The tasks that it has drawn; None where it has one task, or before they are drawn."""
 
     @property
     def notice(self) -> str:
@@ -141,6 +143,7 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
         config=config,
         init_from=record.get("init_from"),
         missing=missing,
+        tasks=record.get("tasks"),
     )
 
 

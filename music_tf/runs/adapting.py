@@ -6,28 +6,29 @@ import numpy as np
 
 from music_tf.networks.acting import Snapshot
 from music_tf.runs.progress import Progress, Row
-from music_tf.training.adaptation import Adaptation, MetaEvaluation
+from music_tf.training.adaptation import PARTS, Adaptation, MetaEvaluation
 from music_tf.types import Metrics
 
-_PARTS = ("test", "train")
 _DIGITS = 3
 
 
 def measure_adaptation(
     adaptation: MetaEvaluation, snapshot: Snapshot, visits: int, full: bool = False
 ) -> tuple[dict[str, Any], dict[str, Metrics]]:
-    """Visits every task so many times; every rank must call it together.
+    """Visits the tasks of `adaptation.parts` so many times; every rank must call it together.
 
     Returns:
         By `test` and `train`: of each task its vector, and the mean return and success of each
         episode of a visit; their means over tasks, and standard errors over tasks. Beside them
-        what random actions return in these episodes, and with `full` the R^2 of a linear probe
-        after two and after all episodes, and what a visit alone differs by from the same visit
-        beside others: 0.
-        And the columns of metrics.csv in evaluation tasks, of our policy and of random actions.
+        what random actions return in these episodes. With `full`, for which both are visited, the
+        R^2 of a linear probe after two and after all episodes, and what visits to a task differ by
+        where another task stands beside it: 0.
+        And columns of metrics.csv, of our policy and of random actions: of evaluation tasks if
+        they are visited.
     """
-    played = {part: adaptation.play(snapshot, part, visits) for part in _PARTS}
-    random = {part: adaptation.play(None, part, visits) for part in _PARTS}
+    parts = adaptation.parts
+    played = {part: adaptation.play(snapshot, part, visits) for part in parts}
+    random = {part: adaptation.play(None, part, visits) for part in parts}
     result: dict[str, Any] = {"visits": visits, "explored": adaptation.explored}
     for part, found in played.items():
         tasks = getattr(adaptation.tasks, part)
@@ -50,30 +51,33 @@ def measure_adaptation(
             "random": _list(at_random.mean(axis=0)),
         }
     if full:
-        test, train = (played[part] for part in _PARTS)
+        test, train = played["test"], played["train"]
         last = adaptation.episodes
         result["probe_r2"] = {
             str(seen): adaptation.probe(train, test, seen) for seen in (min(2, last), last)
         }
         result["leak"] = _leak(adaptation, snapshot, test)
-    policies = {
-        "ours": adaptation.metrics(*(played[part] for part in _PARTS)),
-        "random": adaptation.by_episode(random["test"]),
-    }
-    return result, policies
+    told = parts[0]
+    both = len(parts) > 1
+    ours = adaptation.metrics(*played.values()) if both else adaptation.by_episode(played[told])
+    return result, {"ours": ours, "random": adaptation.by_episode(random[told])}
 
 
-def show_adaptation(measured: dict[str, Any], env_id: str, progress: Progress) -> None:
-    """Shows a table of evaluation tasks and one of training tasks, and what a probe found."""
-    for part in _PARTS:
+def show_adaptation(
+    measured: dict[str, Any], policies: dict[str, Metrics], env_id: str, progress: Progress
+) -> None:
+    """Shows a table of the tasks of each kind, means over tasks, and what a probe found."""
+    parts = [part for part in PARTS if part in measured]
+    for part in parts:
         by = f"{measured['visits']} visits to each {part} task: return by episodes seen"
         progress.table(adaptation_rows(measured, part), f"{env_id}, {by}", "task")
+    progress.policies(policies, f"{env_id}, means over {parts[0]} tasks")
     if "probe_r2" in measured:
         probes = ", ".join(f"{r2:.2f} after {n}" for n, r2 in measured["probe_r2"].items())
         progress.banner(
             [
                 f"R^2 of a linear probe of the belief: {probes} episodes",
-                f"a visit alone and beside others differ by {measured['leak']:g}",
+                f"visits to a task beside other tasks differ by {measured['leak']:g}",
             ]
         )
 
@@ -100,11 +104,14 @@ def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
 
 
 def _leak(adaptation: MetaEvaluation, snapshot: Snapshot, test: Adaptation) -> float:
-    """Returns how much visits to the first task differ where no other task is visited."""
+    """Returns how much visits to the first task differ where the others are another task."""
     sets = adaptation.tasks
-    alone = adaptation._replace(tasks=sets._replace(test=sets.test[:1]))
-    found = alone.play(snapshot, "test", test.returns.shape[1])
-    return float(np.abs(found.returns[0] - test.returns[0]).max())
+    other = np.concatenate([sets.test[:1], sets.train[:1]])
+    found = adaptation._replace(tasks=sets._replace(test=other)).play(
+        snapshot, "test", test.returns.shape[1]
+    )
+    apart = [np.abs(one[0] - two[0]).max() for one, two in zip(found, test, strict=True)]
+    return float(max(apart))
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:

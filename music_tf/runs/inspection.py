@@ -8,14 +8,14 @@ import functools
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config, EnvConfig, TermConfig
-from music_tf.config.stored import StoredRun, read_run, stored_tasks
+from music_tf.config.stored import StoredRun, read_run
 from music_tf.declared import ALL, SPACES, refusal
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -41,7 +41,7 @@ from music_tf.storage.metrics import JUDGED
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
-from music_tf.training.adaptation import VISITS, MetaEvaluation
+from music_tf.training.adaptation import PARTS, VISITS, MetaEvaluation
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.training.tasks import recorded_tasks, task_sets
 from music_tf.types import Episodes, Metrics
@@ -183,11 +183,32 @@ def load_run(
         )
     evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
     learned = learned_arrays(found.arrays, config.rewards)
-    record = stored_tasks(here / run)  # a folder of exported weights has none
-    tasks = recorded_tasks(record, config) if record else task_sets(config, envs)
-    alone = evaluation.comm
-    adaptation = None if tasks is None else MetaEvaluation(envs, config, alone, tasks)
+    tasks = recorded_tasks(stored.tasks, config) if stored.tasks else task_sets(config, envs)
+    adaptation = None if tasks is None else MetaEvaluation(envs, config, evaluation.comm, tasks)
     return LoadedRun(run, here, stored, saved, learned, evaluation, elsewhere, stage, adaptation)
+
+
+def visiting(
+    loaded: LoadedRun, parts: Sequence[str] = PARTS, explore: int | None = None
+) -> LoadedRun:
+    """Returns a run whose visits are to `parts` of its tasks, and explore for so many episodes.
+
+    Raises:
+        UsageError: It does not adapt to tasks; its environments are closed then.
+    """
+    if tuple(parts) == PARTS and explore is None:
+        return loaded
+    adaptation, config = loaded.adaptation, loaded.config
+    if adaptation is None:
+        loaded.envs.close()
+        raise UsageError(
+            "--tasks, --explore: expected a run that adapts to tasks, got one of "
+            f"{loaded.stored.recipe}, which has one task"
+        )
+    if explore is not None:
+        config = with_fields(config, {"tasks.explore": explore})
+    visits = adaptation._replace(config=config, parts=tuple(parts))
+    return dataclasses.replace(loaded, adaptation=visits)
 
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
@@ -251,25 +272,7 @@ def evaluate_run(
             result |= {"control": control, "control_episodes": episodes}
             result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
             result |= {"coverage_episodes": COVERED}
-        title = f"{result['env_id']}, {counted}"
-        if adapts:
-            show_adaptation(result["adaptation"], result["env_id"], progress)
-        progress.policies(result["policies"], title)
-        if result["success"]:
-            low, high = result["success"]["interval_95"]
-            rate = result["success"]["rate"]
-            progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
-        if full and not adapts:
-            progress.policies(result["control"], f"{title}: control")
-            progress.policies(
-                result["coverage"], f"{result['env_id']}, {COVERED} episodes: coverage"
-            )
-        if result["skills"]:
-            rows = skill_rows(result["skills"], result["policies"]["random"])
-            progress.table(rows, f"{title} of each skill", "skill")
-        if result["skills_where_learned"]:
-            rows = skill_rows(result["skills_where_learned"], result["policies"]["random"])
-            progress.table(rows, f"{title} of each skill where it was learned", "skill")
+        _show(result, counted, progress)
         place = loaded.here / path
         result = _judged_before(place, result["checkpoint"]) | result
         try:
@@ -287,6 +290,29 @@ def evaluate_run(
     finally:
         loaded.envs.close()
     return result
+
+
+def _show(result: dict[str, Any], counted: str, progress: Progress) -> None:
+    """Shows the tables of an evaluation, over episodes or visits that are `counted`."""
+    title = f"{result['env_id']}, {counted}"
+    policies = result["policies"]
+    if "adaptation" in result:
+        show_adaptation(result["adaptation"], policies, result["env_id"], progress)
+    else:
+        progress.policies(policies, title)
+    if result["success"]:
+        low, high = result["success"]["interval_95"]
+        rate = result["success"]["rate"]
+        progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
+    if "control" in result:
+        progress.policies(result["control"], f"{title}: control")
+        progress.policies(result["coverage"], f"{result['env_id']}, {COVERED} episodes: coverage")
+    if result["skills"]:
+        rows = skill_rows(result["skills"], result["policies"]["random"])
+        progress.table(rows, f"{title} of each skill", "skill")
+    if result["skills_where_learned"]:
+        rows = skill_rows(result["skills_where_learned"], result["policies"]["random"])
+        progress.table(rows, f"{title} of each skill where it was learned", "skill")
 
 
 def _refuse_export(loaded: LoadedRun, asked: bool) -> None:

@@ -147,7 +147,8 @@ def export_weights(
     if not save_weights(folder, arrays, {**facts, **own, "exported_from": stored.sha256}):
         raise EnvironmentFault(f"{folder}: the weights could not be written")
     if run is not None:
-        text = json.dumps(run_to_json(run), indent=1, allow_nan=False) + "\n"
+        drawn = {} if run.tasks is None else {"tasks": run.tasks}
+        text = json.dumps(run_to_json(run) | drawn, indent=1, allow_nan=False) + "\n"
         try:
             replace_file(folder / CONFIG_NAME, text.encode())
         except OSError as error:

@@ -21,6 +21,8 @@ _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
 VISITS = 20
 """Visits to each task in what a run and `evaluate` report at the end."""
+PARTS = ("test", "train")
+"""Tasks that are kept for evaluation, and those that are trained on."""
 _STARTS = ("seeds", "skills", "tasks")
 """What `Conditions` of a task say."""
 _RIDGE = 1e-3
@@ -52,6 +54,8 @@ class MetaEvaluation(NamedTuple):
     """Of the run."""
     comm: Communicator
     tasks: TaskSets
+    parts: Sequence[str] = PARTS
+    """Of the tasks, which `evaluate` visits."""
 
     @property
     def explored(self) -> int:

@@ -1,6 +1,7 @@
 """A run that adapts to tasks, from its first line to what is said of it and done with it."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from music_tf.storage.policy import AdaptivePolicy, load_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import CONFIG_NAME
 from tests.kit.pearl import small
+from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
 
 WORDS = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
@@ -118,6 +120,57 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
     assert list(rows["mean"]) == ["0", "1", "2", "random"]
     assert rows["mean"]["2"] == found["test"]["returns"][2]
     assert rows["mean"]["random"] == found["test"]["random"][2]
+
+
+def evaluated(run, words):
+    """What `evaluate` writes."""
+    assert exit_code(["evaluate", str(run), "--episodes", "1", *words.split()]) == 0
+    return json.loads((run / "evaluation.json").read_text())
+
+
+def test_one_kind_of_tasks_is_visited_where_it_is_asked_for_and_explored_as_long(run):
+    found = evaluated(run, "--tasks train --explore 3")
+    adaptation, ours = found["adaptation"], found["policies"]["ours"]
+    assert "test" not in adaptation
+    assert adaptation["explored"] == 3
+    assert [len(row["returns"]) for row in adaptation["train"]["tasks"]] == [5] * 6
+    assert ours["adapt/return_last"] == pytest.approx(adaptation["train"]["returns"][4])
+    assert "adapt/return_1" not in ours  # still explores
+    assert "adapt/probe_r2" not in ours
+    assert set(evaluated(run, "--tasks test")["adaptation"]) == {"visits", "explored", "test"}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("--full --tasks test", "expected --tasks both, got test"),
+        ("--tasks all", "got 'all'"),
+        ("--explore 0", "expected a whole number in [1, 10000]"),
+    ],
+)
+def test_visits_that_cannot_be_are_refused(run, capsys, words, text):
+    assert exit_code(["evaluate", str(run), *words.split()]) == 2
+    assert text in " ".join(capsys.readouterr().err.split())
+
+
+def test_visits_are_for_runs_that_adapt(tmp_path, capsys):
+    save_run(tmp_path / "run")
+    assert exit_code(["evaluate", str(tmp_path / "run"), "--explore", "2"]) == 2
+    assert "expected a run that adapts to tasks, got one of" in capsys.readouterr().err
+
+
+def test_an_exported_agent_visits_the_tasks_of_its_run(run, tmp_path):
+    moved = tmp_path / "run"
+    shutil.copytree(run, moved)
+    record = recorded(moved)
+    record["tasks"]["test"][0] = [0.25, -0.5]  # another draw than that of the seed
+    (moved / CONFIG_NAME).write_text(json.dumps(record))
+    folder = str(tmp_path / "weights")
+    words = ["--export", folder, "--parts", "actor,encoder,normalizer", "--episodes", "1"]
+    assert exit_code(["evaluate", str(moved), *words]) == 0
+    loaded = load_run(tmp_path / "weights")
+    loaded.envs.close()
+    assert loaded.adaptation.tasks.record() == record["tasks"]
 
 
 def episodes(count=2, steps=5):

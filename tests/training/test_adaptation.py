@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -66,13 +68,47 @@ def test_ranks_share_the_visits_and_add_up_to_the_same(trainer):
         assert name == "success" or all(part.any() for part in parts)
 
 
-def test_no_task_learns_of_another_ones_visit(trainer):
-    whole = evaluation_of()
+def test_the_context_of_a_task_holds_the_exploration_of_this_task_alone(trainer, monkeypatch):
+    played, contexts, infer = [], [], Encoder.__call__
+
+    def noted(*arguments):
+        played.append(play(*arguments))
+        return played[-1]
+
+    def inferred(self, rows):
+        contexts.append(rows)
+        return infer(self, rows)
+
+    monkeypatch.setattr(adaptation_module, "play", noted)
+    monkeypatch.setattr(Encoder, "__call__", inferred)
+    evaluation_of(3).play(trainer.snapshot(), "test", 1)
+    assert len(played) == 4
+    for episode, task in itertools.product(range(4), range(3)):  # three tasks side by side
+        context = contexts[3 * episode + task]
+        own = [one.observation[task, :-1] for one in played[: episode + 1]]
+        np.testing.assert_array_equal(context[:, :2], np.concatenate(own))
+        paid = [one.reward[task] for one in played[: episode + 1]]
+        np.testing.assert_array_equal(context[:, 4], np.concatenate(paid))
+
+
+def test_changing_the_data_of_other_tasks_changes_nothing_in_a_task(trainer, monkeypatch):
+    whole, snapshot = evaluation_of(3), trainer.snapshot()
+    kept = whole.play(snapshot, "test", 1)
+
+    def spoiled(*arguments):
+        played = play(*arguments)
+        played.reward[1:] += 1e6
+        played.observation[1:] *= -3.0
+        return played
+
     alone = whole._replace(tasks=whole.tasks._replace(test=whole.tasks.test[:1]))
-    snapshot = trainer.snapshot()
-    np.testing.assert_array_equal(
-        alone.play(snapshot, "test", 2).means[0], whole.play(snapshot, "test", 2).means[0]
-    )
+    found = [alone.play(snapshot, "test", 1)]
+    monkeypatch.setattr(adaptation_module, "play", spoiled)
+    found.append(whole.play(snapshot, "test", 1))
+    assert not np.array_equal(found[1].means[1], kept.means[1])
+    for name, values in kept._asdict().items():
+        for one in found:
+            np.testing.assert_array_equal(getattr(one, name)[0], values[0], err_msg=name)
 
 
 def test_exploring_episodes_act_on_the_prior_and_later_ones_on_all_that_was_seen(
