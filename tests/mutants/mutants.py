@@ -194,6 +194,12 @@ FAULTS = {
     ("music_tf/randomness.py", "tests/test_randomness.py"): [
         ("purpose-of-a-seed", 'int.from_bytes(digest, "little")', "len(digest)"),
     ],
+    ("music_tf/envs/columns.py", "tests/envs/test_columns.py"): [
+        ("split-without-evidence", "tuple(why)) if why else None", "tuple(why))"),
+    ],
+    ("music_tf/envs/twins.py", "tests/envs/test_columns.py"): [
+        ("opposite-of-an-action", "other[:HOLD] = -after[:HOLD]", "other[:HOLD] = after[:HOLD]"),
+    ],
     ("music_tf/storage/gate.py", "tests/storage/test_checkpoint.py"): [
         ("sync-of-a-checkpoint", "        os.fsync(file.fileno())\n", ""),
         (

@@ -1,0 +1,219 @@
+"""Columns are told apart by playing: right or "cannot tell", and right where an object is."""
+
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.config.settings import EnvConfig
+from music_tf.envs.columns import Verdict, look
+from music_tf.envs.kinds import Kind, leaning, velocities
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.twins import Branch, Player
+from music_tf.errors import UsageError
+from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
+from tests.kit.counting import COUNTING, FORGETFUL
+from tests.kit.layouts import LAYOUT, OTHERS, columns, random_groups
+from tests.kit.odd import ODD
+
+DRAWN = 30
+BESIDE = [*OTHERS[:4], "disc", "speed", "disc_speed", "action", "point"]
+
+
+def found_in(env_id, **arguments):
+    envs = LockstepEnvs(env_id, 1, EnvConfig(kwargs=json.dumps(arguments)))
+    envs.hush()
+    try:
+        return look(envs)
+    finally:
+        envs.close()
+
+
+def split_of(found):
+    names = ("agent", "surrounding")
+    return tuple(found.proposed[name].columns for name in names if name in found.proposed)
+
+
+@pytest.mark.parametrize("env_id", [ARM, ARM_WITH_GOALS])
+def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
+    found = found_in(env_id)
+    assert found.verdict == Verdict.SURE
+    assert {name: one.columns for name, one in found.proposed.items()} == {
+        **{"agent": TIP, "gripper": TIP},
+        **{"surrounding": DISC, "object": DISC, "descriptor": DISC},
+    }
+    assert all(one.reason for one in found.proposed.values())
+    assert set(found.relations) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("groups", "habits"),
+    [
+        (["disc", "clock", "speed", "disc_speed", "action", "point"], {}),
+        (BESIDE, {}),
+        (["point", "disc"], {"apart": 0.9}),
+        (["point", "disc"], {"late": 3}),
+        (["point", "disc", "noise"], {}),
+        (["point", "disc", "fresh_noise"], {}),
+        (["point", "constant", "disc", "mover"], {}),
+    ],
+    ids=["object first", "second disc", "seldom touched", "late", "noise", "fresh noise", "mover"],
+)
+def test_an_object_is_found(groups, habits):
+    found = found_in(LAYOUT, groups=groups, **habits)
+    robot, thing = split_of(found)
+    assert found.verdict == Verdict.SURE
+    assert robot == columns(groups, "point")
+    discs = {columns(groups, name) for name in ("disc", "second") if name in groups}
+    assert {thing, *found.others} == discs
+
+
+def test_an_object_is_found_on_a_line():
+    assert split_of(found_in(LAYOUT, groups=["block", "slider"], axes=1)) == ((1,), (0,))
+
+
+@pytest.mark.parametrize("number", range(DRAWN))
+def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
+    groups = random_groups(np.random.default_rng([20, number]))
+    found = found_in(LAYOUT, groups=groups)
+    robot, thing = split_of(found)
+    assert robot == columns(groups, "point")
+    assert thing in [columns(groups, name) for name in ("disc", "second") if name in groups]
+
+
+@pytest.mark.parametrize(
+    ("groups", "habits", "verdict"),
+    [
+        (["mixed"], {}, Verdict.CANNOT_TELL),
+        (["point", "far_unit"], {}, Verdict.CANNOT_TELL),
+        (["point", "goal"], {}, Verdict.CANNOT_TELL),
+        (["point", "disc"], {"unseeded": True}, Verdict.CANNOT_TELL),
+        (["constant", "goal"], {}, Verdict.CANNOT_TELL),
+        (["point", "difference"], {}, Verdict.NO_OBJECT),
+        (["egocentric"], {}, Verdict.NO_OBJECT),
+        (["point", "lamp"], {}, Verdict.NO_OBJECT),
+        (["point", "disc"], {"grasped": True}, Verdict.NO_OBJECT),
+    ],
+    ids=[
+        *("one by one", "other unit", "goal alone", "no seed", "nothing answers"),
+        *("relative alone", "egocentric", "lamp", "grasped"),
+    ],
+)
+def test_where_nothing_shows_an_object_none_is_proposed(groups, habits, verdict):
+    found = found_in(LAYOUT, groups=groups, **habits)
+    assert found.verdict == verdict
+    assert found.why
+    assert split_of(found) == ()
+
+
+def test_what_is_observed_again_or_a_step_later_is_no_place_of_its_own():
+    groups = ["point_before", "disc_before", "disc", "point", "point_again"]
+    found = found_in(LAYOUT, groups=groups)
+    assert split_of(found) == (columns(groups, "point"), columns(groups, "disc"))
+    said = {columns(groups, "point_before")[0]: "6 a step before", 8: "6 again", 9: "7 again"}
+    assert said.items() <= found.relations.items()
+
+
+def test_what_an_action_and_its_opposite_push_alike_is_held():
+    found = found_in("tests.kit.layouts:Palm-v0")
+    assert found.verdict == Verdict.LIKELY
+    assert split_of(found) == ((0, 1, 2), (3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "descriptor"),
+    [
+        ("Pendulum-v1", ("observation",)),
+        ("MountainCarContinuous-v0", (0,)),
+        ("Hopper-v5", ("observation",)),
+        ("HalfCheetah-v5", ("observation",)),
+        ("PointMaze_UMaze-v3", (0, 1)),
+        ("music_tf/UnitBox-v0", (0, 1)),
+        pytest.param("AntMaze_UMaze-v5", ("achieved_goal",), marks=pytest.mark.slow),
+    ],
+)
+def test_no_object_is_proposed_where_there_is_none(env_id, descriptor):
+    found = found_in(env_id)
+    assert found.verdict == Verdict.NO_OBJECT
+    assert {name: one.columns for name, one in found.proposed.items()} == {"descriptor": descriptor}
+
+
+FETCH = ((0, 1, 2), (3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "split"),
+    [
+        ("music_tf/PointPush-v0", ((0, 1), (3, 4))),
+        ("FetchPush-v4", FETCH),
+        pytest.param("FetchPickAndPlace-v4", FETCH, marks=pytest.mark.slow),
+        pytest.param(
+            "HandManipulateBlock-v1",
+            (tuple(range(24)), tuple(range(54, 61))),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_objects_that_are_known_are_found_by_playing(env_id, split):
+    assert split_of(found_in(env_id)) == split
+
+
+@pytest.mark.slow
+def test_the_block_of_panda_is_found():
+    pytest.importorskip("panda_gym", reason="the extra 'panda' is not installed")
+    assert split_of(found_in("panda_gym:PandaPush-v3")) == ((0, 1, 2), (6, 7, 8))
+
+
+def test_twins_are_the_same_until_they_part_and_untouched_columns_after_it():
+    envs = LockstepEnvs(LAYOUT, 1, EnvConfig(kwargs='{"groups": ["point", "disc"], "apart": 1.3}'))
+    player = Player(envs)
+    for number in range(4):
+        player.part(number)
+    parted = [one for one in player.branches if one.at_random]
+    assert [one.at for one in parted] == [0, 0, 6, 6, 12, 12, 25, 25]
+    for one in parted:
+        np.testing.assert_array_equal(one.rows[: one.at + 1], one.twin[: one.at + 1])
+        assert (one.apart()[0, :2] != 0.0).any()
+        np.testing.assert_array_equal(one.apart()[0, 2:], 0.0)
+    first, opposite = parted[:2]
+    np.testing.assert_array_equal(first.actions[:10], -opposite.actions[:10])
+    envs.close()
+
+
+def branch(*series):
+    rows = np.array(series, float).T
+    return Branch(0, 0, rows, rows[:, :0], np.zeros((len(rows) - 1, 1)))
+
+
+def test_a_velocity_goes_along_with_the_change_of_a_place():
+    place = np.array([0.0, 1.0, 3.0, 2.0, 2.0, 5.0, 4.0, 4.0, 6.0])
+    speed = np.diff(place, prepend=0.0)  # 0 1 2 -1 0 3 -1 0 2
+    assert velocities([branch(place, speed)]) == {1: 0}
+
+
+def test_of_two_columns_the_relative_one_moves_with_the_thing():
+    random = np.random.default_rng(0)
+    thing, robot = random.normal(size=(2, 40)).cumsum(axis=1)
+    leans = leaning([branch(thing, robot, thing - robot)], 0, 1, 2)
+    assert leans[0] < 0.5
+    assert leans[1] > 0.9
+
+
+def test_episodes_that_are_too_short_are_refused_with_what_came():
+    with pytest.raises(UsageError, match="expected episodes of more than 5 steps, got 4"):
+        found_in(LAYOUT, groups=["point", "disc"], ends=4)
+
+
+def test_what_broke_is_told(odd):
+    odd.fault = "exception"
+    with pytest.raises(UsageError, match=r"more than 5 steps, got 2; .*the motor burns"):
+        found_in(ODD)
+
+
+@pytest.mark.parametrize(("env_id", "kind"), [(COUNTING, Kind.CLOCK), (FORGETFUL, Kind.NOISE)])
+def test_what_no_action_moves_is_said(env_id, kind):
+    found = found_in(env_id)
+    assert kind in found.kinds
+    assert Kind.ROBOT not in found.kinds
+    assert found.verdict == Verdict.CANNOT_TELL
+    assert found.proposed == {}
