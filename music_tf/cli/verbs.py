@@ -469,9 +469,9 @@ class CheckEnv(Verb):
         findings = list(check_environment(env_id, self.env))
         width = max((len(finding.name) for finding in findings), default=0)
         for finding in findings:
-            state = "ok  " if finding.ok else "FAIL"
-            sys.stdout.write(f"{state}  {finding.name:{width}}  {finding.detail}\n")
-            if not finding.ok and finding.cure:
+            detail = finding.detail.replace("\n", f"\n{'':{width + 8}}")
+            sys.stdout.write(f"{finding.state:<4}  {finding.name:{width}}  {detail}\n")
+            if finding.cure:
                 sys.stdout.write(f"{'':{width + 6}}  cure: {finding.cure}\n")
         return EXIT_DONE if all(finding.ok for finding in findings) else EXIT_ENVIRONMENT
 

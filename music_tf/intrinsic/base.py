@@ -51,16 +51,11 @@ class TermContext(NamedTuple):
                 "nothing says which components of its observation are the robot and which its "
                 "surroundings."
             )
-            columns = self.spec.observation_dim
-            ids = [str(column) for column in range(columns)]
-            half = min(3, columns // 2)
-            example = (
-                f"--world.agent {' '.join(ids[:half])} "
-                f"--world.surrounding {' '.join(ids[half : 2 * half])}"
-            )
+            env_id = self.spec.env_id
             raise UsageError(
-                f"{self.spec.env_id}: {reason}\n"
-                f"its observation has {columns} columns, for example: {example}"
+                f"{env_id}: {reason}\n"
+                "expected --world.agent COLUMNS --world.surrounding COLUMNS; "
+                f"music-tf check-env {env_id} plays it and proposes them (about 5 s)"
             )
         return self.spec.split
 

@@ -8,43 +8,38 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from music_tf.config.names import few
-from music_tf.config.settings import EnvConfig
+from music_tf.config.settings import EnvConfig, NormalizerConfig
 from music_tf.config.world import World
 from music_tf.envs.actions import action_bounds, in_space
+from music_tf.envs.columns import SHORT, look
 from music_tf.envs.extras import asked_of_info
+from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
 from music_tf.envs.member import BadObservation, number, told
-from music_tf.envs.registry import described, lookup
+from music_tf.envs.registry import described
 from music_tf.envs.repeating import first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
 from music_tf.tools.doctor import Finding
+from music_tf.tools.proposals import Task, columns_text, next_lines, world_text
+from music_tf.training import rehearsal
 from music_tf.training.rehearsal import Rehearsal
-from music_tf.types import Array
 
 _STEPS = 30
 _TOLERANCE = 1e-6
 _CORNERS: Sequence[Sequence[float]] = ((-1.0,), (1.0,), (-1.0, 1.0))
 """Of the actions: all of them low, all high, and in turns."""
-_QUIET, _LIVELY, _LONGEST = 5, 30, 100
-"""Episodes without actions and with random ones, and most steps of each, for a world."""
-_HELD = 10
-"""Steps for which a random action is held: so the robot comes as far as an object."""
-_LEAST, _SHARE = 1e-4, 0.002
-"""A column changes where it does by this much, or by this share of all that it does."""
-_MOST, _OFTEN = 0.9, 0.5
-"""Share of episodes up to which what changes counts as touched, and of steps in which robots do."""
-_PLANE, _AXES = 2, 3
-_PROPOSED = ("agent", "surrounding", "object", "gripper")
 
-Verdict = tuple[str, str]
-"""What was found, and the cure; an empty one where all is well."""
+Verdict: TypeAlias = tuple[str, str] | rehearsal.Verdict
+"""What was found, and the cure; an empty one where all is well. That of a rehearsal also says
+whether a warning is enough."""
 
 
 class Played(NamedTuple):
@@ -53,7 +48,8 @@ class Played(NamedTuple):
     env_id: str
     environment: Any
     settings: EnvConfig
-    rehearsal: Callable[[], Rehearsal]  # the one that all checks of an episode share
+    rehearsal: Callable[[], Rehearsal]
+    """The one that all checks of an episode share."""
     returned: list[Any]  # observations, one more than rewards
     observations: list[Any]  # copies that were made at once
     rewards: list[Any]
@@ -109,14 +105,14 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
     findings = [Finding("goal keys", keys), bounded, long]
     if all(finding.ok for finding in findings):
         with contextlib.ExitStack() as stack:
-            rehearsal = functools.cache(lambda: stack.enter_context(Rehearsal(env_id, settings)))
-            findings += _played(env_id, environment, settings, rehearsal)
+            stage = functools.cache(lambda: stack.enter_context(Rehearsal(env_id, settings)))
+            findings += _played(env_id, environment, settings, stage)
     environment.close()
     return findings
 
 
 def _played(
-    env_id: str, environment: Any, settings: EnvConfig, rehearsal: Callable[[], Rehearsal]
+    env_id: str, environment: Any, settings: EnvConfig, stage: Callable[[], Rehearsal]
 ) -> list[Finding]:
     """Plays an episode of random actions and checks what came of it."""
     space, random = environment.action_space, np.random.default_rng(0)
@@ -124,7 +120,7 @@ def _played(
     try:
         observation, _ = environment.reset(seed=0)
         first = copy.deepcopy(observation)
-        played = Played(env_id, environment, settings, rehearsal, [observation], [first], [], [])
+        played = Played(env_id, environment, settings, stage, [observation], [first], [], [])
         for _ in range(min(_STEPS, environment.spec.max_episode_steps)):
             action = random.uniform(space.low, space.high).astype(space.dtype)
             with np.errstate(all="ignore"):
@@ -143,11 +139,11 @@ def _played(
         if check in _OF_GOALS and not played.has_goals:
             continue
         try:
-            detail, cure = check(played)
+            detail, cure, *rare = check(played)
         except FROM_USERS as error:  # whatever the environment throws
-            detail, cure = told(error), "make this run without an exception"
-        findings.append(Finding(name, detail, cure=cure))
-    return findings
+            detail, cure, rare = told(error), "make this run without an exception", []
+        findings.append(Finding(name, detail, cure=cure, warning=any(rare)))
+    return [*findings, *_columns(played)]
 
 
 def observations(played: Played) -> Verdict:
@@ -210,8 +206,8 @@ def reward(played: Played) -> Verdict:
 
 def goal_met(played: Played) -> Verdict:
     """Looks for a goal that moves once it has been met, and for an episode that ends there."""
-    detail, cure = _rehearsed(played, Rehearsal.goal_met)
-    return (detail, cure) if cure else (f"{detail}; {_rehearsed(played, Rehearsal.ends)[0]}", "")
+    found = _rehearsed(played, Rehearsal.goal_met)
+    return found if found[1] else (f"{found[0]}; {_rehearsed(played, Rehearsal.ends)[0]}", "")
 
 
 def other_goal(played: Played) -> Verdict:
@@ -224,14 +220,13 @@ def goal_apart(played: Played) -> Verdict:
     return _rehearsed(played, Rehearsal.goal_apart)
 
 
-def _rehearsed(played: Played, look: Callable[[Rehearsal], Any]) -> Verdict:
+def _rehearsed(played: Played, look_at: Callable[[Rehearsal], rehearsal.Verdict]) -> Verdict:
     """Returns what a rehearsal finds, as training would have it."""
-    rehearsal = played.rehearsal()
+    stage = played.rehearsal()
     try:
-        detail, cure, _ = look(rehearsal)
+        return look_at(stage)
     except EnvironmentFault as fault:  # other checks fail then
         return f"cannot tell: {fault}".splitlines()[0], ""
-    return detail, cure
 
 
 def batched_reward(played: Played) -> Verdict:
@@ -310,106 +305,64 @@ def settable_goal(played: Played) -> Verdict:
     return "no attribute `goal`: hidden goals (--goals zero) are zeros in what is observed", ""
 
 
-def world(played: Played) -> Verdict:
-    """Says which columns are what, as it is known or as a line to type."""
-    info = described(played.env_id, World(), played.environment)
-    if info.split is not None:
-        agent, surrounding = map(_listed, (info.split.agent, info.split.surrounding))
-        return f"known: robot {agent}, surroundings {surrounding}", ""
-    if not played.has_goals:
-        return (
-            "without goals nothing shows which columns are an object; give --world.* yourself",
-            "",
-        )
-    if info.family != lookup("").family:
-        return info.why_no_split, ""
-    proposed = propose_world(played.env_id, played.settings)
-    if not proposed.surrounding:
-        return "no column moves only when something is touched, so there is nothing to propose", ""
-    columns = {name: getattr(proposed, name) for name in _PROPOSED}
-    options = (f"--world.{name} {_listed(own)}" for name, own in columns.items() if own)
-    return f"music-tf train ddpg_music --env-id {played.env_id} {' '.join(options)}", ""
+def goal_set(played: Played) -> Verdict:
+    """Looks whether anybody can tell if the observation changes with the goal."""
+    return _rehearsed(played, Rehearsal.goal_set)
 
 
-def propose_world(env_id: str, settings: EnvConfig | None = None) -> World:
-    """Returns a guess at robot, surroundings, object and gripper; empty where nothing is touched.
+def inputs(played: Played) -> Verdict:
+    """Looks for numbers that networks see cut off."""
+    return _rehearsed(played, lambda stage: stage.inputs(NormalizerConfig.input_clip))
 
-    Columns that change in most steps under random actions, and less without, are the robot's.
-    Those that do not change in every episode move when they are touched; those of them that are the
-    achieved goal are the object.
-    """
-    envs = LockstepEnvs(env_id, 1, settings)
+
+def _columns(played: Played) -> list[Finding]:
+    """Says what the columns are, which to name, and what to train with that."""
     try:
-        quiet = [_wander(envs, seed, None) for seed in range(_QUIET)]
-        lively = [_wander(envs, seed, np.random.default_rng(seed)) for seed in range(_LIVELY)]
-    finally:
-        envs.close()
-    size, goal = envs.spec.observation_dim, envs.spec.goal_dim
-    states = np.concatenate(lively)
-    least = np.maximum(_LEAST, _SHARE * np.ptp(states[:, :size], axis=0))
-    changes, without = (
-        [np.abs(np.diff(one[:, :size], axis=0)) > least for one in some] for some in (lively, quiet)
-    )
-    often, still = np.mean(np.concatenate(changes), 0), np.mean(np.concatenate(without), 0)
-    episodes = np.mean([change.any(axis=0) for change in changes], axis=0)
-    touched = (often > 2 * still) & (episodes <= _MOST)
-    own = (often > 2 * still) & (often > _OFTEN) & ~touched
-    place: tuple[int, ...] = ()
-    for first in range(size - goal + 1 if goal >= _AXES else 0):
-        columns = tuple(range(first, first + _AXES))
-        same = np.allclose(states[:, first : first + goal], states[:, size:], atol=_TOLERANCE)
-        if same and touched[list(columns)].any():
-            place = columns
-    surrounding = place or tuple(np.flatnonzero(touched).tolist())
-    gripper: tuple[int, ...] = ()
-    constant = np.ptp(states[:, :size], axis=0) == 0.0  # such as the height of a robot on a plane
-    for first in range(size - _AXES, -1, -1):
-        columns = tuple(range(first, first + _AXES))
-        own_here, allowed = own[list(columns)].sum(), (own | constant)[list(columns)].all()
-        if own_here >= _PLANE and allowed and not set(columns) & set(place):
-            gripper = columns
-    agent = gripper or tuple(np.flatnonzero(own).tolist())
-    if not agent or not surrounding:
-        return World()
-    return World(
-        agent=agent,
-        surrounding=surrounding,
-        object=place,
-        gripper=gripper if place else (),
-    )
+        envs = LockstepEnvs(played.env_id, 1, played.settings)
+        with contextlib.closing(envs):
+            envs.hush()  # whoever checks it hears of what broke below
+            found = look(envs)
+    except FROM_USERS as error:
+        detail = str(error) if isinstance(error, MusicError) else told(error)
+        cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
+        return [Finding("columns", detail, cure=cure)]
+    cure = f"let every step run with any action in its bounds: {found.fault}" if found.fault else ""
+    if Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
+        cure = "observe what the actions move, as numbers that change with each step"
+    info = envs.info
+    known, pays = all(map(math.isfinite, info.reward_bounds)), None
+    if played.has_goals:
+        pays, known = _pays(played, info.reward_bounds)
+    task = Task(played.env_id, played.settings, info, envs.spec.max_episode_steps, pays, known)
+    return [
+        Finding("columns", columns_text(found), cure=cure),
+        Finding("world", world_text(found, info)),
+        Finding("next", next_lines(task, found)),
+    ]
 
 
-def _wander(envs: LockstepEnvs, seed: int, random: np.random.Generator | None) -> Array:
-    """Returns states of an episode [T + 1, O + G], with each action held for a while, or none."""
-    found = envs.reset([0], [seed])
-    rows = [np.concatenate([found.observation[0], found.achieved_goal[0]])]
-    action = np.zeros((1, envs.spec.action_dim), np.float32)
-    for step in range(min(_LONGEST, envs.spec.max_episode_steps)):
-        if random is not None and step % _HELD == 0:
-            action = random.uniform(-1.0, 1.0, action.shape).astype(np.float32)
-        taken = envs.step(action, [0])
-        if taken.faults[0] is not None:
-            break
-        rows.append(np.concatenate([taken.observation[0], taken.achieved_goal[0]]))
-        if taken.terminated[0] or taken.truncated[0]:
-            break
-    return np.stack(rows)
-
-
-def _listed(columns: Sequence[int]) -> str:
-    return " ".join(map(str, columns))
+def _pays(played: Played, bounds: tuple[float, float]) -> tuple[str, bool]:
+    """Returns what rewards are, and whether training knows their bounds."""
+    low, high = bounds
+    if all(map(math.isfinite, bounds)):
+        return f"rewards from {low:g} to {high:g} (known)", True
+    with contextlib.suppress(MusicError):
+        if found := played.rehearsal().reward_bounds():
+            return f"rewards of {found[0] + 0.0:g} and {found[1] + 0.0:g} (measured)", True
+    numbers = [float(np.asarray(one).reshape(-1)[0]) for one in played.rewards]
+    return f"rewards seen from {min(numbers):.3g} to {max(numbers):.3g}", False
 
 
 CHECKS: dict[str, Callable[[Played], Verdict]] = {
     check.__name__.replace("_", " "): check
     for check in (
         *(observations, rewards, fresh_arrays, constant_goal, goal_met, goal_apart, reward),
-        *(other_goal, batched_reward, success, corners, reset, settable_goal, world),
+        *(other_goal, batched_reward, success, corners, reset, settable_goal, goal_set, inputs),
     )
 }
 """Checks of an episode by name, in the order in which they are shown."""
 
 _OF_GOALS = (
     *(constant_goal, goal_met, goal_apart, reward, other_goal, batched_reward),
-    *(success, settable_goal),
+    *(success, settable_goal, goal_set),
 )

@@ -121,15 +121,22 @@ class Finding:
     """Why it is so, where the detail does not say it."""
     cure: str = ""
     """What to do; empty where all is well."""
+    warning: bool = False
+    """Whether training goes on as it is, and warns."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.cure
+        """Whether nothing has to be done."""
+        return not self.cure or self.warning
+
+    @property
+    def state(self) -> str:
+        """Returns `ok`, `warn` or `FAIL`."""
+        return "FAIL" if not self.ok else "warn" if self.cure else "ok"
 
     def __str__(self) -> str:
         """Returns a line, and one more each for cause and cure where there is a fault."""
-        lines = [f"{'ok  ' if self.ok else 'FAIL'}  {self.name:<14} {self.detail}"]
+        lines = [f"{self.state:<4}  {self.name:<14} {self.detail}"]
         lines += [f"      cause: {self.cause}"] if self.cause else []
         lines += [f"      cure:  {self.cure}"] if self.cure else []
         return "\n".join(lines)

@@ -10,6 +10,7 @@ from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
 from music_tf.config.stored import read_run
 from music_tf.errors import UsageError
+from music_tf.tools.doctor import Finding
 from tests.kit.saved_run import load_weights, save_run
 from tests.kit.started import ROOT, music_tf
 
@@ -221,13 +222,20 @@ def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
     assert capsys.readouterr().out == "a.png\na.png\n"
 
 
-@pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, 3)])
-def test_check_env_shows_findings_and_their_cures(ok, code, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("cure", "warning", "code", "shown"),
+    [
+        ("", False, 0, "ok    reward  is -1\n              in all steps\n"),
+        ("mend it", True, 0, "warn  reward  is -1\n              in all steps\n"),
+        ("mend it", False, 3, "FAIL  reward  is -1\n              in all steps\n"),
+    ],
+)
+def test_check_env_shows_findings_and_their_cures(cure, warning, code, shown, monkeypatch, capsys):
     module = types.ModuleType("music_tf.tools.check_env")
-    found = types.SimpleNamespace(name="reward", ok=ok, detail="is -1", cure="mend it")
+    found = Finding("reward", "is -1\nin all steps", cure=cure, warning=warning)
     module.check_environment = lambda env_id, settings: [found]
     monkeypatch.setitem(sys.modules, "music_tf.tools.check_env", module)
     assert run_verb(["check-env", "FetchPush-v4"]) == code
     output = capsys.readouterr().out
-    assert "is -1" in output
-    assert ("cure: mend it" in output) is not ok
+    assert output.startswith(shown)
+    assert output[len(shown) :] == (f"{'':14}cure: {cure}\n" if cure else "")

@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -60,15 +61,8 @@ def test_the_recipe_differs_from_music_by_its_reward_alone(preset):
     assert dataclasses.replace(ours, rewards=music.rewards) == music
 
 
-@pytest.mark.parametrize(
-    ("columns", "example"),
-    [
-        (25, "--world.agent 0 1 2 --world.surrounding 3 4 5"),
-        (3, "--world.agent 0 --world.surr"),
-    ],
-)
-def test_without_a_split_the_example_fits_the_observation(columns, example):
-    without = context()
-    spec = dataclasses.replace(without.spec, observation_dim=columns)
-    with pytest.raises(UsageError, match=f"has {columns} columns, for example: {example}"):
-        without._replace(spec=spec).split()
+def test_without_a_split_it_is_said_what_is_missing_and_what_proposes_it():
+    with pytest.raises(UsageError, match=r"expected --world.agent COLUMNS --world.surr") as raised:
+        context().split()
+    assert "music-tf check-env made-up plays it and proposes them" in str(raised.value)
+    assert not re.search(r"--world\.\w+ \d", str(raised.value))

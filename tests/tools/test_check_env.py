@@ -1,16 +1,18 @@
 import re
+import shlex
 
 import pytest
 
 from music_tf.config.command import parse_train
 from music_tf.config.settings import EnvConfig
-from music_tf.config.world import World
 from music_tf.errors import UsageError
-from music_tf.tools.check_env import check_environment, propose_world
-from tests.kit.counting import FORGETFUL
+from music_tf.tools.check_env import check_environment
+from tests.kit.arm import ARM, ARM_WITH_GOALS
+from tests.kit.counting import COUNTING, FORGETFUL
+from tests.kit.layouts import LAYOUT
 from tests.kit.liberties import Quits
 from tests.kit.odd import ODD
-from tests.kit.tidying import COLUMNS, TIDYING
+from tests.kit.tidying import TIDYING
 
 NAMES = [
     "goal keys",
@@ -29,7 +31,11 @@ NAMES = [
     "corners",
     "reset",
     "settable goal",
+    "goal set",
+    "inputs",
+    "columns",
     "world",
+    "next",
 ]
 
 
@@ -49,7 +55,7 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
 @pytest.mark.parametrize(
     ("fault", "failed"),
     [
-        ("nan", {"observations", "reset"}),
+        ("nan", {"observations", "reset", "columns"}),
         ("dtype", {"observations"}),
         ("goal", {"constant goal", "goal met"}),
         ("wrong reward", {"reward"}),
@@ -85,8 +91,9 @@ def test_what_reset_and_step_must_give_is_said_where_they_give_something_else(od
     ],
 )
 def test_liberties_with_actions_and_arrays_are_found(points, env_id, name, says):
-    (found,) = [check for check in check_environment(env_id) if not check.ok]
+    found, *others = [check for check in check_environment(env_id) if not check.ok]
     assert found.name == name
+    assert [check.name for check in others] == (["columns"] if name == "corners" else [])
     assert re.search(says, found.detail)
     assert found.cure
 
@@ -132,7 +139,7 @@ def test_a_task_without_goals_is_checked_for_what_it_has():
     checks = check_environment("Pendulum-v1")
     assert [check.name for check in checks] == [
         *("goal keys", "actions", "episode length", "observations", "rewards"),
-        *("fresh arrays", "corners", "reset", "world"),
+        *("fresh arrays", "corners", "reset", "inputs", "columns", "world", "next"),
     ]
     assert all(check.ok for check in checks)
     assert "no goals" in checks[0].detail
@@ -146,34 +153,72 @@ def test_an_environment_that_does_not_repeat_itself_is_told_what_cures_it():
     assert "--env.remake True" in check.cure
 
 
-GRIPPER_AND_BLOCK = {"agent": (0, 1, 2), "surrounding": (3, 4, 5)}
+def told_of(env_id):
+    return {check.name: check for check in check_environment(env_id)}
 
 
-@pytest.mark.parametrize(
-    ("env_id", "world"),
-    [
-        (TIDYING, {name: COLUMNS[name] for name in ("agent", "surrounding", "object", "gripper")}),
-        ("FetchPush-v4", {**GRIPPER_AND_BLOCK, "object": (3, 4, 5), "gripper": (0, 1, 2)}),
-        ("music_tf/PointReach-v0", {}),
-        ("Pendulum-v1", {}),
-    ],
-)
-def test_a_world_is_guessed_from_what_moves_only_when_it_is_touched(env_id, world):
-    assert propose_world(env_id) == World(**world)
+def commands(check):
+    """What is to be pasted, by recipe."""
+    lines = [line.split() for line in check.detail.splitlines() if "music-tf train" in line]
+    return {words[2]: words[2:] for words in lines}
 
 
-def test_it_is_shown_as_a_line_to_type():
-    (check,) = [check for check in check_environment(TIDYING) if check.name == "world"]
-    words = check.detail.split()
-    assert words[:2] == ["music-tf", "train"]
-    assert parse_train(words[2:]).config.world.object == COLUMNS["object"]
-    assert [check.name for check in check_environment(TIDYING) if not check.ok] == []
+def test_a_world_is_proposed_as_lines_that_train():
+    checks = told_of(TIDYING)
+    assert [name for name, check in checks.items() if not check.ok] == []
+    assert checks["goal set"].warning
+    found = commands(checks["next"])
+    assert list(found) == ["ddpg_music", "ddpg_her", "sac_diayn"]
+    world = parse_train(found["ddpg_music"]).config.world
+    assert (world.agent, world.surrounding) == ((5, 6), (2, 3))
+    assert parse_train(found["sac_diayn"]).config.world.descriptor == (2, 3)
+    assert parse_train(found["ddpg_her"]).config.agent.return_clip == "off"
+    assert "rewards seen from" in checks["next"].detail
 
 
-def test_no_world_is_proposed_where_it_is_known_that_nothing_can_be_moved():
-    (check,) = [check for check in check_environment("FetchReach-v4") if check.name == "world"]
-    assert check.ok
-    assert check.detail.startswith("There is no object, so MUSIC has no surroundings")
+def test_of_an_arm_with_goals_hindsight_needs_no_flag():
+    checks = told_of(ARM_WITH_GOALS)
+    assert "rewards of -1 and 0 (measured)" in checks["next"].detail
+    words = commands(checks["next"])["ddpg_her"]
+    assert [word for word in words if word.startswith("--")] == ["--env-id", "--epochs"]
+
+
+def test_of_an_arm_without_goals_there_is_no_line_for_hindsight():
+    assert list(commands(told_of(ARM)["next"])) == ["ddpg_music", "sac_diayn"]
+
+
+def test_what_is_known_is_compared_with_what_playing_shows():
+    found = told_of("music_tf/PointPush-v0")["world"].detail.splitlines()
+    assert found[0] == "sure"
+    assert found[-1] == "known: robot 0 1 2, surroundings 3 4 5; playing agrees"
+
+
+def test_it_is_said_that_nothing_can_be_moved():
+    checks = told_of("FetchReach-v4")
+    assert checks["world"].ok
+    assert checks["world"].detail.startswith("no object seen: ")
+    assert "known: There is no object, so MUSIC has no" in checks["world"].detail
+    assert list(commands(checks["next"])) == ["ddpg_her", "sac_diayn"]
+
+
+def test_an_observation_that_no_action_moves_fails():
+    check = told_of(COUNTING)["columns"]
+    assert not check.ok
+    assert check.cure.startswith("observe what the actions move")
+
+
+def test_short_episodes_fail_with_what_came():
+    kwargs = EnvConfig(kwargs='{"groups": ["point", "disc"], "ends": 3}')
+    *_, check = check_environment(LAYOUT, kwargs)
+    assert (check.name, check.ok) == ("columns", False)
+    assert check.detail == "columns: expected episodes of more than 5 steps, got 3"
+
+
+def test_lines_to_paste_make_the_environment_as_it_was_checked():
+    settings = EnvConfig(kwargs='{"groups": ["point", "disc"]}', max_episode_steps=40)
+    *_, check = check_environment(LAYOUT, settings)
+    (music, _) = [line for line in check.detail.splitlines() if "music-tf train" in line]
+    assert parse_train(shlex.split(music)[2:]).config.env == settings
 
 
 def test_an_unknown_id_is_a_usage_error():

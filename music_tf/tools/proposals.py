@@ -1,0 +1,172 @@
+"""What `check-env` says of columns, and what to train with them: lines to paste, with minutes."""
+
+import contextlib
+import dataclasses
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from music_tf import recipes
+from music_tf.config.settings import EnvConfig
+from music_tf.config.world import World
+from music_tf.envs.columns import Found, Proposal, listed
+from music_tf.envs.kinds import Kind
+from music_tf.envs.registry import EnvironmentInfo, lookup
+from music_tf.errors import UsageError
+from music_tf.types import SplitSpec
+
+_MINUTES = 10.0
+"""What a first look may take."""
+_MUSIC, _HINDSIGHT, _SKILLS = "ddpg_music", "ddpg_her", "sac_diayn"
+_UPDATE_MS = {_MUSIC: 9.0, _HINDSIGHT: 5.0, _SKILLS: 8.0}
+"""Estimates of what an update takes on one idle core; steps are measured."""
+_WIDTH = 24
+
+
+class Task(NamedTuple):
+    """An environment as it was checked."""
+
+    env_id: str
+    settings: EnvConfig
+    info: EnvironmentInfo
+    """What the package knows of it, or what was registered."""
+    length: int
+    """Most steps of an episode."""
+    pays: str | None
+    """What its rewards are; None without goals."""
+    bounded: bool = True
+    """Whether rewards have bounds that training knows or finds."""
+
+
+def columns_text(found: Found) -> str:
+    """Returns what each column does, a line for each kind and relation."""
+    lines = [f"{found.steps:,} steps in {found.seconds:.0f} s"]
+    kinds = {
+        kind: [c for c, one in enumerate(found.kinds) if one == kind]
+        for kind in Kind
+        if kind in found.kinds
+    }
+    related: dict[str, list[int]] = {}
+    for column, text in found.relations.items():
+        related.setdefault(text, []).append(column)
+    for text, columns in [*kinds.items(), *related.items()]:
+        lines.append(f"{ranges(columns):{_WIDTH}} {text}")
+    return "\n".join(lines)
+
+
+def world_text(found: Found, info: EnvironmentInfo) -> str:
+    """Returns what is proposed with its reasons, and whether that is what is known."""
+    lines = [f"{found.verdict}: {found.why}" if found.why else found.verdict]
+    for name, proposal in found.proposed.items():
+        lines.append(f"{name} {listed(proposal.columns)}: {proposal.reason}")
+    lines += [f"{listed(one)}: another object; name it instead, or beside" for one in found.others]
+    if info.split is not None:
+        lines.append(_compared(info.split, found))
+    elif info.family != lookup("").family and "surrounding" not in found.proposed:
+        lines.append(f"known: {info.why_no_split}")
+    return "\n".join(lines)
+
+
+def _compared(split: SplitSpec, found: Found) -> str:
+    """Says whether playing shows the split that is known."""
+    known = f"known: robot {listed(split.agent)}, surroundings {listed(split.surrounding)}"
+    if "surrounding" not in found.proposed:
+        return f"{known}; playing shows neither that nor another"
+    robot, thing = (set(found.proposed[name].columns) for name in ("agent", "surrounding"))
+    if robot <= set(split.agent) and thing <= set(split.surrounding):
+        return f"{known}; playing agrees"
+    return f"{known}; playing shows other columns: is that split right?"
+
+
+def next_lines(task: Task, found: Found) -> str:
+    """Returns what to type for a first look: MUSIC, hindsight and skills, as far as each fits."""
+    names = ("agent", "surrounding", "object", "gripper")
+    own = _fitting({name: found.proposed[name] for name in names if name in found.proposed})
+    skills = {"descriptor": found.proposed["descriptor"]} if "descriptor" in found.proposed else {}
+    lines = [f"{found.rate:,.0f} steps a second; updates are estimated for one idle core"]
+    if task.info.split is not None or own:
+        world = {} if task.info.split is not None else own
+        lines += _line(task, found, _MUSIC, "control of the object, without a task", _typed(world))
+    if task.pays is not None:
+        options = [] if task.bounded else ["--agent.return-clip", "off"]
+        lines += _line(task, found, _HINDSIGHT, f"the task with hindsight, {task.pays}", options)
+    if task.info.descriptor or task.info.split is not None:
+        lines += _line(task, found, _SKILLS, "skills", [])
+    elif skills:
+        what = f"skills, told apart by {listed(found.proposed['descriptor'].columns)}"
+        lines += _line(task, found, _SKILLS, what, _typed(skills))
+    return "\n".join(lines)
+
+
+def _line(
+    task: Task, found: Found, recipe: str, what: str, options: Iterable[str]
+) -> Iterator[str]:
+    """Yields what a recipe is for with its minutes, and the command."""
+    epochs, minutes = first_look(recipe, task, found.rate)
+    words = ["music-tf", "train", recipe, "--env-id", task.env_id, *options]
+    words += [*_changed(task.settings), *(["--epochs", str(epochs)] if epochs else [])]
+    yield f"{what}, about {max(1.0, minutes):.0f} min:"
+    yield f"  {shlex.join(words)}"
+
+
+def first_look(recipe: str, task: Task, rate: float) -> tuple[int | None, float]:
+    """Returns epochs of at most `_MINUTES`, None for all of them, and the minutes that they take.
+
+    Args:
+        recipe: One of those that are proposed, with its default preset.
+        task: What it is to learn.
+        rate: Steps a second that one environment plays.
+    """
+    config = recipes.resolve(recipe, env_id=task.env_id)
+    environments, collect = config.workers * config.rollouts, config.collect
+    steps = config.cycles * environments * (collect.steps or task.length)
+    updates = config.cycles * config.updates
+    if collect.updates_per_step is not None:
+        updates = round(steps * collect.updates_per_step)
+    played = steps + config.evaluation.episodes * task.length / config.evaluation.every
+    epoch = (played / rate + updates * _UPDATE_MS[recipe] / 1000.0) / 60.0
+    fitting = max(1, int(_MINUTES / epoch))
+    if fitting >= config.epochs:
+        return None, epoch * config.epochs
+    return fitting, epoch * fitting
+
+
+def _fitting(proposed: Mapping[str, Proposal]) -> dict[str, Proposal]:
+    """Returns what a world takes of what is proposed; a split is taken whole or not at all."""
+    split = {name: one for name, one in proposed.items() if name in ("agent", "surrounding")}
+    found: dict[str, Proposal] = {}
+    for names in (split, *({name: one} for name, one in proposed.items() if name not in split)):
+        with contextlib.suppress(UsageError):
+            World(**{name: one.columns for name, one in names.items()})  # type: ignore[arg-type]
+            found |= names
+    return found
+
+
+def _typed(proposed: Mapping[str, Proposal]) -> list[str]:
+    """Returns options of a world as they are typed."""
+    return [
+        word
+        for name, one in proposed.items()
+        for word in (f"--world.{name}", *map(str, one.columns))
+    ]
+
+
+def _changed(settings: EnvConfig) -> list[str]:
+    """Returns options of an environment that are not their defaults, as they are typed."""
+    words = []
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if value != field.default:
+            words += [f"--env.{field.name.replace('_', '-')}", str(value)]
+    return words
+
+
+def ranges(columns: Iterable[int]) -> str:
+    """Returns columns with their runs shortened, as in `0-2 5`."""
+    runs: list[list[int]] = []
+    for column in sorted(columns):
+        if runs and column == runs[-1][-1] + 1:
+            runs[-1].append(column)
+        else:
+            runs.append([column])
+    return " ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
