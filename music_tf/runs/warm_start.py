@@ -15,7 +15,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.storage.policy import load_policy
 from music_tf.storage.run_directory import find_agent
-from music_tf.storage.start import Heritage, inherit
+from music_tf.storage.start import Heir, Heritage, inherit
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
 from music_tf.types import Array
@@ -36,8 +36,15 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     trainer = build_trainer(small, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
-        here = (trainer.meta()["inputs"], trainer.envs.declared)
-        heritage = inherit(own, source, parts, *here, config.rewards.values())
+        heir = Heir(
+            own,
+            trainer.meta()["inputs"],
+            trainer.envs.declared,
+            tuple(config.rewards.values()),
+            config.seen_condition,
+            config.pinned_skill,
+        )
+        heritage = inherit(heir, source, parts)
         try:
             trainer.start_from(heritage.arrays)
         except ValueError as error:
@@ -48,7 +55,7 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
 
 
 def with_skills_of(config: Config, source: str) -> Config:
-    """Returns a configuration with as many skills as another run has.
+    """Returns a configuration with as many skills as another run has, of some that it has learned.
 
     It stays as it is where that run has one, or continuous conditions, or does not say.
 
@@ -57,7 +64,9 @@ def with_skills_of(config: Config, source: str) -> Config:
         source: The run with skills, as typed.
 
     Raises:
-        UsageError: A setting of the new run does not go with so many skills.
+        UsageError: A setting of the new run does not go with so many skills, or that run learns
+            them one after the other and has not learned any.
+        EnvironmentFault: Its checkpoints are damaged.
     """
     before = None
     with contextlib.suppress(UsageError):  # a folder of weights need not say what made it
@@ -65,7 +74,10 @@ def with_skills_of(config: Config, source: str) -> Config:
     kinds = {config.condition.kind, "one_hot" if before is None else before.condition.kind}
     if before is None or before.condition_size == 1 or kinds != {"one_hot"}:
         return config
-    return dataclasses.replace(config, skills=before.condition_size)
+    skills = before.condition_size
+    if before.incremental.on:  # of which some may be to come
+        skills = load_policy(source, config.env_id).skills
+    return dataclasses.replace(config, skills=skills)
 
 
 def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[float]]:

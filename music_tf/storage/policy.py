@@ -33,6 +33,7 @@ from music_tf.networks.belief import Belief, Encoder, context_rows, encoder_shap
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
+from music_tf.storage.frozen import worlds_of
 from music_tf.storage.gate import Expected, Kind, MisfitError, declared_in, is_count
 from music_tf.storage.run_directory import find_agent
 from music_tf.types import Array
@@ -470,12 +471,11 @@ def saved_policy(
 
 def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, ...]:
     """Returns the stages in which skills were learned that are finished, one after the other."""
-    said = found.meta.get("incremental")
-    worlds = said.get("worlds") if isinstance(said, dict) else None
+    worlds = worlds_of(found.meta)
     room = len(found.arrays[f"{SKILLS}moments/observation"])
     stages = range(max(1, len(config.env.stages)))
     if (
-        not isinstance(worlds, list)
+        worlds is None
         or not all(type(stage) is int and stage in stages for stage in worlds)
         or len(worlds) > min(room, config.skills)
     ):

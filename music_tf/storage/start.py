@@ -18,8 +18,10 @@ from music_tf.config.start import parts_of as parts_with
 from music_tf.config.stored import CONFIG_NAME, StoredRun, run_to_json
 from music_tf.declared import ACTIONS, Declared, refusal
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.networks.acting import SKILLS
 from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
 from music_tf.storage.files import replace_file
+from music_tf.storage.frozen import of_one_skill
 from music_tf.storage.gate import (
     ENVIRONMENT,
     Arrays,
@@ -32,18 +34,38 @@ from music_tf.storage.gate import (
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 
 _PREFIXES = {
-    "actor": ("parameters/actor/",),
+    "actor": ("parameters/actor/", SKILLS),
     "critic": ("parameters/critic_", "parameters/value/"),
     "targets": ("targets/",),
     "normalizer": ("normalizer/",),
 }
 """How arrays of a part are named; any other part is the network of a reward term."""
-_GOAL_STATISTICS = "normalizer/goal"
+_LEARNED = {"actor", "critic", "targets"}
+"""Parts that belong to a learner of actions."""
+_HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
+_STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
 _LONGEST = 300
 _MOST_PARTS = 12
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
-_FACTS = ("goals", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE)
+_FACTS = ("goals", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
+
+
+class Heir(NamedTuple):
+    """A new run, as far as it decides what it can take over."""
+
+    arrays: Arrays
+    """Weights, targets and statistics as it would start by itself."""
+    inputs: Mapping[str, Any]
+    """What its reward networks look at, as `RewardTerm.inputs` says."""
+    declared: Declared
+    """What its environment declares; actions must mean what they did to the source."""
+    terms: Iterable[TermConfig] = ()
+    """Its reward terms."""
+    condition: int = 0
+    """Numbers of a condition that its actor reads."""
+    skill: int | None = None
+    """The one that it is held to."""
 
 
 class Heritage(NamedTuple):
@@ -55,64 +77,55 @@ class Heritage(NamedTuple):
     """For `config.json`, as `record_of` returns it."""
 
 
-def inherit(
-    own: Arrays,
-    source: Path,
-    parts: Sequence[str],
-    inputs: Mapping[str, Any],
-    declared: Declared,
-    terms: Iterable[TermConfig] = (),
-) -> Heritage:
+def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
     """Returns what a run starts with that takes over parts of an earlier one.
 
     Targets that are not among the parts are copies of the networks that they follow. Statistics
     of goals are left behind where the source knew zero goals only: under them any real goal lies
-    beyond all bounds.
+    beyond all bounds. Of a source whose skills have an actor each, one skill is taken over
+    (`storage.frozen`), except by a run that learns skills one after the other itself: its first
+    skill goes on from the newest networks.
 
     Args:
-        own: Weights, targets and statistics of the new run as it would start by itself.
+        heir: The new run.
         source: The checkpoints of a run, or a folder of weights.
         parts: Any of `config.start.parts_of` the terms.
-        inputs: What the reward networks of the new run look at, as `RewardTerm.inputs` says.
-        declared: What its environment declares; actions must mean what they did to the source.
-        terms: Reward terms of the new run.
 
     Raises:
         UsageError: There is nothing at the source, or a part of it does not fit.
         EnvironmentFault: Whatever is there is damaged.
     """
-    stored = _stored(source, parts)
-    if not {"actor", "critic", "targets"}.isdisjoint(parts):
-        _check_actions(source, stored, declared)
-    paid = {network: term for term in terms for network in term.networks}
+    stored, own, facts = _stored(source, parts), _without_skills(heir.arrays), {}
+    where = str(stored.folder)
+    if not _LEARNED.isdisjoint(parts):
+        _check_actions(source, stored, heir.declared)
+        if _has_skills(stored.names) and not _has_skills(heir.arrays):
+            seen = len(own[_STATISTICS]) // 2
+            stored = of_one_skill(stored, source, heir.skill, (seen, heir.condition))
+            facts, where = {"skill": heir.skill}, f"skill {heir.skill} of {source}"
+    taken = _without_skills(stored.arrays)
+    paid = {network: term for term in heir.terms for network in term.networks}
     arrays = dict(own)
     for part in parts:
         if part in paid:
-            _check_inputs(part, paid[part], own, stored, inputs)
-        wanted, found = _part(part, own), _part(part, stored.arrays)
+            _check_inputs(part, paid[part], own, stored, heir.inputs)
+        wanted, found = _part(part, own), _part(part, taken)
         if part == "normalizer" and stored.meta.get("goals") != "environment":
             wanted.pop(_GOAL_STATISTICS)
             found.pop(_GOAL_STATISTICS, None)
         if not wanted:
             raise _absent(part, "this run", own)
         if not found:
-            raise _absent(part, str(stored.folder), stored.names)
+            raise _absent(part, where, stored.names)
         try:
             check_fit(expected_of(found), expected_of(wanted))
         except MisfitError as misfit:
-            text = (
-                f"--parts {part}: {misfit.name.partition('/')[2]} does not fit\n"
-                f"expected {misfit.expected or 'no such weight'}, "
-                f"found {misfit.found or 'no such weight'} in {stored.folder}"
-            )
-            if misfit.expected is None or misfit.found is None:
-                text += _OTHER_NETWORKS
-            raise UsageError(text) from misfit
+            raise _misfit(part, misfit, stored.folder, (wanted, found)) from misfit
         arrays |= found
     if "targets" not in parts:
         followed = [name for name in own if name.startswith("targets/")]
         arrays |= {name: arrays[name.replace("targets", "parameters", 1)] for name in followed}
-    return Heritage(arrays, record_of(source, stored, parts))
+    return Heritage(arrays, record_of(source, stored, parts) | facts)
 
 
 def export_weights(
@@ -171,6 +184,38 @@ def _prefixes(part: str) -> tuple[str, ...]:
 def _part(part: str, arrays: Arrays) -> Arrays:
     prefixes = _prefixes(part)
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
+
+
+def _has_skills(names: Iterable[str]) -> bool:
+    """Whether arrays hold skills that rest, each with an actor of its own, or room for them."""
+    return any(name.startswith(SKILLS) for name in names)
+
+
+def _without_skills(arrays: Arrays) -> Arrays:
+    """Returns what a run has beside skills that rest."""
+    return {name: array for name, array in arrays.items() if not name.startswith(SKILLS)}
+
+
+def _misfit(
+    part: str, misfit: MisfitError, folder: Path, wanted_found: tuple[Arrays, Arrays]
+) -> UsageError:
+    """Says which weight of a part does not fit, and what both runs must have alike."""
+    text = (
+        f"--parts {part}: {misfit.name.partition('/')[2]} does not fit\n"
+        f"expected {misfit.expected or 'no such weight'}, "
+        f"found {misfit.found or 'no such weight'} in {folder}"
+    )
+    if misfit.expected is None or misfit.found is None:
+        return UsageError(text + _OTHER_NETWORKS)
+    here, there = map(_widths, wanted_found)
+    if here != there:
+        text += f"\nfor example: --agent.hidden-sizes {' '.join(map(str, there))}"
+    return UsageError(text)
+
+
+def _widths(part: Arrays) -> list[int]:
+    """Returns the units of each hidden layer, where a part is an actor."""
+    return [array.size for name, array in part.items() if _HIDDEN.fullmatch(name)]
 
 
 def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
@@ -261,6 +306,8 @@ def start_line(record: Mapping[str, Any]) -> str:
     where = f"epoch {epoch}"
     if not is_count(epoch):
         where = f"checkpoint {printable(record.get('checkpoint'))}"
+    if is_count(record.get("skill")):
+        where += f", skill {record['skill']}"
     return f"starts from {run}, {where}: {', '.join(parts_of(record))}"
 
 

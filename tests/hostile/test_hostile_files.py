@@ -33,7 +33,7 @@ from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import MetricsWriter
 from music_tf.storage.policy import load_policy
-from music_tf.storage.start import inherit
+from music_tf.storage.start import Heir, inherit
 from music_tf.tools import curves
 from music_tf.training.build import build_trainer
 from tests.kit.forged import archived, saved_array
@@ -331,13 +331,8 @@ def take(run, trainer):
         MetricsWriter(run, resume_after=1)
 
     def start_from():
-        inherit(
-            trainer.shared(),
-            run / "checkpoints",
-            ("actor", "normalizer"),
-            {},
-            trainer.envs.declared,
-        )
+        heir = Heir(trainer.shared(), {}, trainer.envs.declared)
+        inherit(heir, run / "checkpoints", ("actor", "normalizer"))
 
     def answered(read, *arguments):
         read(*arguments)

@@ -11,7 +11,7 @@ from music_tf.config.settings import SacConfig, TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import save_weights
-from music_tf.storage.start import export_weights, inherit, start_line
+from music_tf.storage.start import Heir, export_weights, inherit, start_line
 from tests.kit.guessing import GuessConfig
 from tests.kit.saved_run import load_weights, save_checkpoint, save_run, small_config
 from tests.kit.small import (
@@ -160,7 +160,8 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
             {"agent": dataclasses.replace(HER.agent, hidden_sizes=(8, 16))},
             ("normalizer", "actor"),
             r"--parts actor: actor/hidden_0/kernel does not fit\n"
-            r"expected float32 \(12, 8\), found float32 \(12, 16\) in \S*epoch_000001\Z",
+            r"expected float32 \(12, 8\), found float32 \(12, 16\) in \S*epoch_000001\n"
+            r"for example: --agent.hidden-sizes 16 16\Z",
         ),
         (
             {"skills": 3},
@@ -200,7 +201,9 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path, task_run, name):
     save_weights(tmp_path / "bad", arrays, trainer.meta())
     with pytest.raises(UsageError, match=rf"--init-from: .*bad: {name}: expected finite numbers"):
         inherit(
-            trainer.shared(), tmp_path / "bad", ("actor", "normalizer"), {}, trainer.envs.declared
+            Heir(trainer.shared(), {}, trainer.envs.declared),
+            tmp_path / "bad",
+            ("actor", "normalizer"),
         )
 
 
@@ -210,7 +213,7 @@ def test_a_part_that_is_absent_or_of_another_type_is_refused(task_run):
         try_heritage(FROZEN, source, ("statistics",))
     own = {name: array.astype(np.float64) for name, array in trainer.shared().items()}
     with pytest.raises(UsageError, match=r"expected float64 .*, found float32"):
-        inherit(own, source, ("actor",), {}, trainer.envs.declared)
+        inherit(Heir(own, {}, trainer.envs.declared), source, ("actor",))
 
 
 def test_the_network_of_ones_own_reward_is_a_part_by_its_name(tmp_path, monkeypatch, music_run):

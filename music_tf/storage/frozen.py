@@ -1,0 +1,83 @@
+"""Skills that rest, each with an actor of its own, in what a run has stored."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from music_tf.errors import UsageError
+from music_tf.networks.acting import SKILLS
+from music_tf.storage.checkpoint import StoredWeights
+from music_tf.storage.gate import Arrays
+from music_tf.types import Array
+
+_ACTOR, _FIRST = f"{SKILLS}actor/", "parameters/actor/hidden_0/kernel"
+_TOTALS = "normalizer/"
+_LEARNER = ("parameters/actor/", "parameters/critic_", "parameters/value/", "targets/", SKILLS)
+"""How arrays are named that belong to the skill at hand, or to all skills."""
+
+
+def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
+    """Returns a value for each skill that rests, the stage it was learned in; None if unsaid."""
+    said = meta.get("incremental")
+    worlds = said.get("worlds") if isinstance(said, dict) else None
+    return worlds if isinstance(worlds, list) else None
+
+
+def of_one_skill(
+    stored: StoredWeights, source: Path, skill: int | None, before_condition: tuple[int, int]
+) -> StoredWeights:
+    """Returns what one of several actors has, as if a run had learned it alone.
+
+    Weights and moments are those that rest, and nothing is left of other learners: their critics
+    are gone. The actor never saw a condition, so zeros stand where a new run reads one. Moments go
+    on with the weight of all that the source has counted.
+
+    Args:
+        stored: Of a run that learned skills one after the other.
+        source: As the user knows it.
+        skill: Counted from 0; None is refused.
+        before_condition: Numbers that an actor reads before a condition, and those of that.
+
+    Raises:
+        UsageError: There is no such skill.
+    """
+    learned = len(worlds_of(stored.meta) or ())
+    every = {name: array for name, array in stored.arrays.items() if name.startswith(SKILLS)}
+    if not learned:
+        raise UsageError(f"--init-from: {source}: no skill is learned yet, expected at least one")
+    if skill is None or skill >= learned:
+        raise UsageError(
+            f"--init-from: {source}: each of its skills has an actor, expected one of "
+            f"0..{learned - 1} as --pinned-skill, got {skill}\n"
+            f"for example: --skills {learned} --pinned-skill 0, or --best-of 10"
+        )
+    arrays: Arrays = {n: a for n, a in stored.arrays.items() if not n.startswith(_LEARNER)}
+    try:
+        for name, array in every.items():
+            if name.startswith(_ACTOR):
+                arrays[name.replace(SKILLS, "parameters/")] = array[skill]
+        if _FIRST in arrays:
+            arrays[_FIRST] = _with_zeros(arrays[_FIRST], *before_condition)
+        for totals in [name for name in arrays if every and name.startswith(_TOTALS)]:
+            moments = every[totals.replace(_TOTALS, f"{SKILLS}moments/")]
+            arrays[totals] = _totals(moments[skill], arrays[totals])
+    except (IndexError, KeyError, ValueError) as error:
+        raise UsageError(f"--init-from: {source}: skill {skill} is not what a run saves") from error
+    actor = [n.replace(SKILLS, "parameters/") for n in stored.names if n.startswith(_ACTOR)]
+    others = [name for name in stored.names if not name.startswith(_LEARNER)]
+    return stored._replace(arrays=arrays, names=(*actor, *others))
+
+
+def _with_zeros(kernel: Array, before: int, condition: int) -> Array:
+    """Returns a kernel that also reads a condition, and makes nothing of it."""
+    rows = np.zeros([condition, *kernel.shape[1:]], kernel.dtype)
+    return np.concatenate([kernel[:before], rows, kernel[before:]])
+
+
+def _totals(moments: Array, counted: Array) -> Array:
+    """Returns sums, sums of squares and the count [2D + 1] that lead to moments [2, D]."""
+    mean, deviation = moments.astype(np.float64)
+    count = counted[-1:]
+    return np.concatenate([count * mean, count * (np.square(mean) + np.square(deviation)), count])

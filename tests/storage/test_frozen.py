@@ -1,0 +1,190 @@
+"""Another run that starts from one of several skills, each of which has an actor of its own."""
+
+import contextlib
+import dataclasses
+
+import gymnasium
+import numpy as np
+import pytest
+
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import IncrementalConfig, TaskConfig
+from music_tf.config.stored import read_run
+from music_tf.envs.toys import Square
+from music_tf.errors import UsageError
+from music_tf.runs.warm_start import best_skill, try_heritage, with_skills_of
+from music_tf.storage.checkpoint import newest_weights, save_weights
+from music_tf.storage.policy import load_policy
+from music_tf.storage.start import export_weights, start_line
+from tests.kit import small
+from tests.kit.one_by_one import TINY, trainer_of
+from tests.kit.saved_run import save_checkpoint, write_config
+
+SEEN = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+NO_GOALS = np.zeros([5, 0], np.float32)
+ACTING = ("actor", "normalizer")
+
+
+def saved(path, epochs):
+    """A run of three skills in turn after some epochs, two of each skill."""
+    trainer = trainer_of()
+    for _ in range(epochs):
+        trainer.run_epoch(small.go_on)
+    write_config(path, trainer.config, "sac_disk")
+    save_checkpoint(path, trainer, epochs)
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("skills")
+    saved(path, 6)
+    return path
+
+
+def held_to(skill, skills=3):
+    """A run for the task of the same place, held to a skill, or that learns all skills at once."""
+    return dataclasses.replace(
+        TINY,
+        rewards={"task": TaskConfig()},
+        incremental=IncrementalConfig(),
+        skills=skills,
+        pinned_skill=skill,
+        epochs=1,
+    )
+
+
+@contextlib.contextmanager
+def started(skill, path, parts=ACTING):
+    """A trainer that has taken over parts of a run."""
+    heritage = try_heritage(held_to(skill), path, parts)
+    trainer = small.trainer_of(held_to(skill), seed=7)
+    trainer.start_from(heritage.arrays)
+    yield trainer, heritage
+    trainer.envs.close()
+
+
+@pytest.mark.parametrize("skill", [0, 1, 2])
+def test_a_run_that_is_held_to_a_skill_begins_as_that_one_acts(source, skill):
+    policy = load_policy(source)
+    expected = policy.act(SEEN, skill=skill)
+    with started(skill, source / "checkpoints") as (trainer, heritage):
+        for condition in np.eye(3, dtype=np.float32):
+            rows = np.broadcast_to(condition, (5, 3))
+            acted = trainer.snapshot().act(SEEN, NO_GOALS, rows, None)
+            np.testing.assert_allclose(acted, expected, rtol=1e-5, atol=1e-6)
+        moments = trainer.inputs.now.observation
+        assert start_line(heritage.record).endswith(f"epoch 6, skill {skill}: actor, normalizer")
+    np.testing.assert_array_equal(moments, policy.snapshot.each[skill].inputs.observation)
+    assert not np.allclose(expected, policy.act(SEEN, skill=(skill + 1) % 3), atol=1e-3)
+
+
+def test_moments_of_a_skill_go_on_with_the_weight_of_all_that_was_counted(source):
+    counted = newest_weights(source / "checkpoints").arrays["normalizer/observation"]
+    with started(0, source / "checkpoints") as (trainer, _):
+        assert trainer.shared()["normalizer/observation"][-1] == counted[-1]
+        assert not np.array_equal(trainer.shared()["normalizer/observation"], counted)
+
+
+@pytest.mark.parametrize(
+    ("skill", "parts", "said"),
+    [
+        (1, ("critic",), r"critic: skill 1 of \S+ has none; its parts are actor,normalizer\Z"),
+        (1, ("actor", "targets"), r"targets: skill 1 of \S+ has none; its parts are actor,norm"),
+        (None, ACTING, r"expected one of 0\.\.2 as --pinned-skill, got None\n.*--skills 3 --pin"),
+    ],
+)
+def test_what_a_skill_that_rests_does_not_have_is_refused(source, skill, parts, said):
+    with pytest.raises(UsageError, match=said):
+        try_heritage(held_to(skill), source / "checkpoints", parts)
+
+
+def test_networks_of_another_size_name_the_size_that_fits(source):
+    wide = with_fields(held_to(0), {"agent.hidden_sizes": (8, 16)})
+    here = "x".join(map(str, TINY.agent.hidden_sizes))
+    with pytest.raises(UsageError, match=r"for example: --agent.hidden-sizes \d+ \d+\Z") as told:
+        try_heritage(wide, source / "checkpoints", ACTING)
+    assert "x".join(str(told.value).split()[-2:]) == here
+
+
+def test_of_a_run_that_goes_on_only_skills_that_rest_are_there(tmp_path):
+    saved(tmp_path, 5)
+    with pytest.raises(UsageError, match=r"expected one of 0\.\.1 as --pinned-skill, got 2"):
+        try_heritage(held_to(2), tmp_path / "checkpoints", ACTING)
+    assert with_skills_of(held_to(0, skills=5), str(tmp_path)).skills == 2
+
+
+def test_before_the_first_skill_is_learned_there_is_none_to_begin_as(tmp_path):
+    saved(tmp_path, 1)
+    with pytest.raises(UsageError, match="no skill is learned yet, expected at least one"):
+        try_heritage(held_to(0), tmp_path / "checkpoints", ACTING)
+    with pytest.raises(UsageError, match=r"no skill is learned yet.* with epoch 2"):
+        with_skills_of(held_to(0, skills=5), str(tmp_path))
+
+
+def test_skills_that_rest_are_tried_at_a_task_each_by_its_own_actor(source, monkeypatch):
+    step = Square.step
+
+    def paid(self, action):
+        seen, _, *rest = step(self, action)
+        return seen, float(seen[0]), *rest
+
+    monkeypatch.setattr(Square, "step", paid)
+    best, returns = best_skill(held_to(None), str(source), 1)
+    expected = [_walked(load_policy(source), skill) for skill in range(3)]
+    np.testing.assert_allclose(returns, expected, rtol=1e-4)
+    assert best == int(np.argmax(expected))
+
+
+def _walked(policy, skill):
+    """The sum of x on the way of a skill."""
+    point = gymnasium.make("music_tf/Square-v0")
+    seen, _ = point.reset()
+    total = 0.0
+    for _ in range(10):
+        seen, *_ = point.step(policy.act(seen, skill=skill))
+        total += seen[0]
+    return total
+
+
+def test_exported_skills_act_and_start_runs_as_the_run_itself_does(source, tmp_path):
+    export_weights(source / "checkpoints", tmp_path / "few", ACTING, read_run(source))
+    policy, whole = load_policy(tmp_path / "few"), load_policy(source)
+    assert policy.skills == 3
+    for skill in range(3):
+        acted = policy.act(SEEN, skill=skill)
+        np.testing.assert_array_equal(acted, whole.act(SEEN, skill=skill))
+    one, other = (
+        try_heritage(held_to(2), place, ACTING).arrays
+        for place in (tmp_path / "few", source / "checkpoints")
+    )
+    np.testing.assert_equal(one, other)
+
+
+def test_a_run_of_skills_in_turn_goes_on_from_the_newest_networks(source):
+    heritage = try_heritage(TINY, source / "checkpoints", ("actor", "critic", "normalizer"))
+    newest = newest_weights(source / "checkpoints").arrays
+    taken = [name for name in newest if name.startswith(("parameters/actor/", "normalizer/obs"))]
+    np.testing.assert_equal({n: heritage.arrays[n] for n in taken}, {n: newest[n] for n in taken})
+    assert "skill" not in heritage.record
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("skills/actor/mean/kernel", lambda array: array[:1]),
+        ("skills/moments/observation", lambda array: array[:, :1]),
+        ("skills/moments/observation", lambda array: array[..., :1]),
+        ("skills/actor/hidden_0/kernel", lambda array: array[0, 0, 0]),
+        ("skills/actor/hidden_0/kernel", None),
+    ],
+)
+def test_skills_that_no_run_saves_are_refused(source, tmp_path, name, change):
+    found = newest_weights(source / "checkpoints")
+    arrays = dict(found.arrays)
+    given = arrays.pop(name)
+    if change is not None:
+        arrays[name] = change(given)
+    save_weights(tmp_path / "few", arrays, found.meta)
+    with pytest.raises(UsageError, match=r"skill 1 is not what a run saves|does not fit"):
+        try_heritage(held_to(1), tmp_path / "few", ACTING)
