@@ -10,7 +10,7 @@ from music_tf.agents.sac_value import SacValue
 from music_tf.distributions import SquashedSample
 from music_tf.losses.posterior import kl_to_prior, product_of_gaussians
 from music_tf.networks.acting import NetworkInputs
-from music_tf.networks.belief import context_rows
+from music_tf.networks.belief import Steps, context_rows
 from music_tf.networks.models import encoder
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.recipes.pearl import PearlConfig
@@ -86,13 +86,9 @@ class Pearl(SacValue):
         self, replay: ReplayBuffer, inputs: NetworkInputs, updates: int, cycle: int
     ) -> dict[str, Array]:
         """Returns a context for each task of each update, [U, W, m, N, C]."""
-        config = self._config
-        steps = replay.sample_contexts(updates, config.context_rows, cycle)
-        reward = steps.reward
-        if config.context_reward:
-            reward = steps.next_extras[config.context_reward][..., 0]
-        after = steps.next_observation if config.context_next_observation else None
-        return {"context": context_rows(inputs, steps.observation, steps.action, reward, after)}
+        drawn = replay.sample_contexts(updates, self._config.context_rows, cycle)
+        steps = Steps(*(getattr(drawn, name) for name in Steps._fields))
+        return {"context": context_rows(self._config.inference, inputs, steps)}
 
     def losses(
         self,

@@ -1097,6 +1097,13 @@ class Config(Settings):
         visits = tasks.train // self.workers if initial else 1
         return visits * sum(math.ceil(episodes / self.rollouts) for episodes in visit)
 
+    @property
+    def context_episodes(self) -> int:
+        """Fewest episodes of a visit that a context is drawn from."""
+        tasks, size = self.tasks, self.rollouts
+        later = math.ceil(tasks.prior / size) + math.ceil(tasks.posterior / size)
+        return size * min(math.ceil(tasks.initial / size), later)
+
     def _check_tasks(self) -> None:
         """Rejects tasks that workers cannot share, or that the agent cannot tell apart."""
         inference, count, workers = self.agent.inference, self.tasks.train, self.workers

@@ -5,7 +5,8 @@ act, and for saved policies.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,17 @@ from music_tf.networks.acting import ENCODER, NetworkInputs, mlp
 from music_tf.types import Array
 
 _LEAST_VARIANCE = 1e-7
+
+
+class Steps(NamedTuple):
+    """Steps in one task, as far as an encoder may read them."""
+
+    observation: Array  # [..., O]
+    action: Array  # [..., A]
+    reward: Array  # [...], the environment's own
+    next_observation: Array  # [..., O]
+    next_extras: Mapping[str, Array] = MappingProxyType({})
+    """Of the state after each step by name, [..., D]."""
 
 
 class Belief(NamedTuple):
@@ -67,14 +79,12 @@ def encoder_shapes(
     }
 
 
-def context_rows(
-    inputs: NetworkInputs,
-    observation: Array,
-    action: Array,
-    reward: Array,
-    next_observation: Array | None,
-) -> Array:
-    """Joins what an encoder reads of steps, [..., C]: normalised observations, action, reward."""
-    parts: Sequence[Array] = [inputs.observations(observation), action, reward[..., None]]
-    after = [] if next_observation is None else [inputs.observations(next_observation)]
-    return np.concatenate([*parts, *after], axis=-1).astype(np.float32, copy=False)
+def context_rows(inference: Inference, inputs: NetworkInputs, steps: Steps) -> Array:
+    """Returns what an encoder reads of steps, [..., C]: normalised observations, action, reward."""
+    reward = steps.reward[..., None]
+    if inference.reward:
+        reward = steps.next_extras[inference.reward]
+    parts = [inputs.observations(steps.observation), steps.action, reward]
+    if inference.next_observation:
+        parts.append(inputs.observations(steps.next_observation))
+    return np.concatenate(parts, axis=-1).astype(np.float32, copy=False)

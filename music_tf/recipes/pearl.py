@@ -120,7 +120,7 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
         "updates": 10,
         "agent.hidden_sizes": (300, 300, 300),
         "agent.meta_batch": 64,
-        "agent.context_rows": 1024,
+        "agent.context_rows": 100,
         "replay.batch_size": 65_536,
         "tasks.train": 100,
         "tasks.test": 30,
@@ -135,15 +135,19 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """What the presets do differently from each other."""
-_OYSTER_POINT: Mapping[str, Any] = {
-    "updates": 200,
-    "task.scale": 100.0,
-    "tasks.train": 80,
-    "tasks.test": 20,
-    "tasks.prior": 10,
-    "tasks.extra": 10,
+_ON_POINT: Mapping[str, Mapping[str, Any]] = {
+    "oyster": {
+        "updates": 200,
+        "task.scale": 100.0,
+        "tasks.train": 80,
+        "tasks.test": 20,
+        "tasks.prior": 10,
+        "tasks.extra": 10,
+    },
+    "garage": {"tasks.initial": 5, "tasks.prior": 5, "tasks.extra": 5},
 }
-"""What the authors' code does differently on its point robot."""
+"""What the authors' code does differently on its point robot; and as many steps of a visit as
+garage's constructor asks for."""
 
 
 _AS_DOCUMENTED: Mapping[str, Any] = {"agent.context_next_observation": True, "agent.kl_weight": 1.0}
@@ -163,7 +167,7 @@ def sac_pearl(
     `laptop`: 20 tasks, sized for the point robot.
     `oyster`: sizes and rates of the authors' code, whose name it is.
     `paper`: the same with contexts that say what followed a step, and a KL weight of 1.
-    `garage`: the defaults of garage's constructor.
+    `garage`: the defaults of garage's constructor, with contexts no longer than a visit.
     """
     rate = 3e-4
     agent = PearlConfig(
@@ -182,10 +186,10 @@ def sac_pearl(
         update_order="sequential",
     )
     raw = 1e6
-    published = preset in ("paper", "oyster")
-    changes = dict(_PRESETS["oyster" if published else preset])
-    if published and is_one_of(env_id, (POINT_ROBOT,)):
-        changes |= _OYSTER_POINT
+    source = "oyster" if preset == "paper" else preset
+    changes = dict(_PRESETS[source])
+    if is_one_of(env_id, (POINT_ROBOT,)):
+        changes |= _ON_POINT.get(source, {})
     if preset == "paper":
         changes |= _AS_DOCUMENTED
     config = Config(

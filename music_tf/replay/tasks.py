@@ -1,14 +1,14 @@
 """A ring of steps for each task of a worker, so that no two tasks ever mix."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.replay.ring import StepRing
 from music_tf.replay.rows import Drawn, Picks
-from music_tf.types import Array, EnvSpec, Episodes, IntArray
+from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
 
 def tasks_of(config: Config, worker: int) -> range:
@@ -89,10 +89,7 @@ class TaskStore:
         """Returns the steps that have been picked, before anything else is added."""
         part, tasks = np.divmod(picks.slot, len(self._rings))
         found: dict[str, np.ndarray] = {}
-        for number, ring in enumerate(self._rings):
-            where = tasks == number
-            if not where.any():
-                continue
+        for _, ring, where in self._apart(tasks):
             own = ring.look_up(Picks(part[where], picks.time[where], picks.goal[where]))
             for name, values in own._asdict().items():
                 if name not in found:
@@ -111,18 +108,15 @@ class TaskStore:
         """Draws tasks and parts of them; returns their places [U, M] and lengths [U, M]."""
         tasks = generator.integers(len(self._rings), size=shape)
         slots, lengths = np.zeros([2, *shape], np.int64)
-        for number, ring in enumerate(self._rings):
-            where = tasks == number
-            if where.any():
-                parts, lengths[where] = ring.pick_trajectories((int(where.sum()),), generator)
-                slots[where] = parts * len(self._rings) + number
+        for number, ring, where in self._apart(tasks):
+            parts, lengths[where] = ring.pick_trajectories((int(where.sum()),), generator)
+            slots[where] = parts * len(self._rings) + number
         return slots, lengths
 
     def trajectories(self, slots: IntArray, out: Array) -> None:
         """Copies columns of the parts in places [U, M] into [U, M, T + 1, D], padded."""
         part, tasks = np.divmod(slots, len(self._rings))
-        for number, ring in enumerate(self._rings):
-            where = tasks == number
+        for _, ring, where in self._apart(tasks):
             own = np.empty([int(where.sum()), *out.shape[2:]], out.dtype)
             ring.trajectories(part[where], own)
             out[where] = own
@@ -186,13 +180,18 @@ class TaskStore:
     def _picked(self, tasks: IntArray, draw: Callable[[StepRing, int], Picks]) -> Picks:
         """Returns steps of these tasks, task after task."""
         slot, time = np.empty([2, *tasks.shape], np.int64)
-        for number, ring in enumerate(self._rings):
-            where = tasks == number
-            if where.any():
-                found = draw(ring, int(where.sum()))
-                slot[where] = found.slot * len(self._rings) + number
-                time[where] = found.time
+        for number, ring, where in self._apart(tasks):
+            found = draw(ring, int(where.sum()))
+            slot[where] = found.slot * len(self._rings) + number
+            time[where] = found.time
         return Picks(slot, time, np.full(tasks.shape, -1))
+
+    def _apart(self, tasks: IntArray) -> Iterator[tuple[int, StepRing, BoolArray]]:
+        """Yields each task that is among some, with its ring and where it stands."""
+        for number, ring in enumerate(self._rings):
+            where: BoolArray = tasks == number
+            if where.any():
+                yield number, ring, where
 
     def _joined(self, each: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
         """Joins rows of all rings, with the number of the task of each part."""

@@ -9,6 +9,7 @@ from music_tf.errors import UsageError
 from music_tf.process import Interruption, SecondInterrupt, longer_timeout
 
 if TYPE_CHECKING:
+    from music_tf.training.adaptation import Adaptations
     from music_tf.training.trainer import Counters
     from music_tf.types import Episodes, Metrics
 
@@ -24,8 +25,8 @@ class Callback(Protocol):
     def on_cycle(self, counters: "Counters") -> None:
         """Hears after each cycle how far the run has come: epoch, cycle, env_steps and more."""
 
-    def on_evaluation(self, episodes: "Episodes") -> None:
-        """Hears of the episodes of an evaluation, at the end of its epoch."""
+    def on_evaluation(self, played: "Episodes | Adaptations") -> None:
+        """Hears of an evaluation at the end of its epoch: its episodes, or visits to tasks."""
 
     def on_save(self, checkpoint: Path) -> None:
         """Hears where a checkpoint lies that is complete."""

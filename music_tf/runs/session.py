@@ -44,7 +44,7 @@ from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
 from music_tf.training.actors import Actors, Ranks
-from music_tf.training.adaptation import VISITS
+from music_tf.training.adaptation import VISITS, Adaptations
 from music_tf.training.build import build_trainer
 from music_tf.types import Episodes, Metrics
 
@@ -294,21 +294,21 @@ class Session:
                 "the environment has changed since: start a new run, in another --run-dir"
             )
 
-    def _show(self, episodes: Episodes) -> None:
+    def _show(self, played: Episodes | Adaptations) -> None:
         """Lets the root show an evaluation: what is drawn of it, and what terms have to show."""
         trainer, writer = self._trainer, self._writer
-        self._listeners.tell("on_evaluation", episodes)
-        if writer is None:
+        self._listeners.tell("on_evaluation", played)
+        if writer is None or isinstance(played, Adaptations):
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
-        drawn = () if self._draw is None else self._draw(self._directory.path, episodes, info)
+        drawn = () if self._draw is None else self._draw(self._directory.path, played, info)
         for tag, file, pixels in drawn:
             writer.write_image(tag, pixels, steps, file.format(steps=steps))
         for term in trainer.active_terms():
             weights = trainer.update.weights()
-            for tag, values in term.histograms(weights, episodes).items():
+            for tag, values in term.histograms(weights, played).items():
                 writer.write_histogram(tag, values, steps)
-            for tag, picture in term.pictures(weights, episodes).items():
+            for tag, picture in term.pictures(weights, played).items():
                 writer.write_image(tag, picture, steps)
 
     def _finish_epoch(self, row: Metrics) -> None:

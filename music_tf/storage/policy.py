@@ -29,7 +29,7 @@ from music_tf.networks.acting import (
     actor_shapes,
     learned_skill,
 )
-from music_tf.networks.belief import Belief, Encoder, context_rows, encoder_shapes
+from music_tf.networks.belief import Belief, Encoder, Steps, context_rows, encoder_shapes
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
@@ -377,8 +377,9 @@ class AdaptivePolicy(SavedPolicy):
             )
         if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
             raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
-        after = observed[1:] if self._inference.next_observation else None
-        return context_rows(self.snapshot.inputs, observed[:-1], actions, rewards, after)
+        given = {self._inference.reward: rewards[:, None]}
+        steps = Steps(observed[:-1], actions, rewards, observed[1:], given)
+        return context_rows(self._inference, self.snapshot.inputs, steps)
 
 
 def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:

@@ -45,6 +45,13 @@ class Adaptation(NamedTuple):
     variances: Array  # [N, R, E, L]
 
 
+class Adaptations(NamedTuple):
+    """What visits to both sets of tasks brought."""
+
+    test: Adaptation
+    train: Adaptation
+
+
 class MetaEvaluation(NamedTuple):
     """Measures how an agent adapts to tasks; all ranks call it together."""
 

@@ -12,7 +12,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.networks.acting import Snapshot, policy_of
-from music_tf.networks.belief import Belief, Encoder, context_rows
+from music_tf.networks.belief import Belief, Encoder, Steps, context_rows
 from music_tf.randomness import reset_seeds, stream
 from music_tf.replay.tasks import tasks_of
 from music_tf.rollout import Conditions, perturbation, play
@@ -28,6 +28,14 @@ class TaskSets(NamedTuple):
     train: Tasks  # [N, D]
     test: Tasks  # [M, D]
 
+    @property
+    def notice(self) -> str:
+        """Says that tasks are kept for evaluation which are trained on as well; empty: none is."""
+        known = int((self.test[:, None] == self.train).all(axis=-1).any(axis=-1).sum())
+        if not known:
+            return ""
+        return f"{known} of {len(self.test)} evaluation tasks are training tasks as well"
+
     def record(self) -> dict[str, Any]:
         """Returns them as JSON values."""
         return {name: tasks.tolist() for name, tasks in self._asdict().items()}
@@ -38,7 +46,7 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
 
     Raises:
         UsageError: The environment is no family of tasks, or has no such reward for contexts, or
-            replay cannot hold a visit to each task.
+            a visit is shorter than a context, or replay cannot hold a visit to each task.
     """
     inference = config.agent.inference
     if inference is None:
@@ -55,6 +63,13 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
             f"for example: --world.extras {inference.reward[:80]}"
         )
     longest = envs.spec.max_episode_steps
+    played = config.context_episodes * longest
+    if inference.rows > played:
+        raise UsageError(
+            f"agent.context_rows: a visit plays {config.context_episodes} context episodes of "
+            f"{longest} steps, expected at most {played} rows, got {inference.rows}\n"
+            f"nearest: --agent.context-rows {played}; or more --tasks.initial and --tasks.prior"
+        )
     episodes = config.rollouts * max(
         config.rounds(), config.rounds(initial=True) * config.workers // config.tasks.train
     )
@@ -109,14 +124,11 @@ def make_collector(
 def context_of(snapshot: Snapshot, inference: Inference, episodes: Episodes, row: int) -> Array:
     """Returns what an encoder reads of one of several episodes, [T, C]."""
     length = int(episodes.length[row])
-    reward = episodes.reward[row, :length]
-    if inference.reward:
-        reward = episodes.extras[inference.reward][row, 1 : length + 1, 0]
     observation = episodes.observation[row, : length + 1]
-    after = observation[1:] if inference.next_observation else None
-    return context_rows(
-        snapshot.inputs, observation[:-1], episodes.action[row, :length], reward, after
-    )
+    extras = {name: values[row, 1 : length + 1] for name, values in episodes.extras.items()}
+    action, reward = episodes.action[row, :length], episodes.reward[row, :length]
+    steps = Steps(observation[:-1], action, reward, observation[1:], extras)
+    return context_rows(inference, snapshot.inputs, steps)
 
 
 class _Round(NamedTuple):

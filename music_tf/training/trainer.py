@@ -36,7 +36,7 @@ from music_tf.replay.watch import Compared
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
 from music_tf.training.actors import Actors
-from music_tf.training.adaptation import MetaEvaluation
+from music_tf.training.adaptation import Adaptations, MetaEvaluation
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.incremental import (
@@ -155,14 +155,14 @@ class Trainer:
     def run_epoch(
         self,
         on_cycle: Callable[[int], bool],
-        on_evaluation: Callable[[Episodes], None] | None = None,
+        on_evaluation: Callable[[Episodes | Adaptations], None] | None = None,
     ) -> Metrics | None:
         """Trains to the end of an epoch and evaluates; every rank must call it together.
 
         Args:
             on_cycle: Called after each cycle with the number done; True on any rank interrupts
                 the epoch, which the next call then continues.
-            on_evaluation: Called with the episodes of an evaluation.
+            on_evaluation: Called with what an evaluation has played, as `evaluate` says.
 
         Returns:
             The metrics of the epoch, equal on every rank but for those that clocks measure; None
@@ -398,7 +398,8 @@ class Trainer:
     def notices(self) -> list[str]:
         """What to tell the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
-        said = (cut, self.envs.notice, *(term.notice for term in self.terms))
+        tasks = "" if self.tasks is None else self.tasks.notice
+        said = (cut, self.envs.notice, tasks, *(term.notice for term in self.terms))
         return [notice for notice in said if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
@@ -447,17 +448,23 @@ class Trainer:
         return MetaEvaluation(self.envs, self.config, self.comm, self.tasks)
 
     def evaluate(
-        self, on_played: Callable[[Episodes], None] | None = None, world: int | None = None
+        self,
+        on_played: Callable[[Episodes | Adaptations], None] | None = None,
+        world: int | None = None,
     ) -> Metrics:
         """Measures the present policy and terms on episodes that `on_played` sees first.
 
         They are played in the present stage of the world, or in another one. Where there are
-        several tasks, it measures how the agent adapts to them instead.
+        several tasks, it measures how the agent adapts to them instead, and `on_played` sees that.
         """
         if self.adaptation is not None:
             snapshot, repeats = self.snapshot(), self.config.evaluation.episodes
-            test, train = (self.adaptation.play(snapshot, n, repeats) for n in ("test", "train"))
-            return self.adaptation.metrics(test, train)
+            adapted = Adaptations(
+                *(self.adaptation.play(snapshot, name, repeats) for name in Adaptations._fields)
+            )
+            if on_played is not None:
+                on_played(adapted)
+            return self.adaptation.metrics(*adapted)
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)

@@ -3,7 +3,8 @@ import pytest
 
 from music_tf.config.settings import NormalizerConfig
 from music_tf.networks.acting import Moments, NetworkInputs
-from music_tf.networks.belief import Belief, Encoder, context_rows, encoder_shapes
+from music_tf.networks.belief import Belief, Encoder, Steps, context_rows, encoder_shapes
+from music_tf.recipes.pearl import PearlConfig
 from tests.agents.test_pearl import ACTIONS, OBSERVED, PearlCase
 
 
@@ -55,11 +56,20 @@ def test_rows_of_a_context_hold_normalised_observations_and_a_raw_reward():
         NormalizerConfig(),
         condition=0,
     )
-    given = np.float32([[3.0]]), np.float32([[0.5, -0.5]]), np.float32([-7.0])
-    rows = context_rows(inputs, *given, None)
-    np.testing.assert_array_equal(rows, [[1.0, 0.5, -0.5, -7.0]])
-    rows = context_rows(inputs, *given, np.float32([[5.0]]))
-    np.testing.assert_array_equal(rows, [[1.0, 0.5, -0.5, -7.0, 2.0]])
+    steps = Steps(
+        np.float32([[3.0]]),
+        np.float32([[0.5, -0.5]]),
+        np.float32([-7.0]),
+        np.float32([[5.0]]),
+        {"sparse": np.float32([[4.0]])},
+    )
+    for inference, expected in (
+        ({}, [1.0, 0.5, -0.5, -7.0]),
+        ({"context_next_observation": True}, [1.0, 0.5, -0.5, -7.0, 2.0]),
+        ({"context_reward": "sparse"}, [1.0, 0.5, -0.5, 4.0]),
+    ):
+        rows = context_rows(PearlConfig(**inference).inference, inputs, steps)
+        np.testing.assert_array_equal(rows, [expected])
 
 
 def test_many_rows_make_a_belief_surer_and_their_order_does_not_count():

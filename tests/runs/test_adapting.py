@@ -62,9 +62,19 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     assert row["time/updates"] == 12
 
 
+class Heard:
+    """Keeps what it is told of evaluations."""
+
+    def __init__(self):
+        self.adapted = []
+
+    def on_evaluation(self, played):
+        self.adapted.append(played)
+
+
 def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
-    half = trained(tmp_path / "half", epochs=1)
-    run_session(command_of(small(), half, resume=True, **WORDS))
+    half, heard = trained(tmp_path / "half", epochs=1), Heard()
+    run_session(command_of(small(), half, resume=True, **WORDS), callbacks=[heard])
     for part in ("weights", "encoder"):
         one, other = (getattr(load_policy(path).snapshot, part) for path in (run, half))
         assert one
@@ -73,6 +83,10 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
     timed = ("time/fps", "time/updates_per_second", "time/elapsed_s", "time/wall_s")
     for name in set(one) - set(timed):
         assert one[name] == other[name], name
+    (adapted,) = heard.adapted  # callbacks hear how it adapts, and change nothing
+    assert adapted.test.returns.shape == (3, 2, 3)
+    assert adapted.train.returns.shape == (6, 2, 3)
+    assert adapted.test.returns[..., -1].mean() == other["adapt/return_last"]
 
 
 def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew(tmp_path):

@@ -12,6 +12,7 @@ from music_tf.training.build import build_trainer
 from music_tf.training.collect import Order
 from music_tf.training.tasks import (
     TaskCollector,
+    TaskSets,
     context_of,
     recorded_tasks,
     task_sets,
@@ -222,3 +223,33 @@ def test_other_runs_have_one_task():
     assert task_sets(plain, LockstepEnvs(CONFIG.env_id, 1)) is None
     assert recorded_tasks(None, plain) is None
     assert plain.rounds() == plain.rounds(initial=True) == 1
+
+
+def refusal_of(config):
+    with pytest.raises(UsageError) as refused:
+        collector_of(config)
+    return str(refused.value)
+
+
+def test_a_context_longer_than_what_a_visit_plays_is_refused_with_the_longest_there_can_be():
+    for changes, most in (
+        ({"tasks__initial": 3, "tasks__prior": 1, "tasks__posterior": 1}, 10),
+        ({"tasks__initial": 1, "tasks__prior": 4}, 5),
+        # episodes that are no context do not count, and a round is one in each environment
+        ({"tasks__initial": 9, "tasks__prior": 1, "tasks__posterior": 0, "rollouts": 3}, 15),
+    ):
+        collector_of(small(agent__context_rows=most, **changes))
+        text = refusal_of(small(agent__context_rows=most + 1, **changes))
+        assert f"expected at most {most} rows, got {most + 1}" in text
+        assert f"nearest: --agent.context-rows {most}" in text
+
+
+def test_evaluation_tasks_among_those_of_training_are_allowed_and_said():
+    tasks = np.float64([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+    both = TaskSets(train=tasks[:2], test=tasks[1:])
+    assert both.notice == "1 of 2 evaluation tasks are training tasks as well"
+    assert both._replace(test=tasks[2:]).notice == ""
+    trainer = build_trainer(small(), Communicator(alone=True))
+    assert trainer.notices == []
+    trainer.tasks = both
+    assert trainer.notices == [both.notice]
