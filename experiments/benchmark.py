@@ -116,6 +116,15 @@ class Sizes:
     hidden: tuple[int, ...] = (256, 256, 256)
     batch: int = 256
     networks: int = NETWORKS
+    meta_hidden: tuple[int, ...] = (128, 128)
+    """Of all networks where tasks are inferred."""
+    meta_latent: int = 5
+    meta_batch: int = 4
+    """Tasks of a meta-update."""
+    meta_rows: int = 1024
+    """Steps of a meta-update, of all its tasks."""
+    meta_context: int = 100
+    """Steps in the context of a task."""
     compared_threads: int = 2
     """Of either side where we compare ourselves with another library."""
 
@@ -163,6 +172,40 @@ def ddpg_update_flop(
     return 2 * batch * (target + value_loss + policy_loss + policy_gradient)
 
 
+def meta_update_flop(
+    observed: int = 17,
+    actions: int = 6,
+    latent: int = FULL.meta_latent,
+    hidden: Sequence[int] = FULL.meta_hidden,
+    rows: int = FULL.meta_rows,
+    context: int = FULL.meta_batch * FULL.meta_context,
+) -> int:
+    """Returns the same of an update of PEARL: three steps, each with what it reads itself.
+
+    Twin critics and the encoder step first, on the slow state value; then the state value, on an
+    action of the policy and the critics; then the policy. The latent's part is a gradient of the
+    critics' inputs.
+    """
+
+    def cost(inputs: int, outputs: int) -> tuple[int, int]:
+        """Multiply-adds of a row, and those behind the first layer."""
+        sizes = (inputs, *hidden, outputs)
+        whole = sum(before * after for before, after in itertools.pairwise(sizes))
+        return whole, whole - inputs * hidden[0]
+
+    state = observed + latent
+    actor, actor_behind = cost(state, 2 * actions)
+    critic, critic_behind = cost(state + actions, 1)
+    value, value_behind = cost(state, 1)
+    encoder, encoder_behind = cost(observed + actions + 1, 2 * latent)
+    inferring = value + 2 * (2 * critic + critic_behind + latent * hidden[0])
+    valuing = actor + 2 * critic + 2 * value + value_behind
+    through_critics = 2 * (critic_behind + actions * hidden[0])
+    acting = actor + 2 * critic + through_critics + actor + actor_behind
+    contexts = context * (2 * encoder + encoder_behind)
+    return 2 * (rows * (inferring + valuing + acting) + contexts)
+
+
 def cycle_limit_s(mj_step_per_s: float, peak_flop_per_s: float) -> float:
     """Returns the seconds that a cycle of one worker takes where only physics and products do.
 
@@ -195,6 +238,10 @@ class Key(NamedTuple):
 
 def _of_peak(name: str) -> Callable[[Mapping[str, float]], float]:
     return lambda found: found["updates_per_s"] * ddpg_update_flop() / found[name]
+
+
+def _meta_of_peak(found: Mapping[str, float]) -> float:
+    return found["updates_per_s"] * meta_update_flop() / found["peak_flop_per_s"]
 
 
 def _rates(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
@@ -233,6 +280,11 @@ KEYS: dict[str, Key] = {
     "update_vs_tensorflow_2t": Key(
         *("x", "higher", ("update_2t",), _of_peak("tensorflow_flop_per_s")),
         "the same with 2 threads, a product on each",
+    ),
+    "meta_update_vs_peak_1t": Key(
+        *("x", "higher", ("meta",), _meta_of_peak),
+        "the same of updates of PEARL on HalfCheetah with 1,024 rows, in processor time, 1 thread; "
+        "at least 0.5",
     ),
     "update_vs_sb3_sac": Key(
         *("x", "higher", ("their_sac", "our_sac"), _rates),
@@ -435,6 +487,7 @@ def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
         "quick": quick,
         "sizes": dataclasses.asdict(sizes_of(quick)),
         "ddpg_update_flop": ddpg_update_flop(),
+        "meta_update_flop": meta_update_flop(),
     }
 
 

@@ -26,6 +26,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.config.fields import with_fields
+from music_tf.config.names import CHEETAH_VELOCITY
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -267,6 +268,33 @@ def update(sizes: Sizes, threads: int) -> dict[str, float]:
         "peak_flop_per_s": peak.flop_per_s,
         "tensorflow_flop_per_s": peak.tensorflow_flop_per_s,
     }
+
+
+def meta(sizes: Sizes) -> dict[str, float]:
+    """Measures PEARL against the matrix-multiply peak of the same process, in processor time."""
+    limit_threads(1)
+    peak = MatrixPeak(sizes["matrices"], 1)
+    hidden, tasks = tuple(sizes["meta_hidden"]), sizes["meta_batch"]
+    changes = {
+        **{"workers": 1, "threads": 1, "updates": sizes["updates"], "env.max_episode_steps": 200},
+        **{"agent.hidden_sizes": hidden, "agent.encoder_sizes": hidden},
+        **{"agent.latent_size": sizes["meta_latent"], "agent.meta_batch": tasks},
+        **{"agent.context_rows": sizes["meta_context"], "replay.batch_size": sizes["meta_rows"]},
+        **{"tasks.train": tasks, "tasks.initial": 1},
+    }
+    config = with_fields(resolve("sac_pearl", env_id=CHEETAH_VELOCITY), changes)
+    trainer = build_trainer(config, Communicator())
+    trainer.collect()
+    learn(trainer)  # compiles
+    seconds = 0.0
+    for _ in range(sizes["rounds"]):
+        peak.look()
+        trainer.counters.cycle += 1
+        start = time.process_time()
+        learn(trainer)
+        seconds += time.process_time() - start
+    rate = sizes["rounds"] * sizes["updates"] / seconds
+    return {"updates_per_s": rate, "peak_flop_per_s": peak.flop_per_s}
 
 
 def ours(sizes: Sizes, recipe: str) -> dict[str, float]:
@@ -540,6 +568,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "update_2t": partial(update, threads=2),
     "our_sac": partial(ours, recipe="sac_her"),
     "our_ddpg": partial(ours, recipe="ddpg_her"),
+    "meta": meta,
     "music": music,
     "neighbours": neighbours,
     "feeding": feeding,

@@ -17,6 +17,7 @@ MEASURED = {
     "simulation": dict(env_steps_per_s=800.0, gymnasium_steps_per_s=400.0, mj_step_per_s=1000.0),
     "update_1t": dict(updates_per_s=50.0, peak_flop_per_s=PEAK, tensorflow_flop_per_s=0.8 * PEAK),
     "update_2t": dict(updates_per_s=50.0, peak_flop_per_s=2 * PEAK, tensorflow_flop_per_s=PEAK),
+    "meta": {"updates_per_s": 100.0, "peak_flop_per_s": 166.8530176e9},
     "our_sac": {"updates_per_s": 90.0},
     "their_sac": {"updates_per_s": 30.0},
     "our_ddpg": {"updates_per_s": 100.0},
@@ -38,6 +39,7 @@ WORTH = {
     "update_vs_peak_2t": 0.25,
     "update_vs_tensorflow_1t": 0.625,  # 0.5 / 0.8
     "update_vs_tensorflow_2t": 0.5,
+    "meta_update_vs_peak_1t": 0.5,  # 100 updates of 0.834265088 GFLOP
     "update_vs_sb3_sac": 3.0,
     "update_vs_sb3_ddpg": 2.5,
     "mi_update_ms_1t": 3.0,
@@ -71,6 +73,14 @@ WORTH = {
 )
 def test_an_update_takes_the_products_of_its_layers(sizes, flop):
     assert benchmark.ddpg_update_flop(**sizes) == flop
+
+
+def test_a_meta_update_takes_the_products_of_its_three_steps():
+    # Actor 2-1-2: 4, critic 3-1-1: 4, value 2-1-1: 3, encoder 3-1-2: 5; without the first layer 2,
+    # 1, 1, 2. Critics and encoder: 3, 2 * (4 + 4 + 1, and 1 for the latent), 5 + 5 + 2; value:
+    # 4 + 2 * 4 + 3 + 3 + 1; policy: 4 + 2 * 4, 2 * (1 + 1) through the critics, 4 + 2.
+    one = {"observed": 1, "actions": 1, "latent": 1, "hidden": [1], "rows": 1, "context": 1}
+    assert benchmark.meta_update_flop(**one) == 2 * (35 + 19 + 22)
 
 
 @pytest.mark.parametrize("name", benchmark.KEYS)
