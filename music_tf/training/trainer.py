@@ -32,6 +32,7 @@ from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.device import DeviceReplay, why_not_on_device
+from music_tf.replay.rows import Picks
 from music_tf.replay.watch import Compared
 from music_tf.rollout import Policy
 from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
@@ -53,6 +54,8 @@ from music_tf.types import Episodes, Metrics
 ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
 """How names of arrays begin that acting and judging need."""
 _LOGGER = logging.getLogger(__name__)
+_ROWS_AT_ONCE = 409_600
+"""Steps of a worker that are looked up at a time: those of 100 updates of 4,096."""
 _TURN = 2**40
 """Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
 
@@ -216,10 +219,11 @@ class Trainer:
         if steps < first:
             turns = 0
         for turn in range(turns):
-            with self._timed("time/feed_s"):
-                feed = self.feed(turn)
+            fed = self._spent.get("time/feed_s", 0.0)
             with self._timed("time/learn_s"):
-                learned = over_ranks(self.update.run(feed, self.schedules()), self.comm)
+                taken = self.update.run_parts(self._feeds(turn), self.schedules())
+                learned = over_ranks(taken, self.comm)
+            self._spent["time/learn_s"] -= self._spent["time/feed_s"] - fed
             for term in self.terms:
                 learned |= term.adapt(learned, config.updates, counters.episodes)
             log.totals.append(learned)
@@ -306,10 +310,26 @@ class Trainer:
         snapshot = self.lagged or self.snapshot()
         self.collector.order(Order(cycle, snapshot, at_random, self.world, initial))
 
+    def _feeds(self, turn: int) -> Iterator[Feed | Draws]:
+        """Yields what a turn of updates needs, each part once the updates before it are taken."""
+        parts = self.feed_parts(turn)
+        while True:
+            with self._timed("time/feed_s"):
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
+
     def feed(self, turn: int = 0) -> Feed | Draws:
+        """Returns all that one turn of updates of a cycle needs, in one part."""
+        (whole,) = self.feed_parts(turn, parts=1)
+        return whole
+
+    def feed_parts(self, turn: int = 0, parts: int | None = None) -> Iterator[Feed | Draws]:
         """Draws all that one turn of updates of a cycle needs, and looks it up where that is here.
 
-        The numbers drawn are the same either way.
+        The numbers drawn are the same either way. What is looked up comes in parts: those of large
+        minibatches would take hundreds of megabytes at once.
         """
         config, replay, inputs = self.config, self.replay, self.inputs.now
         cycle = self.counters.cycle + turn * _TURN
@@ -329,18 +349,23 @@ class Trainer:
                 Moments(*(np.broadcast_to(each, (config.updates, len(each))) for each in moment))
                 for moment in (inputs.observation, inputs.goal)
             ]
-            return Draws(replay.pick(config.updates, cycle), moments, drawn, noise)
-        batch = replay.sample_transitions(config.updates, cycle)
-        return Feed(
-            batch,
-            inputs(batch.observation, batch.desired_goal, batch.skill),
-            inputs(batch.next_observation, batch.desired_goal, batch.skill),
-            {
-                term.name: term.feed(replay, config.updates * term.times, cycle)
-                for term in self.active_terms()
-            },
-            noise,
-        )
+            yield Draws(replay.pick(config.updates, cycle), moments, drawn, noise)
+            return
+        picks = replay.pick(config.updates, cycle)
+        terms = {
+            term.name: term.feed(replay, config.updates * term.times, cycle)
+            for term in self.active_terms()
+        }
+        rows = config.updates * config.replay.batch_size
+        for part in _even_parts(config.updates, parts or math.ceil(rows / _ROWS_AT_ONCE)):
+            batch = replay.transitions(Picks(*(each[part] for each in picks)))
+            yield Feed(
+                batch,
+                inputs(batch.observation, batch.desired_goal, batch.skill),
+                inputs(batch.next_observation, batch.desired_goal, batch.skill),
+                {name: _rows(part, config.updates, fed) for name, fed in terms.items()},
+                _rows(part, config.updates, noise),
+            )
 
     def copy_replay(self) -> str:
         """Lets updates look up a copy of replay on the device that learns; returns a line on it."""
@@ -636,6 +661,25 @@ class Trainer:
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
         return metrics
+
+
+def _even_parts(count: int, parts: int) -> Iterator[slice]:
+    """Yields slices of about as many of a number of rows, of at most two lengths."""
+    size = math.ceil(count / parts)
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def _rows(part: slice, updates: int, fed: Any) -> Any:
+    """Returns what a part of the updates reads; some take several rows each."""
+    if part == slice(0, updates):
+        return fed
+
+    def own(values: np.ndarray) -> np.ndarray:
+        times = len(values) // updates
+        return values[part.start * times : part.stop * times]
+
+    return tf.nest.map_structure(own, fed)
 
 
 def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,9 +184,14 @@ class Update:
         return str(program.experimental_get_compiler_ir(tensors, schedules)(stage="optimized_hlo"))
 
     def run(self, feed: Feed | Draws, schedules: Schedules) -> Metrics:
-        """Takes all updates of a cycle; every rank must call it together.
+        """Takes all updates of a cycle, as `run_parts` those of one part."""
+        return self.run_parts([feed], schedules)
 
-        Only the reward terms in `feed.terms` are computed and learn; the others rest.
+    def run_parts(self, feeds: Iterable[Feed | Draws], schedules: Schedules) -> Metrics:
+        """Takes all updates of a cycle, part after part; every rank must call it together.
+
+        Only the reward terms in `Feed.terms` are computed and learn; the others rest. The numbers
+        do not depend on how many parts there are.
 
         Returns:
             Means over updates and local workers by metric name, summed shares of all workers:
@@ -199,13 +204,16 @@ class Update:
                 hold different parameters; all ranks raise it alike.
             UsageError: A term answers something else than it is asked for.
         """
-        tensors = tf.nest.map_structure(as_tensor, feed)
-        before, fed = int(self.step.numpy()), frozenset(feed.terms)
-        done = before + len(feed.transitions[0])
-        for name, term in self._fed(feed).items():
-            check_feed(name, feed.terms[name], term.times * len(feed.transitions[0]))
-        with longer_timeout() if fed not in self._names else contextlib.nullcontext():
-            rows, lows, highs = map(np.asarray, self._run_updates(tensors, schedules))
+        before, parts = int(self.step.numpy()), []
+        fed: frozenset[str] = frozenset()
+        evidence: Mapping[str, Array] = {}
+        for feed in feeds:
+            fed = frozenset(feed.terms)
+            parts.append(self._take(feed, schedules))
+            if not evidence and not np.isfinite(parts[-1][0]).all():
+                evidence = feed.named()
+        rows, lows, highs = (np.concatenate(logs) for logs in zip(*parts, strict=True))
+        done = before + len(rows)
         if self._config.polyak_every == "cycle":
             self._move_targets()
         if done // DESYNC_INTERVAL > before // DESYNC_INTERVAL:
@@ -230,11 +238,20 @@ class Update:
                 f"non-finite numbers within the {done} updates so far, on ranks "
                 f"{ranks}: {', '.join(names)}\n"
                 "the last checkpoint is intact; smaller learning rates may help",
-                feed.named(),
+                evidence or feed.named(),
             )
         for name, low, high in zip(paid, lows.min(axis=0), highs.max(axis=0), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
+
+    def _take(self, feed: Feed | Draws, schedules: Schedules) -> list[Array]:
+        """Takes the updates of a part; returns their metrics, and extremes of rewards twice."""
+        tensors, updates = tf.nest.map_structure(as_tensor, feed), len(feed.transitions[0])
+        for name, term in self._fed(feed).items():
+            check_feed(name, feed.terms[name], term.times * updates)
+        new = frozenset(feed.terms) not in self._names
+        with longer_timeout() if new else contextlib.nullcontext():
+            return list(map(np.asarray, self._run_updates(tensors, schedules)))
 
     def check_equal(self) -> None:
         """Compares parameters bit by bit over ranks; every rank must call it together.

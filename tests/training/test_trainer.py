@@ -17,7 +17,9 @@ from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
+from music_tf.training import trainer as trainer_module
 from music_tf.training.evaluation import still
+from tests.kit.pearl import small as small_pearl
 from tests.kit.ranks import Beside
 from tests.kit.small import (
     ALL,
@@ -410,3 +412,25 @@ def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
     config = with_fields(BASE, {"task.weight": ((0.0, 0.0),)})
     metrics = trainer_of(config).run_epoch(go_on)
     assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0
+
+
+@pytest.mark.parametrize("name", ["everything", "pearl"])
+@pytest.mark.parametrize("parts", [2, 3])
+def test_minibatches_that_are_looked_up_in_parts_change_no_bit(monkeypatch, name, parts):
+    config = small_pearl() if name == "pearl" else ALL[name]
+    whole = trainer_of(config)
+    expected = whole.run_epoch(go_on)
+    rows = config.updates * config.replay.batch_size
+    monkeypatch.setattr(trainer_module, "_ROWS_AT_ONCE", rows / (parts - 0.5))
+    other, taken = trainer_of(config), []
+    take = other.update._take
+    monkeypatch.setattr(
+        other.update,
+        "_take",
+        lambda feed, *rest: (taken.append(len(feed.transitions.reward)), take(feed, *rest))[1],
+    )
+    found = other.run_epoch(go_on)
+    assert taken == {2: [2, 1], 3: [1, 1, 1]}[parts] * config.cycles
+    np.testing.assert_equal(other.shared(), whole.shared())
+    for metric in set(found) - set(TIMES):
+        assert found[metric] == expected[metric], metric
