@@ -7,11 +7,19 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.agents.sac_value import SacValue
+from music_tf.config.settings import GRU, MLP
 from music_tf.distributions import SquashedSample
-from music_tf.losses.posterior import kl_to_prior, product_of_gaussians
+from music_tf.losses.posterior import (
+    drawn_from_root,
+    kl_of_root,
+    kl_to_prior,
+    product_of_gaussians,
+    product_of_observations,
+)
 from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.belief import Steps, context_rows
-from music_tf.networks.models import encoder
+from music_tf.networks.models import encoder, recurrent_encoder
+from music_tf.networks.own_encoder import own_encoder
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.recipes.pearl import PearlConfig
 from music_tf.replay.buffer import ReplayBuffer
@@ -19,7 +27,7 @@ from music_tf.types import Array
 
 
 class Pearl(SacValue):
-    r"""SAC with a state value on latents z ~ q(z | c) of contexts c (arXiv:1903.08101).
+    r"""SAC with a state value on latents z ~ q(z | c) of contexts c (arXiv:1903.08254).
 
     .. math:: L_q = \sum_{i, b} \frac{1}{B} (Q_i(s_b, a_b, z) - y_b)^2
         + \lambda \sum_\tau KL(q(z | c_\tau) || N(0, 1)), \quad y = r + \gamma \bar V(s', z)
@@ -48,8 +56,13 @@ class Pearl(SacValue):
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         inference = config.inference
         row_dim = inference.row_dim(input_dim - inference.latent, action_dim)
-        model = encoder(row_dim, inference.outputs, inference.sizes, seed, config.initializer)
-        self._encoder = Network("encoder", model, config.encoder_learning_rate)
+        given = (row_dim, inference.outputs, inference.sizes, seed, config.initializer)
+        rate = config.encoder_learning_rate
+        if inference.encoder in (MLP, GRU):
+            make = encoder if inference.encoder == MLP else recurrent_encoder
+            self._encoder = Network("encoder", make(*given), rate)
+        else:
+            self._encoder = own_encoder(inference, row_dim, int(seed.integers(2**31)), rate)
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
@@ -76,9 +89,13 @@ class Pearl(SacValue):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Draws the noise of the actions at o_t, and of latents for up to all tasks."""
+        """Draws the noise of the actions at o_t, and of latents for up to all tasks.
+
+        A task has a latent for each belief of its context.
+        """
         noise = super().draws(generators, updates, batch_size)
-        shape = (updates, self._config.meta_batch, self._config.latent_size)
+        latents = self._config.meta_batch * self._config.inference.beliefs
+        shape = (updates, latents, self._config.latent_size)
         drawn = [generator.standard_normal(shape, np.float32) for generator in generators]
         return noise | {"belief": np.stack(drawn, axis=1)}
 
@@ -102,7 +119,8 @@ class Pearl(SacValue):
         """Returns the losses of all networks; rows of a task lie together in the batch.
 
         The noise has `context` [W, m, N, C] and `belief` [W, >= m, L]. The first phase infers the
-        latents [W, m, L] and carries them; later ones find them as `latent`.
+        latents [W, m, L] and carries them; later ones find them as `latent`. Where a context
+        brings several beliefs, each counts as a task of its own.
         """
         del critic_inputs
         config = self._config
@@ -136,16 +154,39 @@ class Pearl(SacValue):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns latents [W, m, L] of contexts [W, m, N, C], and divergences in nats [W, m].
 
-        `noise` [W, >= m, L] is standard normal; latents without variance need none.
+        `noise` [W, >= m, L] is standard normal; latents without variance need none. Where a context
+        brings several beliefs, those of a task lie together.
         """
-        flat = tf.reshape(context, [-1, context.shape[-1]])
-        outputs = self._encoder(weights[self._encoder.name], flat)
-        outputs = tf.reshape(outputs, [*context.shape[:-1], outputs.shape[-1]])
+        outputs = self._said(weights[self._encoder.name], context)
         if self._config.deterministic_latent:
-            return tf.reduce_mean(outputs, axis=-2), tf.zeros(context.shape[:2])
+            return tf.reduce_mean(outputs, axis=-2), tf.zeros(outputs.shape[:2])
+        if self._config.inference.full:
+            shape = [*outputs.shape[:2], -1, self._config.latent_size + 1]
+            observed = tf.reshape(outputs, shape)
+            mean, root = product_of_observations(observed[..., :-1], observed[..., -1])
+            drawn = drawn_from_root(mean, root, noise[:, : outputs.shape[1]])
+            return drawn, kl_of_root(mean, root)
         mean, variance = product_of_gaussians(*tf.split(outputs, 2, axis=-1))
-        drawn = mean + tf.sqrt(variance) * noise[:, : context.shape[1]]
+        drawn = mean + tf.sqrt(variance) * noise[:, : outputs.shape[1]]
         return drawn, kl_to_prior(mean, variance)
+
+    def _said(self, weights: list[tf.Tensor], context: tf.Tensor) -> tf.Tensor:
+        """Returns what M parts of contexts [W, m, N, C] say of each latent, [W, m, M, outputs]."""
+        encoder, row_dim = self._config.encoder, context.shape[-1]
+        if encoder == MLP:
+            outputs = self._encoder(weights, tf.reshape(context, [-1, row_dim]))
+            return tf.reshape(outputs, [*context.shape[:-1], outputs.shape[-1]])
+        runs = tf.reshape(context, [-1, *context.shape[2:]])
+        if encoder != GRU:
+            outputs = self._encoder(weights, runs)
+            return tf.reshape(outputs, [*context.shape[:2], *outputs.shape[1:]])
+        state = tf.zeros([runs.shape[0], self._config.encoder_sizes[-1]])
+        beliefs = []
+        for part in tf.split(runs, self._config.inference.beliefs, axis=1):
+            said, state = self._encoder(weights, part, tf.stop_gradient(state))
+            beliefs.append(said)
+        outputs = tf.stack(beliefs, axis=1)
+        return tf.reshape(outputs, [context.shape[0], -1, 1, outputs.shape[-1]])
 
     def policy_loss(
         self, lowest: tf.Tensor, drawn: SquashedSample, temperature: tf.Tensor

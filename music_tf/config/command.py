@@ -303,10 +303,16 @@ class TrainCommand(Options):
     """What to tell the user about the run that is continued."""
 
     def __post_init__(self) -> None:
-        """Rejects options outside their range, and leaving behind the replay of a new run."""
+        """Rejects options outside their range, and those that do not go together."""
         super().__post_init__()
         if self.without_replay and not self.resume:
             raise UsageError("--without-replay: a new run has none; expected --resume beside it")
+        own = self.config.agent.functions
+        if self.learners and own:
+            raise UsageError(
+                f"--learners: ranks that only act have no TensorFlow, which {own[0]} needs\n"
+                "leave --learners out, or take --agent.encoder mlp or gru"
+            )
 
     @property
     def may_use_gpu(self) -> bool:
@@ -333,7 +339,7 @@ def allowing(command: TrainCommand) -> str:
     """What opens a run again that names modules of the user's, which no file may import."""
     config = command.config
     named = any(map(names_a_module, (command.recipe, config.env_id)))
-    return " --allow-import" if named or config.world.functions() else ""
+    return " --allow-import" if named or config.functions else ""
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
@@ -483,7 +489,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         place = _named_directory(typed["run_dir"][0], asked.resume)
         asked = dataclasses.replace(asked, run_dir=Path(here, place))
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
-    trust(typed.get("world.descriptor", ()))
+    trust([*typed.get("world.descriptor", ()), *typed.get("agent.encoder", ())])
     trust(word.partition("=")[2] for word in typed.get("world.extras", ()))
     stored = _stored_run(asked, env_id) if asked.resume else None
     recipe = _recipe(positional, stored, every)

@@ -25,6 +25,15 @@ def _is_word_or_rising(value: str | tuple[float, float]) -> bool:
     return isinstance(value, str) or value[0] < value[1]
 
 
+def _nearest_divisor(whole: int, wanted: int) -> int:
+    """Returns the divisor of a number that is next to another number."""
+    return min(
+        (each for each in range(1, whole + 1 if whole % wanted else 1) if whole % each == 0),
+        key=lambda each: abs(each - wanted),
+        default=wanted,
+    )
+
+
 def _is_constructor(text: str) -> bool:
     try:
         given = json.loads(text)
@@ -93,17 +102,27 @@ class Source(NamedTuple):
     """Takes as many skills as the source has, unless the user types another number."""
 
 
+MLP, GRU = "mlp", "gru"
+"""Encoders of ours."""
+
+
 class Inference(NamedTuple):
     """How a belief over tasks is inferred from a context, the latest steps in a task."""
 
+    encoder: str
+    """`MLP`, `GRU`, or a function of the user's as `module:function`."""
     latent: int
     """Numbers L in a latent, the condition of the policy."""
     deterministic: bool
     """Whether a latent has no variance."""
+    full: bool
+    """Whether a belief has a full covariance, which latents without variance have no use for."""
     tasks: int
     """Tasks of an update, over all workers."""
     rows: int
     """Steps in a context."""
+    chunk: int
+    """Steps of a context after each of which there is a belief; as many as `rows`: one belief."""
     next_observation: bool
     """Whether a context says what followed each step."""
     reward: str
@@ -111,15 +130,35 @@ class Inference(NamedTuple):
     sizes: tuple[int, ...]
     """Units of each hidden layer of the encoder."""
 
+    @property
+    def ordered(self) -> bool:
+        """Whether a context is a run of steps as they happened, in place of single ones."""
+        return self.encoder != MLP
+
+    @property
+    def beliefs(self) -> int:
+        """How many beliefs a context brings in training."""
+        return self.rows // self.chunk
+
     def row_dim(self, observation_dim: int, action_dim: int) -> int:
         """Returns how many numbers C an encoder reads of a step."""
         after = observation_dim if self.next_observation else 0
         return observation_dim + action_dim + 1 + after
 
     @property
+    def observations(self) -> int:
+        """How many directions of a latent an encoder observes at once, with a full covariance.
+
+        A state that says all observes as many as there are.
+        """
+        return self.latent if self.encoder == GRU else 1
+
+    @property
     def outputs(self) -> int:
         """Numbers that an encoder says of a step."""
-        return self.latent if self.deterministic else 2 * self.latent
+        if self.deterministic:
+            return self.latent
+        return self.observations * (self.latent + 1) if self.full else 2 * self.latent
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -189,6 +228,11 @@ class AgentConfig(Settings):
     def inference(self) -> "Inference | None":
         """How the condition of its policy is inferred; None where conditions are drawn."""
         return None
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Functions of the user's that it names, as `module:function`."""
+        return ()
 
     @property
     def actor_layers(self) -> tuple[int, ...]:
@@ -767,6 +811,9 @@ class TasksConfig(Settings):
     """Episodes after them under the posterior that are no context."""
     posterior_first: bool = True
     """Whether the first episodes of `tasks.posterior` already are under the posterior."""
+    resample_belief: Literal["episode", "step"] = "episode"
+    """Whether a latent is drawn for each episode of training, or anew at each step. Evaluations
+    have one for each episode."""
     resample_posterior: Annotated[int, In(1, 10**6)] = 1
     """Episodes of each environment until the posterior is inferred again."""
     explore: Annotated[int, In(1, 10**4)] = 1
@@ -1006,6 +1053,11 @@ class Config(Settings):
             )
 
     @property
+    def functions(self) -> tuple[str, ...]:
+        """Functions of the user's that it names, which no file may import."""
+        return self.world.functions() + self.agent.functions
+
+    @property
     def condition_size(self) -> int:
         """Numbers K in what the policy is conditioned on."""
         inference = self.agent.inference
@@ -1116,8 +1168,8 @@ class Config(Settings):
             return
         shared = max(workers, workers * round(count / workers))
         drawn = max(workers, workers * round(inference.tasks / workers))
-        each = inference.tasks // workers
-        batch = self.replay.batch_size
+        each = inference.tasks // workers * inference.beliefs
+        batch, rows, chunk = self.replay.batch_size, inference.rows, inference.chunk
         for wrong, text in (
             (count == 0, "tasks.train: expected at least 1, got 0; for example --tasks.train 20"),
             (self.tasks.test == 0, "tasks.test: expected at least 1, got 0; nearest: 1"),
@@ -1137,8 +1189,19 @@ class Config(Settings):
                 f"{inference.tasks}; nearest: {drawn}",
             ),
             (
+                chunk != rows and inference.encoder != GRU,
+                f"agent.context_chunk: expected {rows}, as agent.context_rows says, for the "
+                f"encoder {inference.encoder}, got {chunk}; leave it out, or add "
+                "--agent.encoder gru",
+            ),
+            (
+                rows % chunk != 0,
+                f"agent.context_chunk: expected a divisor of {rows}, the rows of a context, got "
+                f"{chunk}; nearest: {_nearest_divisor(rows, chunk)}",
+            ),
+            (
                 each > 0 and batch % each != 0,
-                f"replay.batch_size: expected a multiple of {each}, the tasks of a worker in an "
+                f"replay.batch_size: expected a multiple of {each}, the beliefs of a worker in an "
                 f"update, got {batch}; nearest: {max(each, each * round(batch / max(1, each)))}",
             ),
             (

@@ -166,7 +166,7 @@ def stored_env_id(directory: Path) -> str | None:
 
 
 def allow_modules(directory: Path) -> None:
-    """Lets the recipe and the world of a run directory import modules, for a user who trusts it.
+    """Lets what a run directory names import modules, for a user who trusts it.
 
     Raises:
         UsageError: There is no run, or no such recipe.
@@ -175,7 +175,7 @@ def allow_modules(directory: Path) -> None:
     if not recipes.is_trusted(recipe):
         recipes.import_own(recipe)
     with contextlib.suppress(UsageError):  # what else is wrong is said by whoever reads it
-        trust(read_run(directory, stored_env_id(directory)).config.world.functions())
+        trust(read_run(directory, stored_env_id(directory)).config.functions)
 
 
 def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

@@ -46,6 +46,11 @@ _TRUSTED: set[str] = set(READ.values())
 _REGISTERED: "dict[str, World]" = {}
 
 
+def is_function(word: str) -> bool:
+    """Whether a word names a function of the user's, as `module:function`."""
+    return _FUNCTION.fullmatch(word) is not None
+
+
 def _once(columns: tuple[Any, ...]) -> bool:
     return all(type(one) in (int, str) for one in columns) and len(set(columns)) == len(columns)
 
@@ -179,7 +184,7 @@ class World(Settings):
     def functions(self) -> tuple[str, ...]:
         """Returns the functions of the user's that it names, as `module:function`."""
         words = (*map(str, self.descriptor), *(word.partition("=")[2] for word in self.extras))
-        return tuple(word for word in words if _FUNCTION.fullmatch(word))
+        return tuple(filter(is_function, words))
 
 
 def register_world(env_id: str, world: World) -> None:

@@ -23,7 +23,7 @@ _IMAGE_SIZE = 96
 class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     """A point whose task is a place in the plane; nothing but the reward tells of it.
 
-    As in PEARL (arXiv:1903.08101, section 6.3) and its code. Observation: position x, y. Action: a
+    As in PEARL (arXiv:1903.08254, section 6.3) and its code. Observation: position x, y. Action: a
     step of at most 0.1 along each axis. Reward: minus the distance to the place, after the step.
     The `sparse_reward` of `info` is 1 minus that distance within 0.2 of the place, else 0.
 

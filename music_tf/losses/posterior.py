@@ -1,6 +1,7 @@
 """What a context says of a task: a product of Gaussian factors, and how far it is from the prior.
 
-PEARL: efficient off-policy meta-reinforcement learning (arXiv:1903.08101, section 4.1).
+PEARL: efficient off-policy meta-reinforcement learning (arXiv:1903.08254, section 4.1). There the
+factors are diagonal; those that observe one direction each make a full covariance.
 """
 
 import tensorflow as tf
@@ -38,3 +39,46 @@ def kl_to_prior(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
     """
     each = variance + tf.square(mean) - 1.0 - tf.math.log(variance)
     return 0.5 * tf.reduce_sum(each, axis=-1)
+
+
+def product_of_observations(direction: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    r"""Returns mean [..., L] and root of the precision [..., L, L] after N observations.
+
+    Each says of the latent that its part in one direction is a number, up to unit noise. With the
+    prior N(0, I) this is Bayesian linear regression:
+
+    .. math:: \Lambda = I + \sum_n a_n a_n^T = C C^T, \quad
+        \mu = \Lambda^{-1} \sum_n a_n b_n, \quad b_n = a_n^T z + \epsilon_n
+
+    The longer a_n, the surer the observation. Planes a^T z = b intersect, where diagonal factors
+    can only be weighed against each other. C is lower triangular.
+
+    Args:
+        direction: a of each observation, shape [..., N, L].
+        value: b of each, shape [..., N].
+    """
+    size = direction.shape[-1]
+    precision = tf.eye(size) + tf.matmul(direction, direction, transpose_a=True)
+    root = tf.linalg.cholesky(precision)
+    total = tf.reduce_sum(direction * value[..., None], axis=-2)
+    return tf.linalg.cholesky_solve(root, total[..., None])[..., 0], root
+
+
+def drawn_from_root(mean: tf.Tensor, root: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
+    r"""Returns a draw [..., L] of a Gaussian whose precision is C C^T, for standard normal noise.
+
+    .. math:: z = \mu + C^{-T} \epsilon
+    """
+    return mean + tf.linalg.triangular_solve(root, noise[..., None], adjoint=True)[..., 0]
+
+
+def kl_of_root(mean: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
+    r"""Returns the divergence of such a Gaussian from the standard one in nats, [...].
+
+    .. math:: \frac{1}{2} \bigl(\|C^{-1}\|^2 + \|\mu\|^2 - L\bigr) + \sum_l \log C_{ll}
+    """
+    size = root.shape[-1]
+    inverse = tf.linalg.triangular_solve(root, tf.eye(size, batch_shape=root.shape[:-2]))
+    trace = tf.reduce_sum(tf.square(inverse), axis=[-2, -1])
+    logarithms = tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root)), axis=-1)
+    return 0.5 * (trace + tf.reduce_sum(tf.square(mean), axis=-1) - size) + logarithms

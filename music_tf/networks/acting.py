@@ -302,6 +302,27 @@ def mlp(weights: Sequence[Array], inputs: Array) -> Array:
     return _dense(weights, _hidden(weights, inputs, depth), depth)
 
 
+def gru(weights: Sequence[Array], inputs: Array) -> Array:
+    r"""Returns what hidden layers, a GRU and a linear layer say after a run of inputs [N, I], [D].
+
+    .. math:: z = \sigma(W_z x + U_z h), \quad r = \sigma(W_r x + U_r h), \quad
+        h \leftarrow z h + (1 - z) \tanh(W x + r (U h))
+
+    h begins with zeros. The equations are Keras's, with biases on both sides.
+    """
+    *layers, kernel, recurrent, biases, head, head_bias = weights
+    given = _hidden(layers, inputs, len(layers) // 2) @ kernel + biases[0]
+    state = np.zeros(len(recurrent), np.float32)
+    for step in given:
+        update, reset, new = np.split(step, 3)
+        old_update, old_reset, old = np.split(state @ recurrent + biases[1], 3)
+        kept = 0.5 * (1.0 + np.tanh(0.5 * (update + old_update)))  # never overflows
+        seen = 0.5 * (1.0 + np.tanh(0.5 * (reset + old_reset)))
+        state = kept * state + (1.0 - kept) * np.tanh(new + seen * old)
+    outputs: Array = state @ head + head_bias
+    return outputs
+
+
 def bounded(values: Array, config: NormalizerConfig) -> Array:
     """Bounds raw values, before they are counted and before they are normalised."""
     within: Array = np.clip(values, -config.input_clip, config.input_clip)

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.config.settings import Inference
-from music_tf.networks.acting import ENCODER, NetworkInputs, mlp
+from music_tf.config.settings import GRU, Inference
+from music_tf.config.world import is_function
+from music_tf.networks.acting import ENCODER, NetworkInputs, gru, mlp
 from music_tf.types import Array
 
 _LEAST_VARIANCE = 1e-7
@@ -30,14 +31,18 @@ class Steps(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """A diagonal Gaussian over latents; one without variance draws its mean."""
+    """A Gaussian over latents; one without variance draws its mean."""
 
     mean: Array  # [L]
-    variance: Array  # [L]
+    variance: Array  # [L], of each number by itself
+    spread: Array | None = None
+    """What noise is multiplied with where the covariance is full, [L, L]."""
 
     def draw(self, noise: Array) -> Array:
         """Returns latents [..., L] for standard normal noise [..., L]."""
-        return (self.mean + np.sqrt(self.variance) * noise).astype(np.float32)
+        spread = self.spread
+        away = np.sqrt(self.variance) * noise if spread is None else noise @ spread
+        return (self.mean + away).astype(np.float32)
 
 
 class Encoder:
@@ -45,7 +50,7 @@ class Encoder:
 
     def __init__(self, weights: Mapping[str, Array], inference: Inference) -> None:
         """Takes the weights by name, in the order of `encoder_shapes`."""
-        self._weights = list(weights.values())
+        self._weights, self._inference = weights, inference
         self._latent, self._deterministic = inference.latent, inference.deterministic
 
     @property
@@ -55,26 +60,67 @@ class Encoder:
         return Belief(zeros, zeros if self._deterministic else zeros + 1.0)
 
     def __call__(self, context: Array) -> Belief:
-        """Returns the posterior of a context [N, C], whose rows all count alike; N >= 1."""
-        outputs = mlp(self._weights, context)
+        """Returns the posterior of a context [N, C], of all its rows; N >= 1.
+
+        Only an encoder of the user's reads it with TensorFlow.
+        """
+        outputs = self._said(context)
         if self._deterministic:
             mean: Array = outputs.mean(axis=0)
             return Belief(mean, np.zeros_like(mean))
+        if self._inference.full:
+            return _after_observations(outputs.reshape(-1, self._latent + 1))
         means, raw = outputs[:, : self._latent], outputs[:, self._latent :]
         precision = 1.0 / np.maximum(np.logaddexp(raw, np.float32(0.0)), _LEAST_VARIANCE)
         variance: Array = 1.0 / precision.sum(axis=0)
         return Belief(variance * (precision * means).sum(axis=0), variance)
 
+    def _said(self, context: Array) -> Array:
+        """Returns what M parts of a context say, [M, outputs]."""
+        if is_function(self._inference.encoder):
+            from music_tf.networks.own_encoder import said_by_own  # noqa: PLC0415  (TensorFlow)
+
+            return said_by_own(self._weights, self._inference, context)
+        weights = list(self._weights.values())
+        if self._inference.encoder == GRU:
+            return gru(weights, context)[None]
+        return mlp(weights, context)
+
+
+def _after_observations(observed: Array) -> Belief:
+    """Returns the belief after directions and values of observations, [N, L + 1]."""
+    direction, value = observed[:, :-1], observed[:, -1]
+    precision = np.eye(direction.shape[-1], dtype=np.float32) + direction.T @ direction
+    spread = np.linalg.inv(np.linalg.cholesky(precision))
+    mean: Array = spread.T @ (spread @ (direction.T @ value))
+    return Belief(mean, np.square(spread).sum(axis=0), spread)
+
 
 def encoder_shapes(
     inference: Inference, observation_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of an encoder's weights by name, in the order of its Keras model."""
-    sizes = [inference.row_dim(observation_dim, action_dim), *inference.sizes, inference.outputs]
-    names = [*(f"hidden_{index}" for index in range(len(inference.sizes))), "factor"]
+    """Returns the shapes of an encoder's weights by name, in the order of its Keras model.
+
+    None for an encoder of the user's, whose shapes only its model knows.
+    """
+    if is_function(inference.encoder):
+        return {}
+    sizes, state = [inference.row_dim(observation_dim, action_dim), *inference.sizes], {}
+    if inference.encoder == GRU:
+        units = inference.sizes[-1]
+        gates = {"kernel": (units, 3 * units), "recurrent_kernel": (units, 3 * units)}
+        state = {f"{ENCODER}gru/{part}": shape for part, shape in gates.items()}
+        state[f"{ENCODER}gru/bias"] = (2, 3 * units)
+    layers = {f"hidden_{index}": kernel for index, kernel in enumerate(itertools.pairwise(sizes))}
+    head = {"factor": (sizes[-1], inference.outputs)}
+    return _weights_of(layers) | state | _weights_of(head)
+
+
+def _weights_of(layers: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of what layers with these kernels have, by name."""
     return {
         f"{ENCODER}{name}/{part}": shape
-        for name, kernel in zip(names, itertools.pairwise(sizes), strict=True)
+        for name, kernel in layers.items()
         for part, shape in (("kernel", kernel), ("bias", kernel[1:]))
     }
 

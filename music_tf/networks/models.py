@@ -181,6 +181,31 @@ def encoder(
     return _plain(row_dim, outputs, "factor", hidden_sizes, seed, initializer)
 
 
+def recurrent_encoder(
+    row_dim: int,
+    outputs: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
+) -> keras.Model:
+    """Maps runs of rows [B, N, row_dim] and states [B, H] to what they say, and states after them.
+
+    The first is [B, outputs]. H is the last of the sizes.
+    """
+    rows, state = keras.Input([None, row_dim]), keras.Input([hidden_sizes[-1]])
+    cell = keras.layers.GRU(
+        hidden_sizes[-1],
+        return_state=True,
+        name="gru",
+        kernel_initializer=keras.initializers.GlorotUniform(seed=int(seed.integers(2**31))),
+        recurrent_initializer=keras.initializers.Orthogonal(seed=int(seed.integers(2**31))),
+        use_cudnn=False,  # the same numbers everywhere, and XLA knows no such call
+    )
+    last, after = cell(_hidden(rows, hidden_sizes, seed, initializer), initial_state=state)
+    said = _dense(outputs, None, "factor", seed, initializer)(last)
+    return keras.Model([rows, state], [said, after])
+
+
 def _plain(
     size: int,
     outputs: int,

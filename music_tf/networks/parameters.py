@@ -58,9 +58,13 @@ class Network:
         return [weight for layer in self.model.layers for weight in layer.trainable_variables]
 
     def __call__(self, weights: Sequence[tf.Tensor], *inputs: tf.Tensor) -> tf.Tensor:
-        """Applies the model with `weights` in place of its own."""
+        """Applies the model with `weights` in place of its own.
+
+        What else a recurrent layer keeps are seeds of a dropout that it does not have.
+        """
         given = inputs[0] if len(inputs) == 1 else list(inputs)
-        outputs, _ = self.model.stateless_call(weights, [], given)
+        seeds = [np.zeros(each.shape, each.dtype) for each in self.model.non_trainable_variables]
+        outputs, _ = self.model.stateless_call(weights, seeds, given)
         return outputs
 
 

@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from music_tf.config.fields import In, with_fields
+from music_tf.config.fields import In, Where, with_fields
 from music_tf.config.names import POINT_ROBOT, is_one_of
 from music_tf.config.settings import (
+    GRU,
+    MLP,
     ConditionConfig,
     Config,
     EvaluationConfig,
@@ -20,11 +22,17 @@ from music_tf.config.settings import (
     TaskConfig,
     TasksConfig,
 )
+from music_tf.config.world import is_function
+
+Encoder: TypeAlias = Annotated[
+    str,
+    Where("mlp, gru or module:function", lambda word: word in (MLP, GRU) or is_function(word)),
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PearlConfig(SacValueConfig):
-    """SAC with a state value on a latent that is inferred from a context (arXiv:1903.08101)."""
+    """SAC with a state value on a latent that is inferred from a context (arXiv:1903.08254)."""
 
     learner: ClassVar[str] = "music_tf.agents.pearl:Pearl"
     networks: ClassVar[Sequence[str]] = ("encoder",)
@@ -38,15 +46,27 @@ class PearlConfig(SacValueConfig):
     """Numbers L in a latent."""
     deterministic_latent: bool = False
     """Takes the mean of what the rows of a context say as the latent, without variance or KL."""
+    posterior: Literal["diagonal", "full"] = "diagonal"
+    """What a belief is a product of: Gaussians with a diagonal covariance, as published, or the
+    prior and observations of one direction of the latent each, which make a full covariance."""
+    encoder: Encoder = MLP
+    """What infers a latent from a context. `mlp` reads each step by itself, and multiplies what
+    all of them say. `gru` reads a run of steps in order, and its last state says all. Yours, as
+    `module:function`, makes a Keras model."""
     encoder_sizes: Layers = (200, 200, 200)
-    """Units of each hidden layer of the encoder."""
+    """Units of each hidden layer of the encoder; a `gru` has as many as the last of them."""
     encoder_learning_rate: Rate = 3e-4
     """Adam step size of the encoder."""
     meta_batch: Annotated[int, In(1, 10**5)] = 16
     """Tasks of each update, over all workers, drawn with replacement; each has an even share of
     `replay.batch_size`."""
     context_rows: Annotated[int, In(1, 10**6)] = 100
-    """Steps of a context in training, drawn with replacement from the latest visit to the task."""
+    """Steps of a context in training, drawn with replacement from the latest visit to the task; a
+    run of them in order for encoders other than `mlp`."""
+    context_chunk: Annotated[int | None, In(1, 10**6)] = None
+    """For `gru`: steps of a context after each of which a latent is inferred, without a gradient in
+    what came before; the latents share the steps that critics and actor learn from. Unset: one
+    latent, after all steps."""
     context_next_observation: bool = False
     """Shows the encoder what followed each step, for tasks that differ in their dynamics."""
     context_reward: str = ""
@@ -63,13 +83,21 @@ class PearlConfig(SacValueConfig):
     """Weight of the mean squared norm of its samples, before squashing."""
 
     @property
+    def functions(self) -> tuple[str, ...]:
+        """The encoder, where it is the user's."""
+        return (self.encoder,) if is_function(self.encoder) else ()
+
+    @property
     def inference(self) -> Inference:
         """What its policy is conditioned on."""
         return Inference(
+            encoder=self.encoder,
             latent=self.latent_size,
             deterministic=self.deterministic_latent,
+            full=self.posterior == "full",
             tasks=self.meta_batch,
             rows=self.context_rows,
+            chunk=self.context_chunk or self.context_rows,
             next_observation=self.context_next_observation,
             reward=self.context_reward,
             sizes=self.encoder_sizes,
@@ -159,7 +187,7 @@ def sac_pearl(
 ) -> Config:
     """Adapts to a new task of a family from a few episodes, by inferring which task it is.
 
-    PEARL (arXiv:1903.08101): soft actor-critic on a latent. An encoder infers the latent's
+    PEARL (arXiv:1903.08254): soft actor-critic on a latent. An encoder infers the latent's
     distribution from the latest steps in a task, and learns from the critics. Exploration draws a
     latent from what is believed, an episode at a time. The environment has to be a family of tasks.
     The presets:

@@ -114,6 +114,24 @@ class StepRing:
         which = np.searchsorted(ends, number, side="right")
         return Picks(parts[which], number - (ends - lengths)[which], np.full(shape, -1))
 
+    def pick_runs(self, count: int, rows: int, generator: np.random.Generator) -> Picks:
+        """Draws runs of as many steps among those of `pick_context`, in order, [count * rows].
+
+        A run begins with an episode, and goes on with the next ones; where there are too few steps
+        it goes on with the first episode again.
+        """
+        live = self._live
+        parts = np.flatnonzero(live["context"] & (live["visit"] == live["visit"][-1]))
+        lengths = live["length"][parts]
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        long = starts[starts + rows <= ends[-1]]
+        starting = long if len(long) else starts[:1]
+        first = starting[generator.integers(len(starting), size=count)]
+        number = ((first[:, None] + np.arange(rows)) % ends[-1]).ravel()
+        which = np.searchsorted(ends, number, side="right")
+        return Picks(parts[which], number - starts[which], np.full(number.shape, -1))
+
     def look_up(self, picks: Picks) -> Drawn:
         """Returns the steps that have been picked, before anything else is added."""
         slot, time, _ = picks

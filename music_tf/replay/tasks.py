@@ -32,7 +32,7 @@ class TaskStore:
             raise ValueError("TaskStore: expected an agent that infers its task")
         self.numbers = np.array(tasks_of(config, worker))
         """Of the tasks, among those of all workers."""
-        self._together = inference.tasks // config.workers
+        self._together, self._ordered = inference.tasks // config.workers, inference.ordered
         capacity = max(1, config.replay.capacity // len(self.numbers))
         replay = dataclasses.replace(config.replay, capacity=capacity)
         longest = spec.max_episode_steps
@@ -80,10 +80,17 @@ class TaskStore:
         return self._picked(rows, lambda ring, count: ring.pick((count,), generator))
 
     def context(self, tasks: IntArray, rows: int, generator: np.random.Generator) -> Drawn:
-        """Draws N = `rows` steps of the latest visit to each of the tasks [U, m], [U, m, N]."""
-        each = np.repeat(tasks[..., None], rows, axis=-1)
-        picks = self._picked(each, lambda ring, count: ring.pick_context((count,), generator))
-        return self.look_up(picks)
+        """Draws N = `rows` steps of the latest visit to each of the tasks [U, m], [U, m, N].
+
+        They are single steps, or for an encoder that reads them in order a run.
+        """
+
+        def draw(ring: StepRing, count: int) -> Picks:
+            if self._ordered:
+                return ring.pick_runs(count // rows, rows, generator)
+            return ring.pick_context((count,), generator)
+
+        return self.look_up(self._picked(np.repeat(tasks[..., None], rows, axis=-1), draw))
 
     def look_up(self, picks: Picks) -> Drawn:
         """Returns the steps that have been picked, before anything else is added."""

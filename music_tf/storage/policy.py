@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import Config
-from music_tf.config.stored import StoredRun, read_run
+from music_tf.config.stored import StoredRun, allow_modules, read_run, stored_env_id
+from music_tf.config.world import is_function
 from music_tf.declared import Declared
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
@@ -382,7 +383,9 @@ class AdaptivePolicy(SavedPolicy):
         return context_rows(self._inference, self.snapshot.inputs, steps)
 
 
-def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> SavedPolicy:
+def load_policy(
+    run: str | os.PathLike[str], env_id: str | None = None, *, allow_import: bool = False
+) -> SavedPolicy:
     """Loads the policy of a run from its newest intact checkpoint, or that of a ready-made agent.
 
     The run may still be going: nothing is locked or written.
@@ -392,12 +395,17 @@ def load_policy(run: str | os.PathLike[str], env_id: str | None = None) -> Saved
             agent that comes with the package, such as `push`; a path wins over a name.
         env_id: Repeats the id `module:Id` of your own environment, which no file may import;
             needed for nothing else.
+        allow_import: Lets the run import the modules of your own that it names: an encoder of yours
+            infers with its own code, and with TensorFlow.
 
     Raises:
         UsageError: No run, no checkpoint yet, or a checkpoint that does not fit `config.json`.
         EnvironmentFault: Every checkpoint is damaged.
     """
     directory = find_agent(os.fspath(run))
+    if allow_import:
+        allow_modules(directory.resolve())
+        env_id = env_id or stored_env_id(directory.resolve())
     stored = read_run(directory.resolve(), env_id)
     wanted = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}", *DISCRIMINATOR)
     return saved_policy(directory, stored, wanted)[0]
@@ -495,8 +503,12 @@ def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> d
     inference = config.agent.inference
     if inference is None or not _has_encoder(found.arrays):
         return {}
-    shapes = encoder_shapes(inference, observation_dim, 0)
-    return {name: found.arrays[f"parameters/{name}"] for name in shapes}
+    prefix = "parameters/"
+    names = list(encoder_shapes(inference, observation_dim, 0))
+    if not names:
+        there = (name.removeprefix(prefix) for name in found.arrays)
+        names = [name for name in there if name.startswith(ENCODER)]
+    return {name: found.arrays[prefix + name] for name in names}
 
 
 def _has_encoder(names: Iterable[str]) -> bool:
@@ -539,11 +551,14 @@ def _expected(config: Config, found: Expected) -> Expected:
             expected[f"{SKILLS}{name}"] = np.dtype(np.float32), (skills, *shape)
     for name, size in (("observation", observation), ("goal", goal)) if skills else ():
         expected[f"{SKILLS}moments/{name}"] = np.dtype(np.float32), (skills, 2, size // 2)
-    if config.agent.inference is not None and _has_encoder(found):
-        inferring = encoder_shapes(config.agent.inference, observation // 2, actions)
-        expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in inferring.items()}
-    known = ("parameters/actor/", f"parameters/{ENCODER}", "norm", SKILLS)
-    others = {n: e for n, e in found.items() if not n.startswith(known)}
+    known = ["parameters/actor/", "norm", SKILLS]
+    inference = config.agent.inference
+    if inference is not None and not is_function(inference.encoder):
+        known.append(f"parameters/{ENCODER}")
+        inferring = encoder_shapes(inference, observation // 2, actions)
+        shapes = inferring if _has_encoder(found) else {}
+        expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in shapes.items()}
+    others = {n: e for n, e in found.items() if not n.startswith(tuple(known))}
     size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
     if size > _LARGEST_NETWORKS:
         raise MisfitError("parameters", f"at most {_LARGEST_NETWORKS} bytes", str(size))

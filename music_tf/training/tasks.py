@@ -15,7 +15,7 @@ from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.networks.belief import Belief, Encoder, Steps, context_rows
 from music_tf.randomness import reset_seeds, stream
 from music_tf.replay.tasks import tasks_of
-from music_tf.rollout import Conditions, perturbation, play
+from music_tf.rollout import Conditions, Policy, perturbation, play
 from music_tf.training.collect import Collected, Collector, Order
 from music_tf.types import Array, Episodes
 
@@ -140,6 +140,21 @@ class _Round(NamedTuple):
     """Whether later rounds and the encoder learn of it."""
 
 
+class _LatentByStep:
+    """Acts under another latent at each step of an episode."""
+
+    def __init__(self, policy: Policy, latents: Array) -> None:
+        """Takes a policy, and latents [T, E, L]."""
+        self._policy, self._latents = policy, latents
+        self._steps = 0
+
+    def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        """Returns actions [E, A]; what is played again goes on with other latents."""
+        latents = self._latents[self._steps % len(self._latents)]
+        self._steps += 1
+        return self._policy(observation, goal, latents, noise)
+
+
 class TaskCollector(Collector):
     """Plays visits: in a cycle each worker explores one of its tasks, in the first one all.
 
@@ -205,6 +220,7 @@ class TaskCollector(Collector):
         contexts: list[list[Array]] = [[] for _ in tasks]
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
         shape = (spec.max_episode_steps, size, spec.action_dim)
+        times = shape[:1] if config.tasks.resample_belief == "step" else ()
         since = config.tasks.resample_posterior
         for each in self._plan(order.initial):
             if each.posterior and since >= config.tasks.resample_posterior:
@@ -214,17 +230,19 @@ class TaskCollector(Collector):
                     for context, generator in zip(contexts, generators["beliefs"], strict=True)
                 ]
             since += int(each.posterior)
-            latents = [
-                belief.draw(generator.standard_normal((size, inference.latent), np.float32))
+            drawn = [
+                belief.draw(generator.standard_normal((*times, size, inference.latent), np.float32))
                 for belief, generator in zip(beliefs, generators["beliefs"], strict=True)
             ]
+            latents = np.concatenate(drawn, axis=-2)  # [E, L], or [T, E, L]
+            acting = _LatentByStep(policy, latents) if times else policy
             explore = perturbation(config.exploration, generators["exploration"], shape)
             rows = np.repeat(tasks, size)
             seeds = [reset_seeds(generator, size) for generator in generators["conditions"]]
             conditions = Conditions(
-                np.concatenate(seeds), None, np.concatenate(latents), self._tasks[rows]
+                np.concatenate(seeds), None, latents[0] if times else latents, self._tasks[rows]
             )
-            played = play(self.envs, policy, conditions, explore)
+            played = play(self.envs, acting, conditions, explore)
             count = len(rows)
             played = played._replace(
                 task=rows,
@@ -254,6 +272,11 @@ class TaskCollector(Collector):
     def _inferred(
         self, encoder: Encoder, context: Sequence[Array], generator: np.random.Generator
     ) -> Belief:
-        """Returns what is believed after a sample of a context, as large as those of training."""
+        """Returns what is believed after a sample of a context, as large as those of training.
+
+        An encoder that reads steps in order gets all of them.
+        """
         steps = np.concatenate(context)
+        if self._inference.ordered:
+            return encoder(steps)
         return encoder(steps[generator.integers(len(steps), size=self._inference.rows)])

@@ -38,6 +38,11 @@ class PearlCase(Case):
             "belief": random(WORKERS, WORKERS * TASKS, LATENT, seed=21),
         }
 
+    def learner_draws(self):
+        """Noise as the learner draws it for one update."""
+        generators = [np.random.default_rng(worker) for worker in range(WORKERS)]
+        return {n: tf.constant(v[0]) for n, v in self.learner.draws(generators, 1, ROWS).items()}
+
     def latents(self, weights=None):
         weights = self.weights if weights is None else weights
         return self.learner.infer(weights, self.noise["context"], self.noise["belief"])
@@ -199,3 +204,46 @@ def test_a_sequential_update_moves_critics_and_encoder_first():
     assert learner.encoder.name == "encoder"
     assert learner.networks[0].name == "actor"
     assert [network.name for network in learner.target_networks] == ["value"]
+
+
+def test_a_recurrent_encoder_infers_after_each_chunk_without_a_gradient_in_earlier_ones():
+    case = PearlCase(encoder="gru", context_rows=6, context_chunk=3)
+    context, noise = case.noise["context"][:, :, :6], tf.zeros([WORKERS, 2 * TASKS, LATENT])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(context)
+        latents, divergence = case.learner.infer(case.weights, context, noise)
+        early, late = latents[:, ::2], latents[:, 1::2]
+    assert latents.shape == (WORKERS, 2 * TASKS, LATENT)
+    assert divergence.shape == (WORKERS, 2 * TASKS)
+    case.learner._config = dataclasses.replace(case.config, context_rows=3)
+    alone, _ = case.learner.infer(case.weights, context[:, :, :3], noise)
+    case.learner._config = case.config
+    # a context that ends after the first chunk says what that chunk says
+    np.testing.assert_allclose(early, alone, rtol=1e-5, atol=1e-6)
+    moved_early, moved_late = (np.abs(tape.gradient(part, context)) for part in (early, late))
+    assert moved_early[:, :, :3].max() > 0.0
+    assert not moved_early[:, :, 3:].any()
+    assert moved_late[:, :, 3:].max() > 0.0
+    assert not moved_late[:, :, :3].any()
+    turned = tf.concat([context[:, :, 2::-1], context[:, :, 3:]], axis=2)
+    changed, _ = case.learner.infer(case.weights, turned, noise)
+    assert np.abs(changed[:, 1::2] - late).max() > 1e-4  # but it knows what came before
+
+
+def test_latents_of_a_context_share_the_steps_of_its_task():
+    case = PearlCase(encoder="gru", context_rows=5, context_chunk=1, meta_batch=WORKERS)
+    case.noise["context"] = case.noise["context"][:, :1, :5]
+    case.noise |= case.learner_draws()
+    latent, _ = case.latents()
+    assert latent.shape == (WORKERS, 5, LATENT)
+    several = {**case.noise, "latent": latent}  # one for each of the five rows
+    one = case.learner.losses(case.weights, case.targets, case.batch, several, tf.constant(0.0))
+    found = case.losses().metrics
+    np.testing.assert_allclose(found["train/critic_loss"], one.metrics["train/critic_loss"])
+
+
+def test_a_full_covariance_is_trained_by_critics_and_divergence_too():
+    case = PearlCase(posterior="full")
+    assert case.network("encoder").shapes[-1] == (LATENT + 1,)
+    assert moved(gradients_of(case, "pearl/kl")) == {"encoder"}
+    assert "encoder" in moved(gradients_of(case, "train/critic_loss"))

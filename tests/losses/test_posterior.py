@@ -5,7 +5,13 @@ import pytest
 import tensorflow as tf
 
 from music_tf.distributions import _library
-from music_tf.losses.posterior import kl_to_prior, product_of_gaussians
+from music_tf.losses.posterior import (
+    drawn_from_root,
+    kl_of_root,
+    kl_to_prior,
+    product_of_gaussians,
+    product_of_observations,
+)
 
 MEANS = np.float32([[0.0, 1.0], [2.0, -1.0], [4.0, 0.0]])
 VARIANCES = np.float32([[1.0, 0.5], [1.0, 2.0], [0.5, 1.0]])
@@ -72,3 +78,66 @@ def test_the_divergence_is_that_of_tensorflow_probability_and_worked_by_hand():
     one, other = library.Normal(mean, tf.sqrt(variance)), library.Normal(0.0, 1.0)
     np.testing.assert_allclose(found, tf.reduce_sum(one.kl_divergence(other)), rtol=1e-5)
     assert float(kl_to_prior(tf.zeros([4]), tf.ones([4]))) == 0.0
+
+
+DIRECTIONS = np.float32([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+VALUES = np.float32([3.0, 2.0, 1.0])
+
+
+def test_observations_add_up_their_precisions_to_that_of_the_prior():
+    mean, root = product_of_observations(DIRECTIONS[:2], VALUES[:2])
+    # the precision is diag(1 + 1, 1 + 4), and what is observed adds up to (3, 4)
+    np.testing.assert_allclose(root, np.diag(np.sqrt([2.0, 5.0])), rtol=1e-6)
+    np.testing.assert_allclose(mean, [1.5, 0.8], rtol=1e-6)
+    mean, root = product_of_observations(DIRECTIONS, VALUES)
+    # [[3, 1], [1, 6]], of determinant 17, and (4, 5)
+    np.testing.assert_allclose(tf.matmul(root, root, transpose_b=True), [[3, 1], [1, 6]], rtol=1e-6)
+    np.testing.assert_allclose(mean, [19 / 17, 11 / 17], rtol=1e-5)
+
+
+def test_a_product_with_observations_is_proportional_to_prior_and_likelihoods():
+    library = _library().distributions
+    mean, root = product_of_observations(DIRECTIONS, VALUES)
+    places = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
+    away = (places - mean) @ np.asarray(root)
+    product = -0.5 * np.square(away).sum(axis=-1)
+    prior = library.Normal(0.0, 1.0).log_prob(places).numpy().sum(axis=-1)
+    seen = library.Normal(places @ DIRECTIONS.T, 1.0).log_prob(VALUES).numpy().sum(axis=-1)
+    gap = prior + seen - product
+    np.testing.assert_allclose(gap, np.full(9, gap[0]), atol=1e-4)
+
+
+def test_sure_observations_intersect_where_diagonal_factors_only_average():
+    # x + y = 3 and x - y = 1 meet at (2, 1)
+    mean, _ = product_of_observations(
+        np.float32([[100.0, 100.0], [100.0, -100.0]]), np.float32([300.0, 100.0])
+    )
+    np.testing.assert_allclose(mean, [2.0, 1.0], rtol=1e-3)
+
+
+def test_the_divergence_of_a_full_covariance_is_that_of_tensorflow_probability():
+    library = _library().distributions
+    mean, root = product_of_observations(DIRECTIONS, VALUES)
+    covariance = np.linalg.inv(np.float64([[3.0, 1.0], [1.0, 6.0]])).astype(np.float32)
+    one = library.MultivariateNormalTriL(mean, tf.linalg.cholesky(covariance))
+    other = library.MultivariateNormalTriL(tf.zeros(2), tf.eye(2))
+    np.testing.assert_allclose(kl_of_root(mean, root), one.kl_divergence(other), rtol=1e-4)
+    # half of (6 + 3) / 17 + (19^2 + 11^2) / 17^2 - 2 + log 17
+    expected = 0.5 * (9 / 17 + (361 + 121) / 289 - 2.0 + math.log(17.0))
+    assert float(kl_of_root(mean, root)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_nothing_observed_leaves_the_prior():
+    mean, root = product_of_observations(tf.zeros([4, 3]), tf.ones([4]))
+    np.testing.assert_array_equal(mean, np.zeros(3))
+    np.testing.assert_array_equal(root, np.eye(3))
+    assert float(kl_of_root(mean, root)) == 0.0
+
+
+def test_draws_have_the_covariance_that_belongs_to_the_precision():
+    mean, root = product_of_observations(DIRECTIONS, VALUES)
+    directions = np.stack(
+        [drawn_from_root(mean, root, noise) - mean for noise in np.eye(2, dtype="f4")]
+    )
+    covariance = np.linalg.inv([[3.0, 1.0], [1.0, 6.0]])
+    np.testing.assert_allclose(directions.T @ directions, covariance, rtol=1e-4)

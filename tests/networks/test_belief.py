@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 
 from music_tf.config.settings import NormalizerConfig
+from music_tf.config.world import trust
 from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.networks.belief import Belief, Encoder, Steps, context_rows, encoder_shapes
 from music_tf.recipes.pearl import PearlConfig
 from tests.agents.test_pearl import ACTIONS, OBSERVED, PearlCase
+from tests.kit import encoders
 
 
 def weights_of(case):
@@ -14,23 +16,43 @@ def weights_of(case):
     return {n: v.numpy() for n, v in zip(network.weight_names, values, strict=True)}
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_numpy_infers_what_the_learner_does(deterministic):
-    case = PearlCase(deterministic_latent=deterministic)
-    encoder = Encoder(weights_of(case), case.config.inference)
+OWN = [f"{encoders.HERE}:{name}" for name in ("rowwise", "pooled", "recurrent")]
+trust(OWN)
+
+
+@pytest.mark.parametrize("encoder", ["mlp", "gru", *OWN])
+@pytest.mark.parametrize(
+    "kind", [{}, {"deterministic_latent": True}, {"posterior": "full"}], ids=lambda kind: str(*kind)
+)
+def test_numpy_infers_what_the_learner_does(encoder, kind):
+    case = PearlCase(encoder=encoder, **kind)
+    infer = Encoder(weights_of(case), case.config.inference)
     noise = case.noise["belief"].numpy()
     latents, _ = case.latents()
     for worker, task in ((0, 0), (1, 3)):
-        belief = encoder(case.noise["context"][worker, task].numpy())
+        belief = infer(case.noise["context"][worker, task].numpy())
         drawn = belief.draw(noise[worker, task])
         np.testing.assert_allclose(drawn, latents[worker, task], rtol=1e-4, atol=1e-5)
-        assert bool(belief.variance.any()) is not deterministic
+        assert bool(belief.variance.any()) is not case.config.deterministic_latent
     assert drawn.dtype == np.float32
+    if belief.spread is not None:
+        covariance = belief.spread.T @ belief.spread
+        np.testing.assert_allclose(np.diag(covariance), belief.variance, rtol=1e-5)
 
 
-@pytest.mark.parametrize("following", [False, True])
-def test_shapes_are_those_of_the_keras_model_in_its_order(following):
-    case = PearlCase(context_next_observation=following, encoder_sizes=(8, 5))
+def test_a_recurrent_encoder_reads_steps_in_their_order():
+    case = PearlCase(encoder="gru")
+    infer = Encoder(weights_of(case), case.config.inference)
+    rows = case.noise["context"][0, 0].numpy()
+    assert np.abs(infer(rows).mean - infer(rows[::-1]).mean).max() > 1e-3
+    # a state far from 0, where e^-x would overflow
+    assert np.isfinite(infer(1e6 * rows).mean).all()
+
+
+@pytest.mark.parametrize("encoder", ["mlp", "gru"])
+@pytest.mark.parametrize("kind", [{"context_next_observation": True}, {"posterior": "full"}])
+def test_shapes_are_those_of_the_keras_model_in_its_order(encoder, kind):
+    case = PearlCase(encoder=encoder, encoder_sizes=(8, 5), **kind)
     network = case.network("encoder")
     shapes = encoder_shapes(case.config.inference, OBSERVED, ACTIONS)
     assert list(shapes.items()) == list(zip(network.weight_names, network.shapes, strict=True))

@@ -185,3 +185,20 @@ def test_an_agent_that_infers_its_task_gets_such_a_store_and_others_have_no_cont
     ring = StepRing(SPEC, 1, CONFIG.replay)
     with pytest.raises(ValueError, match="expected replay that keeps tasks apart"):
         replay_of({0: ring}).sample_contexts(1, 1, 0)
+
+
+def test_a_run_of_steps_begins_with_an_episode_and_goes_on_as_it_happened():
+    store = store_of(0, small(agent__encoder="gru"))
+    add(store, episodes(0, 1, True, (5, 5)))
+    add(store, episodes(0, 2, True, (2, 3, 4)), episodes(0, 2, False, (5,)))
+    ring, generator = store._rings[0], np.random.default_rng(0)
+    picks = ring.pick_runs(50, 6, generator)
+    runs = np.stack([picks.slot, picks.time], axis=-1).reshape(50, 6, 2).tolist()
+    visit = [[2, 0], [2, 1], [3, 0], [3, 1], [3, 2], [4, 0], [4, 1], [4, 2], [4, 3]]
+    # nine steps of three episodes: six begin with the first or the second alone
+    assert {str(run) for run in runs} == {str(visit[:6]), str(visit[2:8])}
+    (again,) = np.stack(ring.pick_runs(1, 11, generator)[:2], axis=-1).reshape(1, 11, 2).tolist()
+    assert again == visit + visit[:2]  # too few steps
+    found = store.context(np.array([[0, 0], [0, 0]]), 6, generator)
+    assert found.reward.shape == (2, 2, 6)
+    assert (found.reward == 21.0).all()

@@ -8,12 +8,15 @@ import pytest
 
 from music_tf.cli import main
 from music_tf.config.command import parse_train
-from music_tf.errors import UsageError
+from music_tf.config.world import _TRUSTED, trust
+from music_tf.errors import ModuleNotAllowed, UsageError
+from music_tf.networks import own_encoder as own_encoder_module
 from music_tf.runs.adapting import adaptation_rows
 from music_tf.runs.inspection import evaluate_run, load_run
 from music_tf.storage.policy import AdaptivePolicy, load_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import CONFIG_NAME
+from tests.kit import encoders
 from tests.kit.pearl import small
 from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
@@ -295,6 +298,15 @@ def test_a_policy_that_infers_its_condition_takes_none(run):
         ("--replay.batch-size 129", r"multiple of 2, .* got 129; nearest: 128"),
         ("--condition.kind gaussian --condition.size 10", r"expected belief for an agent"),
         ("--condition.size 4", r"expected 10, as agent\.latent_size says, got 4"),
+        ("--agent.encoder lstm", r"mlp, gru or module:function"),
+        ("--agent.context-chunk 20", r"expected 40, .* encoder mlp, got 20; .*--agent.encoder gru"),
+        ("--agent.encoder gru --agent.context-chunk 30", r"divisor of 40, .* got 30; nearest: 20"),
+        ("--agent.encoder gru --agent.context-chunk 64", r"divisor of 40, .* got 64; nearest: 40"),
+        (
+            "--agent.encoder gru --agent.context-chunk 5 --replay.batch-size 120",
+            r"multiple of 16, .* got 120; nearest: 128",
+        ),
+        ("--agent.encoder a:b --learners 1", r"no TensorFlow, which a:b needs"),
         ("--collect.steps 5", r"a visit to a task is made of whole episodes"),
         ("--collect.random-steps 5", r"a visit to a task is made of whole episodes"),
         ("--replay.relabel-k 4", r"a task is inferred, not shown as a goal"),
@@ -325,3 +337,41 @@ def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path, change
     with pytest.raises(UsageError, match=text):
         trained(tmp_path / "run", **changes)
     assert not (tmp_path / "run").exists()
+
+
+OWN = f"{encoders.HERE}:pooled"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},
+        {"agent__encoder": OWN, "agent__posterior": "full", "tasks__resample_belief": "step"},
+    ],
+    ids=["gru", "own"],
+)
+def test_other_encoders_train_resume_and_adapt_as_the_published_one(tmp_path, changes):
+    trust([OWN])
+    run = trained(tmp_path / "run", epochs=1, **changes)
+    run_session(command_of(small(**changes), run, resume=True, **WORDS))
+    row = read_metrics(run, 2)
+    assert row["pearl/kl"] > 0.0
+    assert np.isfinite(row["adapt/return_last"])
+    agent = load_policy(run).adapt(episodes(3))
+    once = load_policy(run).adapt(episodes(3)[:1]).belief
+    assert not np.allclose(agent.belief.mean, once.mean)
+    assert agent.act([0.1, 0.2]).shape == (2,)
+    assert evaluate_run(load_run(run), 1, full=True, shown=False)["adaptation"]["leak"] == 0.0
+
+
+def test_a_file_may_not_import_an_encoder_until_it_is_allowed(tmp_path):
+    word = f"{encoders.HERE}:rowwise"
+    trust([word])
+    run = trained(tmp_path / "run", epochs=1, agent__encoder=word)
+    _TRUSTED.discard(word)
+    own_encoder_module._remembered.cache_clear()
+    agent = load_policy(run)
+    assert agent.act([0.1, 0.2]).shape == (2,)  # which needs no encoder
+    with pytest.raises(ModuleNotAllowed, match=r"agent\.encoder: a file may not import a module"):
+        agent.adapt(episodes(1))
+    assert load_policy(run, allow_import=True).adapt(episodes(1)).belief.mean.any()

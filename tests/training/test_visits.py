@@ -8,6 +8,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.point_robot import PointRobot
 from music_tf.errors import UsageError
 from music_tf.networks.belief import Encoder
+from music_tf.training import tasks as tasks_module
 from music_tf.training.build import build_trainer
 from music_tf.training.collect import Order
 from music_tf.training.tasks import (
@@ -61,10 +62,16 @@ def test_the_first_cycle_visits_every_task_under_the_prior():
     assert config.rounds(initial=True) * config.rollouts == 12
 
 
-def test_the_same_visits_are_played_on_any_number_of_ranks():
-    snapshot = snapshot_of()
-    together = collect(collector_of(), snapshot).played.named()
-    apart = [collect(collector_of(workers=(worker,)), snapshot).played for worker in (0, 1)]
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"tasks__resample_belief": "step"}, {"agent__encoder": "gru", "agent__posterior": "full"}],
+    ids=["published", "step", "gru"],
+)
+def test_the_same_visits_are_played_on_any_number_of_ranks(changes):
+    config = small(rollouts=2, **changes)
+    snapshot = snapshot_of(config)
+    together = collect(collector_of(config), snapshot).played.named()
+    apart = [collect(collector_of(config, [worker]), snapshot).played for worker in (0, 1)]
     for name, values in together.items():
         joined = np.concatenate([one.named()[name] for one in apart])
         np.testing.assert_array_equal(values, joined, err_msg=name)
@@ -253,3 +260,28 @@ def test_evaluation_tasks_among_those_of_training_are_allowed_and_said():
     assert trainer.notices == []
     trainer.tasks = both
     assert trainer.notices == [both.notice]
+
+
+def test_another_latent_acts_at_each_step_where_that_is_asked_for(monkeypatch):
+    latents = []
+    acting = tasks_module.policy_of
+
+    def watched(snapshot, sample, rows):
+        policy = acting(snapshot, sample, rows)
+
+        def act(observation, goal, skill, noise):
+            latents.append(skill.copy())
+            return policy(observation, goal, skill, noise)
+
+        return act
+
+    monkeypatch.setattr(tasks_module, "policy_of", watched)
+    for asked, different in (("episode", 1), ("step", 5)):
+        latents.clear()
+        config = small(tasks__resample_belief=asked)
+        played = collect(collector_of(config), snapshot_of(config)).played
+        first = np.stack(latents[:5])  # of the steps of the first round, [T, E, L]
+        assert first.shape == (5, 2, 3)
+        for row in range(2):
+            assert len(np.unique(first[:, row], axis=0)) == different
+        np.testing.assert_array_equal(played.skill[[0, 3]], first[0])

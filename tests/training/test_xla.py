@@ -88,8 +88,17 @@ def test_a_program_for_a_gpu_that_was_claimed_multiplies_in_single_precision(mon
     assert all("operand_precision={highest,highest}" in product for product in products)
 
 
-def test_latents_are_inferred_in_the_same_loop_of_all_phases():
-    plain, xla = (trainer_of(small(updates=4)) for _ in range(2))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"agent__posterior": "full"},
+        {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},
+    ],
+    ids=["published", "full", "gru"],
+)
+def test_latents_are_inferred_in_the_same_loop_of_all_phases(changes):
+    plain, xla = (trainer_of(small(updates=4, **changes)) for _ in range(2))
     xla.update.use_xla()
     assert xla.copy_replay() == "replay stays on the host: it is a ring of steps"
     for trainer in (plain, xla):

@@ -1,0 +1,87 @@
+"""An encoder of the user's: a Keras model that a function of theirs makes."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+from music_tf.config.settings import Inference
+from music_tf.config.world import load_function
+from music_tf.errors import FROM_USERS, UsageError
+from music_tf.networks.parameters import Network
+from music_tf.types import Array
+
+_OPTION = "agent.encoder"
+_SEED = "seed_generator_state"
+"""Of a dropout that a recurrent layer need not have."""
+_CONTEXTS = (2, 3)
+"""Contexts, and rows of each, on which a model is tried."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnEncoder(Network):
+    """A model of the user's, whose layers may have any names: its weights have numbers."""
+
+    @property
+    def weight_names(self) -> list[str]:
+        """Names like `encoder/0/kernel`, the same in every process."""
+        return [f"{self.name}/{n}/{weight.name}" for n, weight in enumerate(self._variables)]
+
+    @property
+    def _variables(self) -> list[keras.Variable]:
+        weights: list[keras.Variable] = self.model.trainable_variables
+        return weights
+
+
+def own_encoder(
+    inference: Inference, row_dim: int, seed: int = 0, learning_rate: float = 0.0
+) -> OwnEncoder:
+    """Calls the function, as `function(row_dim, outputs, sizes, seed)`, and tries its model.
+
+    The model maps contexts [B, N, row_dim] to what M parts of each say of the latent,
+    [B, M, outputs]. M is the user's choice: N if each row speaks for itself, 1 if one state does.
+
+    Raises:
+        UsageError: The function fails, or its model does not fit.
+    """
+    make = load_function(inference.encoder, _OPTION)
+    expected = (
+        f"{_OPTION}: {inference.encoder} must return a keras.Model that maps contexts "
+        f"[B, N, {row_dim}] to [B, M, {inference.outputs}]"
+    )
+    try:
+        model = make(row_dim, inference.outputs, inference.sizes, seed)
+        is_model = isinstance(model, keras.Model)
+        tried = model(np.zeros([*_CONTEXTS, row_dim], np.float32)) if is_model else 0.0
+        shape: list[int] = list(np.shape(tried))
+    except FROM_USERS as error:  # whatever a function of the user's raises
+        said = f"{type(error).__name__}: {str(error)[:200]}"
+        raise UsageError(f"{_OPTION}: {inference.encoder} fails: {said}") from error
+    if not is_model:
+        raise UsageError(f"{expected}, got {model!r:.80}")
+    parts = shape[1:2]  # as many as the user likes
+    if shape != [_CONTEXTS[0], *parts, inference.outputs] or parts == [0]:
+        raise UsageError(f"{expected}, got {shape} for {[*_CONTEXTS, row_dim]}")
+    kept = [weight.path for weight in model.non_trainable_variables if weight.name != _SEED]
+    if kept or not model.trainable_variables:
+        raise UsageError(
+            f"{expected}, whose weights are all trained; got {len(model.trainable_variables)} that "
+            f"are and {len(kept)} others {', '.join(kept)[:80]}"
+        )
+    return OwnEncoder("encoder", model, learning_rate)
+
+
+def said_by_own(weights: Mapping[str, Array], inference: Inference, context: Array) -> Array:
+    """Returns what the user's model says of a context [N, C] with these weights, [M, outputs].
+
+    It is the one part of acting that needs TensorFlow.
+    """
+    network = _remembered(inference, context.shape[-1])
+    outputs = network([weights[name] for name in network.weight_names], context[None])
+    said: Array = np.asarray(outputs)[0]
+    return said
+
+
+_remembered = functools.lru_cache(maxsize=8)(own_encoder)

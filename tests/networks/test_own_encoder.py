@@ -1,0 +1,49 @@
+"""An encoder of the user's is tried before anything is trained."""
+
+import pytest
+
+from music_tf.config.world import trust
+from music_tf.errors import ModuleNotAllowed, UsageError
+from music_tf.networks.own_encoder import own_encoder
+from music_tf.recipes.pearl import PearlConfig
+from tests.kit import encoders
+
+
+def inference_of(function, trusted=True):
+    word = f"{encoders.HERE}:{function}"
+    if trusted:
+        trust([word])
+    return PearlConfig(encoder=word, encoder_sizes=(4,), latent_size=2).inference
+
+
+@pytest.mark.parametrize("function", ["rowwise", "pooled", "recurrent", "nested"])
+def test_a_model_that_fits_is_taken(function):
+    first, second = (own_encoder(inference_of(function), 5, seed) for seed in (1, 1))
+    assert first.model.input_shape == (None, None, 5)
+    assert first.model.output_shape[-1] == 4
+    # Keras counts its layers on; a checkpoint finds the weights all the same
+    assert first.model.layers[1].name != second.model.layers[1].name
+    assert first.weight_names == second.weight_names
+    assert first.weight_names[0] == "encoder/0/kernel"
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("flat", r"maps contexts \[B, N, 5\] to \[B, M, 4\], got \[2, 4\] for \[2, 3, 5\]"),
+        ("narrow", r"got \[2, 3, 3\] for"),
+        ("running", r"weights are all trained; got 4 that are and 2 others .*moving_mean"),
+        ("weightless", r"got 0 that are and 0 others"),
+        ("nothing", r"must return a keras\.Model .* got None"),
+        ("failing", r"failing fails: ZeroDivisionError: in the encoder"),
+        ("missing", r"there is no 'missing' in"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_was_expected(function, told):
+    with pytest.raises(UsageError, match=f"^agent\\.encoder: .*{told}"):
+        own_encoder(inference_of(function), 5)
+
+
+def test_a_file_imports_no_encoder():
+    with pytest.raises(ModuleNotAllowed, match="add --allow-import"):
+        own_encoder(inference_of("late", trusted=False), 5)
