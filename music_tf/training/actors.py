@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -37,10 +37,12 @@ from music_tf.process import (
     stop_requested,
     threads_per_rank,
 )
+from music_tf.training.adaptation import Adaptation, MetaEvaluation, among_all
 from music_tf.training.collect import Collected, Order, make_environments
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.memory import Share
 from music_tf.training.messages import (
+    ADAPT,
     END,
     EVALUATE,
     PLAY,
@@ -49,15 +51,17 @@ from music_tf.training.messages import (
     EpisodeFormat,
     OrderHeader,
     SnapshotFormat,
+    VisitFormat,
     answer_in,
     body_of,
     headed,
     header_size,
     order_in,
 )
-from music_tf.training.tasks import make_collector
+from music_tf.training.tasks import TaskCollector, TaskSets, make_collector
 from music_tf.types import EnvSpec, Episodes, IntArray, Metrics
 
+Answer = TypeVar("Answer", covariant=True)  # noqa: PLC0105  (as in _Format)
 _LEARNER_CORES = 2
 """That a learner keeps busy beside its actors."""
 _FAULTS = {kind.exit_code: kind for kind in (UsageError, EnvironmentFault, NumbersFault)}
@@ -128,9 +132,29 @@ class Team(NamedTuple):
         ]
         return mine
 
+    def visited(self, rank: int, visits: int) -> IntArray:
+        """Returns the evaluation visits to tasks that a rank plays, by their numbers."""
+        turn, learner = np.divmod(np.arange(visits), self.learners)
+        mine: IntArray = np.flatnonzero(
+            (learner == self.number) & (turn % len(self.actors) == rank - 1)
+        )
+        return mine
+
     def format(self, spec: EnvSpec, steps: int | None = None) -> EpisodeFormat:
         """Returns how episodes are sent: parts of up to `steps`, or whole ones."""
         return EpisodeFormat(spec, self.config.condition_size, steps or spec.max_episode_steps)
+
+
+def visit_format(config: Config) -> VisitFormat:
+    """Returns how visits to tasks are sent."""
+    return VisitFormat(config.tasks.explore + config.tasks.adapt, config.condition_size)
+
+
+class _Format(Protocol[Answer]):
+    """How answers of some kind are sent."""
+
+    def unpack(self, data: Data, workers: int, ends: int) -> Answer:
+        """Returns what was packed."""
 
 
 class Actors:
@@ -275,6 +299,25 @@ class Actors:
             result[name][mine] = rows
         return result
 
+    def adapt(self, snapshot: Snapshot, part: str, visits: int) -> Adaptation:
+        """Lets the actors play this learner's share of visits to each evaluation task.
+
+        Returns:
+            All visits as this rank would play them itself, those of others zeros.
+
+        Raises:
+            MusicError: As `collect`.
+        """
+        self._tell(OrderHeader(ADAPT, episodes=visits, part=TaskSets._fields.index(part)), snapshot)
+        count = getattr(self._config.tasks, part) * visits
+        mine = [self._team.visited(rank, count) for rank in self._team.actors]
+        with longer_timeout():  # actors watch themselves, step by step
+            found = self._answers(visit_format(self._config))
+        if [len(one.returns) for one in found] != list(map(len, mine)):
+            raise NumbersFault(f"actors played other visits than {count} to tasks")
+        rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return among_all(count, np.concatenate(mine), Adaptation(*rows))
+
     def verdict(self) -> str:
         """Says which side limits the run, after at least one cycle."""
         acting, learning = self._clocks.acting, time.monotonic() - self._clocks.left
@@ -311,7 +354,7 @@ class Actors:
         self._asked = None
         return [self._team.comm.receive(rank) for rank in self._team.actors]
 
-    def _answers(self, form: EpisodeFormat) -> list[Collected]:
+    def _answers(self, form: _Format[Answer]) -> list[Answer]:
         """Waits for the answers to the last order, and returns what they hold."""
         asked, start = self._asked, time.monotonic()
         if asked is None:
@@ -484,9 +527,7 @@ class Actor:
             came, fault, ends = time.monotonic(), EXIT_DONE, 0
             try:
                 snapshot = form.unpack(body_of(message, OrderHeader), like)
-                played = self._play(order, snapshot)
-                body = (self._whole if order.kind == EVALUATE else self._parts).pack(played)
-                ends = len(played.succeeded)
+                body, ends = self._answer(order, snapshot)
             except MusicError as error:
                 keep(getattr(error, "evidence", {}))
                 body, fault = str(error).encode(), error.exit_code
@@ -510,6 +551,25 @@ class Actor:
         """Closes the environments; what that breaks is ignored."""
         with contextlib.suppress(*FROM_USERS):
             self._envs.close()
+
+    def _answer(self, order: OrderHeader, snapshot: Snapshot) -> tuple[bytes, int]:
+        """Returns what was ordered as it is sent, and how much came to its end."""
+        if order.kind == ADAPT:
+            visits = self._visit(order, snapshot)
+            return visit_format(self._config).pack(visits), len(visits.returns)
+        played = self._play(order, snapshot)
+        form = self._whole if order.kind == EVALUATE else self._parts
+        return form.pack(played), len(played.succeeded)
+
+    def _visit(self, order: OrderHeader, snapshot: Snapshot) -> Adaptation:
+        """Plays this rank's share of visits to evaluation tasks."""
+        if not isinstance(self._collector, TaskCollector):
+            raise NumbersFault("asked for visits to tasks, and there is one task")
+        tasks, part = self._collector.tasks, TaskSets._fields[order.part]
+        adaptation = MetaEvaluation(self._envs, self._config, Communicator(alone=True), tasks)
+        count = len(getattr(tasks, part)) * order.episodes
+        mine = self._team.visited(self._team.comm.rank, count)
+        return adaptation.play_some(snapshot, part, order.episodes, mine)
 
     def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
         """Plays a cycle, or this rank's rows of each batch of evaluation episodes."""

@@ -1,6 +1,6 @@
 """Meta-evaluation: how well an agent does in a task, by how many episodes of it it has seen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +63,8 @@ class MetaEvaluation(NamedTuple):
     tasks: TaskSets
     parts: Sequence[str] = PARTS
     """Of the tasks, which `evaluate` visits."""
+    actors: Callable[[Snapshot, str, int], Adaptation] | None = None
+    """Lets actors play this rank's share of visits with a snapshot, where there are any."""
 
     @property
     def explored(self) -> int:
@@ -83,22 +85,34 @@ class MetaEvaluation(NamedTuple):
         any number of ranks.
         """
         tasks: Tasks = getattr(self.tasks, part)
-        count, envs = len(tasks) * repeats, len(self.envs)
-        found = _nothing(count, self.episodes, self.config.condition_size)
+        count = len(tasks) * repeats
 
-        def own_part() -> None:
+        def own_part() -> Adaptation:
             """Plays this rank's share; the rows of others stay zeros."""
-            for start in range(self.comm.rank * envs, count, self.comm.size * envs):
-                rows = np.arange(start, start + envs) % count
-                visited, _ = self._visit(snapshot, part, rows, repeats)
-                kept = min(envs, count - start)
-                for values, own in zip(found, visited, strict=True):
-                    values[rows[:kept]] = own[:kept]
+            if self.actors is not None and snapshot is not None:
+                return self.actors(snapshot, part, repeats)
+            rows = np.arange(count)
+            mine = rows[rows // len(self.envs) % self.comm.size == self.comm.rank]
+            visited = self.play_some(snapshot, part, repeats, mine)
+            return among_all(count, mine, visited)
 
-        self.comm.together(own_part)
+        found = self.comm.together(own_part)
         size = (len(tasks), repeats)
         summed = (self.comm.sum_in_place(values) for values in found)
         return Adaptation(*(values.reshape(*size, *values.shape[1:]) for values in summed))
+
+    def play_some(
+        self, snapshot: Snapshot | None, part: str, repeats: int, rows: npt.NDArray[np.int64]
+    ) -> Adaptation:
+        """Plays some of all visits, which are numbered task by task; leaves out that axis."""
+        envs = len(self.envs)
+        found = no_visits(len(rows), self.episodes, self.config.condition_size)
+        for start in range(0, len(rows), envs):
+            some = rows[start : start + envs]
+            visited, _ = self._visit(snapshot, part, np.resize(some, envs), repeats)
+            for values, own in zip(found, visited, strict=True):
+                values[start : start + envs] = own[: len(some)]
+        return found
 
     def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> Conditions:
         """Returns what the episodes of the first visit to these evaluation tasks start from.
@@ -183,7 +197,7 @@ class MetaEvaluation(NamedTuple):
         inference = self.config.agent.inference
         if inference is None:
             raise ValueError("MetaEvaluation: expected an agent that infers its task")
-        found, starts = _nothing(len(rows), self.episodes, inference.latent), []
+        found, starts = no_visits(len(rows), self.episodes, inference.latent), []
         tasks: Tasks = getattr(self.tasks, part)[rows // repeats]
         drawn = [
             stream(_SEED, f"adaptation/{part}", *map(int, divmod(row, repeats))) for row in rows
@@ -226,7 +240,15 @@ class MetaEvaluation(NamedTuple):
         return Perturbation(actions, never, nothing, nothing)
 
 
-def _nothing(visits: int, episodes: int, latent: int) -> Adaptation:
+def among_all(count: int, rows: npt.NDArray[np.int64], some: Adaptation) -> Adaptation:
+    """Returns some visits in their places among as many, the others of which are zeros."""
+    found = no_visits(count, some.returns.shape[1], some.means.shape[-1])
+    for values, own in zip(found, some, strict=True):
+        values[rows] = own
+    return found
+
+
+def no_visits(visits: int, episodes: int, latent: int) -> Adaptation:
     """Returns zeros for visits that are still to be played, without the axis of repeats."""
     each = (visits, episodes)
     numbers = [np.zeros(each, np.float32) for _ in range(4)]

@@ -17,14 +17,16 @@ import numpy.typing as npt
 from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Snapshot, arrays_of, snapshot_from
 from music_tf.rollout import blank, padded
+from music_tf.training.adaptation import Adaptation, no_visits
 from music_tf.training.collect import Collected
 from music_tf.types import BoolArray, EnvSpec, Episodes
 
 Data = npt.NDArray[np.uint8]
-FORMAT = 3
+FORMAT = 4
 """Of messages; another version of this module may have another."""
-PLAY, EVALUATE, END = 1, 2, 3
-"""What an order asks for: a cycle, evaluation episodes, or to end with an exit code."""
+PLAY, EVALUATE, END, ADAPT = 1, 2, 3, 4
+"""What an order asks for: a cycle, evaluation episodes, to end with an exit code, or visits to
+tasks."""
 _STATES, _STEPS = ("observation", "achieved_goal", "extras/"), ("action", "reward")
 _INTEGER = 8
 
@@ -40,13 +42,15 @@ class OrderHeader(NamedTuple):
     begins_epoch: int = 0
     """Whether what is open is cut off first."""
     episodes: int = 0
-    """Of an evaluation."""
+    """Of an evaluation, or visits to each task."""
     code: int = 0
     """Exit code at the end."""
     world: int = 0
     """Stage of a changing world."""
     initial: int = 0
     """Whether every task has to be visited."""
+    part: int = 0
+    """Of the tasks that are visited, by its number among `TaskSets`."""
 
 
 class AnswerHeader(NamedTuple):
@@ -60,7 +64,7 @@ class AnswerHeader(NamedTuple):
     fault: int
     """Exit code of a fault, of which a text follows; 0 where all went well."""
     ends: int
-    """Episodes that came to their end."""
+    """Episodes that came to their end, or visits."""
     stop: int
     """Whether a signal has asked the actor to stop."""
     played_us: int
@@ -219,3 +223,32 @@ class EpisodeFormat:
         if name in _STEPS:
             return np.arange(self._steps) < length[:, None]
         return np.ones(len(length), np.bool_)
+
+
+class VisitFormat(NamedTuple):
+    """How what visits to tasks brought lies in an answer: one number after the other."""
+
+    episodes: int
+    """Of a visit."""
+    latent: int
+
+    def pack(self, found: Adaptation) -> bytes:
+        """Returns what was played, without the axis of repeats."""
+        return b"".join(values.astype("<f4").tobytes() for values in found)
+
+    def unpack(self, data: Data, workers: int, ends: int) -> Adaptation:
+        """Returns what was packed of as many visits.
+
+        Raises:
+            NumbersFault: There is more or less, or a number is not finite.
+        """
+        del workers
+        shapes = [values.shape for values in no_visits(max(0, ends), self.episodes, self.latent)]
+        sizes = [math.prod(shape) for shape in shapes]
+        if len(data) != 4 * sum(sizes):
+            raise NumbersFault(f"a message of {len(data)} bytes, expected {4 * sum(sizes)}")
+        numbers = np.frombuffer(data.tobytes(), "<f4")
+        if not np.isfinite(numbers).all():
+            raise NumbersFault("what a visit brought is not finite")
+        parts = np.split(numbers, np.cumsum(sizes)[:-1])
+        return Adaptation(*(own.reshape(shape) for own, shape in zip(parts, shapes, strict=True)))

@@ -173,7 +173,7 @@ class TaskCollector(Collector):
         sets, inference = task_sets(config, envs), config.agent.inference
         if sets is None or inference is None:
             raise ValueError("TaskCollector: expected an agent that infers its task")
-        self._tasks, self._inference = sets.train, inference
+        self.tasks, self._inference = sets, inference
 
     def play_ordered(self, order: Order) -> Collected:
         """Plays the visits of a cycle."""
@@ -240,7 +240,10 @@ class TaskCollector(Collector):
             rows = np.repeat(tasks, size)
             seeds = [reset_seeds(generator, size) for generator in generators["conditions"]]
             conditions = Conditions(
-                np.concatenate(seeds), None, latents[0] if times else latents, self._tasks[rows]
+                np.concatenate(seeds),
+                None,
+                latents[0] if times else latents,
+                self.tasks.train[rows],
             )
             played = play(self.envs, acting, conditions, explore)
             count = len(rows)

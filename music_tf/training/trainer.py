@@ -470,7 +470,8 @@ class Trainer:
         """Measures how the agent adapts to its tasks, where it has several."""
         if self.tasks is None:
             return None
-        return MetaEvaluation(self.envs, self.config, self.comm, self.tasks)
+        elsewhere = self.collector.adapt if isinstance(self.collector, Actors) else None
+        return MetaEvaluation(self.envs, self.config, self.comm, self.tasks, actors=elsewhere)
 
     def evaluate(
         self,

@@ -10,6 +10,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.training import actors as training_actors
 from music_tf.training.actors import Actor, Actors, Ranks
+from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
 from tests.kit.pearl import small as small_pearl
@@ -153,3 +154,27 @@ def test_an_actor_that_sees_a_gpu_is_refused_on_all_ranks(monkeypatch):
         Actor(HER, Wires(1, between))
     thread.join()
     assert [*found, fault.value.exit_code] == [3, 3]
+
+
+def test_actors_share_the_visits_of_an_evaluation_and_the_learner_plays_none(monkeypatch):
+    config = CONFIGS["pearl"]
+    alone = trainer_of(config)
+    expected = alone.adaptation.play(alone.snapshot(), "test", 3)
+    visit, visited = MetaEvaluation._visit, []
+
+    def watched(self, snapshot, part, rows, repeats):
+        visited.append((self.envs, len(set(rows.tolist()))))
+        return visit(self, snapshot, part, rows, repeats)
+
+    monkeypatch.setattr(MetaEvaluation, "_visit", watched)
+    with actors_of(config, 2) as actors:
+        trainer = build_trainer(config, Communicator(), actors)
+        found = trainer.adaptation.play(trainer.snapshot(), "test", 3)
+        random = trainer.adaptation.play(None, "test", 1)
+    played = {id(envs): sum(n for e, n in visited if e is envs) for envs, _ in visited}
+    # nine visits of two actors; the learner plays the three of random actions
+    assert played.pop(id(trainer.envs)) == 3
+    assert sorted(played.values()) == [4, 5]
+    assert random.returns.shape == (3, 1, 3)
+    for name, values in expected._asdict().items():
+        np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)

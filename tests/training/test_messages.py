@@ -11,6 +11,7 @@ from music_tf.config.settings import NormalizerConfig
 from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs, Snapshot, arrays_of
 from music_tf.rollout import blank, padded
+from music_tf.training.adaptation import Adaptation, no_visits
 from music_tf.training.collect import Collected
 from music_tf.training.messages import (
     PLAY,
@@ -18,6 +19,7 @@ from music_tf.training.messages import (
     EpisodeFormat,
     OrderHeader,
     SnapshotFormat,
+    VisitFormat,
     answer_in,
     body_of,
     headed,
@@ -127,7 +129,7 @@ def test_headers_come_back_and_other_formats_are_refused():
         changed[header_size(AnswerHeader) + bit // 8] ^= 1 << bit % 8
         with pytest.raises(NumbersFault, match="a message of 92 bytes was changed on its way"):
             body_of(changed, AnswerHeader)
-    with pytest.raises(NumbersFault, match="a message of format 2, expected 3"):
+    with pytest.raises(NumbersFault, match="a message of format 2, expected 4"):
         answer_in(spoiled(data.tobytes(), 0, 2))
     with pytest.raises(NumbersFault, match="a message of 10 bytes, expected at least 88"):
         answer_in(data[:10])
@@ -151,3 +153,20 @@ def test_a_snapshot_comes_out_bit_by_bit_as_it_went_in(skills):
     found = SnapshotFormat(form.shapes).unpack(data, zeros)
     np.testing.assert_equal(arrays_of(found), arrays_of(snapshot))
     assert list(found.weights) == list(weights)
+
+
+def test_visits_come_back_as_they_were_sent_or_are_refused():
+    form = VisitFormat(episodes=3, latent=2)
+    generator = np.random.default_rng(0)
+    empty = no_visits(4, 3, 2)
+    visits = Adaptation(*(generator.normal(size=v.shape).astype(np.float32) for v in empty))
+    data = np.frombuffer(form.pack(visits), np.uint8)
+    back = form.unpack(data, 1, 4)
+    for name, values in visits._asdict().items():
+        np.testing.assert_array_equal(getattr(back, name), values)
+    for ends in (3, 5, -1):
+        with pytest.raises(NumbersFault, match="bytes, expected"):
+            form.unpack(data, 1, ends)
+    visits.means[2, 1, 0] = np.nan
+    with pytest.raises(NumbersFault, match="not finite"):
+        form.unpack(np.frombuffer(form.pack(visits), np.uint8), 1, 4)
