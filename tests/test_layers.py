@@ -15,7 +15,7 @@ STAGES = [
     {"tools.doctor"},
     {"config"},
     {"recipes"},
-    {"config.command", "config.stored"},  # they read recipes
+    {"config.command", "config.overview", "config.stored"},  # they read recipes
     {"distributed"},
     {"distributions"},
     {"losses", "networks"},

@@ -7,6 +7,7 @@ expected, what came, and the nearest valid name.
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import shlex
@@ -43,6 +44,7 @@ from music_tf.config.fields import (
     with_fields,
 )
 from music_tf.config.names import check_env_id, names_a_module, nearest, suggestion
+from music_tf.config.overview import ALL_OPTIONS, about_group, overview, overview_of
 from music_tf.config.settings import (
     AgentConfig,
     Config,
@@ -94,7 +96,7 @@ class Options(Settings):
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
     """Whether the user wants to read about a verb instead of running it."""
-    return "--help" in arguments or "-h" in arguments
+    return any(word.partition("=")[0] in ("--help", "-h") for word in arguments)
 
 
 def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
@@ -411,12 +413,13 @@ def _kinds(kind: type[AgentConfig]) -> Iterator[type[AgentConfig]]:
 
 
 def train_help(arguments: Sequence[str]) -> None:
-    """Explains `train`, with the defaults of a recipe where one is named, and ends the process.
+    """Explains `train` on a screen, with the defaults of a recipe where one is named.
 
-    They are those of the preset and the environment that are typed beside it.
+    They are those of the preset and the environment that are typed beside it. A word after `--help`
+    asks for a group of settings; `all` for every option, which ends the process.
 
     Raises:
-        UsageError: There is no such preset or environment.
+        UsageError: There is no such preset, environment or group.
     """
     own = _own_recipe(arguments)
     chosen = next((word for word in arguments if word in (*recipes.names(), own)), "")
@@ -424,40 +427,25 @@ def train_help(arguments: Sequence[str]) -> None:
     if chosen:
         preset, env_id = _word_of("preset", arguments) or preset, _word_of("env_id", arguments)
         config = recipes.resolve(chosen, preset, check_env_id(env_id) if env_id else "")
-        head = [f"{chosen}: {recipes.describe(chosen)}"]
-        if config.start is not None:
-            parts = ", ".join(config.start.parts)
-            head.append(f"needs --init-from, a run of {config.start.recipe}; takes over {parts}")
-    else:
-        width = max(map(len, recipes.names()))
-        head = [
-            *_HEAD,
-            *(f"  {name:{width}}  {recipes.describe(name)}" for name in recipes.names()),
-        ]
-    sys.stdout.write("\n".join([*head, "", ""]))
     command = TrainCommand(recipe=chosen, preset=preset, config=config)
-    explain(command, f"train {chosen or 'RECIPE'}", recipes.terms(own))
+    topic = _word_of("help", arguments)
+    if topic == ALL_OPTIONS:
+        explain(command, f"train {chosen or 'RECIPE'}", recipes.terms(own))
+    if topic and not topic.startswith("-") and topic != chosen:
+        text = about_group(topic, config, recipes.terms(own))
+    else:
+        text = overview_of(chosen, command, config) if chosen else overview(command)
+    sys.stdout.write(text)
 
 
 def _word_of(option: str, arguments: Sequence[str]) -> str:
     """Returns the last value of an option on a command line that may be wrong elsewhere."""
     found = ""
-    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+    for word, following in itertools.pairwise((*arguments, "")):
         written, equals, value = word.partition("=")
         if written.replace("_", "-") == show_option(option):
             found = value if equals else following
     return found
-
-
-_HEAD = (
-    "trains a recipe, on as many MPI ranks as music-tf launch -n N starts",
-    "",
-    "  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 10",
-    "  music-tf train ddpg_music --seed 1 --max-minutes 30 --music.learning-rate 3e-4",
-    "  music-tf train --run-dir runs/FetchPush-v4/ddpg_her/seed0-... --resume --epochs 100",
-    "",
-    "below are the general defaults; music-tf train RECIPE --help shows those of a recipe:",
-)
 
 
 def _named_directory(text: str, resume: bool) -> Path:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.config.command import as_typed, parse_train, resume_line, train_help
+from music_tf.config.command import TrainCommand, as_typed, parse_train, resume_line, train_help
 from music_tf.config.fields import (
     choices_of,
     describe_range,
@@ -23,6 +23,7 @@ from music_tf.config.fields import (
     show_value,
     with_fields,
 )
+from music_tf.config.settings import Config
 from music_tf.config.stored import StoredRun, config_from_json, run_to_json
 from music_tf.errors import UsageError
 from tests.kit.typos import typos
@@ -363,22 +364,56 @@ def test_a_resumed_run_of_an_older_version_says_which_defaults_it_takes(stored):
 
 @pytest.fixture
 def explained(capsys):
-    """Returns what `train ... --help` writes, without its frames."""
+    """Returns what `train ... --help all` writes, without its frames."""
 
     def explain(*words):
         with pytest.raises(SystemExit) as ended:
-            train_help([*words, "--help"])
+            train_help([*words, "--help", "all"])
         assert ended.value.code == 0
         return " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
 
     return explain
 
 
-def test_help_shows_every_recipe_and_main_option(explained):
-    text = explained()
-    named = ["--env-id", "--preset", "--seed", "--epochs", "--max-minutes", "--workers"]
-    assert [word for word in (*named, "--run-dir", "--resume") if word not in text] == []
-    assert [name for name in recipes.names() if recipes.describe(name) not in text] == []
+@pytest.mark.parametrize("recipe", [(), *((name,) for name in recipes.names())])
+def test_help_fits_a_screen_and_names_every_recipe_option_and_group(capsys, recipe):
+    train_help([*recipe, "--help"])
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) <= 50
+    assert max(map(len, text.splitlines())) <= 110
+    config = recipes.resolve(*recipe) if recipe else Config()
+    names = [show_option(field.name) for field in fields_of(TrainCommand(config=config))]
+    missing = [name for name in names if "." not in name and f"  {name} " not in text]
+    assert missing == ["--recipe"]
+    assert [name for name in names if name[2:].partition(".")[0] not in text] == []
+    if not recipe:
+        assert [name for name in recipes.names() if name not in text] == []
+
+
+def test_the_defaults_on_the_screen_are_those_of_the_recipe(capsys):
+    def shown(*words):
+        train_help([*words, "--help"])
+        rows = capsys.readouterr().out.splitlines()
+        return next(row.split()[1:3] for row in rows if row.startswith("  --workers"))
+
+    workers = [recipes.resolve("ddpg_music", preset).workers for preset in ("laptop", "paper")]
+    assert shown("ddpg_music")[0] == str(workers[0])
+    assert shown("ddpg_music", "--preset", "paper")[0] == str(workers[1])
+    assert shown() == ["by", "recipe"]
+
+
+def test_help_of_a_group_explains_all_of_its_settings(capsys):
+    for words in (["sac_her", "--help", "replay"], ["--help=replay", "sac_her"]):
+        train_help(words)
+        text = " ".join(capsys.readouterr().out.split())
+        for field in fields_of(recipes.resolve("sac_her").replay):
+            meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
+            default = show_value(field.value)
+            assert f"{show_option(field.name)} (default: {default}) {meaning}" in text
+    train_help(["sac_her", "--help", "music"])  # a reward that the recipe does not pay
+    assert "--music.gain" in capsys.readouterr().out
+    with pytest.raises(UsageError, match=r"one of .*agent.*'agnt'\ndid you mean agent"):
+        train_help(["sac_her", "--help", "agnt"])
 
 
 def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(explained):
@@ -392,9 +427,6 @@ def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(expl
         assert f"{meaning} (default: {shlex.join(map(str, leaves))})" in entry
     unpaid = ("music", "joint_motion", "random_reward", "skill")
     assert [term for term in unpaid if f" {show_option(term)}.weight " not in text] == []
-    assert "needs --init-from" not in text
-    needs = "needs --init-from, a run of ddpg_music; takes over statistics usage"
-    assert needs in explained("ddpg_music_reward")
 
 
 def test_help_of_a_recipe_shows_the_preset_and_the_environment_that_are_typed(explained):
@@ -410,6 +442,14 @@ def test_help_of_a_recipe_shows_the_preset_and_the_environment_that_are_typed(ex
     assert "(default: Hopper-v5)" in on_hopper
     with pytest.raises(UsageError, match="expected one of laptop, paper, music, qdax, diayn_torch"):
         train_help(["sac_diayn", "--preset", "torch", "--help"])
+
+
+def test_help_says_what_a_recipe_starts_from(capsys):
+    train_help(["ddpg_music_reward", "--help"])
+    text = capsys.readouterr().out
+    assert "needs --init-from, a run of ddpg_music; takes over statistics\n" in text
+    train_help(["sac_her", "--help"])
+    assert "needs --init-from" not in capsys.readouterr().out
 
 
 def test_reading_a_command_line_loads_nothing_heavy():

@@ -1,0 +1,151 @@
+"""What `music-tf train --help` shows: a screen, then a group of settings at a time."""
+
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+import tyro
+
+from music_tf import recipes
+from music_tf.config.fields import (
+    Field,
+    Settings,
+    describe_range,
+    fields_of,
+    groups_of,
+    show_option,
+    show_value,
+)
+from music_tf.config.names import suggestion
+from music_tf.config.settings import Config, TermConfig
+from music_tf.errors import UsageError
+
+ALL_OPTIONS = "all"
+"""The word after `--help` that asks for every option."""
+_WIDTH, _OPTION, _VALUE = 110, 19, 20
+_BY_RECIPE = "by recipe"
+_EXAMPLES = """\
+music-tf train RECIPE trains a recipe, on as many MPI ranks as music-tf launch -n N starts
+
+  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 10
+  music-tf train ddpg_music --seed 1 --max-minutes 30 --music.learning-rate 3e-4
+  music-tf train --run-dir runs/FetchPush-v4/ddpg_her/seed0-... --resume --epochs 100
+"""
+
+
+def overview(own: Settings) -> str:
+    """Returns what fits a screen where no recipe is named: recipes, options, names of groups.
+
+    A setting whose default differs between recipes shows none.
+
+    Args:
+        own: The options of `train` with a configuration inside.
+    """
+    found: dict[str, set[str]] = {}
+    for name in recipes.names():
+        for field in fields_of(recipes.resolve(name)):
+            found.setdefault(field.name, set()).add(show_value(field.value))
+    shared = {name: values.pop() for name, values in found.items() if len(values) == 1}
+    differing = found.keys() - shared.keys()
+    inner = {field.name.partition(".")[0] for field in fields_of(own) if "." in field.name}
+    names = sorted(map(_typed, inner | {*recipes.terms()}))
+    return "\n".join(
+        [
+            _EXAMPLES,
+            "recipes; music-tf recipes says what each of them does:",
+            _wrapped(", ".join(recipes.names())),
+            "options:",
+            *(_row(field, _BY_RECIPE if field.name in differing else "") for field in _outer(own)),
+            "groups of settings:",
+            _wrapped(", ".join(names)),
+            _ways("RECIPE"),
+        ]
+    )
+
+
+def overview_of(recipe: str, own: Settings, config: Config) -> str:
+    """Returns what fits a screen about a recipe: options and groups, with its own defaults."""
+    head = [textwrap.fill(f"{recipe}: {recipes.describe(recipe)}", _WIDTH)]
+    if config.start is not None:
+        parts = ", ".join(config.start.parts)
+        head.append(f"needs --init-from, a run of {config.start.recipe}; takes over {parts}")
+    groups = [
+        f"  {_typed(group.name):{_OPTION}} {_first_sentence(inspect.getdoc(type(group)) or '')}"
+        for group in groups_of(config)
+        if any(True for _ in fields_of(group))
+    ]
+    return "\n".join(
+        [
+            *head,
+            "",
+            f"options, with the defaults of {recipe}:",
+            *map(_row, _outer(own)),
+            "groups of settings:",
+            *groups,
+            _ways(recipe),
+        ]
+    )
+
+
+def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]) -> str:
+    """Returns every setting of a group with its meaning, range and default.
+
+    Args:
+        name: Of the group, as before the dot in its options.
+        config: Where the defaults are from.
+        terms: Reward terms, also those that this configuration does not pay.
+
+    Raises:
+        UsageError: There is no such group.
+    """
+    groups: dict[str, Settings] = {term: kind() for term, kind in terms.items()}
+    groups |= {group.name: group for group in groups_of(config)}
+    chosen = name.replace("-", "_")
+    if chosen not in groups:
+        raise UsageError(
+            f"--help: expected one of {', '.join(map(_typed, groups))}, or {ALL_OPTIONS} "
+            f"for every option; got {name[:80]!r}" + suggestion(name, groups)
+        )
+    lines = []
+    for field in fields_of(groups[chosen]):
+        meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
+        lines += [f"  {show_option(field.name)}  (default: {show_value(field.value)})"]
+        lines += [textwrap.indent(textwrap.fill(meaning, _WIDTH - 6), " " * 6)]
+    return "\n".join([f"{name}: {inspect.getdoc(type(groups[chosen]))}", "", *lines, ""])
+
+
+def _outer(own: Settings) -> Iterator[Field]:
+    """Yields the options that belong to no group; the recipe itself is none."""
+    for field in fields_of(own):
+        if "." not in field.name and tyro.conf.Positional not in get_args(field.hint):
+            yield field
+
+
+def _typed(group: str) -> str:
+    return group.replace("_", "-")
+
+
+def _row(field: Field, value: str = "") -> str:
+    """Returns an option on one line: name, default, and what it is about."""
+    unset = field.value is None or field.value is False
+    plain = "" if unset else show_value(field.value)
+    left = f"  {show_option(field.name):{_OPTION}} {value or plain:{_VALUE}} "
+    return left + _first_sentence(field.documentation, _WIDTH - len(left))
+
+
+def _first_sentence(text: str, width: int = _WIDTH - _OPTION - 3) -> str:
+    sentence = " ".join(text.split()).partition(". ")[0].removesuffix(".")
+    return textwrap.shorten(sentence, width, placeholder=" ...")
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _ways(recipe: str) -> str:
+    start = f"music-tf train {recipe} --help"
+    line = f"more: {start} GROUP explains a group, --help {ALL_OPTIONS} every option"
+    if recipe == "RECIPE":
+        line = f"{line};\n      {start} shows the defaults of a recipe"
+    return f"{line}\n"
