@@ -67,8 +67,13 @@ fetch-slide: $(STAMP)  ## Train on FetchSlide-v4 (RECIPE=ddpg_her_fast)
 fetch-pick: $(STAMP)  ## Train on FetchPickAndPlace-v4 (RECIPE=ddpg_her_fast)
 	$(call fetch,FetchPickAndPlace-v4)
 
-tensorboard: $(STAMP)  ## Show all runs on http://localhost:6006
-	$(VENV_PYTHON) -m tensorboard.main --host localhost --port 6006 --logdir $(or $(MUSIC_TF_RUNS),runs)
+tensorboard: $(STAMP)  ## Show all runs on http://localhost:6006, each once: latest is a link
+	@where="--logdir $(or $(MUSIC_TF_RUNS),runs)"; spec=; \
+	for folder in $(or $(MUSIC_TF_RUNS),runs)/*/; do \
+	    folder=$${folder%/}; [ -L "$$folder" ] || [ ! -d "$$folder" ] || spec="$$spec,$${folder##*/}:$$folder"; \
+	done; \
+	[ -z "$$spec" ] || where="--logdir_spec $${spec#,}"; \
+	exec $(VENV_PYTHON) -m tensorboard.main --host localhost --port 6006 $$where
 
 play: $(STAMP)  ## Film what RUN has learned
 	$(MUSIC_TF) play $(RUN) $(ARGS)

@@ -18,7 +18,13 @@ from music_tf.errors import (
     NoMpi,
     NumbersFault,
 )
-from music_tf.process import asked_world_size, launched_world_size, prove_end, workers_per_rank
+from music_tf.process import (
+    PIP_INSTALL,
+    asked_world_size,
+    launched_world_size,
+    prove_end,
+    workers_per_rank,
+)
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
@@ -55,7 +61,7 @@ class Communicator:
             except (ImportError, RuntimeError) as error:
                 raise NoMpi(
                     f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
-                    "install both with: pip install 'music_tf[mpi]'"
+                    f"install both with: {PIP_INSTALL} 'music_tf[mpi]'"
                 ) from error
             self._mpi, self._comm = MPI, MPI.COMM_WORLD
             if (seen := self._comm.Get_size()) != wanted:

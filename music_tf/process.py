@@ -13,6 +13,7 @@ import importlib
 import logging
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -55,6 +56,10 @@ _STOPPED_S = 2.0
 _WEEK = 604800.0
 _IN_A_THREAD = 2
 """SIGEV_THREAD of a timer."""
+
+
+PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
+"""What installs a package beside this one: the pip of the environment that is running."""
 
 
 def launched_world_size() -> int:
@@ -404,7 +409,7 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         raise EnvironmentFault(
             f"--device gpu: TensorFlow sees none (CUDA_VISIBLE_DEVICES is {hidden})\n"
-            "for one of NVIDIA's: pip install 'music_tf[gpu]'; else --device cpu"
+            f"for one of NVIDIA's: {PIP_INSTALL} 'music_tf[gpu]'; else --device cpu"
         )
     taken = gpus[:1] if allowed else []
     try:

@@ -4,6 +4,7 @@ import base64
 import json
 import shlex
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -125,7 +126,8 @@ def test_the_commands_that_are_printed_quote_where_the_run_lies(tmp_path, capsys
     music_tf.train("ddpg_her", run_dir=path, epochs=1, **OPTIONS)
     lines = [line.partition(":") for line in capsys.readouterr().out.splitlines()]
     words = {name: shlex.split(rest) for name, _, rest in lines if name in ("watch", "play")}
-    assert words["watch"][:3] == ["tensorboard", "--logdir", str(path)]
+    assert words["watch"][:3] == [sys.executable, "-m", "tensorboard.main"]
+    assert words["watch"][3:5] == ["--logdir", str(path)]
     assert words["play"] == ["music-tf", "play", str(path)]
 
 

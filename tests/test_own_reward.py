@@ -225,7 +225,7 @@ def test_a_run_of_ones_own_recipe_is_not_called_damaged_beside_others(
     out = {"plot": "curves.svg", "report": "page.html"}[verb]
     assert run_verb([verb, "own", "ours", "--out", out]) == 0
     told = "music-tf: left out, it names a module of yours, add --allow-import: own\n"
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == (told if verb == "report" else "")  # a table is a table
     assert run_verb([verb, "own", "ours", "--out", out, "--allow-import"]) == 0
     assert capsys.readouterr().err == ""
 

@@ -34,7 +34,7 @@ from music_tf.config.stored import (
 from music_tf.config.world import load_function, trust
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
 from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
-from music_tf.storage.run_directory import agents, film_path, find_agent, find_run
+from music_tf.storage.run_directory import agents, film_path, find_agent, find_run, place_of
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
@@ -242,7 +242,7 @@ class Play(OfOneRun):
     """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
     that training has reached, or `learned` for the one in which each skill was learned."""
     out: Path | None = None
-    """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent NAME.mp4."""
+    """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent runs/NAME.mp4."""
     strip: Path | None = None
     """A .png to draw in place of a film: moments of one episode side by side, a row a skill."""
     episode: Annotated[int | None, In(1, 10**6)] = None
@@ -351,8 +351,8 @@ class Plot(OfRuns):
     eval/object_comotion_m. Runs go before it."""
     axis: Literal["steps", "minutes", "episodes"] = "steps"
     """What curves are drawn over; episodes: of tasks without goals."""
-    out: Path = Path("curves.png")
-    """A .png, .svg or .pdf file."""
+    out: Path | None = None
+    """A .png, .svg or .pdf file; default curves.png in the run, of several runs in runs/."""
     each: Flag = False
     """One colour a run, without bands; else of several runs of one seed the longest is drawn."""
 
@@ -373,7 +373,7 @@ class Plot(OfRuns):
             without_repeats,
         )
 
-        out = _file("--out", self.out, FORMATS)
+        out = _file("--out", self.out or place_of("curves.png", paths), FORMATS)
         begun, early, unread = load_begun(paths)
         runs, repeats = (begun, []) if self.each else without_repeats(by_settings(begun))
         _refuse_runs(name for name in self.metric if not any(name in run.columns for run in runs))
@@ -398,18 +398,19 @@ class Report(OfRuns):
 
     example: ClassVar[str] = "report latest"
 
-    out: Path = Path("report.html")
-    """An .html file."""
+    out: Path | None = None
+    """An .html file; default report.html in the run, of several runs in runs/."""
 
     def act(self) -> int:
         """Writes the page."""
         runs, files = self.found(find_run)
         from music_tf.tools.report import FORMATS, write_report  # noqa: PLC0415 - numpy
 
-        unread = write_report(runs, _file("--out", self.out, FORMATS))
+        out = _file("--out", self.out or place_of("report.html", runs), FORMATS)
+        unread = write_report(runs, out)
         _say_left_out("no run directory", files)
         _say_unread("report", unread)
-        sys.stdout.write(f"{self.out}\n")
+        sys.stdout.write(f"{out}\n")
         return EXIT_DONE
 
 

@@ -23,7 +23,7 @@ from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError, UsageError
-from music_tf.process import standard_error_to
+from music_tf.process import PIP_INSTALL, standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 _FIRST_BROKEN_MUJOCO = (3, 12)
@@ -68,7 +68,7 @@ def make_environment(
                 shown = ".".join(map(str, version))
                 raise EnvironmentFault(
                     f"{env_id}: gymnasium-robotics does not work with MuJoCo {shown} ({text})\n"
-                    "cure: pip install 'mujoco>=3.3,<3.12'"
+                    f"cure: {PIP_INSTALL} 'mujoco>=3.3,<3.12'"
                 ) from error
             raise EnvironmentFault(
                 f"{env_id}: the environment cannot be created ({text})"
@@ -162,7 +162,7 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
         if is_one_of(name, ROBOTICS) and _ROBOTICS not in sys.modules:
             raise EnvironmentFault(
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
-                "cure: pip install gymnasium-robotics 'mujoco>=3.3,<3.12'"
+                f"cure: {PIP_INSTALL} gymnasium-robotics 'mujoco>=3.3,<3.12'"
             )
         raise UsageError(f"env_id: unknown environment {env_id!r}{_nearest(name)}")
     if "MujocoPy" in str(spec.entry_point):
@@ -184,7 +184,7 @@ def _refuse_without_extra(env_id: str, error: BaseException) -> None:
         if extra is not None:
             raise EnvironmentFault(
                 f"{env_id}: its simulator is not installed ({str(cause)[:80]})\n"
-                f"cure: pip install 'music_tf[{extra}]'"
+                f"cure: {PIP_INSTALL} 'music_tf[{extra}]'"
             ) from error
         cause = cause.__cause__
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config, EnvConfig, TermConfig
-from music_tf.config.stored import StoredRun, read_run
+from music_tf.config.stored import StoredRun, read_run, runs_root
 from music_tf.declared import ALL, SPACES, refusal
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -234,7 +234,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
 
-    That of an agent of the package goes into the current folder, as `NAME_evaluation.json`.
+    That of an agent of the package goes under the root, as `NAME_evaluation.json`.
 
     Success is given for runs trained on the environment's goals; where there are skills, each is
     measured by itself on the same episodes.
@@ -409,7 +409,7 @@ def describe(loaded: LoadedRun) -> str:
 def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
     """Returns where a file of this name about a run goes, seen from `loaded.here`.
 
-    That of an agent of the package goes into the current folder, with the agent in its name. That
+    That of an agent of the package goes under the root, with the agent in its name. That
     of other arguments of the environment, of a stage that was asked for, or of another reward, has
     their words in its name.
     """
@@ -418,7 +418,14 @@ def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
     stem, dot, ending = name.rpartition(".")
     own = f"{stem}_{words}{dot}{ending}" if words else name
     path = loaded.path
-    return Path(f"{path.name}_{own}") if comes_with_package(path) else path / own
+    if not comes_with_package(path):
+        return path / own
+    root = loaded.here / runs_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(f"{root}: cannot be created ({error.strerror})") from error
+    return root / f"{path.name}_{own}"
 
 
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import itertools
 import json
 import logging
 import shlex
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -482,11 +483,11 @@ class Session:
             }
         )
         progress.policies(policies, f"{self._config.env_id}, {what}")
-        place = shlex.quote(str(path))
+        place, python = shlex.quote(str(path)), shlex.quote(sys.executable)
         progress.banner(
             [
                 f"run directory: {path}",
-                f"watch:  tensorboard --logdir {place} --host localhost",
+                f"watch:  {python} -m tensorboard.main --logdir {place} --host localhost",
                 f"play:   music-tf play {place}{self._allowing}",
             ]
         )

@@ -221,8 +221,21 @@ def comes_with_package(run: Path) -> bool:
 
 
 def film_path(run: Path) -> Path:
-    """Returns where a film of a run goes unless asked otherwise; of an agent, beside the user."""
-    return Path(f"{run.name}.mp4") if comes_with_package(run) else run / "videos" / "policy.mp4"
+    """Returns where a film of a run goes unless asked otherwise; of an agent, under the root."""
+    if comes_with_package(run):
+        return runs_root().absolute() / f"{run.name}.mp4"
+    return run / "videos" / "policy.mp4"
+
+
+def place_of(name: str, runs: Sequence[Path]) -> Path:
+    """Returns where a file about runs goes unless asked otherwise.
+
+    Into the run where there is one, seen from its directory or its table; else under the root.
+    """
+    only = runs[0].absolute() if len(runs) == 1 else runs_root().absolute()
+    folder = only if only.is_dir() else only.parent
+    inside = os.path.isfile(folder / CONFIG_NAME)
+    return (folder if inside else runs_root().absolute()) / name
 
 
 def _means_an_agent(text: str) -> bool:
@@ -230,7 +243,8 @@ def _means_an_agent(text: str) -> bool:
 
 
 def _parent(command: "TrainCommand") -> Path:
-    return runs_root() / folder_name(command.config.env_id) / command.recipe
+    recipe = command.recipe.replace(":", ".")  # one of the user's; a colon divides paths elsewhere
+    return runs_root() / folder_name(command.config.env_id) / recipe
 
 
 def _behind_link(directory: Path) -> Path:

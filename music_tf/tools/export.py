@@ -19,6 +19,7 @@ from music_tf.envs.actions import action_bounds
 from music_tf.envs.making import make_environment
 from music_tf.envs.portable import MadeAgain, held_by, spaces_of
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
+from music_tf.process import PIP_INSTALL
 from music_tf.storage.files import replace_file
 from music_tf.types import Episodes
 
@@ -225,5 +226,5 @@ def _minari() -> Any:
     except ImportError as error:
         raise EnvironmentFault(
             f"--minari: Minari with h5py cannot be imported ({error})\n"
-            "cure: pip install 'minari[hdf5]'"
+            f"cure: {PIP_INSTALL} 'minari[hdf5]'"
         ) from error

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from music_tf.config.stored import flatten, read_record
 from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped
+from music_tf.process import PIP_INSTALL
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.run_directory import SUMMARY_NAME
 
@@ -42,7 +43,7 @@ def check_installed(name: str) -> None:
     if importlib.util.find_spec(name) is None:
         raise EnvironmentFault(
             f"--track {name}: the package {name} is not installed\n"
-            f"install it with: pip install 'music_tf[{name}]'"
+            f"install it with: {PIP_INSTALL} 'music_tf[{name}]'"
         )
 
 

@@ -10,6 +10,7 @@ from music_tf.envs import making
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, find_spec, goal_environments, make_environment
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.process import PIP_INSTALL
 from tests.kit.counting import COUNTING
 from tests.kit.odd import ODD
 from tests.kit.started import python
@@ -118,7 +119,7 @@ def test_too_new_a_mujoco_is_named_with_its_cure(monkeypatch):
     assert str(caught.value).splitlines() == [
         "FetchPush-v4: gymnasium-robotics does not work with MuJoCo 3.12.0 "
         "(AssertionError: Value has incorrect shape)",
-        "cure: pip install 'mujoco>=3.3,<3.12'",
+        f"cure: {PIP_INSTALL} 'mujoco>=3.3,<3.12'",
     ]
 
 
@@ -150,7 +151,7 @@ def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
     making.import_robotics()
     monkeypatch.delitem(gymnasium.registry, "FetchPush-v4")
     monkeypatch.delitem(sys.modules, "gymnasium_robotics")
-    with pytest.raises(EnvironmentFault, match="cure: pip install gymnasium-robotics"):
+    with pytest.raises(EnvironmentFault, match=r"cure: .* -m pip install gymnasium-robotics"):
         find_spec("FetchPush-v4")
 
 
@@ -174,7 +175,7 @@ def test_a_missing_simulator_is_named_with_our_extra(env_id, missing, extra, tmp
     first, cure = str(caught.value).splitlines()
     assert first.startswith(f"{env_id}: its simulator is not installed (")
     assert missing in first
-    assert cure == f"cure: pip install 'music_tf[{extra}]'"
+    assert cure == f"cure: {PIP_INSTALL} 'music_tf[{extra}]'"
     setup = Path(making.__file__).resolve().parents[2] / "setup.py"
     assert f'"{extra}": [' in setup.read_text()
 

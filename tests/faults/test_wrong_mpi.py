@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from music_tf.process import PIP_INSTALL
 from music_tf.tools.doctor import INSTALL_MPI
 from tests.kit.jobs import ENVIRONMENT, REPOSITORY, environment, train
 
@@ -63,7 +64,7 @@ def test_a_missing_mpirun_is_named_with_its_cure(elsewhere, tmp_path):  # F19
     assert code == ENVIRONMENT, errors
     assert errors.splitlines() == [
         "music-tf: 2 ranks need mpirun, and it was not found",
-        "install it with: pip install 'music_tf[mpi]'",
+        f"install it with: {PIP_INSTALL} 'music_tf[mpi]'",
     ]
 
 

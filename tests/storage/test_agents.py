@@ -47,7 +47,7 @@ def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_pat
     for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # skills would leave them set
         monkeypatch.setenv(variable, "1")
     assert run_verb(["skills", name, "--episodes", "4", "--only", *"01234"]) == 0
-    found = json.loads((tmp_path / f"{name}_skills.json").read_text())
+    found = json.loads((tmp_path / f"runs/{name}_skills.json").read_text())
     diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
     assert found["skills"] == len(diverse)
     few = {
@@ -56,7 +56,7 @@ def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_pat
     assert fmean(few["diversity_return"]) == pytest.approx(fmean(diverse[:5]), rel=0.3)
     assert fmean(few["return"]) == pytest.approx(fmean(paid[:5]), rel=0.3)
     assert np.corrcoef(few["return"], paid[:5])[0, 1] > 0.6  # single ones differ much
-    assert (tmp_path / f"{name}_skills.png").stat().st_size > 10_000
+    assert (tmp_path / f"runs/{name}_skills.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("name", OF_MUSIC)
@@ -141,14 +141,14 @@ def test_a_name_that_no_agent_has_is_refused_with_the_nearest(typed, meant):
     ]
 
 
-def test_what_is_found_out_about_one_goes_into_the_current_folder(tmp_path, monkeypatch, capsys):
+def test_what_is_found_out_about_one_goes_under_the_root(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # evaluate would leave them set
         monkeypatch.setenv(variable, "1")
     before = sorted(AGENTS.rglob("*"))
     assert run_verb(["evaluate", "push", "--episodes", "2"]) == 0
     assert "older version" not in capsys.readouterr().err
-    written = json.loads((tmp_path / "push_evaluation.json").read_text())
+    written = json.loads((tmp_path / "runs/push_evaluation.json").read_text())
     assert (written["recipe"], written["episodes"]) == ("ddpg_music", 2)
     assert sorted(AGENTS.rglob("*")) == before
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from music_tf.config.command import parse_train
+from music_tf.config.settings import Config
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.run_directory import (
     find_run,
@@ -11,6 +12,7 @@ from music_tf.storage.run_directory import (
     link_latest,
     missing_folders,
     new_directory,
+    place_of,
     prepare_directory,
     remove_empty,
 )
@@ -34,6 +36,24 @@ def test_a_run_gets_a_place_of_its_own(root, env_id, folder):
     assert first != second
     assert first.is_dir()
     assert second.is_dir()
+
+
+def test_no_folder_has_a_colon_in_its_name(root, tmp_path, monkeypatch):
+    text = """from music_tf.recipes import tasks\n
+def named(preset, env_id="FetchPush-v4"):\n    return tasks.ddpg(preset, env_id)\n"""
+    (tmp_path / "mine.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    directory = new_directory(parse_train(["mine:named"]))
+    assert directory.parent == root / "FetchPush-v4" / "mine.named"
+
+
+def test_a_file_about_one_run_goes_into_it_and_one_about_several_under_the_root(root, tmp_path):
+    first, copy = root / "Task/first", tmp_path / "copies" / "seed0.csv"
+    write_config(first, Config())
+    assert place_of("curves.png", [first]) == first / "curves.png"
+    assert place_of("curves.png", [first / "metrics.csv"]) == first / "curves.png"
+    for runs in ([first, root / "Task/second"], [copy], [copy, first]):
+        assert place_of("curves.png", runs) == root / "curves.png"
 
 
 def begun(*words):

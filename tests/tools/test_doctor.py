@@ -6,7 +6,7 @@ import pytest
 
 from music_tf.cli.mpirun import flavour
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
-from music_tf.process import Probe, run_command, run_python
+from music_tf.process import PIP_INSTALL, Probe, run_command, run_python
 from music_tf.tools import doctor
 from music_tf.tools.doctor import Finding
 
@@ -177,7 +177,7 @@ def test_what_works_takes_one_line_with_its_facts(machine, check, probe, facts):
 def test_without_packaging_versions_are_not_compared_and_that_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "packaging.requirements", None)
     finding = doctor.check_packages()
-    assert ("packaging" in finding.cause, finding.cure) == (True, "pip install packaging")
+    assert ("packaging" in finding.cause, finding.cure) == (True, f"{PIP_INSTALL} packaging")
     assert doctor.check_python().ok
     assert "not known" in doctor.check_python().detail
 

@@ -498,11 +498,11 @@ def test_the_verb_names_what_is_no_run_and_what_is_damaged(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert run_verb(["report", "seed0", "seed0.log", "seed1"]) == 0
     assert capsys.readouterr() == (
-        "report.html\n",
+        f"{tmp_path}/runs/report.html\n",
         "music-tf: left out, no run directory: seed0.log\n"
         "music-tf: left out, damaged, report it alone to see where: seed1\n",
     )
-    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "runs/report.html").read_text().startswith("<!DOCTYPE html>")
     with pytest.raises(UsageError, match=r"config\.json"):
         run_verb(["report", "seed1"])
     with pytest.raises(UsageError, match=r"got 'seed0\.log'"):
