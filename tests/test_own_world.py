@@ -15,6 +15,7 @@ from music_tf.errors import UsageError
 from music_tf.measures.behaviour import summarize
 from music_tf.rollout import Conditions, play
 from music_tf.runs.inspection import load_run, measure
+from tests.kit.arm import ARM
 from tests.kit.saved_run import rows_of
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, PUSH, go_on, trainer_of
@@ -30,6 +31,10 @@ OBJECT_METRICS = {
     for name in ("moved_rate", "displacement_m", "on_support_rate", "comotion_m", "coverage")
 }
 DISC = "tests.kit.tidying:disc"
+TOLD = {
+    *("eval/information", "eval/information_random", "music/paid_heldout", "music/paid_random"),
+    *("music/bound_heldout", "music/bound_random"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +96,49 @@ def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypa
     assert (loaded.envs.info.object, loaded.envs.info.support.high) == ((2, 3, 4), (1.0, 1.0))
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [(), ("--world.object", "6", "7", "--world.gripper", "4", "5"),
+     ("--world.object", "6", "--world.gripper", "4")],
+    ids=["split alone", "plane", "line"],
+)  # fmt: skip
+def test_an_arm_of_a_user_is_measured_shown_and_drawn(columns, tmp_path, capsys):
+    words = ["ddpg_music", *SMALL, "--world.agent", "4", "5", "--world.surrounding", "6", "7"]
+    words[words.index(TIDYING)] = ARM
+    run = tmp_path / "run"
+    run_session(parse_train([*words, *columns, "--run-dir", str(run)]))
+    shown = capsys.readouterr().out
+    (line,) = [line for line in shown.splitlines() if line.startswith("epoch 1/1  steps 400")]
+    for label in ("I(dx; dy) ", "pay ", "bound "):
+        assert f"  {label}" in line
+    assert line.count("(random ") == 3
+    assert ("  co-motion " in line) == bool(columns)
+    assert "eval/return" not in shown
+    assert " m " not in shown
+    (row,) = rows_of(run)
+    assert all(row[name] for name in TOLD)
+    objects = {name for name in row if "object" in name}
+    wanted = {"eval/object_comotion_m", "eval/object_displacement_m", "eval/object_coverage",
+              "eval/object_moved_rate", "rollout/object_coverage"}  # fmt: skip
+    assert objects == (wanted if columns else set())
+    assert run_verb(["evaluate", str(run), "--episodes", "3", "--full", "--allow-import"]) == 0
+    found = json.loads((run / "evaluation.json").read_text())
+    assert {"eval/information", "music/paid_heldout", "music/bound_heldout"} <= set(
+        found["policies"]["random"]
+    )
+    assert set(found["coverage"].get("ours", {})) == {
+        f"coverage/{name}"
+        for name in ("displacement_cells", "object_cells", "direction_entropy")
+        if columns and (name != "direction_entropy" or "7" in columns[:3])
+    }
+    assert bool(list(run.glob("videos/paths_*.png"))) == bool(columns)
+    assert (
+        run_verb(["report", str(run), "--out", str(tmp_path / "page.html"), "--allow-import"]) == 0
+    )
+    out = str(tmp_path / "film.gif")
+    assert run_verb(["play", str(run), "--episodes", "1", "--out", out, "--allow-import"]) == 0
+
+
 def test_four_ways_to_name_the_disc_tell_skills_apart_alike():
     def trained(descriptor):
         world = World(**COLUMNS, descriptor=descriptor)
@@ -141,6 +189,14 @@ def test_a_reward_that_reads_info_has_it_under_other_goals_too():
         ({"arm": (0, 1, 3)}, ["world.arm", "numbers of an action in 0..2", "(0, 1, 3)"]),
         ({"descriptor": (8,)}, ["world.descriptor", "0..7"]),
         ({"support": COLUMNS["support"]}, ["world.support", "world.object"]),
+        (
+            {"object": (2, 3), "support": COLUMNS["support"]},
+            ["world.support", "has a height", "columns of x, y and z, got (2, 3)"],
+        ),
+        (
+            {"object": (2, 3), "gripper": (5, 6, 7)},
+            ["world.gripper", "as many columns as world.object has (2, 3)", "got (5, 6, 7)"],
+        ),
         ({"descriptor": "tests.kit.tidying:pair"}, ["world.descriptor", "one axis", "(2, 2)"]),
         ({"descriptor": "tests.kit.tidying:broken"}, ["tidying:broken fails", "'sensors'"]),
         ({"extras": ("at=tests.kit.tidying:pair",)}, ["world.extras", "tidying:pair", "(2, 2)"]),

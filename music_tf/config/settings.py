@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, Where, only
+from music_tf.config.telling import INFORMATION, Telling
 from music_tf.config.world import World
 from music_tf.errors import UsageError
 
@@ -439,6 +440,20 @@ class TermConfig(Settings):
             UsageError: Says which setting must change.
         """
 
+    def tells(self, run: "Config") -> Sequence[Telling]:
+        """Returns what says whether its reward is earned, the most telling first.
+
+        By default what replay pays a step. Of what a run has no column for nothing is shown.
+        """
+        del run
+        return (Telling(f"reward/{self.name}_mean", f"pay for {self.name}", scale=self._paid),)
+
+    @property
+    def _paid(self) -> str:
+        low, high = (end + self.shift for end in self.clip)
+        ends = f", {low:g} to {high:g}" if math.isfinite(low) and math.isfinite(high) else ""
+        return f"a step{ends}"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskConfig(TermConfig):
@@ -451,6 +466,14 @@ class TaskConfig(TermConfig):
     """Factor before clipping."""
     clip: Bounds = (-math.inf, math.inf)
     """Bounds of the scaled reward, beside those that the environment is known to keep."""
+
+    def tells(self, run: "Config") -> Sequence[Telling]:
+        """Returns success, of which runs without goals know nothing, and then the return."""
+        del run
+        return (
+            Telling("eval/success_rate", "success", scale="share of episodes"),
+            Telling("eval/return", "return", scale="sum of the task's rewards in an episode"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -484,6 +507,16 @@ class PaidConfig(TermConfig):
         """
         return only(super().foreseen(run), dict.fromkeys(self.measured, self.gain == "auto"))
 
+    def tells(self, run: "Config") -> Sequence[Telling]:
+        """Returns what moves together, whoever pays for it, and what is paid."""
+        moved = Telling(
+            INFORMATION,
+            "I(dx; dy)",
+            random=f"{INFORMATION}_random",
+            scale="nats that moves of robot and surroundings share; 0 is none",
+        )
+        return (moved, *super().tells(run))
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MusicConfig(PaidConfig):
@@ -495,6 +528,9 @@ class MusicConfig(PaidConfig):
     metrics: ClassVar[Mapping[str, str]] = {
         "music/bound": "bound on the mutual information in nats, on training trajectories",
         "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
+        "music/bound_random": "the same bound on episodes of random actions",
+        "music/paid_heldout": "mean pay of a step in evaluation episodes, at full weight",
+        "music/paid_random": "the same pay in episodes of random actions",
         "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
         "music/gain": "reward per nat that the gain auto has come to",
     }
@@ -528,6 +564,14 @@ class MusicConfig(PaidConfig):
     def foreseen(self, run: "Config") -> Mapping[str, str]:
         """Returns its metrics, the bound that is trained where it is."""
         return only(super().foreseen(run), {"music/bound": self.train})
+
+    def tells(self, run: "Config") -> Sequence[Telling]:
+        """Returns what moves together, and what is paid and bounded beside random actions."""
+        return (
+            *super().tells(run)[:1],
+            Telling("music/paid_heldout", "pay", random="music/paid_random", scale=self._paid),
+            Telling("music/bound_heldout", "bound", random="music/bound_random", scale="nats"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -666,6 +710,15 @@ class SkillConfig(DiversityConfig):
             "skill/gate_open": self.gated,
         }
         return only(super().foreseen(run), there)
+
+    def tells(self, run: "Config") -> Sequence[Telling]:
+        """Returns whether skills can be told apart in episodes that were not learned from."""
+        if run.condition.kind != "one_hot":
+            name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
+            return (Telling(name, "log-likelihood", scale=scale),)
+        chance = 1.0 / run.skills
+        scale = f"share of steps whose skill is named; chance is {chance:.3g}"
+        return (Telling("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
 
     def check(self, run: "Config") -> None:
         """Refuses densities and priors of the wrong kind of condition."""
@@ -1290,3 +1343,10 @@ class Config(Settings):
         ):
             if wrong:
                 raise UsageError(text)
+
+
+def pays_motion(config: Config) -> bool:
+    """Whether a run pays robot and surroundings for what they do together: MUSIC or a control."""
+    if config.incremental.on:
+        return False
+    return any(isinstance(term, PaidConfig) and term.counts for term in config.rewards.values())

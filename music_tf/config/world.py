@@ -41,7 +41,7 @@ the discount of a step, which an environment gives in its `info`."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 _SOURCE = rf"{TIME}|{STRIDE.pattern}|{_FUNCTION.pattern}"
 _EXTRA = re.compile(rf"{DISCOUNT}|[A-Za-z_][\w.-]*(=({_SOURCE}))?", re.ASCII)
-_SIDES = 4
+_SIDES, _AXES = 4, 3
 _TRUSTED: set[str] = set(READ.values())
 _REGISTERED: "dict[str, World]" = {}
 
@@ -84,8 +84,15 @@ Columns: TypeAlias = Annotated[tuple[int, ...], Where("each once", _once)]
 Place: TypeAlias = Annotated[
     tuple[int, ...],
     Where(
+        "one, two or three different ones: x, x and y, or x, y and z",
+        lambda columns: len(columns) <= _AXES and _once(columns),
+    ),
+]
+Axes: TypeAlias = Annotated[
+    tuple[int, ...],
+    Where(
         "three different ones for x, y and z",
-        lambda columns: len(columns) in (0, 3) and _once(columns),
+        lambda columns: len(columns) in (0, _AXES) and _once(columns),
     ),
 ]
 
@@ -105,10 +112,11 @@ class World(Settings):
     surrounding: Columns = ()
     """Columns of its surroundings; empty: the environment's own."""
     object: Place = ()
-    """Columns of the object's x, y and z in metres: behaviour metrics are about it."""
+    """Columns of the object's x, y and z, or of x and y in a plane, or of its place on a line:
+    behaviour metrics are about it, in the unit of these columns."""
     gripper: Place = ()
-    """Columns of the gripper's x, y and z in metres."""
-    arm: Place = ()
+    """Columns of the gripper's place, as many as of the object's and in the same order."""
+    arm: Axes = ()
     """Numbers of an action, counted from 0, that move the gripper by x, y and z: with them
     `evaluate --full` has blind shoves as rows beside yours."""
     support: Annotated[
@@ -118,8 +126,8 @@ class World(Settings):
             _is_support,
         ),
     ] = ()
-    """The surface that carries the object, in metres. HEIGHT is the z of the centre of an object at
-    rest on it, TOLERANCE how far that may be off (0.02)."""
+    """The surface that carries an object of which x, y and z are known, in metres. HEIGHT is the z
+    of the centre of an object at rest on it, TOLERANCE how far that may be off (0.02)."""
     reward: Annotated[tuple[float, ...], Where("LOW HIGH", _are_bounds)] = ()
     """The lowest and highest task reward of a step; a run ends as soon as it computes another.
     Empty: as the environment is known, or as an episode before training shows, if rewards have two

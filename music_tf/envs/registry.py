@@ -49,6 +49,8 @@ class EnvironmentInfo:
     """Where its quaternion is; None where it is not observed as one."""
     support: Support | None = None
     """What carries the object; None where it is not a plane surface."""
+    unit: str = ""
+    """`m` where positions are known to be metres; else they are in a unit of the environment's."""
     music_gain: float | None = None
     """Reward per nat of the mutual information bound that suits these positions and steps; None
     where nobody has tried: `--music.gain auto` finds one."""
@@ -80,6 +82,7 @@ _FETCH = EnvironmentInfo(
     arm=_ARM,
     object=_OBJECT,
     support=_FETCH_TABLE,
+    unit="m",
     music_gain=5000.0,  # as released
 )
 _CONVEYOR = dataclasses.replace(
@@ -99,6 +102,7 @@ _HAND = EnvironmentInfo(
     split=SplitSpec(agent=_HAND_JOINTS, surrounding=_HAND_OBJECT_POSE),
     object=_HAND_OBJECT_POSE[:3],
     orientation=_HAND_OBJECT_POSE[3:],
+    unit="m",
     # At random actions |dx| |dy| of a step is about 0.014, 35 times that of Fetch at contact.
     music_gain=150.0,
 )
@@ -113,6 +117,7 @@ _PANDA_PUSH = EnvironmentInfo(
     arm=_ARM,
     object=(6, 7, 8),
     support=Support(low=(-0.85, -0.35), high=(0.25, 0.35), rest_height=0.02),
+    unit="m",
 )
 _PANDA_SLIDE = dataclasses.replace(
     _PANDA_PUSH,
@@ -275,6 +280,7 @@ def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:
             rest_height=height,
             tolerance=tolerance[0] if tolerance else Support.tolerance,
         )
+        said["unit"] = "m"  # as a support is given
     if world.reward:
         said["reward_bounds"] = world.reward
     places = ("object", "gripper", "arm")

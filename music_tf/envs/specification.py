@@ -9,6 +9,8 @@ from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
 from music_tf.types import EnvSpec
 
+_AXES = "xyz"
+
 
 def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> EnvSpec:
     """Sizes and layout of an environment, but for extras; its world must fit what it observes.
@@ -45,8 +47,17 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
             what = "numbers of an action" if name == "arm" else "components"
             near = "\nfor example: --world.descriptor observation" if name == "descriptor" else ""
             raise UsageError(f"world.{name}: expected {what} in 0..{size - 1}, got {indices}{near}")
-    if info.support is not None and info.object is None:
-        raise UsageError("world.support: carries an object, so it needs world.object beside it")
+    if info.support is not None and (info.object is None or len(info.object) != len(_AXES)):
+        came = "" if info.object is None else f", got {info.object}"
+        raise UsageError(
+            "world.support: carries an object and has a height, so it needs world.object beside it "
+            f"with columns of x, y and z{came}"
+        )
+    if info.object and info.gripper and len(info.object) != len(info.gripper):
+        raise UsageError(
+            f"world.gripper: expected as many columns as world.object has {info.object}, "
+            f"got {info.gripper}"
+        )
     return EnvSpec(
         env_id=env_id,
         observation_dim=observation_dim,

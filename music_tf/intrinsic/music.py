@@ -21,7 +21,7 @@ from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
 from music_tf.networks.two_layers import two_layers
 from music_tf.randomness import stream
-from music_tf.replay.buffer import ReplayBuffer
+from music_tf.replay.buffer import ReplayBuffer, all_transitions
 from music_tf.replay.rows import Store
 from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
@@ -154,7 +154,7 @@ class Music(PaidTerm):
         return {"swapped": tf.fill([workers], True), **super().steady_feed(workers)}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns the mean bound over whole trajectories, in nats."""
+        """Returns the mean bound over whole trajectories in nats, and what a step is paid."""
         observation, length = episodes.observation, episodes.length
         feed = {
             "trajectories": observation[None, :, :, self.columns],
@@ -162,7 +162,14 @@ class Music(PaidTerm):
             "order": self._permutations(0, 0, length[None], observation.shape[1], True),
         }
         tensors = tf.nest.map_structure(tf.convert_to_tensor, feed)
-        return {"music/bound_heldout": float(self._bound(weights, tensors)[0])}
+        steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
+        raw = self.reward(weights, steps, self.steady_feed(len(length)))
+        paid = self.mixing(raw, tf.constant(1.0)).numpy()
+        counted = np.arange(paid.shape[1]) < length[:, None]
+        return {
+            "music/bound_heldout": float(self._bound(weights, tensors)[0]),
+            "music/paid_heldout": float(paid[counted].mean()),
+        }
 
     def _bound(self, weights: Weights, feed: Feed) -> tf.Tensor:
         """Returns the mean bound over trajectories, in nats, [W]."""

@@ -3,6 +3,10 @@
 All functions take observations [E, T + 1, O] and ignore states after an episode's length. The
 registry tells them where gripper and object are, and what carries the object. They give nothing
 where an environment has no object.
+
+A place has x, y and z, or two numbers in a plane, or one on a line. Lengths below are metres where
+positions are; elsewhere they are of the environment's own unit. What takes a sense of scale, that a
+gripper is near, is asked only where a support says that positions are metres.
 """
 
 import math
@@ -13,7 +17,7 @@ from music_tf.envs.registry import EnvironmentInfo, Support
 from music_tf.types import Array, BoolArray, IntArray, Metrics
 
 MOVED = 0.05
-"""Metres from first to last position at which an object counts as moved."""
+"""Length from first to last position at which an object counts as moved."""
 NEAR = 0.10
 """Metres between gripper and object within which they can travel together."""
 HELD = 0.05
@@ -40,45 +44,37 @@ def behaviour_metrics(
 
     Returns:
         `object_displacement_m`: from the first to the last position.
-        `object_moved`: whether that is over 5 cm.
+        `object_moved`: whether that is over 5 cm, or 0.05 of the environment's unit.
         `object_on_support`: whether it ends on its support or held (raised, gripper within 5 cm).
-        `object_comotion_m`: path that the object travels together with the gripper: at most
-        10 cm from it before and after the step, and with
-        :math:`|dy - dx| \le \max(|dx|, |dy|) / 2`; 0 in episodes that lose the object.
+        `object_comotion_m`: path that the object travels together with the gripper: with
+        :math:`|dy - dx| \le \max(|dx|, |dy|) / 2`. With a support also at most 10 cm from it
+        before and after the step, and 0 in episodes that lose the object.
         `object_lift`: whether it was raised over 5 cm, with the gripper within 5 cm, in at
         least 10 steps.
-        The last three need a support, the last two also a gripper.
+        The third and the last need a support, the last two a gripper.
     """
     if info.object is None:
         return {}
-    place = _places(observation, info.object)  # [E, T + 1, 3]
-    episodes = np.arange(len(length))
+    place = _places(observation, info.object)  # [E, T + 1, D]
     displacement = np.linalg.norm(_ways(place, length), axis=-1)
     metrics = {"object_displacement_m": displacement, "object_moved": displacement > MOVED}
     if info.support is not None:
         kept = _on_support(place, info.support) | _held(observation, place, info)
-        ends_well = kept[episodes, length]
-        metrics["object_on_support"] = ends_well
-        if info.gripper is not None:
-            gripper = _places(observation, info.gripper)
-            valid = _valid_states(place, length)
-            gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)
-            gripper_path = np.linalg.norm(gripper_step, axis=-1)  # [E, T]
-            object_path = np.linalg.norm(object_step, axis=-1)
-            apart = np.linalg.norm(object_step - gripper_step, axis=-1)
-            together = apart <= np.maximum(gripper_path, object_path) / 2.0
-            counted = together & _near_throughout(gripper, place) & valid[:, 1:]
-            path = np.sum(object_path * counted, axis=1)
-            metrics["object_comotion_m"] = ends_well * path
+        metrics["object_on_support"] = kept[np.arange(len(length)), length]
+    if info.gripper is not None:
+        gripper = _places(observation, info.gripper)
+        path = _path_together(gripper, place, length, info)
+        metrics["object_comotion_m"] = metrics.get("object_on_support", 1.0) * path
+        if info.support is not None:
             raised = place[..., 2] - info.support.rest_height > LIFTED
             close = np.linalg.norm(gripper - place, axis=-1) <= HELD
-            lifted = raised & close & valid
+            lifted = raised & close & _valid_states(place, length)
             metrics["object_lift"] = np.sum(lifted[:, 1:], axis=1) >= LIFTED_STEPS
     return {name: values.astype(np.float32) for name, values in metrics.items()}
 
 
 def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
-    """Returns the way from the object's first to its last position, [E, 3], in metres.
+    """Returns the way from the object's first to its last position, [E, D].
 
     None where the environment has no object.
     """
@@ -116,17 +112,19 @@ def direction(x: float, y: float) -> str:
 def visited_cells(
     observation: Array, length: IntArray, info: EnvironmentInfo
 ) -> set[tuple[int, int]]:
-    """Squares of 5 cm, by number in x and y, where the object lay on its support.
+    """Squares of 5 cm, by number in x and y, where the object lay, on its support if it has one.
 
-    First states count too. Unite the sets of several batches for the coverage of them all.
-
-    There are none where the environment has no object or no support.
+    First states count too. Unite the sets of several batches for the coverage of them all. On a
+    line y is 0. There are none where the environment has no object.
     """
-    if info.object is None or info.support is None:
+    if info.object is None:
         return set()
     place = _places(observation, info.object)
-    visited = place[_valid_states(place, length) & _on_support(place, info.support)]
-    cells = np.unique(np.floor(visited[:, :2] / CELL).astype(np.int64), axis=0)
+    counted = _valid_states(place, length)
+    if info.support is not None:
+        counted &= _on_support(place, info.support)
+    visited = in_plane(place[counted])
+    cells = np.unique(np.floor(visited / CELL).astype(np.int64), axis=0)
     return {(x, y) for x, y in cells.tolist()}
 
 
@@ -138,31 +136,39 @@ def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Met
     episodes cells count, by the way from the first position to the nearest cell. Those that end
     episodes over 5 cm away have been moved and kept. Of their ways: the entropy of 8 sectors from
     the x axis on, over log 8. `coverage/object_cells` counts all states of all episodes instead.
-    Nothing without an object and a support.
+    Without a support all is kept, and the shares of what is kept are left out; on a line so are
+    directions. Nothing without an object.
     """
-    if info.object is None or info.support is None:
+    if info.object is None:
         return {}
-    support, place = info.support, _places(observation, info.object)
+    place, last = _places(observation, info.object), (np.arange(len(length)), length)
     valid = _valid_states(place, length)
-    high = place[..., 2] > support.rest_height - support.tolerance
-    kept = high[np.arange(len(length)), length]
-    over = (_above(place, support) & high) | _held(observation, place, info)
+    high = over = np.ones(valid.shape, np.bool_)
+    if info.support is not None:
+        high = place[..., 2] > info.support.rest_height - info.support.tolerance
+        over = (_above(place, info.support) & high) | _held(observation, place, info)
+    kept = high[last]
     ways = _ways(place, length)
-    brought = over[np.arange(len(length)), length] & (np.linalg.norm(ways, axis=-1) > MOVED)
-    moves = (place - place[:, :1])[over & valid & kept[:, None], :2]
-    visited = place[valid][:, :2].astype(np.float64)
+    brought = over[last] & (np.linalg.norm(ways, axis=-1) > MOVED)
+    moves = in_plane((place - place[:, :1])[over & valid & kept[:, None]])
+    visited, ways = in_plane(place[valid]).astype(np.float64), in_plane(ways)
     angles = np.arctan2(ways[brought, 1], ways[brought, 0])
     sectors = np.floor(angles * _SECTORS / (2.0 * np.pi)).astype(np.int64) % _SECTORS
     counts = np.bincount(sectors, minlength=_SECTORS)
     shares = counts[counts > 0] / max(1, len(sectors))
     entropy = (shares * np.log(1.0 / shares)).sum()
-    return {
+    found = {
         "coverage/kept_rate": float(kept.mean()),
         "coverage/moved_and_kept_rate": float(brought.mean()),
         "coverage/displacement_cells": float(len(np.unique(np.rint(moves / CELL), axis=0))),
         "coverage/direction_entropy": float(entropy / np.log(_SECTORS)),
         "coverage/object_cells": float(len(np.unique(np.floor(visited / LARGE_CELL), axis=0))),
     }
+    if info.support is None:
+        del found["coverage/kept_rate"], found["coverage/moved_and_kept_rate"]
+    if len(info.object) == 1:
+        del found["coverage/direction_entropy"]
+    return found
 
 
 def support_cells(support: Support) -> int:
@@ -175,20 +181,21 @@ def support_cells(support: Support) -> int:
 def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -> IntArray:
     """Steps until the gripper first touches the object, from 1 on, for each episode [E].
 
-    It touches in a step that moves the object by more than 1 mm with the gripper within 10 cm of
-    it before and after. An episode without contact gets `length + 1`, as all do where the
-    environment has no object or no single gripper.
+    It touches in a step that moves the object by more than 1 mm, or 0.001 of the environment's
+    unit. With a support the gripper must be within 10 cm before and after. An episode without
+    contact gets `length + 1`, as all do where the environment has no object or no single gripper.
     """
     if info.object is None or info.gripper is None:
         return length + 1
     place, gripper = _places(observation, info.object), _places(observation, info.gripper)
     moved = np.linalg.norm(np.diff(place, axis=1), axis=-1) > TOUCHED
-    touched = moved & _near_throughout(gripper, place) & _valid_states(place, length)[:, 1:]
+    near = _near_throughout(gripper, place, info)
+    touched = moved & near & _valid_states(place, length)[:, 1:]
     return np.where(touched.any(axis=1), touched.argmax(axis=1) + 1, length + 1)
 
 
 def end_position(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array:
-    """Where the object is at the end of each episode, [E, 3].
+    """Where the object is at the end of each episode, [E, D].
 
     Raises:
         ValueError: The environment has no object.
@@ -206,7 +213,7 @@ def summarize(observation: Array, length: IntArray, info: EnvironmentInfo) -> Me
         f"eval/{name}_rate" if name in rates else f"eval/{name}": float(np.mean(values))
         for name, values in per_episode.items()
     }
-    if info.object is not None and info.support is not None:
+    if info.object is not None:
         cells = visited_cells(observation, length, info)
         metrics["eval/object_coverage"] = float(len(cells))
     return metrics
@@ -225,6 +232,25 @@ def support_lost_at(observation: Array, length: IntArray, info: EnvironmentInfo)
     beside = ~_above(place, info.support) & ~_held(observation, place, info)
     lost = (below | beside) & _valid_states(place, length)
     return np.where(lost.any(axis=1), lost.argmax(axis=1), length + 1)
+
+
+def in_plane(place: Array) -> Array:
+    """Returns x and y of places [..., D], and 0 for y on a line."""
+    flat: Array = place[..., :2]
+    return flat if flat.shape[-1] > 1 else np.concatenate([flat, np.zeros_like(flat)], axis=-1)
+
+
+def _path_together(gripper: Array, place: Array, length: IntArray, info: EnvironmentInfo) -> Array:
+    """Returns the path of the object in steps in which it moves as the gripper does, [E]."""
+    gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)
+    gripper_path = np.linalg.norm(gripper_step, axis=-1)  # [E, T]
+    object_path = np.linalg.norm(object_step, axis=-1)
+    apart = np.linalg.norm(object_step - gripper_step, axis=-1)
+    together = apart <= np.maximum(gripper_path, object_path) / 2.0
+    near = _near_throughout(gripper, place, info)
+    counted = together & near & _valid_states(place, length)[:, 1:]
+    path: Array = np.sum(object_path * counted, axis=1)
+    return path
 
 
 def _ways(place: Array, length: IntArray) -> Array:
@@ -263,8 +289,13 @@ def _held(observation: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
     return held
 
 
-def _near_throughout(gripper: Array, place: Array) -> BoolArray:
-    """Whether the gripper is near the object before and after each step, [E, T]."""
+def _near_throughout(gripper: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
+    """Whether the gripper is near the object before and after each step, [E, T].
+
+    Without a support nobody knows what is near, and everything is.
+    """
+    if info.support is None:
+        return np.ones((len(place), place.shape[1] - 1), np.bool_)
     near = np.linalg.norm(gripper - place, axis=-1) <= NEAR  # [E, T + 1]
     throughout: BoolArray = near[:, :-1] & near[:, 1:]
     return throughout

@@ -84,14 +84,20 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
 
 
 def paired_information(
-    x: Array, y: Array, length: IntArray, generator: np.random.Generator, shuffles: int = SHUFFLES
+    x: Array,
+    y: Array,
+    length: IntArray,
+    generator: np.random.Generator,
+    shuffles: int = SHUFFLES,
+    samples: int = MOST_SAMPLES,
 ) -> Information:
     """Estimates the information between two movements of the same steps, and its null.
 
     The null keeps how x and y behave in time, each by itself, and takes away that they happen in
     the same episode. So it has what is common to all episodes at the same time, too. Only steps
-    count that both episodes of a pair have, and of the `shuffles` pairings those that have more
-    than `NEIGHBOURS` such steps. Movements are [E, T, X] and [E, T, Y], lengths [E].
+    count that both episodes of a pair have, at most `samples` in all, and of the `shuffles`
+    pairings those that have more than `NEIGHBOURS` such steps. Movements are [E, T, X] and
+    [E, T, Y], lengths [E].
 
     Raises:
         ValueError: There are fewer than two episodes.
@@ -100,7 +106,7 @@ def paired_information(
         raise ValueError(f"expected at least two episodes, got {len(length)}")
     valid: BoolArray = np.arange(x.shape[1]) < length[:, None]
     episode, step = np.nonzero(valid)
-    chosen = generator.permutation(len(episode))[:MOST_SAMPLES]
+    chosen = generator.permutation(len(episode))[:samples]
     episode, step = episode[chosen], step[chosen]
     equally_long = bool((length == length[0]).all())
     same: list[float] = []

@@ -1,7 +1,7 @@
 """Skills that are learned one after the other, each away from where earlier ones go."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.epochs import with_whole_episodes
@@ -16,6 +16,7 @@ from music_tf.config.settings import (
     ReplayConfig,
     TermConfig,
 )
+from music_tf.config.telling import Telling
 from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
 from music_tf.recipes.music import sac_music
@@ -70,6 +71,12 @@ class DiskConfig(TermConfig):
     schedule: bool = True
     """Multiplies consistency by tanh(8 t - 4) where t goes from 0 to 1 over a skill: first a skill
     is paid for spreading, then for repeating itself."""
+
+    def tells(self, run: Config) -> Sequence[Telling]:
+        """Returns how far skills go from each other, which is known at the ends of skills."""
+        del run
+        scale = "Hausdorff distance of two skills, in the unit of what tells them apart"
+        return (Telling("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
         """Refuses skills all at once, and what the world does not say."""

@@ -25,6 +25,7 @@ from music_tf.config.settings import (
     TaskConfig,
     TermConfig,
 )
+from music_tf.config.telling import Telling
 from music_tf.recipes import Preset
 from music_tf.recipes.music import sac_music_skills
 from music_tf.recipes.tasks import sac
@@ -147,6 +148,12 @@ class DadsConfig(DiversityConfig):
             "dads/gate_open": self.gated,
         }
         return only(super().foreseen(run), there)
+
+    def tells(self, run: Config) -> Sequence[Telling]:
+        """Returns how much better a skill foretells changes than others, where not learned from."""
+        del run
+        scale = "nats a step; guessing earns 0, and no step more than log K"
+        return (Telling("dads/reward_heldout", "skill reward", chance=0.0, scale=scale),)
 
 
 def sac_diayn(

@@ -35,6 +35,7 @@ from music_tf.runs.judging import (
 )
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import skill_arrays
+from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.metrics import JUDGED
@@ -272,7 +273,7 @@ def evaluate_run(
             result |= {"control": control, "control_episodes": episodes}
             result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
             result |= {"coverage_episodes": COVERED}
-        _show(result, counted, progress)
+        _show(loaded, result, counted, progress)
         place = loaded.here / path
         result = _judged_before(place, result["checkpoint"]) | result
         try:
@@ -292,14 +293,15 @@ def evaluate_run(
     return result
 
 
-def _show(result: dict[str, Any], counted: str, progress: Progress) -> None:
+def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: Progress) -> None:
     """Shows the tables of an evaluation, over episodes or visits that are `counted`."""
     title = f"{result['env_id']}, {counted}"
-    policies = result["policies"]
+    policies: dict[str, Metrics] = result["policies"]
     if "adaptation" in result:
         show_adaptation(result["adaptation"], policies, result["env_id"], progress)
     else:
-        progress.policies(policies, title)
+        progress.policies(of_note(policies, loaded.config), title)
+    progress.banner(explanation(tellings(loaded.config, loaded.envs.info, policies["ours"])))
     if result["success"]:
         low, high = result["success"]["interval_95"]
         rate = result["success"]["rate"]
@@ -307,12 +309,10 @@ def _show(result: dict[str, Any], counted: str, progress: Progress) -> None:
     if "control" in result:
         progress.policies(result["control"], f"{title}: control")
         progress.policies(result["coverage"], f"{result['env_id']}, {COVERED} episodes: coverage")
-    if result["skills"]:
-        rows = skill_rows(result["skills"], result["policies"]["random"])
-        progress.table(rows, f"{title} of each skill", "skill")
-    if result["skills_where_learned"]:
-        rows = skill_rows(result["skills_where_learned"], result["policies"]["random"])
-        progress.table(rows, f"{title} of each skill where it was learned", "skill")
+    for name, where in (("skills", ""), ("skills_where_learned", " where it was learned")):
+        if result[name]:
+            rows = skill_rows(result[name], policies["random"], loaded.envs.info.unit)
+            progress.table(rows, f"{title} of each skill{where}", "skill")
 
 
 def _refuse_export(loaded: LoadedRun, asked: bool) -> None:
@@ -348,7 +348,8 @@ def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, A
 
     adapted: dict[str, Any] = {}
     if loaded.adaptation is None:
-        policies = compare(loaded.evaluation, loaded.policy, episodes)
+        evaluation = loaded.evaluation._replace(answers=heldout)
+        policies = compare(evaluation, loaded.policy, episodes)
     else:
         found, policies = measure_adaptation(loaded.adaptation, loaded.agent, episodes, full)
         adapted["adaptation"] = found

@@ -45,20 +45,22 @@ SEPARATED = 10
 SHOVE, RANDOM_SHOVE = "scripted shove", "shove in random directions"
 _SEED = 20210309
 _STILL = 1e-12
-"""Square metres; less than this is rounding."""
+"""A squared length; less than this is rounding."""
 _COLUMNS = {
     "skill/accuracy_heldout": "accuracy",
     "skill/diversity_return": "diverse",
     "eval/return": "return",
     "eval/success_rate": "success",
     "eval/object_moved_rate": "moved",
-    "eval/object_displacement_m": "distance m",
-    "eval/object_comotion_m": "comotion m",
+    "eval/object_displacement_m": "distance",
+    "eval/object_comotion_m": "comotion",
     "eval/object_on_support_rate": "on support",
     "eval/object_lift_rate": "lifted",
 }
 """Metrics of the table of skills with the names of their columns, in their order."""
-_AXES = ("dx m", "dy m", "dz m")
+_AXES = 3
+_LENGTHS = ("distance", "comotion", "dx", "dy", "dz")
+"""Columns of that table in the unit of the environment."""
 
 
 class Trace(NamedTuple):
@@ -80,7 +82,7 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
         Where several skills act, those of `separate` too: of random ones beside ours.
     """
     played = _beside_simple_ones(evaluation, policy, episodes, (SHOVE,))
-    found = {name: evaluation.behaviour(one) for name, one in played}
+    found = {name: evaluation.judged(one) for name, one in played}
     spec = evaluation.envs.spec
     found["ours"] |= separate(evaluation, policy, episodes)
     found["random"] |= separate(
@@ -121,10 +123,10 @@ def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
 
     Returns:
         Measures named in `COVERAGE` by policy: as of `compare`, and `shove in random directions`.
-        Nothing without an object on a support.
+        Nothing without an object.
     """
     info = evaluation.envs.info
-    if info.object is None or info.support is None:
+    if info.object is None:
         return {}
     played = _beside_simple_ones(evaluation, policy, COVERED, (SHOVE, RANDOM_SHOVE))
     return {name: coverage(one.observation, one.length, info) for name, one in played}
@@ -140,8 +142,8 @@ def measure_skills(
 
     Returns:
         Its number, its metrics and what `heldout` adds to them, and `shift_m`. That is the mean way
-        [x, y, z] from the object's first to its last position, None without an object. Nothing
-        where fewer than two skills act.
+        from the object's first to its last position along each of its axes, None without an object.
+        Nothing where fewer than two skills act.
     """
     acting = evaluation.config.acting_skills
     rows = []
@@ -154,18 +156,32 @@ def measure_skills(
     return rows
 
 
-def skill_rows(measured: Sequence[dict[str, Any]], random: Metrics) -> dict[str, Row]:
-    """Returns the rows of the table: what `measure_skills` found, and the random policy."""
+def skill_rows(
+    measured: Sequence[dict[str, Any]], random: Metrics, unit: str = "m"
+) -> dict[str, Row]:
+    """Returns the rows of the table: what `measure_skills` found, and the random policy.
+
+    A return that no skill and nobody at random earns is left out. `unit` is that of lengths.
+    """
+    every = [random, *(found["metrics"] for found in measured)]
+    shown = dict(_COLUMNS)
+    if not any(metrics.get("eval/return") for metrics in every):
+        del shown["eval/return"]
 
     def named(metrics: Metrics) -> dict[str, float | str | None]:
-        return {column: metrics[name] for name, column in _COLUMNS.items() if name in metrics}
+        cells = {title: metrics[name] for name, title in shown.items() if name in metrics}
+        return {in_unit(title): value for title, value in cells.items()}
+
+    def in_unit(title: str) -> str:
+        return f"{title} {unit}".rstrip() if title in _LENGTHS else title
 
     rows: dict[str, Row] = {}
     for found in measured:
         row = named(found["metrics"])
         if found["shift_m"] is not None:
-            row |= dict(zip(_AXES, found["shift_m"], strict=True))
-            row["way"] = direction(*found["shift_m"][:2])
+            row |= dict(zip(map(in_unit, _LENGTHS[-_AXES:]), found["shift_m"], strict=False))
+            if len(found["shift_m"]) > 1:
+                row["way"] = direction(*found["shift_m"][:2])
         rows[f"skill {found['skill']}"] = row
     return rows | {"random": named(random)}
 
@@ -197,14 +213,14 @@ def judge(
 
 
 def end_spread(ends: Array) -> float:
-    r"""Returns how far repeated episodes end apart, in metres.
+    r"""Returns how far repeated episodes end apart, in the unit of ends.
 
     .. math:: \sqrt{\langle |e_{rs} - \bar e_s|^2 \, R / (R - 1) \rangle_{rs}}
 
     Root mean square distance from the mean of the same start, for R > 1 repeats of S starts:
-    `ends` has the shape [R, S, 3].
+    `ends` has the shape [R, S, D].
     """
-    variances: npt.NDArray[np.float64] = ends.var(axis=0, ddof=1, dtype=np.float64)  # [S, 3]
+    variances: npt.NDArray[np.float64] = ends.var(axis=0, ddof=1, dtype=np.float64)  # [S, D]
     return float(np.sqrt(variances.sum(axis=-1).mean()))
 
 
@@ -213,7 +229,7 @@ def variance_explained(ends: Array) -> float:
 
     .. math:: \eta^2 = \sum_k S |\bar e_k - \bar e|^2 / \sum_{ks} |e_{ks} - \bar e|^2
 
-    In [0, 1], and 0 where nothing varies. For K skills on the same S starts, [K, S, 3]; dealt out
+    In [0, 1], and 0 where nothing varies. For K skills on the same S starts, [K, S, D]; dealt out
     at random, skills explain (K - 1) / (K S - 1) of it in the mean. That is all of it for a single
     start, which so says nothing.
     """
@@ -237,7 +253,7 @@ def _beside_simple_ones(
     yield "ours", evaluation.play(policy, episodes)
     yield "random", evaluation.play(still, episodes, added=random_actions(spec))
     gripper, place, arm = info.gripper, info.object, info.arm
-    if gripper is None or place is None or arm is None:
+    if gripper is None or place is None or arm is None or len(place) < _AXES:
         return
 
     def planned(indices: IntArray, at_random: bool) -> Policy:
@@ -293,7 +309,7 @@ def _measures(
     starts, skills = min(STARTS, episodes), config.acting_skills
 
     def ends(many: Iterable[Episodes]) -> Array:
-        """Returns the object's end positions, [plays, episodes, 3]."""
+        """Returns the object's end positions, [plays, episodes, D]."""
         return np.stack([end_position(one.observation, one.length, info) for one in many])
 
     repeated = (

@@ -5,7 +5,7 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO, TypeAlias, cast
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from music_tf.config.telling import Telling
 from music_tf.process import launched_world_size
 from music_tf.types import Metrics
 
@@ -46,7 +47,7 @@ class Progress:
     """Shows how far a run has come; silent on all ranks but the root."""
 
     def __init__(
-        self, leading: str = "eval/success_rate", *, shown: bool = True, file: TextIO | None = None
+        self, telling: Sequence[Telling] = (), *, shown: bool = True, file: TextIO | None = None
     ) -> None:
         """Looks at where the output goes, by default to standard output.
 
@@ -54,15 +55,15 @@ class Progress:
         Under a launcher a rank's output always looks like a terminal.
 
         Args:
-            leading: The metric to show, the one that the recipe is about.
+            telling: The metrics to show, those that say whether the run learns.
             shown: Whether this rank is the one that shows anything.
             file: Where to write.
         """
         file = file or sys.stdout
-        self.leading = leading
+        self.telling = telling
         self.heading, self._latest = "", ""
-        """What stands before the numbers of an epoch, and the leading metric. Beside a heading that
-        metric stays from epoch to epoch."""
+        """What stands before the numbers of an epoch, and what tells. Beside a heading that stays
+        from epoch to epoch."""
         self._shown = shown
         screen = cast(TextIO, _Screen(file))
         self._console = Console(file=screen)
@@ -116,16 +117,14 @@ class Progress:
     def epoch(self, row: Mapping[str, float | None]) -> None:
         """Shows the metrics of an epoch that is over."""
         self._done += 1
-        steps, value = int(row.get("time/env_steps") or 0), row.get(self.leading)
+        steps, told = int(row.get("time/env_steps") or 0), [one.shown(row) for one in self.telling]
         self._note = f"{self.heading}fps {row.get('time/fps') or 0:.0f}  "
-        if value is not None:
-            self._latest = f"{self.leading} {value:.3f}  "
-        elif not self.heading:
-            self._latest = ""
+        if any(told) or not self.heading:
+            self._latest = "".join(f"{text}  " for text in told if text)
         self._note += self._latest
         if self._bar is not None:
             self._move(self._bar, self._done, f"steps {steps:,}  {self._note}")
-        elif self._shown:
+        if self._shown and not (self._bar is not None and self._console.is_jupyter):
             done = f"epoch {self._done}/{self._total}  steps {steps}"
             self.banner([f"{done}  {self._note}{self._times(self._done)}"])
 

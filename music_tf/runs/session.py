@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from music_tf.config.command import TrainCommand, allowing, resume_line
-from music_tf.config.settings import Config
 from music_tf.config.start import other_source
 from music_tf.config.stored import runs_root, stored_start, stored_tasks
 from music_tf.distributed import Communicator
@@ -37,6 +36,7 @@ from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
+from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.gate import success_rate
@@ -182,9 +182,10 @@ class Session:
         self._progress.banner(self._trainer.notices)
         self._keep_tasks()
         goals = self._trainer.envs.spec.goal_dim > 0
-        self._progress.leading = _leading(config, goals)
         self._metrics = known_to(config)
         self._blank = dict.fromkeys(foreseen(config, self._trainer.envs.info, goals))
+        self._progress.telling = tellings(config, self._trainer.envs.info, self._blank)
+        self._progress.banner(explanation(self._progress.telling))
         self._checkpoints, self._worlds = (
             Checkpoints(directory.checkpoints, comm),
             Worlds(self._trainer, directory.path, directory.disk_warning),
@@ -482,7 +483,9 @@ class Session:
                 "ranks": self._ranks.size,
             }
         )
-        progress.policies(policies, f"{self._config.env_id}, {what}")
+        shown = of_note(policies, self._config)
+        progress.policies(shown, f"{self._config.env_id}, {what}")
+        progress.banner(explanation(progress.telling))
         place, python = shlex.quote(str(path)), shlex.quote(sys.executable)
         progress.banner(
             [
@@ -491,15 +494,6 @@ class Session:
                 f"play:   music-tf play {place}{self._allowing}",
             ]
         )
-
-
-def _leading(config: Config, goals: bool) -> str:
-    """Returns the metric that a run is about."""
-    if config.incremental.on:
-        return "skill/hausdorff_mean"
-    if not goals:
-        return "eval/return"
-    return "eval/success_rate" if "task" in config.rewards else "eval/object_comotion_m"
 
 
 def _worker_name(worker: int) -> str:

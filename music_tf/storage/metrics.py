@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from music_tf import recipes
 from music_tf.config.fields import Settings, groups_of
-from music_tf.config.settings import Config
+from music_tf.config.settings import Config, pays_motion
+from music_tf.config.telling import INFORMATION
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import EnvironmentFault
 from music_tf.storage.files import read_at_most, replace_file
@@ -59,17 +60,27 @@ _OF_TASKS = {
     "rollout/success_rate": "share of training episodes that succeed at their last step",
 }
 _OF_OBJECTS = {
-    "eval/object_displacement_m": "metres between the object's first and last position",
-    "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm",
+    "eval/object_displacement_m": "length from the object's first to its last position; metres, or "
+    "the environment's unit",
+    "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm, or 0.05",
 }
 _ON_SUPPORTS = {
     "eval/object_on_support_rate": "share of episodes that end with the object supported or held",
-    "eval/object_coverage": "cells of 5 cm that the object visits on its support",
-    "rollout/object_coverage": "cells of 5 cm that the object visits in this epoch's rollouts",
+}
+_COVERED = {
+    "eval/object_coverage": "cells of 5 cm, or 0.05, that the object visits, on its support if any",
+    "rollout/object_coverage": "the same cells in this epoch's rollouts",
 }
 _WITH_GRIPPERS = {
-    "eval/object_comotion_m": "metres that the object travels together with the gripper",
+    "eval/object_comotion_m": "path of the object together with the gripper; metres, or the "
+    "environment's unit",
+}
+_OF_LIFTING = {
     "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
+}
+_OF_MOTION = {
+    INFORMATION: "I(dx; dy) of a step of evaluation episodes in nats, less what chance gives",
+    f"{INFORMATION}_random": "the same in episodes of random actions",
 }
 _OF_LEARNING = {
     "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
@@ -111,7 +122,10 @@ def _of_ours() -> dict[str, str]:
         **_OF_TASKS,
         **_OF_OBJECTS,
         **_ON_SUPPORTS,
+        **_COVERED,
         **_WITH_GRIPPERS,
+        **_OF_LIFTING,
+        **_OF_MOTION,
         **{name: meaning for each in settings for name, meaning in each.declared().items()},
         **_OF_LEARNING,
         **_OF_GOALS,
@@ -140,15 +154,19 @@ def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, st
         info: What is known of its environment.
         goals: Whether that has any.
     """
-    supported = info.object is not None and info.support is not None
+    thing, supported = info.object is not None, info.support is not None
+    held = thing and info.gripper is not None
     there = [
         _OF_EVERY_RUN,
         *([_OF_GOALS] if goals else [WITHOUT_GOALS]),
         *([_OF_STEPS] if not goals and config.collect.steps is not None else []),
         *([_OF_TASKS] if goals and config.goals == "environment" else []),
-        *([_OF_OBJECTS] if info.object is not None else []),
-        *([_ON_SUPPORTS] if supported else []),
-        *([_WITH_GRIPPERS] if supported and info.gripper is not None else []),
+        *([_OF_OBJECTS] if thing else []),
+        *([_ON_SUPPORTS] if thing and supported else []),
+        *([_COVERED] if thing else []),
+        *([_WITH_GRIPPERS] if held else []),
+        *([_OF_LIFTING] if held and supported else []),
+        *([_OF_MOTION] if pays_motion(config) else []),
         *(group.foreseen(config) for group in groups_of(config)),
         _OF_LEARNING,
     ]

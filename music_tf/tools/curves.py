@@ -27,6 +27,7 @@ from music_tf.config.stored import (
     read_run,
     stored_env_id,
 )
+from music_tf.config.telling import INFORMATION
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.storage.metrics import CSV_NAME, METRICS
 from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
@@ -42,7 +43,9 @@ AXES = {
     "minutes": ("time/elapsed_s", 1.0 / 60.0, "minutes of training"),
     "episodes": ("time/episodes", 1.0, "training episodes"),
 }
-LEADING = ("eval/success_rate", "eval/object_comotion_m", "eval/return", "train/mean_q")
+LEADING = (
+    *("eval/success_rate", "eval/object_comotion_m", INFORMATION, "eval/return", "train/mean_q"),
+)
 """What is drawn where no metric is asked for: the first that a run has."""
 REPEATED = "another run of the same seed is drawn"
 """Why a run has no line that `without_repeats` left out."""

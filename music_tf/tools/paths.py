@@ -28,7 +28,7 @@ _ROW, _MANY, _LONG_ROW = 5, 20, 10
 """Panels side by side, and from how many on their rows are longer."""
 _MOST_PATHS = 100
 _MARGIN = 0.1
-"""Metres shown around the support, or around the paths where there is none."""
+"""Length shown around the support, or around the paths where there is none."""
 _RATIOS = (0.4, 1.6)
 _FINE = 2
 """Drawn this much larger and then reduced, for smooth lines."""
@@ -46,7 +46,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
 
     Of several skills each that acts has a panel of its own, under its number. All panels show the
     same part of the plane. The support is an outline; a path begins at an open circle and ends at a
-    filled one.
+    filled one. An object on a line goes up with the time of its episode.
 
     Args:
         episodes: At least one; of many the first 100 are drawn.
@@ -97,13 +97,14 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
         title = [line(f"skill {skill}", size[0], _TITLE, _INK)] if titled else []
         panels.append(stacked([*title, panel]))
 
+    upwards = "time" if info.object is not None and len(info.object) == 1 else "y"
     sheet = grid(panels, columns, gap=_GAP)
     legend = Image.new("RGB", (sheet.width, _LEGEND), PAPER)
     draw = ImageDraw.Draw(legend)
     x, y = 10.0 * _FINE, _LEGEND / 2
     for radius, colour, text in (
         (_START, PAPER, "start"),
-        (_END, _PALE, f"end of {len(place)} episodes; x to the right, y up"),
+        (_END, _PALE, f"end of {len(place)} episodes; x to the right, {upwards} up"),
     ):
         _dot(draw, np.array([x, y]), radius, colour)
         draw.text((x + 8 * _FINE, y), text, _INK, font(_TEXT), "lm")
@@ -114,11 +115,18 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
 def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:
     """Returns the points of a plane that paths go through, [E, T + 1, 2]."""
     if info.object is not None:
-        return episodes.observation[..., list(info.object[:2])]
+        place = episodes.observation[..., list(info.object[:2])]
+        return place if len(info.object) > 1 else _over_time(place)
     columns, extra = told_apart_by(info, episodes.observation.shape[-1])
     said = info.descriptor not in ((), ALL) and episodes.skill.shape[-1] > 1
     seen = episodes.extras[extra] if extra else episodes.observation[..., list(columns)]
     return seen[..., :2] if said and seen.shape[-1] > 1 else None
+
+
+def _over_time(place: Array) -> Array:
+    """Returns places on a line [E, T + 1, 1] beside their time, which spans as much as they do."""
+    time = np.linspace(0.0, max(float(np.ptp(place)), _MARGIN), place.shape[1], dtype=np.float32)
+    return np.stack([place[..., 0], np.broadcast_to(time, place.shape[:2])], axis=-1)
 
 
 def _dot(draw: ImageDraw.ImageDraw, centre: Array, reach: float, colour: str) -> None:

@@ -38,7 +38,7 @@ OURS, RANDOM = "ours", "random"
 PATHS = re.compile(r"paths(?:_(\d{1,15}))?\.png")
 """Pictures of the object's paths in a run directory or its videos, with the steps by then."""
 WAYS = {
-    f"skill/d{axis}_m": f"metres along {axis} from the object's first to its last position, mean"
+    f"skill/d{axis}_m": f"mean way along {axis} from the object's first to its last position"
     for axis in "xyz"
 }
 """What is added to the metrics of each skill."""

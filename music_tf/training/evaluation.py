@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from music_tf.config.settings import Config
+from music_tf.config.settings import Config, pays_motion
+from music_tf.config.telling import INFORMATION
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import descriptor_of
 from music_tf.measures.behaviour import summarize
+from music_tf.measures.information import paired_information
 from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, Policy, blank, continuous_conditions, play
@@ -25,6 +27,9 @@ if TYPE_CHECKING:  # what only acts loads no TensorFlow
 
 _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
+
+_FEW, _STEPS, _PAIRINGS = 40, 500, 5
+"""Episodes and steps in which information is estimated at each evaluation, and shuffles of it."""
 
 Added: TypeAlias = Callable[[int], Array]
 """What is added to the actions of an episode before they are clipped, [T, A], by its index."""
@@ -42,6 +47,8 @@ class Evaluation(NamedTuple):
     """Lets actors play this rank's share of episodes with a snapshot, where there are any."""
     world: int | tuple[int, ...] = 0
     """Stage of a changing world in which it plays, or one for each skill."""
+    answers: Callable[[Episodes], Metrics] | None = None
+    """What the networks of rewards make of episodes, where they are at hand."""
 
     def play(
         self,
@@ -133,9 +140,21 @@ class Evaluation(NamedTuple):
         else:
             self.envs.set_world([self.world[skill] for skill in skills.argmax(axis=-1)])
 
+    def judged(self, played: Episodes) -> Metrics:
+        """Returns the behaviour metrics of episodes, and what networks make of them, if any do."""
+        answers = {} if self.answers is None else self.answers(played)
+        return self.behaviour(played) | answers
+
+    def random(self) -> Episodes:
+        """Plays random actions in the first evaluation episodes, as few as show what they do."""
+        spec = self.envs.spec
+        few = min(self.config.evaluation.episodes, _FEW)
+        return self.play(still, few, added=random_actions(spec))
+
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns the behaviour metrics of episodes, and their success where goals count."""
         metrics = summarize(played.observation, played.length, self.envs.info)
+        metrics |= self._information(played)
         if not self.envs.spec.goal_dim:
             metrics["eval/return"] = float(played.reward.sum(axis=1).mean())
             metrics["eval/length"] = float(played.length.mean())
@@ -153,6 +172,27 @@ class Evaluation(NamedTuple):
         """Returns what tells skills apart along episodes, [E, T + 1, D]."""
         columns, extra = descriptor_of(self.envs.info, self.envs.spec)
         return played.extras[extra] if extra else played.observation[..., list(columns)]
+
+    def _information(self, played: Episodes) -> Metrics:
+        """Returns what moves tell of each other beyond chance, where a run is about that.
+
+        Of the first episodes and of some steps alone, so that an evaluation costs no more.
+        """
+        split, few = self.envs.spec.split, min(_FEW, len(played.length))
+        if split is None or few < 2 or not pays_motion(self.config):  # noqa: PLR2004
+            return {}
+        moved = np.diff(played.observation[:few], axis=1)  # [E, T, O]
+        found = paired_information(
+            moved[..., list(split.agent)],
+            moved[..., list(split.surrounding)],
+            played.length[:few],
+            stream(_SEED, "evaluation/information"),
+            _PAIRINGS,
+            _STEPS,
+        )
+        if not len(found.null):
+            return {}
+        return {INFORMATION: float(found.nats - found.null.mean())}
 
     def heldout(
         self, terms: "Iterable[RewardTerm]", weights: Mapping[str, list[Any]], played: Episodes

@@ -150,6 +150,8 @@ class Trainer:
     """Rewards of this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
     """Seconds in this epoch, by metric."""
+    _random_played: dict[int | tuple[int, ...], Episodes] = dataclasses.field(default_factory=dict)
+    """Evaluation episodes of random actions, by the world in which they were played."""
 
     def __post_init__(self) -> None:
         if self.config.lag:
@@ -192,7 +194,7 @@ class Trainer:
         metrics = self._throughput() | self.log.averages() | skills
         if self.envs.spec.goal_dim and config.goals == "environment" and self.log.tried:
             metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
-        if self.envs.info.support is not None:
+        if self.envs.info.object is not None:
             metrics["rollout/object_coverage"] = float(len(self.log.cells))
         every, before = config.evaluation.every_episodes, counters.episodes - self.log.tried
         due = counters.epoch % config.evaluation.every == 0
@@ -463,7 +465,9 @@ class Trainer:
     def evaluation(self) -> Evaluation:
         """Plays and measures without exploration; all ranks together."""
         elsewhere = self.collector.evaluate if isinstance(self.collector, Actors) else None
-        return Evaluation(self.envs, self.config, self.comm, elsewhere, self.world)
+        return Evaluation(
+            self.envs, self.config, self.comm, elsewhere, self.world, self._of_networks
+        )
 
     @property
     def adaptation(self) -> MetaEvaluation | None:
@@ -500,8 +504,26 @@ class Trainer:
             played = self.sequence.play(evaluation, self.policy(), self.sequence.skill)
         if on_played is not None:
             on_played(played)
-        heldout = evaluation.heldout(self.active_terms(), self.update.weights(), played)
-        return evaluation.behaviour(played) | heldout
+        return evaluation.judged(played) | self._of_random_actions(evaluation)
+
+    def _of_networks(self, played: Episodes) -> Metrics:
+        """Returns what the terms that still count make of episodes."""
+        return self.evaluation.heldout(self.active_terms(), self.update.weights(), played)
+
+    def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
+        """Returns what is told beside the policy: metrics of random actions in the same episodes.
+
+        They are played once in each stage of a world, and judged anew by networks that learn on.
+        """
+        told = [one for term in self.config.rewards.values() for one in term.tells(self.config)]
+        pairs = {one.random: one.metric for one in told if one.random}
+        if not pairs or self.sequence is not None:
+            return {}
+        world = evaluation.world
+        if world not in self._random_played:
+            self._random_played[world] = evaluation.random()
+        found = evaluation.judged(self._random_played[world])
+        return {name: found[metric] for name, metric in pairs.items() if metric in found}
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns what acting and judging need, by explicit names."""

@@ -43,6 +43,13 @@ def test_python_may_give_arrays_lists_and_functions():
         ({"agent": 3}, "world.agent: expected columns or names, got 3"),
         ({"agent": [0.5], "surrounding": [1]}, "world.agent: expected whole numbers"),
         ({"object": None}, "world.object: expected columns or names, got None"),
+        (
+            {"object": (3, 4, 5, 6)},
+            "world.object: expected whole numbers, one, two or three different ones: x, x and y, "
+            "or x, y and z, got (3, 4, 5, 6)",
+        ),
+        ({"gripper": (3, 3)}, "world.gripper: expected whole numbers, one, two or three different"),
+        ({"arm": (0, 1)}, "world.arm: expected whole numbers, three different ones"),
         ({"support": (0, 0, 1, 1, "a")}, "world.support: expected numbers, LOW_X"),
         ({"support": (0, 0, 1, 1, 0, -1)}, "world.support: expected numbers, LOW_X"),
         ({"descriptor": lambda environment: 0}, "another process can import"),

@@ -10,7 +10,7 @@ from music_tf.config.settings import MusicConfig, ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.losses.mutual_information import donsker_varadhan
 from music_tf.networks.parameters import Layout
-from music_tf.replay.buffer import ReplayBuffer, Shard
+from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.types import EnvSpec, Episodes, SplitSpec
 from tests.kit.terms import context, gradient_of_reward, train, transitions, weights_of
 
@@ -416,6 +416,20 @@ def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
     changed = episodes.observation.copy()
     changed[:, 21:] = 55.0
     assert bound(short._replace(observation=changed)) == pytest.approx(bound(short), abs=1e-7)
+
+
+def test_the_heldout_pay_is_the_mean_of_steps_before_an_end_with_swapped_negatives(trained):
+    weights, _ = trained
+    term = music(pay="log", clip=(-4.0, 4.0), shift=0.0)
+    episodes = carried_episodes(6, 1.0, rng(99))._replace(length=np.array([3, 20, 20, 20, 20, 1]))
+    steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
+    raw = term.reward(weights, steps, {"swapped": tf.fill([6], True)})
+    paid = term.mixing(raw, tf.constant(1.0)).numpy()
+    own = [row[:length] for row, length in zip(paid, episodes.length, strict=True)]
+    found = term.heldout(weights, episodes)["music/paid_heldout"]
+    assert found == pytest.approx(np.concatenate(own).mean(), rel=1e-6)
+    low, high = term.mixing.range
+    assert low < found < high
 
 
 def automatic(**config):

@@ -7,6 +7,7 @@ from music_tf.envs.registry import EnvironmentInfo, Support, lookup
 from music_tf.measures.behaviour import (
     behaviour_metrics,
     coverage,
+    first_contact,
     rotation,
     shifts,
     summarize,
@@ -276,8 +277,82 @@ def test_without_support_or_gripper_only_what_applies_is_measured():
     states, length = episode(AWAY, path(0.2, 0.3)), np.array([1])
     hand = dataclasses.replace(INFO, support=None, gripper=None)
     assert set(behaviour_metrics(states, length, hand)) == {"object_displacement_m", "object_moved"}
-    assert coverage(states, length, hand) == {}
+    assert set(coverage(states, length, hand)) == {
+        *("coverage/displacement_cells", "coverage/direction_entropy", "coverage/object_cells"),
+    }
     no_gripper = dataclasses.replace(INFO, gripper=None)
     assert "object_on_support" in behaviour_metrics(states, length, no_gripper)
     assert "object_lift" not in behaviour_metrics(states, length, no_gripper)
     assert coverage(states, length, no_gripper)["coverage/kept_rate"] == 1.0
+
+
+PLANE = EnvironmentInfo(family="own", gripper=(0, 1), object=(2, 3))
+LINE = EnvironmentInfo(family="own", gripper=(0,), object=(1,))
+
+
+def flat(gripper, place):
+    """One episode [1, T + 1, D + D] of places of gripper and object, a row a state."""
+    return np.float32([[[*one, *other] for one, other in zip(gripper, place, strict=True)]])
+
+
+def test_a_plane_has_all_that_needs_no_height_and_a_path_together_wherever_the_gripper_is():
+    # together 0.03 in x, then 0.04 in y though 0.3 apart; the object alone 0.5 does not count
+    gripper = [(0.0, 0.0), (0.03, 0.0), (0.03, 0.04), (0.03, 0.04)]
+    place = [(0.31, 0.0), (0.34, 0.0), (0.34, 0.04), (0.34, 0.54)]
+    found = summarize(flat(gripper, place), np.array([3]), PLANE)
+    assert found == pytest.approx(
+        {
+            "eval/object_displacement_m": np.hypot(0.03, 0.54),
+            "eval/object_moved_rate": 1.0,
+            "eval/object_comotion_m": 0.07,
+            "eval/object_coverage": 2.0,  # (6, 0) and (6, 10)
+        }
+    )
+    cut = summarize(flat(gripper, place), np.array([1]), PLANE)
+    assert cut["eval/object_comotion_m"] == pytest.approx(0.03)
+    np.testing.assert_allclose(
+        shifts(flat(gripper, place), np.array([3]), PLANE), [[0.03, 0.54]], atol=1e-6
+    )
+
+
+def test_a_plane_is_covered_without_shares_of_what_is_kept():
+    # from the start cells (0, 0) and (2, 0), and (0, -3); ways to the right and down
+    rows = [flat([(0, 0)] * 2, [(0.0, 0.0), end]) for end in ((0.1, 0.01), (0.0, -0.15))]
+    found = coverage(np.concatenate(rows), np.array([1, 1]), PLANE)
+    assert found == pytest.approx(
+        {
+            "coverage/displacement_cells": 3.0,
+            "coverage/direction_entropy": 1 / 3,  # log 2 / log 8
+            "coverage/object_cells": 3.0,  # (0, 0), (1, 0), (0, -2)
+        }
+    )
+
+
+def test_a_line_is_measured_as_a_plane_is_but_for_directions():
+    states, length = flat([(0.0,), (0.2,), (0.2,)], [(1.01,), (1.21,), (1.51,)]), np.array([2])
+    assert summarize(states, length, LINE) == pytest.approx(
+        {
+            "eval/object_displacement_m": 0.5,
+            "eval/object_moved_rate": 1.0,
+            "eval/object_comotion_m": 0.2,
+            "eval/object_coverage": 3.0,
+        }
+    )
+    assert visited_cells(states, length, LINE) == {(20, 0), (24, 0), (30, 0)}
+    assert coverage(states, length, LINE) == {
+        "coverage/displacement_cells": 3.0,
+        "coverage/object_cells": 3.0,
+    }
+    assert first_contact(states, length, LINE).tolist() == [1]
+    assert first_contact(states[:, 1:], np.array([1]), LINE).tolist() == [1]
+
+
+def test_nobody_knows_what_is_near_where_the_unit_is_the_environment_s_own():
+    thousandths = flat([(0.0,), (20.0,)], [(100.0,), (120.0,)])
+    found = behaviour_metrics(thousandths, np.array([1]), LINE)
+    assert found["object_comotion_m"].tolist() == [20.0]
+    behind = EnvironmentInfo(
+        family="table", gripper=(0, 1, 2), object=(3, 4, 5), support=INFO.support
+    )
+    far = episode([0.1, 0.5, REST], path(0.5, 0.6))
+    assert behaviour_metrics(far, np.array([1]), behind)["object_comotion_m"].tolist() == [0.0]

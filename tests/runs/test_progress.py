@@ -5,6 +5,7 @@ import types
 
 import pytest
 
+from music_tf.config.telling import Telling
 from music_tf.runs import progress
 from music_tf.runs.progress import Progress
 
@@ -21,8 +22,11 @@ def nobody_launched_us(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
 
 
+SUCCESS = Telling("eval/success_rate", "success")
+
+
 def shown(file, **options):
-    bar = Progress("eval/success_rate", file=file, **options)
+    bar = Progress([SUCCESS], file=file, **options)
     bar.banner(["train [ddpg_her]"])
     bar.start(5, 2)
     bar.cycle(1, 10, 250)
@@ -53,7 +57,7 @@ def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     assert shown(io.StringIO()).splitlines() == [
         "train [ddpg_her]",
-        "epoch 3/5  steps 300  fps 42  eval/success_rate 0.250  elapsed 0:01:00 left 0:02:00",
+        "epoch 3/5  steps 300  fps 42  success 0.250  elapsed 0:01:00 left 0:02:00",
         "epoch 4/5  steps 400  fps 40  elapsed 0:02:05 left 0:01:02",
     ]
 
@@ -69,11 +73,12 @@ def test_epochs_that_are_taken_back_are_counted_again():
     assert [line.split()[1] for line in file.getvalue().splitlines()] == ["3/5", "4/5", "4/5"]
 
 
-def test_on_a_terminal_a_bar_shows_cycles():
+def test_on_a_terminal_a_bar_shows_cycles_and_lines_of_epochs_stay_above_it():
     text = shown(Terminal())
     assert "\x1b[" in text
     assert "cycle 1/10  steps 250" in text
-    assert "steps 300  fps 42  eval/success_rate 0.250" in text
+    assert "epoch 3/5  steps 300  fps 42  success 0.250" in text
+    assert "epoch 4/5  steps 400  fps 40" in text
 
 
 def test_no_colour_is_used_where_none_is_wanted(monkeypatch):
@@ -96,7 +101,8 @@ def test_a_dumb_terminal_gets_plain_lines_and_a_launcher_too_unless_it_asks(
         monkeypatch.setenv(name, value)
     text = shown(Terminal())
     assert ("\x1b[" in text) == bar
-    assert ("epoch 3/5" in text) != bar
+    assert ("cycle 1/10" in text) == bar
+    assert "epoch 3/5" in text
 
 
 @pytest.mark.parametrize("file", [Terminal(), io.StringIO()])
@@ -156,12 +162,12 @@ def test_a_notebook_shows_a_bar_if_it_has_widgets_else_a_line_an_epoch(widgets, 
 
 def test_beside_a_heading_the_leading_metric_stays():
     out = io.StringIO()
-    bar = progress.Progress("skill/hausdorff_mean", file=out)
+    bar = progress.Progress([Telling("skill/hausdorff_mean", "apart")], file=out)
     bar.start(4, 0)
     for epoch, value in ((1, None), (2, 9.5), (3, None)):
         bar.heading = f"skill {epoch} of 3  "
         bar.epoch({"time/env_steps": 100.0 * epoch, "skill/hausdorff_mean": value})
     lines = out.getvalue().splitlines()
-    told = [("skill/hausdorff_mean 9.500" in line) for line in lines]
+    told = ["apart 9.500" in line for line in lines]
     assert told == [False, True, True]
     assert lines[2].startswith("epoch 3/4  steps 300  skill 3 of 3  fps 0  ")

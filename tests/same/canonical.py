@@ -27,6 +27,7 @@ DROPPED = [
     r"metrics/reward/joint_motion_(raw|power|gain)",
     r"metrics/skill/(loss|effective)",
     r"metrics/train/(value_loss|temperature_loss)",
+    r"metrics/(eval/information(_random)?|music/(bound_random|paid_heldout|paid_random))",
     r"metrics/skill/(diversity_return|gate_open|log_likelihood_running)",
     r"state/scales/skill_running",
 ]

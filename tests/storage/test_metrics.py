@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import io
 import math
 import os
@@ -105,7 +106,9 @@ def test_a_reward_that_counts_later_has_columns_and_one_that_never_does_has_none
 def test_what_a_reward_does_not_learn_measure_or_gate_has_no_column():
     automatic = paying(MusicConfig(gain="auto"))
     assert starting(automatic, "music/") == starting(METRICS, "music/")
-    assert starting(paying(MusicConfig(gain=5.0, train=False)), "music/") == {"music/bound_heldout"}
+    assert starting(paying(MusicConfig(gain=5.0, train=False)), "music/") == {
+        f"music/{name}_{whose}" for name in ("bound", "paid") for whose in ("heldout", "random")
+    }
     assert starting(paying(JointMotionConfig()), "reward/") == {
         f"reward/joint_motion_{part}" for part in ("mean", "std", "min", "max")
     }
@@ -143,8 +146,23 @@ def test_an_environment_has_the_columns_of_its_goals_object_support_and_gripper(
     assert not {name for name in columns(REACH) if "object" in name}
     assert {name for name in columns(HAND) if "object" in name} == {
         *("eval/object_displacement_m", "eval/object_moved_rate"),
+        *("eval/object_coverage", "rollout/object_coverage"),
+    }
+    plane = dataclasses.replace(lookup(HOPPER), object=(0, 1), gripper=(2, 3))
+    own = foreseen(Config(), plane, goals=False)
+    assert {name for name in own if "object" in name} == {
+        *("eval/object_displacement_m", "eval/object_moved_rate", "eval/object_comotion_m"),
+        *("eval/object_coverage", "rollout/object_coverage"),
     }
     assert at_hand < columns()
+
+
+def test_what_moves_together_has_columns_where_motion_is_paid_alone():
+    both = {"eval/information", "eval/information_random"}
+    for motion in (MusicConfig(), JointMotionConfig()):
+        assert both <= paying(motion)
+    assert not both & paying(TaskConfig())
+    assert not both & paying(SkillConfig(), skills=2)
 
 
 def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_more(tmp_path):

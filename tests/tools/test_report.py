@@ -167,7 +167,7 @@ def test_a_page_says_what_was_run_how_far_it_came_and_with_what(whole):
 
 
 def test_each_metric_beside_times_has_a_curve(whole):
-    assert whole.texts("figcaption")[0].startswith("eval/object_comotion_m metres that")
+    assert whole.texts("figcaption")[0].startswith("eval/object_comotion_m path of the object")
     assert (len(whole.all("{*}svg")), "1 more curve" in whole.text) == (2, True)
 
 

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import ConditionConfig, Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
-from tests.kit.small import BASE, PUSH
+from tests.kit.small import BASE, HER, MUSIC, PUSH
 
 TWO = Config(skills=2)
 GAUSSIAN = ConditionConfig(kind="gaussian", size=4)
@@ -118,3 +119,47 @@ def test_a_rank_without_episodes_takes_part_all_the_same():
 )
 def test_the_wilson_interval_by_hand(successes, episodes, low, high):
     assert wilson_interval(successes, episodes) == pytest.approx((low, high), abs=1e-6)
+
+
+def carries(observation, goal, skill, noise):
+    """Goes to the disc, takes hold of it and carries it in circles."""
+    away = observation[:, 3:5] - observation[:, :2]
+    far = np.linalg.norm(away, axis=1, keepdims=True) > 0.12
+    round_about = np.stack([-observation[:, 1], observation[:, 0]], axis=1)
+    moves = np.where(far, np.clip(away / 0.1, -1, 1), np.clip(3 * round_about, -1, 1))
+    return np.concatenate([moves, np.where(far, -1.0, 1.0)], axis=1).astype(np.float32)
+
+
+def test_moves_of_who_carries_tell_of_each_other_and_random_ones_do_not():
+    evaluation = Evaluation(LockstepEnvs(PUSH, 4), MUSIC, Communicator())
+    evaluation = evaluation._replace(config=with_fields(MUSIC, {"evaluation.episodes": 12}))
+    ours = evaluation.judged(evaluation.play(carries, 12))["eval/information"]
+    random = evaluation.judged(evaluation.random())["eval/information"]
+    assert ours > 0.4
+    assert abs(random) < 0.2
+    assert ours == evaluation.behaviour(evaluation.play(carries, 12))["eval/information"]
+    one = evaluation.behaviour(evaluation.play(carries, 1))
+    assert "eval/information" not in one  # which needs another episode to be compared with
+
+
+def test_nothing_is_said_of_moves_where_no_reward_is_about_them():
+    evaluation = Evaluation(LockstepEnvs(PUSH, 4), HER, Communicator())
+    assert "eval/information" not in evaluation.behaviour(evaluation.play(carries, 3))
+
+
+def test_random_actions_are_few_and_those_of_the_last_table():
+    config = with_fields(MUSIC, {"evaluation.episodes": 60})
+    evaluation = Evaluation(LockstepEnvs(PUSH, 4), config, Communicator())
+    played = evaluation.random()
+    assert len(played.length) == 40
+    assert (played.seed == evaluation.play(carries, 40).seed).all()
+
+
+def test_what_networks_answer_is_among_what_is_judged():
+    evaluation = Evaluation(LockstepEnvs(PUSH, 2), MUSIC, Communicator())
+    played = evaluation.play(carries, 2)
+    assert evaluation.judged(played) == evaluation.behaviour(played)
+    asked = evaluation._replace(answers=lambda episodes: {"music/bound": episodes.length.mean()})
+    assert asked.judged(played) == evaluation.behaviour(played) | {
+        "music/bound": played.length.mean()
+    }

@@ -18,7 +18,7 @@ from music_tf.intrinsic.music import Music
 from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
 from music_tf.training import trainer as trainer_module
-from music_tf.training.evaluation import still
+from music_tf.training.evaluation import Evaluation, random_actions, still
 from tests.kit.pearl import small as small_pearl
 from tests.kit.ranks import Beside
 from tests.kit.small import (
@@ -364,6 +364,33 @@ def test_a_frozen_statistics_network_stays_as_it_is_through_training():
     assert row["reward/music_min"] == -1.0
     assert "music/bound" not in row
     assert "music/bound_heldout" in row
+
+
+def test_what_is_told_beside_random_actions_is_judged_anew_on_episodes_that_are_played_once(
+    monkeypatch,
+):
+    played = []
+    random = Evaluation.random
+
+    def counted(self):
+        played.append(self.world)
+        return random(self)
+
+    monkeypatch.setattr(Evaluation, "random", counted)
+    trainer = trainer_of(paying(MUSIC, dataclasses.replace(SMALL_MUSIC, gain="auto")))
+    first, second = trainer.run_epoch(go_on), trainer.run_epoch(go_on)
+    assert played == [0]
+    for name in ("eval/information", "music/paid", "music/bound"):
+        own = name if name == "eval/information" else f"{name}_heldout"
+        assert {own, f"{name}_random"} <= set(first)
+    assert first["eval/information_random"] == second["eval/information_random"]
+    assert first["music/bound_random"] != second["music/bound_random"]
+    found = trainer.evaluation.heldout(
+        trainer.terms, trainer.update.weights(), trainer.evaluation.play(
+            still, 5, added=random_actions(trainer.envs.spec)
+        )
+    )  # fmt: skip
+    assert found["music/paid_heldout"] == second["music/paid_random"]
 
 
 def test_every_episode_in_replay_has_its_own_priority(monkeypatch):

@@ -1,0 +1,56 @@
+"""Which metrics of a run say whether it learns, and what of its tables says nothing."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from music_tf.config.settings import Config
+from music_tf.config.telling import Telling
+from music_tf.envs.registry import EnvironmentInfo
+from music_tf.types import Metrics
+
+MOTION = "eval/object_comotion_m"
+CONTROL = 0.2
+"""Metres of co-motion that count as control where the object stays on its table."""
+_RETURN, _LENGTH, _SUCCESS = "eval/return", "eval/length", "eval/success_rate"
+
+
+def tellings(config: Config, info: EnvironmentInfo, columns: Collection[str]) -> list[Telling]:
+    """Returns what says whether a run learns, the most telling first, of the columns that it has.
+
+    A run that adapts to tasks is told by the return of its last episodes, and one that learns
+    skills one after the other by how far they go from each other.
+    """
+    counted = [term for term in config.rewards.values() if term.counts]
+    paid = {term.name for term in counted}
+    if config.incremental.on:
+        counted = [term for term in counted if term.incremental]
+    own = [one for term in counted for one in term.tells(config)]
+    own.sort(key=lambda one: one.metric not in (_RETURN, _SUCCESS))
+    if "task" not in paid and not config.incremental.on:
+        control = info.support is not None and info.unit == "m"
+        scale = f"{CONTROL:g} m is control" if control else "path of the object with the gripper"
+        own.insert(0, Telling(MOTION, "co-motion", info.unit, scale=scale))
+    return [one for one in dict.fromkeys(own) if one.metric in columns]
+
+
+def explanation(told: Sequence[Telling]) -> list[str]:
+    """Returns a line that says what to follow, with a word for scale; none where nothing tells."""
+    rising = "; ".join(one.explained for one in told)
+    return [f"it learns where these rise: {rising}"] if told else []
+
+
+def of_note(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:
+    """Returns what a table of policies shows: no return that nothing pays and nobody earns.
+
+    The length of episodes goes with it where all are as long.
+    """
+    task = config.rewards.get("task")
+    earned = any(row.get(_RETURN) or row.get(_SUCCESS) for row in policies.values())
+    if earned or (task is not None and task.counts):
+        return dict(policies)
+    dropped = {_RETURN}
+    if len({row.get(_LENGTH) for row in policies.values()}) == 1:
+        dropped.add(_LENGTH)
+    return {
+        name: {metric: value for metric, value in row.items() if metric not in dropped}
+        for name, row in policies.items()
+    }

@@ -1,0 +1,112 @@
+"""What a run is told by follows from what it is paid for, and from what its world knows."""
+
+import dataclasses
+
+import pytest
+
+from music_tf import recipes
+from music_tf.config.fields import with_fields
+from music_tf.config.telling import Telling
+from music_tf.config.world import World
+from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.registry import lookup
+from music_tf.runs.telling import explanation, of_note, tellings
+from music_tf.storage.metrics import METRICS, foreseen
+from tests.kit.arm import ARM, DISC, TIP
+
+PUSH = "FetchPush-v4"
+
+
+def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
+    """Labels and metrics of what a recipe is told by, in their order."""
+    config = with_fields(recipes.resolve(recipe, env_id=env_id), changes)
+    info = info or lookup(env_id)
+    found = tellings(config, info, foreseen(config, info, goals))
+    return {one.label: one for one in found}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "env_id", "goals", "labels"),
+    [
+        ("ddpg_music", PUSH, True, ["co-motion", "I(dx; dy)", "pay", "bound"]),
+        ("ddpg_music", "HandManipulateBlock-v1", True, ["I(dx; dy)", "pay", "bound"]),
+        ("ddpg_joint_motion", PUSH, True, ["co-motion", "I(dx; dy)", "pay for joint_motion"]),
+        ("ddpg_her", PUSH, True, ["success"]),
+        ("ddpg_her_fast", PUSH, True, ["success", "I(dx; dy)", "pay", "bound"]),
+        ("sac", "Hopper-v5", False, ["return"]),
+        ("sac_diayn", "Hopper-v5", False, ["accuracy"]),
+        ("sac_diayn", PUSH, True, ["co-motion", "accuracy"]),
+        ("sac_dads", "Ant-v5", False, ["skill reward"]),
+        ("sac_disk", "music_tf/Square-v0", False, ["apart"]),
+        ("sac_disk_music", "FetchPickAndPlace-v4", True, ["apart"]),
+    ],
+)
+def test_a_run_is_told_by_what_it_is_paid_for(recipe, env_id, goals, labels):
+    found = told(recipe, env_id, goals)
+    assert list(found) == labels
+    assert {one.metric for one in found.values()} <= set(METRICS)
+    assert {one.random for one in found.values()} - {""} <= set(METRICS)
+
+
+def test_continuous_skills_are_told_by_a_likelihood_without_chance():
+    box = {"condition.kind": "box", "condition.size": 2, "skills": 1}
+    found = told("sac_diayn", "Hopper-v5", goals=False, **box)
+    assert [(one.metric, one.chance) for one in found.values()] == [
+        ("skill/log_likelihood_heldout", None)
+    ]
+
+
+def test_metres_are_named_and_control_has_a_number_where_they_are_known_alone():
+    known = told("ddpg_music")["co-motion"]
+    assert (known.unit, known.scale) == ("m", "0.2 m is control")
+    toy = told("ddpg_music", "music_tf/PointPush-v0")["co-motion"]
+    assert (toy.unit, toy.scale) == ("", "path of the object with the gripper")
+    own = dataclasses.replace(lookup(ARM), gripper=TIP, object=DISC)
+    assert told("ddpg_music", ARM, goals=False, info=own)["co-motion"].unit == ""
+
+
+def test_a_value_stands_beside_that_of_random_actions_or_chance():
+    pay = Telling("music/paid_heldout", "pay", random="music/paid_random")
+    assert pay.shown({"music/paid_heldout": 1.25, "music/paid_random": 0.5}) == (
+        "pay 1.250 (random 0.500)"
+    )
+    assert pay.shown({"music/paid_heldout": 1.25}) == "pay 1.250"
+    assert pay.shown({"music/paid_random": 0.5}) == ""
+    named = Telling("skill/accuracy_heldout", "accuracy", chance=0.25)
+    assert named.shown({"skill/accuracy_heldout": 0.5}) == "accuracy 0.500 (chance 0.25)"
+    assert Telling("eval/object_comotion_m", "co-motion", "m").shown(
+        {"eval/object_comotion_m": 0.2}
+    ) == ("co-motion 0.200 m")
+
+
+def test_one_line_says_what_to_follow_with_words_for_scale():
+    (line,) = explanation(list(told("sac_diayn", "Hopper-v5", goals=False, skills=4).values()))
+    assert line == (
+        "it learns where these rise: accuracy (share of steps whose skill is named; chance is 0.25)"
+    )
+    assert explanation([]) == []
+
+
+def test_a_table_leaves_out_a_return_that_nothing_pays_and_nobody_earns():
+    rows = {
+        name: {"eval/return": 0.0, "eval/length": 50.0, "eval/information": number}
+        for name, number in (("ours", 0.9), ("random", 0.0))
+    }
+    music, task = recipes.resolve("ddpg_music"), recipes.resolve("ddpg")
+    assert of_note(rows, music) == {
+        "ours": {"eval/information": 0.9},
+        "random": {"eval/information": 0.0},
+    }
+    assert of_note(rows, task) == rows  # it is what such a run is about
+    earned = rows | {"ours": rows["ours"] | {"eval/return": -3.0}}
+    assert of_note(earned, music) == earned
+    shorter = rows | {"ours": rows["ours"] | {"eval/length": 20.0}}
+    assert of_note(shorter, music)["ours"] == {"eval/length": 20.0, "eval/information": 0.9}
+
+
+def test_the_arm_of_a_user_is_told_by_all_that_music_has():
+    world = World(agent=TIP, surrounding=DISC, object=DISC, gripper=TIP)
+    envs = LockstepEnvs(ARM, 1, world=world)
+    assert (envs.info.object, envs.info.gripper, envs.info.unit) == (DISC, TIP, "")
+    found = told("ddpg_music", ARM, goals=False, info=envs.info)
+    assert list(found) == ["co-motion", "I(dx; dy)", "pay", "bound"]
