@@ -21,7 +21,8 @@ from tests.kit.sources import ROOT
 
 OF_MUSIC = ("pick", "push", "push_sac")
 WITH_SKILLS = ("ant", "hopper")
-NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS)))
+ADAPTING = ("point",)
+NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS, *ADAPTING)))
 EPISODES = 20
 TOLERANCES = {
     "eval/object_moved_rate": {"abs": 0.15},
@@ -72,6 +73,39 @@ def test_it_does_in_a_few_episodes_what_its_stored_evaluation_says(name):
     assert {metric: found[metric] for metric in TOLERANCES} == shown
 
 
+@pytest.mark.parametrize("name", ADAPTING)
+def test_it_adapts_in_a_few_visits_as_its_stored_evaluation_says(name):
+    loaded = load_run(find_agent(name), environments=EPISODES)
+    found = loaded.adaptation.by_episode(loaded.adaptation.play(loaded.agent, "test", 4))
+    loaded.envs.close()
+    for metric in ("adapt/return_prior", "adapt/return_2", "adapt/return_last"):
+        assert found[metric] == pytest.approx(published(name)[metric], abs=2.0)
+
+
+def test_an_agent_that_adapts_is_told_of_a_place_in_numpy_alone():
+    agent = music_tf.load_policy("point")
+    place = np.array([0.4, 0.5])
+    drawn = np.random.default_rng(0)
+
+    def episode(seed):
+        point, seen, actions, rewards = drawn.uniform(-1.0, 1.0, 2), [], [], []
+        agent.begin_episode(seed)
+        seen.append(point)
+        for _ in range(20):
+            actions.append(agent.act(point))
+            point = point + 0.1 * actions[-1]
+            seen.append(point)
+            rewards.append(-np.linalg.norm(point - place))
+        return np.array(seen), np.array(actions), np.array(rewards)
+
+    before = fmean(episode(seed)[2].sum() for seed in range(20))
+    for seed in range(6):
+        agent.adapt([episode(seed)])
+    after = fmean(episode(seed)[2].sum() for seed in range(20))
+    assert after > before + 6.0
+    assert agent.exploration().belief.mean.tolist() == [0.0] * 10
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_made_it_is_written_beside_it_as_it_was_published(name):
     about = agents()[name]
@@ -82,9 +116,9 @@ def test_what_made_it_is_written_beside_it_as_it_was_published(name):
     assert stored.config.seed == asked.config.seed == about["seed"]
     assert stored.config.env_id == asked.config.env_id
     result = read_result(ROOT / about["published"])
-    assert about["evaluation"]["episodes"] == 100
+    assert about["evaluation"]["episodes"] == (20 if name in ADAPTING else 100)
     assert about["evaluation"]["policies"] == result.details["final_100_episodes"]
-    skills = [skill["metrics"] for skill in result.details["skills"]]
+    skills = [skill["metrics"] for skill in result.details.get("skills", [])]
     assert about["evaluation"].get("skills", []) == (skills if name in WITH_SKILLS else [])
     header = (ROOT / about["published"]).read_text(encoding="utf-8")
     assert about["command"] in header
@@ -108,6 +142,15 @@ def test_a_page_lists_them_with_what_they_do():
     for name in WITH_SKILLS:
         diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
         values = f"{len(paid)} | {min(paid):.0f} to {max(paid):.0f} | {fmean(diverse):.0f}"
+        rows.append(f"| `{name}` | {made[name]} | {values} |")
+    assert table.splitlines()[2:] == rows
+    table = page.partition("<!-- adapting -->\n")[2].partition("<!-- /adapting -->")[0]
+    rows = []
+    for name in ADAPTING:
+        policies = agents()[name]["evaluation"]["policies"]
+        shown = [policies["ours"][f"adapt/return_{seen}"] for seen in ("prior", "1", "2", "last")]
+        shown.append(policies["random"]["eval/return"])
+        values = " | ".join(f"{value:.1f}" for value in shown)
         rows.append(f"| `{name}` | {made[name]} | {values} |")
     assert table.splitlines()[2:] == rows
 
