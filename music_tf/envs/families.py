@@ -1,6 +1,6 @@
 """Families of tasks for the robots of Gymnasium on MuJoCo: speeds, directions, places, bodies.
 
-Rewards are those of PEARL's authors (arXiv:1903.08101, appendix A, and their code), on the robots
+Rewards are those of PEARL's authors (arXiv:1903.08254, appendix A, and their code), on the robots
 and observations of Gymnasium's version 5. A task is a vector, of which the reward alone tells, or
 what a robot of another body does.
 """
@@ -86,9 +86,10 @@ class Velocity(Family):
 class ForwardOrBack(Family):
     """Run forward or back. Task: 1 or -1, [1]; those of a draw take turns, so that both occur."""
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, sign: float) -> None:
+        """Takes the robot, and its task until it is given one."""
         super().__init__(robot)
-        self._sign = 1.0
+        self._sign = float(sign)
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         """Returns 1, -1, 1 and so on."""
@@ -202,9 +203,12 @@ def half_cheetah_velocity(*, fastest: float = 3.0, **options: Any) -> Family:
     return Velocity(HalfCheetahEnv(**{"ctrl_cost_weight": _CHEETAH_EFFORT, **options}), fastest)
 
 
-def half_cheetah_direction(**options: Any) -> Family:
-    """Makes a cheetah that runs forward or back: +-v - 0.05 |a|^2."""
-    return ForwardOrBack(HalfCheetahEnv(**{"ctrl_cost_weight": _CHEETAH_EFFORT, **options}))
+def half_cheetah_direction(*, sign: float = 1.0, **options: Any) -> Family:
+    """Makes a cheetah that runs forward or back: +-v - 0.05 |a|^2.
+
+    An agent that learns one task alone has that of `sign`.
+    """
+    return ForwardOrBack(HalfCheetahEnv(**{"ctrl_cost_weight": _CHEETAH_EFFORT, **options}), sign)
 
 
 def ant_direction(*, forward_backward: bool = False, **options: Any) -> Family:

@@ -64,6 +64,17 @@ def test_a_cheetah_is_paid_for_a_speed_or_a_direction_less_its_effort():
             assert reward == pytest.approx(expected, abs=1e-6)
 
 
+def test_an_agent_that_learns_one_direction_alone_says_which():
+    paid = []
+    for sign in (1, -1):
+        environment = made("HalfCheetahDirection", sign=sign)
+        environment.reset(seed=1)
+        _, reward, *_, info = environment.step(np.full(6, 0.5, np.float32))
+        assert info["reward_task"] == sign * info["x_velocity"]
+        paid.append(reward)
+    assert paid[0] + paid[1] == pytest.approx(2 * -0.05 * 6 * 0.25)
+
+
 def test_an_ant_is_paid_for_its_speed_in_a_direction_and_for_staying_up():
     environment = made("AntDirection")
     for velocity, action, reward, _ in steps_of(environment, [0.6, -0.8], torso):

@@ -28,7 +28,10 @@ VARIANTS = tuple(
     for variant in ("finetune", "prioritized", "reward")
     for her in ("", "_her")
 )
-BY_STEPS = ("sac_dads", "sac_dads_smerl", "sac_disk", "sac_disk_music", "sac_pearl", "sac_smerl")
+BY_STEPS = (
+    *("sac_dads", "sac_dads_smerl", "sac_disk", "sac_disk_music", "sac_smerl"),
+    *("sac_pearl", "sac_pearl_music"),
+)
 RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
 RELEASED_SAC = tuple(
     name for name in RELEASED if name.startswith("sac") and not name.endswith("_her")
@@ -59,7 +62,8 @@ def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have
         assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert presets.pop("sac_disk") == ("laptop", "seed", "released")
     assert presets.pop("sac_pearl") == ("laptop", "paper", "oyster", "garage")
-    assert presets.pop("sac_disk_music") == ("laptop",)
+    for name in ("sac_disk_music", "sac_pearl_music"):
+        assert presets.pop(name) == ("laptop",)
     assert set(presets.values()) == {("laptop", "paper")}
 
 
@@ -70,7 +74,7 @@ def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     assert len(text) <= 100
     config = recipes.resolve(name)
     agents = {"sac": SacConfig, "ddpg": DdpgConfig, "skills": DiscreteSacConfig}
-    own = {"sac_pearl": PearlConfig}
+    own = dict.fromkeys(("sac_pearl", "sac_pearl_music"), PearlConfig)
     assert type(config.agent) is own.get(name, agents[name.partition("_")[0]])
     assert config.env_id in KNOWN
     assert recipes.resolve(name, env_id="music_tf/PointPush-v0").env_id == "music_tf/PointPush-v0"

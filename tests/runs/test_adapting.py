@@ -109,6 +109,18 @@ def test_another_draw_of_tasks_is_refused_on_resume(tmp_path):
         run_session(command_of(small(), half, resume=True, **WORDS))
 
 
+def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same(tmp_path):
+    bodies = {"env_id": "music_tf/HopperBodies-v0", "agent__context_next_observation": True}
+    half = trained(tmp_path / "half", epochs=1, **bodies)
+    tasks = recorded(half)["tasks"]
+    assert {part: np.shape(rows) for part, rows in tasks.items()} == {
+        "train": (6, 34),
+        "test": (3, 34),
+    }
+    run_session(command_of(small(**bodies), half, resume=True, **WORDS))
+    assert recorded(half)["tasks"] == tasks
+
+
 def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(run):
     result = evaluate_run(load_run(run), 2, full=True, shown=False)
     written = json.loads((run / "evaluation.json").read_text())

@@ -1,0 +1,30 @@
+"""Does a robot find a place for its gripper that it is not shown, from the rewards of two episodes?
+
+`sac_pearl` on FetchReach with hidden goals and dense rewards, preset `laptop`: 32 goals to train on
+and 10 others. Under latents of the prior, success should be rare. At most 30 minutes a run on one
+core.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="Does a gripper find a hidden place from two episodes?",
+    role="reported",
+    tasks=(
+        Task(
+            env_id="music_tf/FetchReachHiddenGoal-v0",
+            seeds=range(300, 303),
+            epochs=20,
+            minutes=30,
+        ),
+    ),
+    conditions=(Condition(name="pearl", label="PEARL", recipe="sac_pearl"),),
+    shown={
+        "adapt/success_prior": "success, prior",
+        "adapt/success_1": "after 1 episode",
+        "adapt/success_2": "after 2",
+        "adapt/success_last": "after 6",
+        "adapt/return_prior": "return, prior",
+        "adapt/return_2": "after 2",
+    },
+)

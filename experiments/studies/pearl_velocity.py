@@ -1,0 +1,30 @@
+"""Does a cheetah run at speeds that it was not trained on, once it has seen an episode of each?
+
+`sac_pearl` on HalfCheetah with speeds from 0 to 3 m/s, preset `laptop`: 20 tasks to train on and 10
+others, drawn anew for each seed. A return of 200 steps is about -300 for standing still, and about
+-150 for the best speed that knows nothing of the task. Settings were chosen on seed 100. At most 40
+minutes a run on one core.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="Does a cheetah adapt to a speed from a few episodes?",
+    role="reported",
+    tasks=(
+        Task(
+            env_id="music_tf/HalfCheetahVelocity-v0",
+            seeds=range(300, 303),
+            epochs=20,
+            minutes=40,
+        ),
+    ),
+    conditions=(Condition(name="pearl", label="PEARL", recipe="sac_pearl"),),
+    shown={
+        "adapt/return_prior": "prior",
+        "adapt/return_1": "after 1 episode",
+        "adapt/return_last": "after 2",
+        "adapt/train_return": "training tasks, after 2",
+        "adapt/probe_r2": "R² of the probe",
+    },
+)

@@ -1,0 +1,126 @@
+"""What the presets of `sac_pearl` do differently on families of tasks of ours."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from music_tf.config.names import (
+    ANT_DIRECTION,
+    ANT_HIDDEN_GOAL,
+    CHEETAH_DIRECTION,
+    CHEETAH_VELOCITY,
+    HIDDEN_GOALS,
+    HOPPER_BODIES,
+    HUMANOID_DIRECTION,
+    POINT_ROBOT,
+    ROBOT_FAMILIES,
+    WALKER_BODIES,
+)
+
+Changes = Mapping[str, Any]
+
+HIDDEN_PUSH, HIDDEN_REACH = "music_tf/FetchPushHiddenGoal-v0", "music_tf/FetchReachHiddenGoal-v0"
+_ALONG_X = '{"forward_backward": true}'
+
+_ROBOT: Changes = {
+    "epochs": 20,
+    "cycles": 20,
+    "updates": 100,
+    "agent.discount": 0.95,
+    "agent.polyak": 0.98,
+    "agent.latent_size": 5,
+    "agent.kl_weight": 0.5,
+    "agent.meta_batch": 4,
+    "agent.context_rows": 100,
+    "task.scale": 20.0,
+    "tasks.initial": 4,
+    "tasks.prior": 1,
+    "tasks.posterior": 1,
+    "tasks.adapt": 2,
+}
+_TWO_TASKS: Changes = {
+    "workers": 2,
+    "replay.batch_size": 256,
+    "tasks.train": 2,
+    "tasks.test": 2,
+}
+"""Forward and back: they are trained on, and evaluated too."""
+_OTHER_BODY: Changes = {"agent.context_next_observation": True}
+_GOAL: Changes = {
+    "epochs": 20,
+    "cycles": 8,
+    "updates": 100,
+    "agent.context_rows": 100,
+    "task.scale": 100.0,
+    "tasks.train": 32,
+    "tasks.initial": 4,
+}
+"""Metres from a goal are few, so that they count more."""
+_FAR_GOAL: Changes = {**_GOAL, "agent.discount": 0.95}
+LAPTOP: Mapping[str, Changes] = {
+    **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),
+    CHEETAH_DIRECTION: {**_ROBOT, **_TWO_TASKS},
+    WALKER_BODIES: {**_ROBOT, **_OTHER_BODY},
+    HOPPER_BODIES: {**_ROBOT, **_OTHER_BODY},
+    **dict.fromkeys(HIDDEN_GOALS, _FAR_GOAL),
+    HIDDEN_REACH: _GOAL,
+}
+"""By environment; what is not said is as on the point robot."""
+
+_THREE: Changes = {"tasks.extra": 3}
+_LONG: Changes = {"updates": 800, **_THREE}
+_BODIES: Changes = {
+    **_LONG,
+    **_OTHER_BODY,
+    "agent.meta_batch": 10,
+    "replay.batch_size": 2560,
+    "tasks.train": 40,
+    "tasks.test": 10,
+}
+OYSTER: Mapping[str, Changes] = {
+    POINT_ROBOT: {
+        "updates": 200,
+        "task.scale": 100.0,
+        "tasks.train": 80,
+        "tasks.test": 20,
+        "tasks.prior": 10,
+        "tasks.extra": 10,
+    },
+    CHEETAH_VELOCITY: _THREE,
+    CHEETAH_DIRECTION: {
+        "agent.meta_batch": 4,
+        "agent.context_rows": 256,
+        "replay.batch_size": 1024,
+        "tasks.train": 2,
+        "tasks.test": 2,
+        "tasks.prior": 5,
+        "tasks.extra": 5,
+    },
+    ANT_DIRECTION: {
+        **_LONG,
+        "agent.meta_batch": 4,
+        "agent.context_rows": 256,
+        "replay.batch_size": 1024,
+        "tasks.train": 2,
+        "tasks.test": 2,
+        "env.kwargs": _ALONG_X,
+    },
+    ANT_HIDDEN_GOAL: {
+        **_LONG,
+        "agent.meta_batch": 10,
+        "agent.context_rows": 256,
+        "agent.kl_weight": 1.0,
+        "replay.batch_size": 2560,
+        "tasks.train": 150,
+    },
+    HUMANOID_DIRECTION: {**_LONG, "agent.context_rows": 256},
+    **dict.fromkeys((WALKER_BODIES, HOPPER_BODIES), _BODIES),
+}
+"""The same in the authors' code, whose families these are."""
+
+_SHORT: Changes = {"tasks.initial": 2, "tasks.prior": 2, "tasks.extra": 2}
+GARAGE: Mapping[str, Changes] = {
+    POINT_ROBOT: {"tasks.initial": 5, "tasks.prior": 5, "tasks.extra": 5},
+    **dict.fromkeys((hidden for hidden in HIDDEN_GOALS if "Fetch" in hidden), _SHORT),
+}
+"""As many steps of a visit as garage's constructor asks for, where episodes have fewer."""
+OF_FAMILIES = {"laptop": LAPTOP, "oyster": OYSTER, "garage": GARAGE}

@@ -1,0 +1,81 @@
+"""What the recipes for several tasks do on each family of ours."""
+
+import pytest
+
+from music_tf import recipes
+from music_tf.config.names import EPISODE_STEPS, HIDDEN_GOALS, POINT_ROBOT, ROBOT_FAMILIES
+from music_tf.config.stored import config_to_json, flatten
+
+PRESETS = recipes.presets("sac_pearl")
+VELOCITY, DIRECTION = (f"music_tf/HalfCheetah{name}-v0" for name in ("Velocity", "Direction"))
+PUSH = "music_tf/FetchPushHiddenGoal-v0"
+
+
+def settings(preset, env_id, recipe="sac_pearl"):
+    return flatten(config_to_json(recipes.resolve(recipe, preset, env_id)))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_family_of_ours_has_settings_that_go_together(preset):
+    for env_id in (*ROBOT_FAMILIES, *HIDDEN_GOALS):
+        config = recipes.resolve("sac_pearl", preset, env_id)
+        assert config.tasks.train % config.workers == 0
+        own = recipes.resolve("sac_pearl", preset, f"mine.envs:{env_id}")
+        assert (own.agent, own.tasks) == (config.agent, config.tasks)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [  # updates an epoch, meta-batch, context, steps of prior and extra, train and test tasks, KL
+        ("HalfCheetahVelocity", (2000, 16, 100, 400, 600, 100, 30, 0.1)),
+        ("HalfCheetahDirection", (2000, 4, 256, 1000, 1000, 2, 2, 0.1)),
+        ("AntDirection", (4000, 4, 256, 400, 600, 2, 2, 0.1)),
+        ("AntHiddenGoal", (4000, 10, 256, 400, 600, 150, 30, 1.0)),
+        ("HumanoidDirection", (4000, 16, 256, 400, 600, 100, 30, 0.1)),
+        ("Walker2dBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
+        ("HopperBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
+    ],
+)
+def test_families_of_the_authors_have_their_settings(name, expected):
+    config = recipes.resolve("sac_pearl", "oyster", f"music_tf/{name}-v0")
+    agent, tasks = config.agent, config.tasks
+    found = (
+        *(config.cycles * config.updates, agent.meta_batch, agent.context_rows),
+        *(200 * tasks.prior, 200 * tasks.extra, tasks.train, tasks.test, agent.kl_weight),
+    )
+    assert found == expected
+    assert config.replay.batch_size == 256 * agent.meta_batch
+    assert agent.context_next_observation == name.endswith("Bodies")
+    assert ("forward_backward" in config.env.kwargs) == (name == "AntDirection")
+
+
+def test_garage_asks_for_as_many_steps_of_a_visit_in_each_family():
+    for env_id, steps in ((POINT_ROBOT, 20), (PUSH, 50), (VELOCITY, 200)):
+        tasks = recipes.resolve("sac_pearl", "garage", env_id).tasks
+        for episodes in (tasks.initial, tasks.prior, tasks.extra):
+            assert episodes == max(1, 100 // steps)
+    changed = {"env_id", "tasks.initial", "tasks.prior", "tasks.extra"}
+    point, push = (settings("garage", env_id) for env_id in (POINT_ROBOT, PUSH))
+    assert {name for name in point if point[name] != push[name]} <= changed
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_context_is_no_longer_than_a_visit(preset):
+    for env_id in (*ROBOT_FAMILIES, *HIDDEN_GOALS):
+        config = recipes.resolve("sac_pearl", preset, env_id)
+        steps = config.context_episodes * EPISODE_STEPS[env_id]
+        assert config.agent.context_rows <= steps
+
+
+def test_music_pays_beside_the_task_and_fades_before_the_end():
+    plain, both = (settings("laptop", PUSH, recipe) for recipe in ("sac_pearl", "sac_pearl_music"))
+    assert recipes.resolve("sac_pearl_music").env_id == PUSH
+    assert recipes.presets("sac_pearl_music") == ("laptop",)
+    other = {name for name in plain if plain[name] != both[name]}
+    assert other == {"rewards"}
+    assert both["rewards"] == ["task", "music"]
+    (_, first), (half, weight), (end, last) = both["music.weight"]
+    assert (first, last) == (weight, 0.0)
+    assert 0.0 < half < end < both["epochs"]
+    assert both["lost_object"] == "continue"  # replay of steps forgets which object was lost
+    assert both["agent.context_reward"] == ""  # the environment's own
