@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.envs.kinds import MOVED, Kind, Seen, compared, correlations
+from music_tf.envs.kinds import ANSWER, MOVED, Kind, Seen, compared, correlations, deviations
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.twins import Branch, Columns, Player, Rows, given
 from music_tf.errors import UsageError
 
 SEEDS, MORE, SHORT = 16, 64, 5
 """Seeds at first and at most, and steps that are too few for an episode."""
+_EPISODES = 24
+"""Of random actions, to see what moves in them."""
 _ONE_SIDED = 0.5
 """Effects of an action and of its opposite added up, as a share of both, from which on a thing is
 pushed: a joint goes the other way."""
@@ -116,6 +118,22 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
     rate = player.steps / max(player.seconds, 1e-9)
     seconds = time.monotonic() - begun
     return found._replace(steps=player.steps, seconds=seconds, rate=rate, fault=player.fault)
+
+
+def moved_at_random(envs: LockstepEnvs, surrounding: Columns) -> float:
+    """Returns in which share of random steps any of some columns moves.
+
+    Of a thing that has to be pushed it is small: 0.1 on FetchPush.
+    """
+    player, random = Player(envs), np.random.default_rng(0)
+    episodes = [
+        player.play(number, lambda _: random.uniform(-1.0, 1.0, player.size), player.length).rows
+        for number in range(_EPISODES)
+    ]
+    own = list(surrounding)
+    most = MOVED * ANSWER * deviations(np.concatenate(episodes))[own]
+    changes = np.concatenate([np.abs(np.diff(rows[:, own], axis=0)) for rows in episodes])
+    return float((changes > most).any(axis=1).mean()) if len(changes) else 0.0
 
 
 def repeated(player: Player) -> Rows:

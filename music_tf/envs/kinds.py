@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from music_tf.envs.twins import Branch, Columns, Rows
 
-MOVED = 5.0
-"""How many times the tolerance has moved."""
-_ANSWER = 1e-3
-"""Share of a deviation beyond which a difference was caused."""
+ANSWER, MOVED = 1e-3, 5.0
+"""Share of a deviation beyond which a difference was caused; how many times that has moved."""
 _OFTEN, _SELDOM = 0.8, 0.5
 """Shares of branches in which the robot answers at once, and in which objects do not."""
 _BACK, _SMOOTH, _ROUGH = 0.1, 0.15, 0.5
@@ -120,11 +118,8 @@ def compared(branches: Sequence[Branch], noise: Rows) -> Seen:
 
 def answered(branches: Sequence[Branch], noise: Rows) -> Answers:
     """Measures what columns do beside their twins, and without actions."""
-    states = np.concatenate([one.rows for one in branches])
-    scale = states.std(axis=0)
-    live = scale[scale > 1e-9]  # noqa: PLR2004
-    scale = np.maximum(scale, 0.01 * np.median(live) if len(live) else 1.0)
-    tolerance = np.maximum(_ANSWER * scale, 3.0 * noise)
+    scale = deviations(np.concatenate([one.rows for one in branches]))
+    tolerance = np.maximum(ANSWER * scale, 3.0 * noise)
     parted = [one for one in branches if len(one.apart())]
     chance = [one for one in parted if one.at_random]
     soon = 1 + delay(chance, tolerance)
@@ -136,7 +131,8 @@ def answered(branches: Sequence[Branch], noise: Rows) -> Answers:
     effects: dict[int, list[Rows]] = {}
     for one in chance:
         effects.setdefault(one.number, []).append(one.apart()[:soon][-1])
-    both = np.array([pair for pair in effects.values() if len(pair) == 2])  # noqa: PLR2004
+    pairs = [pair for pair in effects.values() if len(pair) == 2]  # noqa: PLR2004
+    both = np.reshape(pairs, (-1, 2, len(scale)))
     total, rest = np.abs(both).sum(axis=1), np.abs(both.sum(axis=1))
     quiet = [np.abs(np.diff(one.rows, axis=0)) for one in stills(branches)]
     late = np.concatenate([one[_SETTLED:] for one in quiet if len(one) > _SETTLED] or quiet)
@@ -146,12 +142,20 @@ def answered(branches: Sequence[Branch], noise: Rows) -> Answers:
         tolerance=tolerance,
         at_once=np.mean(first, axis=0),
         ever=np.mean(ever, axis=0),
-        touched=moved.any(axis=0),
+        touched=far.max(axis=0) > MOVED * tolerance,
         one_sided=_median(np.where(total > tolerance, rest / np.maximum(total, 1e-300), np.nan)),
         stays=_median(np.where(moved, ends, np.nan)),
         alone=(late > tolerance).mean(axis=0),
         rough=changes.std(axis=0) / scale,
     )
+
+
+def deviations(states: Rows) -> Rows:
+    """Returns those of columns of states [N, O], at least a hundredth of what is usual, [O]."""
+    own: Rows = states.std(axis=0)
+    live = own[own > 1e-9]  # noqa: PLR2004
+    raised: Rows = np.maximum(own, 0.01 * np.median(live) if len(live) else 1.0)
+    return raised
 
 
 def delay(chance: Sequence[Branch], tolerance: Rows) -> int:
@@ -181,14 +185,14 @@ def kind_of(column: int, branches: Sequence[Branch], answers: Answers) -> Kind:
     rows = [one.rows[:, c] for one in branches]
     quiet = [one.rows[:, c] for one in stills(branches)]
     size = min(map(len, quiet))
-    alike = np.ptp([one[:size] for one in quiet], axis=0).max() <= _ANSWER * scale
+    alike = np.ptp([one[:size] for one in quiet], axis=0).max() <= ANSWER * scale
     one_way = all((np.diff(one) > 0).all() or (np.diff(one) < 0).all() for one in quiet)
     spread, largest = np.ptp(np.concatenate(rows)), np.abs(np.concatenate(rows)).max()
     at_once, rough = answers.at_once[c], answers.rough[c]
     back = answers.stays[c] <= _BACK and rough > _SMOOTH
     rules = {
         Kind.NOISE: tolerance > _UNKNOWN * scale,
-        Kind.CONSTANT: spread <= max(1e-9 * largest, _ANSWER * scale),
+        Kind.CONSTANT: spread <= max(1e-9 * largest, ANSWER * scale),
         Kind.ROBOT: at_once >= _OFTEN or (at_once > _SELDOM and answers.one_sided[c] <= _OFTEN),
         Kind.CLOCK: alike and one_way and not answers.touched[c],
         Kind.MOVER: answers.alone[c] > _SELDOM and (answers.ever[c] < _SELDOM or rough < _ROUGH),

@@ -18,6 +18,7 @@ from music_tf.config.names import KNOWN, few, is_one_of
 from music_tf.config.settings import Config, EnvConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs import simulator
+from music_tf.envs.columns import moved_at_random
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import show_goal
@@ -50,6 +51,10 @@ _ELSEWHERE = (
     "let compute_reward use nothing but what it is given",
 )
 _FINE = 1e-3
+_OF_SPLITS = {"music", "joint_motion"}
+"""Rewards of the robot and its surroundings."""
+_MOST = 0.5
+"""Share of random steps up to which surroundings move that have to be touched."""
 _SEE = "\nsee music-tf check-env"
 
 
@@ -521,9 +526,9 @@ def rehearse(config: Config) -> Found:
     Raises:
         EnvironmentFault: Replay would learn from wrong numbers.
     """
-    own = config.goals == "environment"
+    question, own = _asked_of_split(config), config.goals == "environment"
     if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
-        return Found()
+        return Found(question)
     verdicts: list[Verdict] = []
     bounds, exact_goals = None, False
     with _streams_kept(), contextlib.ExitStack() as stack:
@@ -539,7 +544,35 @@ def rehearse(config: Config) -> Found:
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
     rare = [verdict for verdict in verdicts if verdict.cure]
     texts = (f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}" for verdict in rare)
-    return Found(tuple(texts), bounds, exact_goals)
+    return Found((*question, *texts), bounds, exact_goals)
+
+
+def _asked_of_split(config: Config) -> tuple[str, ...]:
+    """Returns a question where surroundings that somebody named move in most random steps.
+
+    The robot's own columns do, and a reward for moving both together would be paid from the start.
+    """
+    if not _OF_SPLITS & set(config.rewards):
+        return ()
+    with _streams_kept(), contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.suppress(MusicError))  # training will meet it
+        envs = LockstepEnvs(config.env_id, 1, config.env, world=config.world)
+        stack.callback(envs.close)
+        envs.hush()
+        split = envs.spec.split
+        if split is None or split == lookup(config.env_id).split:
+            return ()
+        share = moved_at_random(envs, split.surrounding)
+        simulator.take_warnings()
+        if share > _MOST:
+            named = few([str(column) for column in split.surrounding])
+            return (
+                f"{config.env_id}: the surroundings (columns {named}) move in {share:.0%} of "
+                "random steps; is that split right? It is if they are held or move by themselves, "
+                "and wrong if they are the robot's\n"
+                f"music-tf check-env {config.env_id} shows what each column does",
+            )
+    return ()
 
 
 def _needs_bounds(config: Config) -> bool:

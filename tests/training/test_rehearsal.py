@@ -17,6 +17,7 @@ from music_tf.tools.check_env import check_environment
 from music_tf.training import rehearsal
 from music_tf.training.rehearsal import Found, Rehearsal, rehearse
 from music_tf.types import ACHIEVED_REST
+from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, OPTIONS
 
@@ -442,3 +443,34 @@ def test_a_run_with_goals_far_away_keeps_them_says_what_networks_see_and_resumes
     assert stored["env"]["exact_goals"] is True
     assert "reach 5e+06, and networks see nothing beyond 200" in caplog.text
     assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("env_id", "world", "share"),
+    [
+        (ARM, World(agent=(0, 1, 2), surrounding=(3, 4, 5)), "100%"),
+        (ARM, World(agent=TIP, surrounding=DISC), ""),
+        ("PointMaze_UMaze-v3", World(agent=(0, 1), surrounding=(2, 3)), "100%"),
+        ("music_tf/PointPush-v0", World(), ""),
+    ],
+    ids=["arm against arm", "arm and disc", "own velocities", "known"],
+)
+def test_it_is_asked_whether_surroundings_that_always_move_are_any(env_id, world, share):
+    warnings = rehearse(dataclasses.replace(MUSIC, env_id=env_id, world=world)).warnings
+    assert len(warnings) == bool(share)
+    for text in warnings:
+        assert f"move in {share} of random steps; is that split right?" in text
+
+
+def test_nobody_asks_about_surroundings_that_no_reward_looks_at(points):
+    world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
+    assert rehearse(dataclasses.replace(HER, env_id=ARM_WITH_GOALS, world=world)).warnings == ()
+
+
+def test_the_question_leaves_shared_random_streams_as_they_were():
+    np.random.seed(7)  # noqa: NPY002 - code of users may draw from it
+    world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
+    rehearse(dataclasses.replace(MUSIC, env_id=ARM, world=world))
+    after = np.random.random()  # noqa: NPY002
+    np.random.seed(7)  # noqa: NPY002
+    assert after == np.random.random()  # noqa: NPY002
