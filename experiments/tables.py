@@ -5,8 +5,10 @@ Fills what stands in README.md and docs/*.md between
     <!-- results: NAME -->
     <!-- /results -->
 
-where NAME is one of `TABLES`, or a study with files in experiments/results, and draws `PICTURES`
-again where what they show has changed. `--check` only says what differs (exit code 1).
+where NAME is one of `TABLES`, or a study with files in experiments/results, or such a study and
+`_worlds`, for what its skills do in a changing world. It draws `PICTURES` again where what they
+show has changed. A study without results yet has a line that says so. `--check` only says what
+differs (exit code 1).
 """
 
 import argparse
@@ -35,12 +37,14 @@ from music_tf.storage.results import (
     ADAPTATION,
     BEFORE,
     FINAL,
+    WORLDS,
     Numbers,
     StoredResult,
     group_and_seed,
     read_result,
 )
 from music_tf.storage.run_directory import folder_name
+from music_tf.storage.worlds import ENDS
 from music_tf.tools.curves import draw_curves
 from music_tf.tools.curves import load as load_curve
 from music_tf.tools.study import Study, load_study
@@ -322,11 +326,44 @@ def evaluated(result: StoredResult, metric: str) -> Numbers:
 
 
 def measures_of(run: StoredResult, policy: str = "ours") -> Mapping[str, float]:
-    """Returns what was found at the end of a run: control, the last 100 episodes, recognition."""
+    """Returns what was found at the end of a run: control, the last 100 episodes, recognition.
+
+    And what became of skills in a changing world.
+    """
     control: Mapping[str, float] = run.details.get("control", {}).get(policy, {})
+    if policy != "ours":
+        return {**control, **final_of(run, policy)}
     shares = evaluated(run, ACCURACY)
-    last = {ACCURACY: float(shares[-1])} if shares.size and policy == "ours" else {}
-    return {**control, **final_of(run, policy), **last}
+    last = {ACCURACY: float(shares[-1])} if shares.size else {}
+    return {**control, **final_of(run), **last, **in_changing_worlds(run)}
+
+
+def in_changing_worlds(run: StoredResult) -> dict[str, float]:
+    """Returns what became of skills in a world that changes, at the end of a run.
+
+    `worlds/furthest`: the largest first number of where a skill ends that was learned in the last
+    stage, there; `worlds/moved`: how far skills of the first stage end there from where they ended
+    before the change, on average.
+    """
+    rows: Sequence[Mapping[str, float]] = run.details.get(WORLDS, ())
+    epochs = [row["epoch"] for row in rows]
+    first = {row["skill"] for row in rows if row["epoch"] == min(epochs) and "skill" in row}
+    last = [row for row in rows if row["epoch"] == max(epochs)]
+    new = [
+        row["end_0"]
+        for row in last
+        if row["world"] == row["learned_in"] == row["next_stage"] and "end_0" in row
+    ]
+    moved = [
+        row["moved"]
+        for row in last
+        if row["world"] == 0.0 and row.get("skill") in first and "moved" in row
+        if min(epochs) < max(epochs)
+    ]
+    return {
+        **({"worlds/furthest": max(new)} if new else {}),
+        **({"worlds/moved": statistics.fmean(moved)} if moved else {}),
+    }
 
 
 def meets(columns: Mapping[str, Numbers], conditions: Mapping[str, float]) -> Numbers:
@@ -652,14 +689,12 @@ def shown_table(name: str, study: Study, results: Path) -> str:
     Of each run what was measured at its end counts, else the last value in its metrics. Intervals
     are Student's. Random actions have a row where they were measured too.
     """
-    labels = {one.name: one.label or one.name for one in study.conditions}
     rows: dict[str, list[str]] = {}
     others: dict[str, list[str]] = {}
     for group, runs in runs_of(name, results).items():
-        condition = max((one for one in labels if group.startswith(one)), key=len)
-        place = option_of(runs[0], "env-id").removeprefix("music_tf/").partition("-v")[0]
+        condition, place = _condition_and_place(study, group, runs[0])
         found = [[ended_with(run, metric) for run in runs] for metric in study.shown]
-        rows[f"{labels[condition]}, {place}"] = [*map(mean_of, found), str(len(runs))]
+        rows[f"{condition}, {place}"] = [*map(mean_of, found), str(len(runs))]
         beside = [measures_of(run, "random") for run in runs]
         if all(set(study.shown) & set(one) for one in beside):
             means = [mean_of([one.get(metric) for one in beside]) for metric in study.shown]
@@ -668,6 +703,39 @@ def shown_table(name: str, study: Study, results: Path) -> str:
     return markdown(
         ["", *study.shown.values(), "seeds"], [[row, *cells] for row, cells in cells_of.items()]
     )
+
+
+def worlds_table(name: str, study: Study, results: Path) -> str:
+    """Returns what each skill does in each stage of its world, first and last, on the first seed.
+
+    Both are by the weights of then; a skill that rests does the same.
+    """
+    rows = []
+    for group, runs in runs_of(name, results).items():
+        condition, place = _condition_and_place(study, group, runs[0])
+        played: dict[tuple[float, float], list[Mapping[str, float]]] = {}
+        for row in runs[0].details.get(WORLDS, ()):
+            played.setdefault((row.get("skill", -1.0), row["world"]), []).append(row)
+        for (skill, world), found in sorted(played.items()):
+            first, *_, last = [found[0], *found]
+            ends = "; ".join(
+                ", ".join(number(row[end]) for end in ENDS if end in row) for row in (first, last)
+            )
+            cells = [number(row.get("return")) for row in (first, last)]
+            cells += [ends, *(number(last.get(name)) for name in ("moved", "hausdorff"))]
+            stage = f"{last['learned_in']:.0f}"
+            which = f"{skill:.0f}" if skill >= 0 else ""
+            rows.append([f"{condition}, {place}", which, stage, f"{world:.0f}", *cells])
+    titles = ("return first", "return at the end", "ends first; at the end", "moved", "nearest")
+    return markdown(["", "skill", "learned in", "played in", *titles], rows)
+
+
+def _condition_and_place(study: Study, group: str, run: StoredResult) -> tuple[str, str]:
+    """Returns the words of a study for a condition, and for where it was trained."""
+    labels = {one.name: one.label or one.name for one in study.conditions}
+    condition = max((one for one in labels if group.startswith(one)), key=len)
+    place = option_of(run, "env-id").removeprefix("music_tf/").partition("-v")[0]
+    return labels[condition], place
 
 
 def ended_with(run: StoredResult, metric: str) -> float | None:
@@ -1247,11 +1315,17 @@ def filled(text: str, results: Path = RESULTS) -> str:
 
     def fill(block: re.Match[str]) -> str:
         head, name, tail = block.groups()
+        whole = name.removesuffix("_worlds")
+        file = STUDIES / f"{whole}.py"
+        if whole not in studies and file.exists():
+            return f"{head}Not measured yet.\n{tail}"
+        if whole in studies and whole != name:
+            found = worlds_table(whole, load_study(file), results)
+            return f"{head}{found}\n{tail}"
         if name not in studies and name not in TABLES:
             raise UsageError(f"results: no table {name}{suggestion(name, [*TABLES, *studies])}")
         if name in TABLES:
             return f"{head}{TABLES[name](results)}\n{tail}"
-        file = STUDIES / f"{name}.py"
         study = load_study(file) if file.exists() else None
         if study is not None and study.shown:
             return f"{head}{shown_table(name, study, results)}\n{tail}"

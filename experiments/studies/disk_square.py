@@ -1,16 +1,27 @@
 """Do skills that are learned one after the other all go somewhere else, on a toy?
 
-`sac_disk` on Square, preset `laptop`: four skills of 4,000 steps, corners at best. A minute a run
-on one core. Settings were chosen on seeds 100 to 102.
+`sac_disk` on Square, preset `laptop`: four skills of 4,000 steps, corners at best. `sac_diayn`
+beside it has as many skills, steps and updates, the same networks and rates. A minute a run on one
+core. Settings of `sac_disk` were chosen on seeds 100 to 102; those of `sac_diayn` follow from them.
 """
 
 from music_tf.tools.study import Condition, Study, Task
+
+_DIAYN = """
+--skills 4 --agent.hidden-sizes 64 64 --agent.actor-learning-rate 1e-3
+--agent.critic-learning-rate 1e-3 --agent.temperature-learning-rate 1e-3
+--skill.hidden-sizes 64 64 --skill.learning-rate 1e-3 --replay.batch-size 128
+--collect.random-steps 0 --collect.updates-per-step 0.5
+"""
 
 STUDY = Study(
     question="Do four skills, learned one after the other, end far apart?",
     role="reported",
     tasks=(Task(env_id="music_tf/Square-v0", seeds=range(290, 295), epochs=16),),
-    conditions=(Condition(name="disk", label="DISk, four skills", recipe="sac_disk"),),
+    conditions=(
+        Condition(name="disk", label="DISk, four skills", recipe="sac_disk"),
+        Condition(name="diayn", label="DIAYN, four skills", recipe="sac_diayn", arguments=_DIAYN),
+    ),
     shown={
         "skill/hausdorff_mean": "mean Hausdorff distance",
         "skill/hausdorff_min": "least",

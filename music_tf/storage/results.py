@@ -27,6 +27,7 @@ from music_tf.storage.metrics import CSV_NAME
 Numbers = npt.NDArray[np.float64]
 
 FINAL = "final_100_episodes"
+WORLDS = "worlds"
 BEFORE = "before"
 ADAPTATION = "adaptation"
 COUNTED = {
@@ -59,7 +60,7 @@ class StoredResult(NamedTuple):
     """`wall_s`, `final_100_episodes` by policy and metric, `before`: what the runs had taken that
     this one started from, by column, and `control`, `coverage` and `skills` of
     `evaluate --full`; of a run that adapts to tasks `adaptation` in their place, by policy and
-    metric."""
+    metric. `worlds`: the rows of `worlds.csv` of a changing world."""
     columns: Mapping[str, Numbers]
     """Metrics by name, a value an epoch; nan where there is none."""
     resumed: tuple[str, ...] = ()

@@ -55,16 +55,11 @@ class WorldsTable:
         Raises:
             EnvironmentFault: The table cannot be read.
         """
-        try:
-            text = read_at_most(self._path, _LARGEST).decode(errors="replace")
-        except FileNotFoundError:
+        found = _whole_rows(self._path)
+        if found is None:
             return
-        except OSError as error:
-            raise EnvironmentFault(f"{self._path}: cannot be read ({error.strerror})") from error
         self._rows = [
-            row
-            for row in csv.DictReader(io.StringIO(text))
-            if _is_whole(row) and int(row["epoch"]) <= epoch and row["stage"] != row["next_stage"]
+            row for row in found if int(row["epoch"]) <= epoch and row["stage"] != row["next_stage"]
         ]
         self._write()
 
@@ -93,6 +88,31 @@ class WorldsTable:
             replace_file(self._path, text.getvalue().encode())
         except OSError as error:
             self._warn("worlds", error, self._path)
+
+
+def read_worlds(directory: Path) -> list[dict[str, float]]:
+    """Returns the rows of a run's table without blank cells; none where there is no table.
+
+    Raises:
+        EnvironmentFault: The table cannot be read.
+    """
+    rows = _whole_rows(directory / WORLDS_NAME) or []
+    return [{name: float(cell) for name, cell in row.items() if cell} for row in rows]
+
+
+def _whole_rows(path: Path) -> list[dict[str, str]] | None:
+    """Returns the rows that are not cut off; None where there is no table.
+
+    Raises:
+        EnvironmentFault: It cannot be read.
+    """
+    try:
+        text = read_at_most(path, _LARGEST).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be read ({error.strerror})") from error
+    return [row for row in csv.DictReader(io.StringIO(text)) if _is_whole(row)]
 
 
 def _is_whole(row: Mapping[str, str | None]) -> bool:

@@ -50,7 +50,7 @@ from music_tf.storage.checkpoint import labels
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.lock import RunLock, refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED
-from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, header, read_result
+from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, WORLDS, header, read_result
 from music_tf.storage.run_directory import (
     EVALUATION_NAME,
     SUMMARY_NAME,
@@ -59,6 +59,7 @@ from music_tf.storage.run_directory import (
     processor,
 )
 from music_tf.storage.start import taken_before
+from music_tf.storage.worlds import read_worlds
 from music_tf.tools.curves import LEADING
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
@@ -471,6 +472,8 @@ def store(run: Run, results: Path) -> None:
     if run.source is not None:
         details[BEFORE] = taken_before(stored_start(directory), directory)
     details |= {FINAL: summary["evaluation"]} | judgement
+    if worlds := read_worlds(directory):
+        details[WORLDS] = worlds
     cores = available_cores()
     made_with = [
         *dict.fromkeys(codes),

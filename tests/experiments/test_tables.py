@@ -589,6 +589,86 @@ def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(store
     ]
 
 
+def in_world(epoch, world, skill, learned_in, x, moved=0.0):
+    """A row of `worlds.csv`, of a run whose world changes after an epoch."""
+    now = {"epoch": epoch, "stage": epoch - 1, "next_stage": 1, "world": world, "skill": skill}
+    return now | {"learned_in": learned_in, "return": x, "end_0": x, "end_1": 2.0, "moved": moved}
+
+
+CHANGED = [
+    *(in_world(1, 0, 0, 0, -3.0), in_world(1, 1, 0, 0, 9.0)),
+    *(in_world(2, 0, 0, 0, -5.0, 2.0), in_world(2, 1, 0, 0, 8.0, 1.0)),
+    *(in_world(2, 0, 1, 1, 0.0), in_world(2, 1, 1, 1, 7.5)),
+]
+"""A skill of the first stage that trains on, and one of the second."""
+
+
+def worlds_study(store, rows):
+    store("plain", {0: 0.9}, worlds=rows)
+    return Study(
+        question="Which?",
+        role="looked at",
+        tasks=(Task(env_id="FetchPush-v4", seeds=(0,)),),
+        conditions=(Condition(name="plain", label="DISk", recipe="ddpg"),),
+        shown={"worlds/furthest": "furthest", "worlds/moved": "moved"},
+    )
+
+
+def test_what_was_learned_after_a_change_counts_as_new_and_what_moved_in_the_old_world_as_lost(
+    store, tmp_path
+):
+    study = worlds_study(store, CHANGED)
+    # the first skill ends further off in the new world, but was not learned there; that of the
+    # second has moved by 0, but was not there before the change
+    assert tables.shown_table("mine", study, tmp_path).splitlines()[2:] == [
+        "| DISk, FetchPush | 7.50 | 2.00 | 1 |"
+    ]
+    worlds_study(store, CHANGED[2:])  # of a world that never changed
+    (row,) = tables.shown_table("mine", study, tmp_path).splitlines()[2:]
+    assert row == "| DISk, FetchPush | 7.50 |  | 1 |"
+
+
+def test_a_table_shows_each_skill_in_each_world_at_first_and_at_the_end(store, tmp_path):
+    study = worlds_study(store, CHANGED)
+    assert tables.worlds_table("mine", study, tmp_path).splitlines() == [
+        "|  | skill | learned in | played in | return first | return at the end | "
+        "ends first; at the end | moved | nearest |",
+        "|---|---|---|---|---|---|---|---|---|",
+        "| DISk, FetchPush | 0 | 0 | 0 | -3.00 | -5.00 | -3.00, 2.00; -5.00, 2.00 | 2.00 |  |",
+        "| DISk, FetchPush | 0 | 0 | 1 | 9.00 | 8.00 | 9.00, 2.00; 8.00, 2.00 | 1.00 |  |",
+        "| DISk, FetchPush | 1 | 1 | 0 | 0.00 | 0.00 | 0.00, 2.00; 0.00, 2.00 | 0.00 |  |",
+        "| DISk, FetchPush | 1 | 1 | 1 | 7.50 | 7.50 | 7.50, 2.00; 7.50, 2.00 | 0.00 |  |",
+    ]
+
+
+def test_a_study_without_results_has_a_line_that_says_so(tmp_path, store, monkeypatch):
+    monkeypatch.setattr(tables, "STUDIES", tmp_path)
+    page = "<!-- results: {} -->\nold\n<!-- /results -->\n"
+    (tmp_path / "mine.py").write_text(STUDY_FILE)
+    for name in ("mine", "mine_worlds"):
+        assert tables.filled(page.format(name), tmp_path) == page.format(name).replace(
+            "old", "Not measured yet."
+        )
+    worlds_study(store, CHANGED)
+    assert "| 0.90 | 1 |" in tables.filled(page.format("mine"), tmp_path)
+    assert "7.50, 2.00" in tables.filled(page.format("mine_worlds"), tmp_path)
+    with pytest.raises(UsageError, match="no table miner"):
+        tables.filled(page.format("miner"), tmp_path)
+
+
+STUDY_FILE = """
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="Which?",
+    role="looked at",
+    tasks=(Task(env_id="FetchPush-v4", seeds=(0,)),),
+    conditions=(Condition(name="plain", recipe="ddpg"),),
+    shown={"eval/success_rate": "success"},
+)
+"""
+
+
 def test_a_study_shows_what_was_measured_at_the_end_or_a_blank(store, tmp_path):
     apart = "skill/hausdorff_mean"
     for seed, value in enumerate((3.0, 5.0)):

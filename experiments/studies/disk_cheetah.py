@@ -1,0 +1,35 @@
+"""Do four skills of a cheetah part within 40 thousand steps, one after the other or at once?
+
+HalfCheetah in episodes of 200 steps. `sac_disk`, preset `laptop`: four skills of 10,000 steps,
+which are compared by the way of the last 20 steps. `sac_diayn` beside it has as many skills,
+steps and updates, the same networks and rates, and a discriminator that sees x and z alone. All
+are measured by x and z, as are random actions.
+
+Two to four minutes a run on one core. Settings of `sac_disk` were chosen on seeds 100 to 102;
+those of `sac_diayn` follow from them.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+_DIAYN = """
+--skills 4 --cycles 40 --agent.hidden-sizes 128 128 --agent.actor-learning-rate 1e-3
+--agent.critic-learning-rate 1e-3 --agent.temperature-learning-rate 1e-3
+--skill.hidden-sizes 128 128 --skill.learning-rate 1e-3 --replay.batch-size 128
+--collect.random-steps 2000 --collect.updates-per-step 0.5
+--env.max-episode-steps 200 --world.descriptor plane
+"""
+
+STUDY = Study(
+    question="How far do four skills of a cheetah part within 40 thousand steps?",
+    role="reported",
+    tasks=(Task(env_id="HalfCheetah-v5", seeds=range(290, 293), epochs=20, minutes=20),),
+    conditions=(
+        Condition(name="disk", label="DISk", recipe="sac_disk"),
+        Condition(name="diayn", label="DIAYN", recipe="sac_diayn", arguments=_DIAYN),
+    ),
+    shown={
+        "skill/hausdorff_mean": "mean Hausdorff distance (m)",
+        "skill/hausdorff_min": "least (m)",
+        "skill/spread": "spread within a skill (m)",
+    },
+)

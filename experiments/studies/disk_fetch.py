@@ -1,0 +1,27 @@
+"""Do four skills that begin with control of a block bring it to different places?
+
+`sac_disk_music` on FetchPickAndPlace: 160 thousand steps of MUSIC as the first skill, then four of
+40 thousand steps each. `sac_music_diayn` explains 0.88 of the variance of end positions after as
+many steps. Kept displacement cells say that the block was not thrown.
+
+25 minutes a run on one core at most. Nothing was tuned for it: settings are those of MUSIC and of
+`sac_disk`, which were chosen on seeds 100 to 119.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="Which share of where a block ends do skills explain that begin with control of it?",
+    role="reported",
+    tasks=(Task(env_id="FetchPickAndPlace-v4", seeds=range(280, 283), epochs=40, minutes=25),),
+    conditions=(Condition(name="disk", label="MUSIC, then four skills", recipe="sac_disk_music"),),
+    shown={
+        "control/skill_variance": "variance of ends by skill",
+        "control/skill_variance_chance": "by chance",
+        "coverage/displacement_cells": "kept displacement cells",
+        "coverage/kept_rate": "kept",
+        "skill/hausdorff_mean": "mean Hausdorff distance (m)",
+        "skill/hausdorff_min": "least (m)",
+        "skill/spread": "spread within a skill (m)",
+    },
+)

@@ -1,0 +1,61 @@
+"""How far do four skills of robots part, learned one after the other or at once?
+
+HalfCheetah, Ant, Hopper and Swimmer in episodes of 200 steps, four skills of 40,000 steps each
+(`sac_disk`, preset `laptop`), beside `sac_diayn` with as many skills, steps and updates, and
+random actions. Ant and Hopper go on when they fall. A tenth of the steps of the paper or fewer.
+
+20 minutes a run on one core at most. There are fewer than three seeds of Hopper and Swimmer, for
+want of time. Settings of `sac_disk` were chosen on seeds 100 to 102 of HalfCheetah, with 10,000
+steps a skill; those of `sac_diayn` follow from them.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+CHEETAH, ANT, HOPPER = "HalfCheetah-v5", "music_tf/Ant-v0", "Hopper-v5"
+SWIMMER = "Swimmer-v5"
+_DISK = "--incremental.epochs 20"
+_DIAYN = """
+--skills 4 --cycles 40 --agent.hidden-sizes 128 128 --agent.actor-learning-rate 1e-3
+--agent.critic-learning-rate 1e-3 --agent.temperature-learning-rate 1e-3
+--skill.hidden-sizes 128 128 --skill.learning-rate 1e-3 --replay.batch-size 128
+--collect.random-steps 2000 --collect.updates-per-step 0.5 --env.max-episode-steps 200
+"""
+_FALLS = """--env.kwargs '{"terminate_when_unhealthy": false}'"""
+
+
+def _beside(name: str, tasks: tuple[str, ...], where: str, more: str = "") -> list[Condition]:
+    """Returns both recipes on some robots, which are measured by where they are."""
+    ends = f"{name}_" if name else ""
+    both = (("disk", "DISk", _DISK), ("diayn", "DIAYN", f"{_DIAYN} --world.descriptor {where}"))
+    return [
+        Condition(
+            name=f"{ends}{recipe}",
+            label=label,
+            recipe=f"sac_{recipe}",
+            arguments=f"{arguments} {more}",
+            tasks=tasks,
+        )
+        for recipe, label, arguments in both
+    ]
+
+
+STUDY = Study(
+    question="How far do four skills of robots part, one after the other or at once?",
+    role="reported",
+    tasks=(
+        Task(env_id=CHEETAH, seeds=range(290, 293), epochs=80, minutes=20),
+        Task(env_id=ANT, seeds=range(290, 293), epochs=80, minutes=20),
+        Task(env_id=HOPPER, seeds=(290,), epochs=80, minutes=20),
+        Task(env_id=SWIMMER, seeds=(290,), epochs=80, minutes=20),
+    ),
+    conditions=(
+        *_beside("", (CHEETAH, SWIMMER), "plane"),
+        *_beside("ant", (ANT,), "xy", _FALLS),
+        *_beside("hopper", (HOPPER,), "plane", _FALLS),
+    ),
+    shown={
+        "skill/hausdorff_mean": "mean Hausdorff distance (m)",
+        "skill/hausdorff_min": "least (m)",
+        "skill/spread": "spread within a skill (m)",
+    },
+)
