@@ -1,0 +1,74 @@
+"""The page for people's own robots: its environment and its lines are tried as they stand there."""
+
+import re
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from music_tf.cli import run_verb
+from music_tf.config.command import parse_train
+from tests.kit.saved_run import rows_of
+from tests.kit.sessions import run_session
+
+PAGE = (Path(__file__).parents[1] / "docs" / "your_robot.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(?:python)?\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+MODULE, CHECKED, LINE = BLOCKS
+COMMANDS = [line.split()[1:] for line in re.findall(r"^    (music-tf .*)$", PAGE, re.MULTILINE)]
+SMALL = (
+    *("--epochs", "1", "--cycles", "2", "--updates", "3", "--workers", "1", "--rollouts", "2"),
+    *("--agent.hidden-sizes", "16", "16", "--replay.batch-size", "16", "--run-dir", "runs/arm"),
+    *("--evaluation.episodes", "4"),
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of a user's with the page's module in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "arm.py").write_text(MODULE, encoding="utf-8")
+    yield tmp_path
+    sys.modules.pop("arm", None)
+    gymnasium.registry.pop("ArmPush-v0", None)
+
+
+def of_clocks(text):
+    """A text without the seconds that something took."""
+    return re.sub(r"in \d+ s", "in S s", text)
+
+
+def test_check_env_says_of_the_arm_what_the_page_shows(folder, capsys):
+    assert len(MODULE.splitlines()) <= 60
+    assert run_verb(COMMANDS[0]) == 0
+    shown = of_clocks(capsys.readouterr().out)
+    assert [line for line in CHECKED.splitlines() if of_clocks(line) not in shown] == []
+    proposed = " ".join(["music-tf", *COMMANDS[1][: COMMANDS[1].index("--epochs")]])
+    assert proposed in shown
+
+
+def test_what_is_pasted_trains_measures_and_films_the_arm(folder, capsys):
+    train, evaluate, play, report = COMMANDS[1:]
+    run_session(parse_train([*train[1:], *SMALL]))
+    told = [line for line in capsys.readouterr().out.splitlines() if "I(dx; dy)" in line]
+    explained, epoch = LINE.splitlines()
+    assert told[0] == explained
+    names = re.findall(r"  ([a-zA-Z(;) -]+) -?\d[\d.]*", epoch.partition("...")[2])
+    assert names == ["co-motion", "I(dx; dy)", "pay", "bound"]
+    assert [name for name in names if f"  {name} " not in told[1]] == []
+    assert rows_of(folder / "runs" / "arm")
+    assert run_verb([*evaluate, "--episodes", "3"]) == 0
+    assert run_verb([*play, "--episodes", "1", "--out", "film.gif"]) == 0
+    assert run_verb([*report, "--out", "page.html"]) == 0
+    assert (folder / "film.gif").stat().st_size > 0
+
+
+def test_every_option_of_a_remedy_is_one_that_exists():
+    table = PAGE[PAGE.index("| symptom |") :]
+    tried = [words.split() for words in re.findall(r"`(--[a-z][^`]* [^`]*)`", table)]
+    numbers = {"LOW_X": "0", "LOW_Y": "0", "HIGH_X": "1", "HIGH_Y": "1", "HEIGHT": "0.4"}
+    assert len(tried) > 8
+    for words in tried:
+        recipe = "sac_diayn" if words[0] == "--skills" else "ddpg_music"
+        parse_train([recipe, *(numbers.get(word, word) for word in words)])
