@@ -171,6 +171,14 @@ def without_module(env_id: str) -> str:
     return env_id.rpartition(":")[2]
 
 
+def with_hidden_goal(env_id: str) -> str | None:
+    """Returns the family that hides the goals of an environment, if there is one."""
+    for hidden, dense in HIDDEN_GOALS.items():
+        if is_one_of(env_id, (dense, dense.replace("Dense", ""))):
+            return hidden
+    return None
+
+
 def is_one_of(env_id: str, known: Iterable[str]) -> bool:
     """Whether an id is among known ones, of whatever version and from whatever module."""
     return _stem(env_id) in {_stem(one) for one in known}

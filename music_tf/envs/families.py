@@ -19,6 +19,7 @@ from gymnasium.envs.mujoco.humanoid_v5 import HumanoidEnv
 from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 
 from music_tf.envs.simulator import Defaults, settle
+from music_tf.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
 Robot: TypeAlias = gymnasium.Env[Floats, npt.NDArray[np.float32]]
@@ -68,6 +69,10 @@ class Velocity(Family):
 
     def __init__(self, robot: Robot, fastest: float) -> None:
         super().__init__(robot)
+        if not fastest > 0.0:
+            raise UsageError(
+                f"env.kwargs: fastest: expected a speed above 0 m/s, got {fastest!r:.80}"
+            )
         self._fastest, self._speed = float(fastest), 0.0
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
@@ -89,6 +94,8 @@ class ForwardOrBack(Family):
     def __init__(self, robot: Robot, sign: float) -> None:
         """Takes the robot, and its task until it is given one."""
         super().__init__(robot)
+        if sign not in (1, -1):
+            raise UsageError(f"env.kwargs: sign: expected 1 or -1, got {sign!r:.80}")
         self._sign = float(sign)
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:

@@ -50,11 +50,14 @@ _GOAL: Changes = {
     "cycles": 8,
     "updates": 100,
     "agent.context_rows": 100,
+    "agent.posterior": "full",
     "task.scale": 100.0,
     "tasks.train": 32,
     "tasks.initial": 4,
+    "evaluation.every": 5,
 }
-"""Metres from a goal are few, so that they count more."""
+"""Metres from a goal are few, so that they count more. A reward says how far the goal is: a sphere,
+and a full covariance can say where spheres meet."""
 _FAR_GOAL: Changes = {**_GOAL, "agent.discount": 0.95}
 LAPTOP: Mapping[str, Changes] = {
     **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),

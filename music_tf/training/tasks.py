@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.names import POINT_ROBOT, with_hidden_goal
 from music_tf.config.settings import Config, Inference
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -54,7 +55,8 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
     if envs.spec.goal_dim:
         raise UsageError(
             f"env_id: a task is inferred, not shown, and {config.env_id} shows goals; expected a "
-            "family of tasks without goals"
+            "family of tasks without goals\n"
+            f"for example: --env-id {with_hidden_goal(config.env_id) or POINT_ROBOT}"
         )
     if inference.reward and envs.spec.extras.get(inference.reward) != 1:
         raise UsageError(

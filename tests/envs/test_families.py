@@ -10,6 +10,7 @@ from music_tf.config.names import ROBOT_FAMILIES
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
+from music_tf.errors import UsageError
 from tests.envs.test_changes import arrays_of, different
 
 BODIES = ("music_tf/Walker2dBodies-v0", "music_tf/HopperBodies-v0")
@@ -73,6 +74,18 @@ def test_an_agent_that_learns_one_direction_alone_says_which():
         assert info["reward_task"] == sign * info["x_velocity"]
         paid.append(reward)
     assert paid[0] + paid[1] == pytest.approx(2 * -0.05 * 6 * 0.25)
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "text"),
+    [
+        ("HalfCheetahVelocity", '{"fastest": -1}', "fastest: expected a speed above 0 m/s, got -1"),
+        ("HalfCheetahDirection", '{"sign": 0}', "sign: expected 1 or -1, got 0"),
+    ],
+)
+def test_a_family_refuses_what_makes_no_task(name, kwargs, text):
+    with pytest.raises(UsageError, match=f"^env.kwargs: {text}"):
+        LockstepEnvs(f"music_tf/{name}-v0", 1, EnvConfig(kwargs=kwargs))
 
 
 def test_an_ant_is_paid_for_its_speed_in_a_direction_and_for_staying_up():

@@ -67,6 +67,12 @@ def test_a_context_is_no_longer_than_a_visit(preset):
         assert config.agent.context_rows <= steps
 
 
+def test_beliefs_of_hidden_goals_can_say_where_spheres_meet():
+    for env_id, posterior in ((PUSH, "full"), (VELOCITY, "diagonal"), (POINT_ROBOT, "diagonal")):
+        assert recipes.resolve("sac_pearl", "laptop", env_id).agent.posterior == posterior
+    assert recipes.resolve("sac_pearl", "oyster", PUSH).agent.posterior == "diagonal"
+
+
 def test_music_pays_beside_the_task_and_fades_before_the_end():
     plain, both = (settings("laptop", PUSH, recipe) for recipe in ("sac_pearl", "sac_pearl_music"))
     assert recipes.resolve("sac_pearl_music").env_id == PUSH

@@ -186,6 +186,10 @@ def test_recorded_tasks_are_read_as_they_were_drawn_or_refused():
     [
         ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks, with the methods"),
         ({"env_id": "music_tf/PointReach-v0"}, "is inferred, not shown, and .* shows goals"),
+        (
+            {"env_id": "FetchReach-v4"},
+            r"shows goals(.|\n)*--env-id music_tf/FetchReachHiddenGoal-v0",
+        ),
         ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
     ],
 )
