@@ -206,6 +206,7 @@ class Evaluate(Measured):
             visiting,
         )
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
+        from music_tf.tools.visits import draw_visits  # noqa: PLC0415 - Pillow
 
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
@@ -213,7 +214,7 @@ class Evaluate(Measured):
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
         parts = ("test", "train") if self.tasks == "both" else (self.tasks,)
         loaded = visiting(loaded, parts, self.explore)
-        evaluate_run(loaded, self.episodes, full=self.full, export=export)
+        evaluate_run(loaded, self.episodes, full=self.full, export=export, draw=draw_visits)
         return EXIT_DONE
 
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:

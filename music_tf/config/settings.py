@@ -837,6 +837,7 @@ class TasksConfig(Settings):
         "adapt/return_1": "the same in the episode after 1 context episode",
         "adapt/return_2": "the same in the episode after 2 context episodes",
         "adapt/return_last": "the same in the last episode of a visit, after all others",
+        "adapt/random_return": "the same of random actions in these last episodes",
         "adapt/train_return": "the same of the last episode in training tasks, explored anew",
         "adapt/success_prior": "share of evaluation tasks solved under latents of the prior",
         "adapt/success_1": "share solved after 1 context episode",

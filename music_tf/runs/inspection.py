@@ -122,6 +122,10 @@ class LoadedRun:
         return Learned(self.evaluation, self.learned)
 
 
+Draw: TypeAlias = Callable[[LoadedRun], list[str]]
+"""Draws what has been evaluated."""
+
+
 def load_run(
     run: Path,
     typed_env_id: str | None = None,
@@ -231,6 +235,7 @@ def evaluate_run(
     *,
     full: bool = False,
     export: Export | None = None,
+    draw: Draw | None = None,
     shown: bool = True,
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
@@ -248,6 +253,7 @@ def evaluate_run(
             `coverage`; what was found of the same checkpoint before is kept otherwise.
         export: Called with the episodes of our policy, what is known of them, `skill_arrays`, and
             how the environment was made; returns lines that say where it wrote them.
+        draw: Called with the run, draws what there is to draw; returns lines that say where to.
         shown: Whether to show the table.
 
     Returns:
@@ -280,7 +286,7 @@ def evaluate_run(
             replace_file(place, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
         except OSError as error:
             raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
-        progress.banner([f"written: {path}"])
+        progress.banner([f"written: {path}", *(draw(loaded) if draw else ())])
         if export is not None:
             played = loaded.evaluation.play(loaded.policy, episodes)
             names = ("recipe", "preset", "env_id", "seed")

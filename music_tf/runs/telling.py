@@ -10,15 +10,19 @@ from music_tf.types import Metrics
 MOTION = "eval/object_comotion_m"
 CONTROL = 0.2
 """Metres of co-motion that count as control where the object stays on its table."""
+_EARLY = 2
+"""Context episodes after which the return is told, too."""
 _RETURN, _LENGTH, _SUCCESS = "eval/return", "eval/length", "eval/success_rate"
 
 
 def tellings(config: Config, info: EnvironmentInfo, columns: Collection[str]) -> list[Telling]:
     """Returns what says whether a run learns, the most telling first, of the columns that it has.
 
-    A run that adapts to tasks is told by the return of its last episodes, and one that learns
-    skills one after the other by how far they go from each other.
+    A run that adapts to tasks is told by returns under the prior and after context episodes, and
+    one that learns skills one after the other by how far they go from each other.
     """
+    if config.agent.inference is not None:
+        return [one for one in _of_adaptation(config) if one.metric in columns]
     counted = [term for term in config.rewards.values() if term.counts]
     paid = {term.name for term in counted}
     if config.incremental.on:
@@ -30,6 +34,28 @@ def tellings(config: Config, info: EnvironmentInfo, columns: Collection[str]) ->
         scale = f"{CONTROL:g} m is control" if control else "path of the object with the gripper"
         own.insert(0, Telling(MOTION, "co-motion", info.unit, scale=scale))
     return [one for one in dict.fromkeys(own) if one.metric in columns]
+
+
+def _of_adaptation(config: Config) -> list[Telling]:
+    """Returns what says how a run adapts: of the reward that contexts hold, where that differs."""
+    inference = config.agent.inference
+    last = config.tasks.explore + config.tasks.adapt - 1
+    prior, after = "prior", f"after {last}"
+    scale = "return by episodes of the task seen before"
+    if inference is not None and inference.reward:
+        return [
+            Telling("adapt/context_return_prior", prior),
+            Telling(
+                "adapt/context_return_last",
+                after,
+                scale=f"{inference.reward} by episodes of the task seen before",
+            ),
+        ]
+    random = "adapt/random_return"
+    told = [Telling("adapt/return_prior", prior)]
+    if last > _EARLY:
+        told.append(Telling("adapt/return_2", f"after {_EARLY}"))
+    return [*told, Telling("adapt/return_last", after, random=random, scale=scale)]
 
 
 def explanation(told: Sequence[Telling]) -> list[str]:

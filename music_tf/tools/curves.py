@@ -392,14 +392,26 @@ def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str) -> str:
 
     Line n of the groups has colour n of `COLOURS`.
     """
+
+    def draw(panel: Any) -> None:
+        _draw_panel(panel, groups, metric, "steps")
+
+    return svg_of(draw, metric)
+
+
+def svg_of(draw: Callable[[Any], None], salt: str) -> str:
+    """Returns as SVG for a page what is drawn on a panel of matplotlib's.
+
+    It has the page's own letters and colour of text; `salt` keeps its ids apart from others.
+    """
     import matplotlib as mpl  # noqa: PLC0415 - a second to load
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
 
     drawn = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": metric}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
         figure = Figure(figsize=(3.8, 2.2))
         panel = figure.add_axes((0.16, 0.23, 0.81, 0.68))
-        _draw_panel(panel, groups, metric, "steps")
+        draw(panel)
         panel.ticklabel_format(axis="y", scilimits=(-3, 5))
         panel.spines[["top", "right"]].set_visible(False)
         silent = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -94,6 +94,8 @@ class View(NamedTuple):
     """What each learned reward pays along the whole episode: values [length]."""
     last: int = 0
     """The step at which it ends."""
+    note: str = ""
+    """What else is known of the episode."""
 
 
 class Moments(NamedTuple):
@@ -212,7 +214,7 @@ def strip(
         for row, shot in zip(rows, shots, strict=True):
             named = _named(config, shot)
             for view in row:
-                text = f"{named}step {view.step}"
+                text = f"{named}step {view.step}{view.note}"
                 tiles.append(tile(view, _STRIP_TILE, text, envs.spec.max_episode_steps))
         grid(tiles, len(rows[0])).save(draft)
 
@@ -326,7 +328,7 @@ def frames_of(
             tiles = []
             for shot, view in zip(shots, views, strict=True):
                 named = _named(loaded.config, shot)
-                text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}"
+                text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}{view.note}"
                 good = view.success and loaded.config.goals == "environment"
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
             sheet = grid(tiles, columns, (across, down))
@@ -360,7 +362,7 @@ def film(
     """
     config, envs = loaded.config, loaded.envs
     skills = [shot.skill or 0 for shot in shots]
-    conditions = _conditions(loaded, shots)
+    conditions, notes = _conditions(loaded, shots)
     if config.acting_skills:
         one_hot = np.eye(config.condition_size, dtype=np.float32)
         conditions = conditions._replace(skills=one_hot[skills])
@@ -397,22 +399,27 @@ def film(
             raise EnvironmentFault(f"{config.env_id}: pictures differ in size: {sorted(sizes)}")
         succeeds = played.success & (now == played.length)
         ends = played.length.tolist()
-        yield list(map(View, images, now.tolist(), succeeds.tolist(), traces, ends))
+        yield list(map(View, images, now.tolist(), succeeds.tolist(), traces, ends, notes))
 
 
-def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> Conditions:
-    """Returns what episodes start from: those of evaluation, or of visits to tasks."""
+def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:
+    """Returns what episodes start from: those of evaluation, or of visits to tasks.
+
+    Beside it stands how unsure each episode of a visit is of its task.
+    """
     config, adaptation = loaded.config, loaded.adaptation
     if adaptation is None:
         episodes = [shot.episode for shot in shots]
-        return evaluation_conditions(episodes, config, loaded.envs.spec.goal_dim)
+        conditions = evaluation_conditions(episodes, config, loaded.envs.spec.goal_dim)
+        return conditions, [""] * len(shots)
     tasks = list(dict.fromkeys(shot.skill or 0 for shot in shots))
-    starts = adaptation.starts(loaded.agent, tasks)
+    starts, unsure = adaptation.starts(loaded.agent, tasks)
     rows = [tasks.index(shot.skill or 0) * adaptation.episodes + shot.episode for shot in shots]
     places = starts.tasks
-    return Conditions(
+    conditions = Conditions(
         starts.seeds[rows], None, starts.skills[rows], None if places is None else places[rows]
     )
+    return conditions, [f"   belief ±{unsure[row]:.2f}" for row in rows]
 
 
 def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:

@@ -29,6 +29,7 @@ from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.storage.start import start_line, taken_before
 from music_tf.tools import curves
 from music_tf.tools.paths import COLOURS, WIDTH
+from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of
 
 FORMATS = (".html", ".htm")
 MOST_FILM_BYTES = 24_000_000
@@ -155,6 +156,24 @@ class Recorded(NamedTuple):
             for name, _, value, meaning in fields_of(config)
         ]
 
+    def adaptation(self) -> list[tuple[str, str]]:
+        """Returns titles and curves by how many episodes of a task were seen, as SVG."""
+        told = self.evaluation.get("adaptation")
+        explored = told.get("explored") if isinstance(told, dict) else None
+        first = explored if type(explored) is int and explored > 0 else 1
+        found = []
+        for name, title in (("returns", "return"), ("success", "share of visits that succeed")):
+            curves_by_part = curves_of(told, name)
+            if curves_by_part:
+                salt = f"{name} {self.path}"
+                found.append((title, adaptation_svg(curves_by_part, first, salt)))
+        return found
+
+    def visits(self) -> str:
+        """Returns the address of the picture of its visits, empty where there is none."""
+        png = _content(self.path / "videos" / PICTURE, _LARGEST_PICTURE)
+        return _address(Path(PICTURE), png) if png.startswith(_PNG) else ""
+
     def pictures(self) -> list[tuple[str, int | None, bool]]:
         """Returns the first, the middle and the last picture of the object's paths.
 
@@ -232,7 +251,11 @@ def read_recorded(path: Path) -> Recorded:
         rows_of(evaluation.get("coverage")),
         curves.as_run(path, stored, columns)._replace(name=name, folder=str(path)),
         before,
-        [film for film in _media(path / "videos") if not PATHS.fullmatch(film.name)],
+        [
+            film
+            for film in _media(path / "videos")
+            if not (PATHS.fullmatch(film.name) or film.name == PICTURE)
+        ],
         in_use,
         saved.is_dir() and bool(labels(os.listdir(saved))),
         notes,

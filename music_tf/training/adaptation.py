@@ -114,16 +114,35 @@ class MetaEvaluation(NamedTuple):
                 values[start : start + envs] = own[: len(some)]
         return found
 
-    def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> Conditions:
+    def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> tuple[Conditions, Array]:
         """Returns what the episodes of the first visit to these evaluation tasks start from.
 
         Task after task, each with all episodes of its visit. There must be an environment for each
-        of the tasks, which are given by their numbers.
+        of the tasks, which are given by their numbers. Beside it stands how unsure the belief was
+        from which each latent was drawn: its root mean square deviation, 1 for the prior.
         """
-        _, starts = self._visit(snapshot, "test", np.array(tasks), 1)
+        found, episodes = self._visit(snapshot, "test", np.array(tasks), 1)
+        starts = [start for start, _ in episodes]
         every = [np.stack([getattr(one, name) for one in starts], axis=1) for name in _STARTS]
         seeds, skills, places = (rows.reshape(-1, *rows.shape[2:]) for rows in every)
-        return Conditions(seeds, None, skills, places)
+        unsure = np.ones(found.returns.shape, np.float32)
+        known = np.sqrt(found.variances.mean(axis=-1))
+        unsure[:, self.explored :] = known[:, self.explored - 1 : -1]
+        return Conditions(seeds, None, skills, places), unsure.ravel()
+
+    def first_visits(self, snapshot: Snapshot, count: int) -> Episodes:
+        """Plays the first visits to so many evaluation tasks on this rank alone.
+
+        Task after task, each with all episodes of its visit: those that `play` counts.
+        """
+        visits: list[dict[str, Array]] = []
+        for start in range(0, count, len(self.envs)):
+            rows = np.arange(start, start + len(self.envs)) % len(self.tasks.test)
+            _, episodes = self._visit(snapshot, "test", rows, 1)
+            named = [played.named() for _, played in episodes]
+            for row in range(min(len(self.envs), count - start)):
+                visits += [{name: one[name][row : row + 1] for name in one} for one in named]
+        return Episodes.from_named({n: np.concatenate([v[n] for v in visits]) for n in visits[0]})
 
     def metrics(self, test: Adaptation, train: Adaptation) -> Metrics:
         """Returns what `metrics.csv` holds of an evaluation."""
@@ -189,15 +208,16 @@ class MetaEvaluation(NamedTuple):
         part: str,
         rows: npt.NDArray[np.int64],
         repeats: int,
-    ) -> tuple[Adaptation, list[Conditions]]:
+    ) -> tuple[Adaptation, list[tuple[Conditions, Episodes]]]:
         """Plays a visit in each of as many environments; leaves out the axis of repeats.
 
-        Also returns what each episode started from.
+        Also returns what each episode started from, and the episodes.
         """
         inference = self.config.agent.inference
         if inference is None:
             raise ValueError("MetaEvaluation: expected an agent that infers its task")
-        found, starts = no_visits(len(rows), self.episodes, inference.latent), []
+        found = no_visits(len(rows), self.episodes, inference.latent)
+        episodes: list[tuple[Conditions, Episodes]] = []
         tasks: Tasks = getattr(self.tasks, part)[rows // repeats]
         drawn = [
             stream(_SEED, f"adaptation/{part}", *map(int, divmod(row, repeats))) for row in rows
@@ -217,8 +237,8 @@ class MetaEvaluation(NamedTuple):
                 believed = beliefs if infers else [encoder.prior] * len(rows)
                 latents = np.stack([one.draw(n) for one, n in zip(believed, noise, strict=True)])
             conditions = Conditions(seeds, None, latents, tasks)
-            starts.append(conditions)
             played = play(self.envs, acting, conditions, explore)
+            episodes.append((conditions, played))
             found.returns[:, episode] = played.reward.sum(axis=1)
             found.lengths[:, episode] = played.length
             found.success[:, episode] = played.success
@@ -230,7 +250,7 @@ class MetaEvaluation(NamedTuple):
             beliefs = [encoder(np.concatenate(context)) for context in contexts]
             found.means[:, episode] = [belief.mean for belief in beliefs]
             found.variances[:, episode] = [belief.variance for belief in beliefs]
-        return found, starts
+        return found, episodes
 
     def _at_random(self, rows: npt.NDArray[np.int64], episode: int) -> Perturbation:
         """Returns uniform actions for an episode of each visit."""

@@ -152,6 +152,8 @@ class Trainer:
     """Seconds in this epoch, by metric."""
     _random_played: dict[int | tuple[int, ...], Episodes] = dataclasses.field(default_factory=dict)
     """Evaluation episodes of random actions, by the world in which they were played."""
+    _random_return: float | None = None
+    """Of random actions in visits to evaluation tasks, once they were played."""
 
     def __post_init__(self) -> None:
         if self.config.lag:
@@ -494,7 +496,7 @@ class Trainer:
             )
             if on_played is not None:
                 on_played(adapted)
-            return self.adaptation.metrics(*adapted)
+            return self.adaptation.metrics(*adapted) | self._of_random_visits(self.adaptation)
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
@@ -509,6 +511,13 @@ class Trainer:
     def _of_networks(self, played: Episodes) -> Metrics:
         """Returns what the terms that still count make of episodes."""
         return self.evaluation.heldout(self.active_terms(), self.update.weights(), played)
+
+    def _of_random_visits(self, adaptation: MetaEvaluation) -> Metrics:
+        """Returns the return of random actions in the last episodes of visits, played once."""
+        if self._random_return is None:
+            played = adaptation.play(None, "test", self.config.evaluation.episodes)
+            self._random_return = float(played.returns[..., -1].mean())
+        return {"adapt/random_return": self._random_return}
 
     def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
         """Returns what is told beside the policy: metrics of random actions in the same episodes.

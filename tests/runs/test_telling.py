@@ -38,6 +38,7 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
         ("sac_diayn", PUSH, True, ["co-motion", "accuracy"]),
         ("sac_dads", "Ant-v5", False, ["skill reward"]),
         ("sac_disk", "music_tf/Square-v0", False, ["apart"]),
+        ("sac_pearl", "music_tf/PointRobot-v0", False, ["prior", "after 2", "after 6"]),
         ("sac_disk_music", "FetchPickAndPlace-v4", True, ["apart"]),
     ],
 )
@@ -110,3 +111,15 @@ def test_the_arm_of_a_user_is_told_by_all_that_music_has():
     assert (envs.info.object, envs.info.gripper, envs.info.unit) == (DISC, TIP, "")
     found = told("ddpg_music", ARM, goals=False, info=envs.info)
     assert list(found) == ["co-motion", "I(dx; dy)", "pay", "bound"]
+
+
+def test_a_run_with_sparse_contexts_is_told_by_what_they_hold():
+    sparse = {"agent.context_reward": "sparse_reward", "world.extras": ("sparse_reward",)}
+    found = told("sac_pearl", "music_tf/PointRobot-v0", goals=False, **sparse)
+    assert [one.metric for one in found.values()] == [
+        "adapt/context_return_prior",
+        "adapt/context_return_last",
+    ]
+    row = {"adapt/return_last": -9.0, "adapt/random_return": -21.0}
+    dense = told("sac_pearl", "music_tf/PointRobot-v0", goals=False)
+    assert dense["after 6"].shown(row) == "after 6 -9.000 (random -21.000)"

@@ -36,12 +36,16 @@ def test_a_sheet_has_a_row_for_each_task_and_a_column_for_each_episode():
 def test_what_is_filmed_is_what_an_evaluation_visits(run):
     loaded = load_run(run, environments=6)
     ((shots, _),) = sheets_of(loaded.config, 2, [None])
-    conditions = _conditions(loaded, shots)
+    conditions, notes = _conditions(loaded, shots)
     played = rollout.play(loaded.envs, loaded.policy, conditions, None)
     expected = loaded.adaptation.play(loaded.agent, "test", 1).returns[:2, 0]
     found = played.reward.sum(axis=1).reshape(2, 3)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     views = list(film(loaded, shots, lambda lengths: np.arange(lengths.max() + 1)))
+    means = loaded.adaptation.play(loaded.agent, "test", 1).variances[:2, 0].mean(axis=-1)
+    sure = [f"   belief ±{value:.2f}" for value in np.sqrt(means[0])]
+    assert notes[:3] == ["   belief ±1.00", *sure[:2]]  # before an episode, not after it
+    assert [view.note for view in views[0]] == notes
     assert len(views) == 6  # five steps and the state before them
     assert {view.image.shape for view in views[0]} == {(96, 96, 3)}
     places = [np.argwhere((view.image == (80, 200, 80)).all(axis=-1)) for view in views[0]]

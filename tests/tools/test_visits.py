@@ -1,0 +1,98 @@
+"""Curves of adaptation and paths of visits, from what a run and its evaluation hold."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from music_tf.cli import main
+from music_tf.runs.inspection import load_run
+from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of, paths_of_visits
+from tests.kit.pearl import small
+from tests.kit.sessions import command_of, run_session
+
+GREEN = (44, 160, 44)
+TOLD = {
+    "test": {
+        "tasks": [{"returns": [-3.0, -1.0]}, {"returns": [-5.0, -2.0]}],
+        "returns": [-4.0, -1.5],
+        "random": [-6.0, -7.0],
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("visits") / "run"
+    words = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
+    run_session(command_of(small(epochs=1, cycles=1), path, **words))
+    with pytest.raises(SystemExit) as end:
+        main(["evaluate", str(path), "--episodes", "1"])
+    assert end.value.code == 0
+    return path
+
+
+def test_curves_are_what_an_evaluation_says():
+    (part, curves), *others = curves_of(TOLD, "returns").items()
+    assert part == "test"
+    assert not others
+    assert curves.by_task == [[-3.0, -1.0], [-5.0, -2.0]]
+    assert (curves.mean, curves.random) == ([-4.0, -1.5], [-6.0, -7.0])
+    svg = adaptation_svg({"test": curves}, 1, "salt")
+    assert svg.startswith("<svg")
+    assert "random" in svg
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        [],
+        {"test": 3},
+        {"test": {"tasks": [], "returns": [1.0]}},
+        {"test": {"tasks": [{"returns": [1.0]}], "returns": [1.0, 2.0]}},
+        {"test": {"tasks": [{"returns": ["a"]}], "returns": [1.0]}},
+        {"test": {"tasks": [{"returns": [float("nan")]}], "returns": [1.0]}},
+        {"test": {"tasks": [7], "returns": [1.0]}},
+    ],
+)
+def test_a_file_that_says_anything_else_has_no_curves(told):
+    assert curves_of(told, "returns") == {}
+
+
+def test_a_picture_marks_the_goal_of_each_row_in_each_of_its_columns():
+    paths = np.zeros([2, 3, 5, 2], np.float32)
+    goals = np.array([[1.0, 1.0], [-1.0, -1.0]])
+    picture = paths_of_visits(paths, goals, np.zeros([2, 3]), [0, 1, 2])
+    marked = np.argwhere((np.abs(picture.astype(int) - GREEN) < 12).all(axis=-1))
+    rows, columns = picture.shape[0], picture.shape[1]
+    upper = marked[marked[:, 0] < rows // 2]
+    lower = marked[marked[:, 0] >= rows // 2]
+    for found, right in ((upper, True), (lower, False)):
+        across = found[:, 1] * 3 // columns
+        assert set(across) == {0, 1, 2}
+        within = found[:, 1] % (columns / 3) / (columns / 3)
+        assert (within > 0.5).all() if right else (within < 0.5).all()
+
+
+def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
+    loaded = load_run(run, environments=2)
+    visits = loaded.adaptation.first_visits(loaded.agent, 3)
+    returns = visits.reward.sum(axis=1).reshape(3, 3)
+    np.testing.assert_array_equal(
+        returns, loaded.adaptation.play(loaded.agent, "test", 1).returns[:, 0]
+    )
+    loaded.envs.close()
+
+
+def test_an_evaluation_draws_visits_and_a_report_shows_them_with_curves(run, tmp_path):
+    with Image.open(run / "videos" / PICTURE) as picture:
+        assert picture.size[0] > 300
+    page = tmp_path / "page.html"
+    with pytest.raises(SystemExit) as end:
+        main(["report", str(run), "--out", str(page)])
+    assert end.value.code == 0
+    text = page.read_text()
+    section = text.partition("<h3>Adaptation to tasks</h3>")[2].partition("<h3>")[0]
+    assert section.count("<svg") == 2
+    assert section.count("data:image/png;base64,") == 1
+    assert "1 visits to each task" in section
