@@ -161,7 +161,7 @@ def inside(bare, tmp_path):
 def test_the_wheel_holds_the_agents_and_no_tests(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    for agent in ("ant", "hopper", "push", "pick", "point", "push_sac"):
+    for agent in ("ant", "cheetah", "hopper", "push", "pick", "point", "push_sac"):
         assert {f"music_tf/weights/{agent}/{name}" for name in AGENT} <= set(names)
     tops = {name.partition("/")[0] for name in names}
     assert tops == {"music_tf", f"music_tf-{music_tf.__version__}.dist-info"}

@@ -21,8 +21,9 @@ from tests.kit.sources import ROOT
 
 OF_MUSIC = ("pick", "push", "push_sac")
 WITH_SKILLS = ("ant", "hopper")
+ONE_BY_ONE = ("cheetah",)
 ADAPTING = ("point",)
-NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS, *ADAPTING)))
+NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS, *ONE_BY_ONE, *ADAPTING)))
 EPISODES = 20
 TOLERANCES = {
     "eval/object_moved_rate": {"abs": 0.15},
@@ -58,6 +59,20 @@ def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_pat
     assert fmean(few["return"]) == pytest.approx(fmean(paid[:5]), rel=0.3)
     assert np.corrcoef(few["return"], paid[:5])[0, 1] > 0.6  # single ones differ much
     assert (tmp_path / f"runs/{name}_skills.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_its_skills_lie_as_far_apart_as_is_published(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # skills would leave them set
+        monkeypatch.setenv(variable, "1")
+    assert run_verb(["skills", name, "--episodes", "3"]) == 0
+    found = json.loads((tmp_path / f"runs/{name}_skills.json").read_text())
+    paid = of_skills(name, "eval/return")
+    apart = np.array(found["hausdorff"])[np.triu_indices(len(paid), 1)]
+    published = read_result(ROOT / agents()[name]["published"]).columns
+    assert apart.mean() == pytest.approx(published["skill/hausdorff_mean"][-1], rel=0.25)
+    assert [one["return"] for one in found["each"]] == pytest.approx(paid, rel=0.3, abs=60.0)
 
 
 @pytest.mark.parametrize("name", OF_MUSIC)
@@ -119,7 +134,8 @@ def test_what_made_it_is_written_beside_it_as_it_was_published(name):
     assert about["evaluation"]["episodes"] == (20 if name in ADAPTING else 100)
     assert about["evaluation"]["policies"] == result.details["final_100_episodes"]
     skills = [skill["metrics"] for skill in result.details.get("skills", [])]
-    assert about["evaluation"].get("skills", []) == (skills if name in WITH_SKILLS else [])
+    several = name in (*WITH_SKILLS, *ONE_BY_ONE)
+    assert about["evaluation"].get("skills", []) == (skills if several else [])
     header = (ROOT / about["published"]).read_text(encoding="utf-8")
     assert about["command"] in header
     assert about["commit"] in header
@@ -144,6 +160,19 @@ def test_a_page_lists_them_with_what_they_do():
         values = f"{len(paid)} | {min(paid):.0f} to {max(paid):.0f} | {fmean(diverse):.0f}"
         rows.append(f"| `{name}` | {made[name]} | {values} |")
     assert table.splitlines()[2:] == rows
+    table = page.partition("<!-- one by one -->\n")[2].partition("<!-- /one by one -->")[0]
+    rows = []
+    for name in ONE_BY_ONE:
+        columns, paid = (
+            read_result(ROOT / agents()[name]["published"]).columns,
+            of_skills(name, "eval/return"),
+        )
+        apart = [columns[f"skill/hausdorff_{kind}"][-1] for kind in ("mean", "min")]
+        values = (
+            f"{len(paid)} | {min(paid):.0f} to {max(paid):.0f} | {apart[0]:.1f} | {apart[1]:.1f}"
+        )
+        rows.append(f"| `{name}` | {made[name]} | {values} |")
+    assert table.splitlines()[2:] == rows
     table = page.partition("<!-- adapting -->\n")[2].partition("<!-- /adapting -->")[0]
     rows = []
     for name in ADAPTING:
@@ -153,6 +182,17 @@ def test_a_page_lists_them_with_what_they_do():
         values = " | ".join(f"{value:.1f}" for value in shown)
         rows.append(f"| `{name}` | {made[name]} | {values} |")
     assert table.splitlines()[2:] == rows
+
+
+def test_agents_together_are_small():
+    assert sum(path.stat().st_size for path in AGENTS.rglob("*")) < 25e6
+
+
+def test_each_skill_of_a_policy_loaded_by_name_acts_by_itself():
+    policy = music_tf.load_policy("cheetah")
+    acted = np.array([policy.act(np.zeros(17), skill=skill) for skill in range(policy.skills)])
+    assert acted.shape == (4, 6)
+    assert len(np.unique(acted.round(3), axis=0)) == 4
 
 
 def test_a_policy_is_loaded_by_its_name():
