@@ -16,6 +16,7 @@ import music_tf
 from music_tf import process
 from music_tf.cli import train as command
 from music_tf.config.command import parse_train
+from music_tf.envs import lockstep
 from music_tf.runs import session
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.small import OPTIONS
@@ -214,6 +215,16 @@ def test_what_a_callback_raises_ends_the_run_saved_and_once_whatever_its_class(
     assert [name for name, _ in diary.heard].count(hook) == 1
     counters = load_weights(path / "checkpoints")[1]["counters"]
     assert counters["cycle"] == {"on_cycle": 1, "on_epoch": 2}[hook]  # as when it was called
+
+
+def test_an_environment_that_interrupts_its_own_start_leaves_no_directory(tmp_path, monkeypatch):
+    def interrupted(env_id, settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lockstep, "make_environment", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        music_tf.train("ddpg_her", run_dir=tmp_path / "runs/mine", epochs=1, **OPTIONS)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_second_ctrl_c_within_a_callback_leaves_at_once_without_saving(tmp_path):

@@ -105,7 +105,7 @@ def train(command: TrainCommand, comm: "Communicator", callbacks: Iterable[objec
         return _run(command, comm, folders, callbacks)
     except CallbackFailed as failed:
         fault = failed.fault
-    except (UsageError, EnvironmentFault, Stopped):
+    except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt):
         remove_empty(folders)
         raise
     raise fault  # out of reach of our own handlers, and without them in its traceback

@@ -993,7 +993,8 @@ class IncrementalConfig(Settings):
     half."""
     past: Literal["refresh", "append"] = "refresh"
     """When earlier skills are played to see where they go: all anew before each skill, in the world
-    as it is then; or each once, as soon as it is learned."""
+    as it is then, unless they were played in that world before; or each once, as soon as it is
+    learned."""
     collected: Annotated[int, In(1, 10**5)] = 10
     """Episodes that are played of each for that."""
     collect_sampled: bool = False
@@ -1002,7 +1003,8 @@ class IncrementalConfig(Settings):
     """What the first skill shall differ from: episodes of uniform actions, or nothing."""
     begin: Literal["fresh", "first", "nearest"] = "fresh"
     """What the actor of a later skill begins as: at random, or as that of an earlier skill: the
-    first, or the one that goes furthest from all the others. Critics begin at random."""
+    first, or the one nearest to where no skill goes, which is furthest from all others. Critics
+    begin at random."""
 
     @property
     def on(self) -> bool:

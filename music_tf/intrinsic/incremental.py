@@ -83,6 +83,8 @@ class Incremental(RewardTerm):
         self.progress = 0.0
         """How far it has come, in [0, 1)."""
         self._past = [self._nothing] * context.skills
+        self._played: dict[int, Rows] = {}
+        """All that skills were played since the run was started or resumed, by skill."""
         self._own: dict[int, Rows] = {}
         self._averages = {name: _Average() for name in DISTANCES}
         self._found: dict[str, tuple[tf.Tensor, tf.Tensor]] = {}
@@ -93,7 +95,12 @@ class Incremental(RewardTerm):
 
         What is remembered of very many steps is drawn among them.
         """
-        found, most = self._rows(episodes), _KEPT[self._config.timesteps]
+        self._played[skill] = self._rows(episodes)
+        self.remember_again(skill)
+
+    def remember_again(self, skill: int) -> None:
+        """Notes the same, as if the skill had been played again and had gone the same way."""
+        found, most = self._played[skill], _KEPT[self._config.timesteps]
         count = len(found.times)
         if count > most:
             generator = stream(self._seed, "disk/remembered", skill, self.skill)
@@ -108,7 +115,7 @@ class Incremental(RewardTerm):
             average.begin_anew()
 
     def frontier(self) -> int:
-        """Returns which earlier skill goes furthest from all the others."""
+        """Returns which earlier skill is nearest to where none goes: furthest from all others."""
         earlier = [rows.places for rows in self._past[: self.skill]]
         some = [own[:: max(1, len(own) // _COMPARED)] for own in earlier]
 

@@ -119,6 +119,10 @@ def run(
                 if isinstance(fault, Stopped):
                     raise Stopped(f"{fault}, {cure}") from fault
                 raise
+            except KeyboardInterrupt:  # the environment's own, or a second Ctrl-C
+                if not command.resume:
+                    directory.discard()
+                raise
             if comm.is_root:
                 link_latest(path, root)
             with contextlib.closing(session):

@@ -72,6 +72,8 @@ class SkillSequence:
         self.learned: list[Snapshot] = []
         """What each skill acts with since it was finished."""
         self.begun = Begun()
+        self._played_in: dict[int, int | tuple[int, ...]] = {}
+        """Stage of the world in which skills were last played to see where they go."""
 
     @property
     def skill(self) -> int:
@@ -106,7 +108,7 @@ class SkillSequence:
             self._term.remember(0, episodes)
         if settings.past == "refresh":
             for number, snapshot in enumerate(self.learned):
-                self._term.remember(number, self._collected(snapshot, number, evaluation))
+                self._refresh(snapshot, number, evaluation)
         self._term.begin_skill(skill)
         self.begun = Begun(counters.env_steps, counters.updates, self.begun.worlds)
         if skill == 0:
@@ -184,8 +186,21 @@ class SkillSequence:
         learned = len(begun.worlds)
         if learned > self._config.skills:
             raise ValueError(f"incremental.worlds: {learned} of {self._config.skills} skills")
-        self.begun = begun
+        self.begun, self._played_in = begun, {}
         self.learned = [learned_skill(self._like, shared, n) for n in range(learned)]
+
+    def _refresh(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> None:
+        """Lets the reward know where an earlier skill goes in the world as it is.
+
+        In a world in which it was played before it goes the same way, unless actions are drawn: the
+        episodes are those of evaluation.
+        """
+        if self._played_in.get(skill) == evaluation.world:
+            self._term.remember_again(skill)
+            return
+        self._term.remember(skill, self._collected(snapshot, skill, evaluation))
+        if not self._config.incremental.collect_sampled:
+            self._played_in[skill] = evaluation.world
 
     def _collected(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> Episodes:
         """Plays an earlier skill to see where it goes in the world as it is."""

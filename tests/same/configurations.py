@@ -23,6 +23,15 @@ _STEPS = (
     *("--evaluation.every", "1"),
 )
 """By steps, learning from the first cycle on; an epoch ends within the second episode."""
+_ONE_BY_ONE = (
+    *("--incremental.epochs", "1", "--workers", "2", "--cycles", "3", "--updates", "3"),
+    *("--threads", "1", "--agent.hidden-sizes", "16", "16", "--replay.batch-size", "32"),
+    *("--disk.rows", "64", "--collect.steps", "10", "--evaluation.episodes", "2"),
+)
+_WALL = '[{"set": {"wall": true}}, {"at": {"steps": 60}, "set": {"wall": false}}]'
+"""Opens the toy's wall when its first skill is done."""
+_WEAK = '[{}, {"at": {"steps": 40}, "gravity": 0.5, "gear": {"bthigh": 0}, "mass": {"*": 2}}]'
+"""Changes a robot after its first epoch."""
 _LOSES_AN_OBJECT = 23
 """A seed under which an episode of the first epoch is cut where its object is lost."""
 _OVERFULL = ("--replay.capacity", "150")
@@ -99,13 +108,23 @@ CONFIGURATIONS = {
         *("--agent.update-order", "sequential"),
     ),
     "sac_disk": Configuration(
+        (*("sac_disk", *_ONE_BY_ONE, "--incremental.replay", "purge", "--seed", "3"),),
+        by_skills=True,
+    ),
+    "sac_disk_changing": Configuration(
         (
-            *("sac_disk", "--incremental.epochs", "1", "--workers", "2", "--cycles", "3"),
-            *("--updates", "3", "--threads", "1", "--agent.hidden-sizes", "16", "16"),
-            *("--replay.batch-size", "32", "--disk.rows", "64", "--incremental.replay", "purge"),
-            *("--collect.steps", "10", "--evaluation.episodes", "2", "--seed", "3"),
+            *("sac_disk", *_ONE_BY_ONE, "--incremental.begin", "nearest", "--seed", "5"),
+            *("--incremental.replay", "reset", "--env.changes", _WALL),
         ),
         by_skills=True,
+    ),
+    "sac_changing": Configuration(
+        (
+            *("sac", "--env-id", "HalfCheetah-v5", *_STEPS, "--cycles", "2", "--updates", "3"),
+            *("--threads", "1", "--agent.hidden-sizes", "16", "16", "--seed", "3"),
+            *("--replay.batch-size", "32", "--evaluation.episodes", "1"),
+            *("--env.max-episode-steps", "20", "--env.changes", _WEAK),
+        )
     ),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),

@@ -10,12 +10,15 @@ import pytest
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import IncrementalConfig, TaskConfig
 from music_tf.config.stored import read_run
+from music_tf.distributed import Communicator
 from music_tf.envs.toys import Square
 from music_tf.errors import UsageError
+from music_tf.recipes import resolve
 from music_tf.runs.warm_start import best_skill, try_heritage, with_skills_of
 from music_tf.storage.checkpoint import newest_weights, save_weights
 from music_tf.storage.policy import load_policy
 from music_tf.storage.start import export_weights, start_line
+from music_tf.training.build import build_trainer
 from tests.kit import small
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.saved_run import save_checkpoint, write_config
@@ -188,3 +191,43 @@ def test_skills_that_no_run_saves_are_refused(source, tmp_path, name, change):
     save_weights(tmp_path / "few", arrays, found.meta)
     with pytest.raises(UsageError, match=r"skill 1 is not what a run saves|does not fit"):
         try_heritage(held_to(1), tmp_path / "few", ACTING)
+
+
+def test_control_that_was_learned_first_acts_as_skill_0_while_later_skills_are_learned(tmp_path):
+    config = with_fields(
+        resolve("sac_disk_music", env_id=small.PUSH),
+        {
+            "skills": 3,
+            "epochs": 4,
+            "incremental.epochs": (2, 1, 1),
+            "incremental.collected": 2,
+            "workers": 1,
+            "rollouts": 2,
+            "cycles": 2,
+            "updates": 3,
+            "agent.hidden_sizes": (8, 8),
+            "replay.batch_size": 16,
+            "music.hidden_size": 8,
+            "music.trajectories": 4,
+            "evaluation.episodes": 2,
+        },
+    )
+    trainer = build_trainer(config, Communicator(alone=True))
+    write_config(tmp_path, config, "sac_disk_music")
+    seen, acted = np.ones([2, 8], np.float32), []
+    for epoch in (1, 2, 3):
+        trainer.run_epoch(small.go_on)
+        save_checkpoint(tmp_path, trainer, epoch)
+        if epoch == 1:
+            with pytest.raises(UsageError, match="no skill is learned yet"):
+                load_policy(tmp_path)
+            continue
+        acted.append(load_policy(tmp_path).act(seen, skill=0))
+        if epoch == 2:  # the learner rests, and has not begun anew
+            now = trainer.snapshot().act(seen, np.zeros([2, 3], np.float32), seen[:, :3], None)
+            np.testing.assert_array_equal(acted[0], now)
+    policy = load_policy(tmp_path)
+    assert policy.skills == 2
+    np.testing.assert_array_equal(acted[1], acted[0])
+    assert not np.array_equal(policy.act(seen, skill=1), acted[0])
+    trainer.envs.close()

@@ -10,6 +10,7 @@ import pytest
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
+from music_tf.intrinsic import incremental
 from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
@@ -137,6 +138,39 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
         places = world.play(policy_of(snapshot), 2).observation[:, 1:].reshape(-1, 2)
         found = trainer.terms[0].shared()["disk/past"][skill, :20]
         np.testing.assert_array_equal(found, places)
+
+
+@pytest.mark.parametrize("kept", [2_000, 7])
+def test_a_skill_that_was_played_in_this_world_is_not_played_again_and_nothing_differs(
+    kept, monkeypatch
+):
+    monkeypatch.setitem(incremental._KEPT, "pooled", kept)  # of 20 steps, so all or some
+
+    def found(forgets):
+        trainer, played = trainer_of(), []
+        sequence = trainer.sequence
+        collected = sequence._collected
+        sequence._collected = lambda *given: played.append(given[1]) or collected(*given)
+        for epochs in (2, 4, 6):
+            trained(trainer, epochs)
+            if forgets:  # as a run does that was resumed
+                sequence.load(trainer.shared(), trainer.meta()["incremental"])
+        return played, trainer.shared()
+
+    (once, arrays), (again, wanted) = found(False), found(True)
+    assert (once, again) == ([0, 1], [0, 0, 1])
+    np.testing.assert_equal(arrays, wanted)
+
+
+def test_in_another_world_and_back_again_a_skill_is_played_anew():
+    wall = ', "set": {"wall": true}}'
+    changes = '[{}, {"at": {"skill": 1}' + wall + ', {"at": {"skill": 2}, "set": {"wall": false}}]'
+    trainer = trainer_of(**{"env.changes": changes})
+    seen = []
+    for epochs in (3, 5):
+        trained(trainer, epochs)
+        seen.append(dict(trainer.sequence._played_in))
+    assert seen == [{0: 1}, {0: 2, 1: 2}]
 
 
 def test_sampled_episodes_of_earlier_skills_differ_from_each_other_and_repeat_themselves():
