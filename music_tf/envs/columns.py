@@ -100,9 +100,7 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
     longest = max(len(one.actions) for one in player.branches)
     if sum(len(one.actions) - one.at > SHORT for one in player.branches) < 2 * SEEDS:
         broke = f"; {player.fault}" if player.fault else ""
-        raise UsageError(
-            f"columns: expected episodes of more than {SHORT} steps, got {longest}{broke}"
-        )
+        raise UsageError(f"expected episodes of more than {SHORT} steps, got {longest}{broke}")
     noise = repeated(player)
     seen = compared(player.branches, noise)
     found = proposed(seen)

@@ -54,8 +54,8 @@ class TermContext(NamedTuple):
             env_id = self.spec.env_id
             raise UsageError(
                 f"{env_id}: {reason}\n"
-                "expected --world.agent COLUMNS --world.surrounding COLUMNS; "
-                f"music-tf check-env {env_id} plays it and proposes them (about 5 s)"
+                "expected --world.agent COLUMNS --world.surrounding COLUMNS; music-tf check-env "
+                f"{env_id} proposes them where playing shows an object (about 5 s)"
             )
         return self.spec.split
 

@@ -326,7 +326,7 @@ def _columns(played: Played) -> list[Finding]:
         detail = str(error) if isinstance(error, MusicError) else told(error)
         cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
         return [Finding("columns", detail, cure=cure)]
-    cure = f"let every step run with any action in its bounds: {found.fault}" if found.fault else ""
+    cure = "let every step run with any action in its bounds" if found.fault else ""
     if Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
         cure = "observe what the actions move, as numbers that change with each step"
     info = envs.info
@@ -334,11 +334,11 @@ def _columns(played: Played) -> list[Finding]:
     if played.has_goals:
         pays, known = _pays(played, info.reward_bounds)
     task = Task(played.env_id, played.settings, info, envs.spec.max_episode_steps, pays, known)
-    return [
+    findings = [
         Finding("columns", columns_text(found), cure=cure),
         Finding("world", world_text(found, info)),
-        Finding("next", next_lines(task, found)),
     ]
+    return findings if cure else [*findings, Finding("next", next_lines(task, found))]
 
 
 def _pays(played: Played, bounds: tuple[float, float]) -> tuple[str, bool]:

@@ -51,6 +51,8 @@ def columns_text(found: Found) -> str:
         related.setdefault(text, []).append(column)
     for text, columns in [*kinds.items(), *related.items()]:
         lines.append(f"{ranges(columns):{_WIDTH}} {text}")
+    if found.fault:
+        lines.append(f"an episode broke: {found.fault}")
     return "\n".join(lines)
 
 

@@ -171,6 +171,7 @@ def test_a_world_is_proposed_as_lines_that_train():
     assert list(found) == ["ddpg_music", "ddpg_her", "sac_diayn"]
     world = parse_train(found["ddpg_music"]).config.world
     assert (world.agent, world.surrounding) == ((5, 6), (2, 3))
+    assert (world.gripper, world.object) == ((5, 6), (2, 3))
     assert parse_train(found["sac_diayn"]).config.world.descriptor == (2, 3)
     assert parse_train(found["ddpg_her"]).config.agent.return_clip == "off"
     assert "rewards seen from" in checks["next"].detail
@@ -211,7 +212,7 @@ def test_short_episodes_fail_with_what_came():
     kwargs = EnvConfig(kwargs='{"groups": ["point", "disc"], "ends": 3}')
     *_, check = check_environment(LAYOUT, kwargs)
     assert (check.name, check.ok) == ("columns", False)
-    assert check.detail == "columns: expected episodes of more than 5 steps, got 3"
+    assert check.detail == "expected episodes of more than 5 steps, got 3"
 
 
 def test_lines_to_paste_make_the_environment_as_it_was_checked():
