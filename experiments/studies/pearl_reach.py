@@ -14,7 +14,7 @@ STUDY = Study(
         Task(
             env_id="music_tf/FetchReachHiddenGoal-v0",
             seeds=range(300, 303),
-            epochs=20,
+            epochs=40,
             minutes=30,
         ),
     ),

@@ -15,7 +15,7 @@ STUDY = Study(
         Task(
             env_id="music_tf/HalfCheetahVelocity-v0",
             seeds=range(300, 303),
-            epochs=20,
+            epochs=60,
             minutes=40,
         ),
     ),

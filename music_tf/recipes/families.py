@@ -22,7 +22,7 @@ HIDDEN_PUSH, HIDDEN_REACH = "music_tf/FetchPushHiddenGoal-v0", "music_tf/FetchRe
 _ALONG_X = '{"forward_backward": true}'
 
 _ROBOT: Changes = {
-    "epochs": 20,
+    "epochs": 60,
     "cycles": 20,
     "updates": 100,
     "agent.discount": 0.95,
@@ -36,6 +36,7 @@ _ROBOT: Changes = {
     "tasks.prior": 1,
     "tasks.posterior": 1,
     "tasks.adapt": 2,
+    "evaluation.every": 5,
 }
 _TWO_TASKS: Changes = {
     "workers": 2,
@@ -46,7 +47,7 @@ _TWO_TASKS: Changes = {
 """Forward and back: they are trained on, and evaluated too."""
 _OTHER_BODY: Changes = {"agent.context_next_observation": True}
 _GOAL: Changes = {
-    "epochs": 20,
+    "epochs": 40,
     "cycles": 8,
     "updates": 100,
     "agent.context_rows": 100,
