@@ -1275,6 +1275,11 @@ class Config(Settings):
                 "replay.relabel_k: a task is inferred, not shown as a goal; leave hindsight and "
                 "--goals zero out",
             ),
+            (
+                self.replay.draw == "episodes",
+                "replay.draw: expected steps where tasks are kept apart, got episodes; leave it "
+                "out",
+            ),
         ):
             if wrong:
                 raise UsageError(text)

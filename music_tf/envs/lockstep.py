@@ -367,17 +367,22 @@ class LockstepEnvs:
             )
         draw: Any = environment.get_wrapper_attr("sample_tasks")
         same = copy.deepcopy(generator)
+        expected = (
+            f"env_id: sample_tasks of {self._env_id} must give [{count}, D] numbers for "
+            f"{count} tasks"
+        )
         try:
-            tasks, again = (np.array(draw(count, one), np.float64) for one in (generator, same))
+            given = [draw(count, one) for one in (generator, same)]
         except FROM_USERS as error:  # whatever the environment throws
             raise UsageError(
                 f"env_id: sample_tasks of {self._env_id} fails: {told(error)}"
             ) from error
+        try:
+            tasks, again = (np.array(one, np.float64) for one in given)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{expected}, all of one size, got {str(given[0])[:80]}") from error
         if tasks.ndim != 2 or len(tasks) != count or not tasks.shape[1]:  # noqa: PLR2004
-            raise UsageError(
-                f"env_id: sample_tasks of {self._env_id} must give [{count}, D] numbers for "
-                f"{count} tasks, got {list(tasks.shape)}"
-            )
+            raise UsageError(f"{expected}, got {list(tasks.shape)}")
         if not all_finite(tasks):
             raise UsageError(f"env_id: a task of {self._env_id} is not finite")
         if not np.array_equal(tasks, again):

@@ -319,6 +319,7 @@ def test_a_policy_that_infers_its_condition_takes_none(run):
             r"multiple of 16, .* got 120; nearest: 128",
         ),
         ("--agent.encoder a:b --learners 1", r"no TensorFlow, which a:b needs"),
+        ("--replay.draw episodes", r"replay\.draw: expected steps .*, got episodes; leave it out"),
         ("--collect.steps 5", r"a visit to a task is made of whole episodes"),
         ("--collect.random-steps 5", r"a visit to a task is made of whole episodes"),
         ("--replay.relabel-k 4", r"a task is inferred, not shown as a goal"),
@@ -341,7 +342,8 @@ def test_other_agents_refuse_tasks():
     ("changes", "text"),
     [
         ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks"),
-        ({"env_id": "music_tf/PointReach-v0"}, "shows goals"),
+        ({"env_id": "music_tf/PointReach-v0"}, "shows goals; expected a family .* goals$"),
+        ({"env_id": "FetchReach-v4"}, r"for example: --env-id music_tf/FetchReachHiddenGoal-v0"),
         ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
     ],
 )
