@@ -31,9 +31,11 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
             names the part.
         EnvironmentFault: Whatever is there is damaged, or the environment cannot be created.
     """
-    replay = dataclasses.replace(config.replay, capacity=1)
-    small = dataclasses.replace(config, workers=1, rollouts=1, replay=replay)
-    trainer = build_trainer(small, Communicator(alone=True))
+    tried = config
+    if config.agent.inference is None:  # else all workers and episodes are part of what is checked
+        replay = dataclasses.replace(config.replay, capacity=1)
+        tried = dataclasses.replace(config, workers=1, rollouts=1, replay=replay)
+    trainer = build_trainer(tried, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
         heir = Heir(

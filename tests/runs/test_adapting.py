@@ -13,6 +13,7 @@ from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.networks import own_encoder as own_encoder_module
 from music_tf.runs.adapting import adaptation_rows
 from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.policy import AdaptivePolicy, load_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import CONFIG_NAME
@@ -389,3 +390,25 @@ def test_a_file_may_not_import_an_encoder_until_it_is_allowed(tmp_path):
     with pytest.raises(ModuleNotAllowed, match=r"agent\.encoder: a file may not import a module"):
         agent.adapt(episodes(1))
     assert load_policy(run, allow_import=True).adapt(episodes(1)).belief.mean.any()
+
+
+def test_a_run_begins_with_the_encoder_of_another_one_that_reads_the_same(run):
+    config = small(rollouts=2, tasks__initial=1)
+    found = try_heritage(config, run / "checkpoints", ["actor", "encoder"]).arrays
+    saved = load_policy(run).snapshot
+    for name, weights in {**saved.weights, **saved.encoder}.items():
+        np.testing.assert_array_equal(found[f"parameters/{name}"], weights)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"agent__context_next_observation": True},
+        {"agent__encoder": "gru"},
+        {"agent__posterior": "full"},
+    ],
+    ids=["following", "gru", "full"],
+)
+def test_an_encoder_that_reads_or_says_something_else_is_not_taken_over(run, changes):
+    with pytest.raises(UsageError, match=r"encoder"):
+        try_heritage(small(**changes), run / "checkpoints", ["encoder"])

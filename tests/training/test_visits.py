@@ -213,7 +213,10 @@ def test_replay_has_room_for_a_visit_to_each_task():
     ("answer", "text"),
     [
         (lambda own, count: own.integers(9, size=(count, 2)), "draw from the given one alone"),
-        (lambda own, count: [[0.0], [0.0, 1.0]] * (count // 2), r"all of one size, got \[\[0\.0\], \[0\.0, 1\.0\]"),
+        (
+            lambda own, count: [[0.0], [0.0, 1.0]] * (count // 2),
+            r"all of one size, got \[\[0\.0\], \[0\.0, 1\.0\]",
+        ),
         (lambda own, count: 1 / 0, "sample_tasks of .* fails: ZeroDivisionError"),
     ],
 )
