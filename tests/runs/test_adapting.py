@@ -343,8 +343,7 @@ def test_other_agents_refuse_tasks():
     ("changes", "text"),
     [
         ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks"),
-        ({"env_id": "music_tf/PointReach-v0"}, "shows goals; expected a family .* goals$"),
-        ({"env_id": "FetchReach-v4"}, r"for example: --env-id music_tf/FetchReachHiddenGoal-v0"),
+        ({"env_id": "music_tf/PointReach-v0"}, "shows goals"),
         ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
     ],
 )

@@ -292,3 +292,21 @@ def test_another_latent_acts_at_each_step_where_that_is_asked_for(monkeypatch):
         for row in range(2):
             assert len(np.unique(first[:, row], axis=0)) == different
         np.testing.assert_array_equal(played.skill[[0, 3]], first[0])
+
+
+def test_a_recurrent_encoder_infers_from_all_steps_of_a_visit_in_order(monkeypatch):
+    config = small(agent__encoder="gru", tasks__prior=2, rollouts=2)
+    snapshot, contexts = snapshot_of(config), []
+    infer = Encoder.__call__
+
+    def watched(self, context):
+        contexts.append(context)
+        return infer(self, context)
+
+    monkeypatch.setattr(Encoder, "__call__", watched)
+    played = collect(collector_of(config, [0]), snapshot).played
+    inference = config.agent.inference
+    own = [context_of(snapshot, inference, played, row) for row in range(4)]
+    # a round under the prior, then one under what it has shown, and one that is no context
+    np.testing.assert_array_equal(contexts[0], np.concatenate(own[:2]))
+    np.testing.assert_array_equal(contexts[1], np.concatenate(own))
