@@ -15,18 +15,47 @@ GoalEnd = Callable[[Array, Array, Mapping[str, Array]], BoolArray]
 
 
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
-"""Up to which rewards count as the same: of the largest that is there, and always."""
+"""Up to which rewards count as the same: of their own size, and of the largest that is there."""
+_ULPS = 4
+"""Units in the last place by which goals are moved: a reward that changes then is at its edge."""
 
 
 def reward_gaps(paid: Any, computed: Any) -> BoolArray:
     """Returns where rewards differ by more than single precision explains, of any shape.
 
-    The largest one sets the scale, since rounded goals enter small differences of large distances:
-    a single large reward hides errors of a thousandth of it.
+    Each is judged by its own size. The largest one counts for no more than the rounding of a sum
+    that it may be a part of: a reward of 1000 hides no error above a thousandth.
     """
-    largest = max(np.abs(paid).max(initial=0.0), np.abs(computed).max(initial=0.0))
-    gaps: BoolArray = ~(np.abs(computed - paid) <= _ABSOLUTE + _RELATIVE * largest)
+    gaps: BoolArray = ~(np.abs(computed - paid) <= _slack(paid, computed))
     return gaps
+
+
+def explained_by_rounding(
+    reward_of: Callable[[Array], Array], places: tuple[Array, Array], paid: Array, computed: Array
+) -> BoolArray:
+    """Returns which rewards [N] lie among those of goals that are rounded otherwise.
+
+    So does a reward at its edge, and one that turns a small difference of goals into a large one.
+
+    Args:
+        reward_of: Rewards [N] of achieved goals [N, G] under the goals that these steps have.
+        places: Achieved and desired goals, [N, G] each.
+        paid: What the steps paid.
+        computed: What replay computes.
+    """
+    achieved, goal = places
+    step = _ULPS * np.spacing(np.maximum(np.abs(achieved), np.abs(goal)))
+    away = np.where(achieved < goal, -step, step)
+    found = np.stack([computed, reward_of(achieved + away), reward_of(achieved - away)])
+    slack = _slack(paid, computed)
+    within: BoolArray = (found.min(axis=0) - slack <= paid) & (paid <= found.max(axis=0) + slack)
+    return within
+
+
+def _slack(paid: Any, computed: Any) -> Any:
+    """Returns by how much rewards may differ, each."""
+    size = np.maximum(np.abs(paid), np.abs(computed))
+    return _RELATIVE * size + _ABSOLUTE * max(1.0, size.max(initial=0.0))
 
 
 def packed(*numbers: str, **vectors: int) -> list[Any]:

@@ -4,15 +4,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.replay.rows import Drawn, GoalReward, of_goals, reward_gaps
+from music_tf.replay.rows import (
+    Drawn,
+    GoalReward,
+    explained_by_rounding,
+    of_goals,
+    reward_gaps,
+)
 from music_tf.types import Array
 
 RARE = 0.01
 """Share of steps up to which rewards that differ are a warning."""
 ENOUGH = 10
 """Steps that have to differ before more than a warning comes of it."""
-_ULPS = 4
-"""Units in the last place by which goals are moved: a reward that changes then is at its edge."""
 
 
 class Compared(NamedTuple):
@@ -44,7 +48,13 @@ class RewardWatch:
         wrong[drawn.own] = gaps
         count = int(gaps.sum())
         if count:
-            differs = ~self._at_its_edge(drawn, wrong, paid[gaps])
+            achieved, goal, extras = of_goals(drawn, wrong)
+            differs = ~explained_by_rounding(
+                lambda moved: self._goal_reward(moved, goal, extras),
+                (achieved, goal),
+                paid[gaps],
+                found[gaps],
+            )
             count = int(differs.sum())
             if count and not self.example:
                 first = int(np.argmax(differs))
@@ -58,13 +68,3 @@ class RewardWatch:
         """Returns what has been counted since the last call."""
         seen, self._seen = self._seen, Compared()
         return seen
-
-    def _at_its_edge(self, drawn: Drawn, chosen: np.ndarray, paid: Array) -> np.ndarray:
-        """Whether chosen steps [N] get what they paid once their goals are rounded otherwise."""
-        achieved, goal, extras = of_goals(drawn, chosen)
-        step = _ULPS * np.spacing(np.maximum(np.abs(achieved), np.abs(goal)))
-        away = np.where(achieved < goal, -step, step)
-        edge = np.zeros(len(paid), np.bool_)
-        for moved in (achieved + away, achieved - away):
-            edge |= ~reward_gaps(paid, self._goal_reward(moved, goal, extras))
-        return edge

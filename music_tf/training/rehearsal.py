@@ -26,10 +26,10 @@ from music_tf.envs.registry import lookup
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
-from music_tf.replay.rows import Picks, reward_gaps, transition
+from music_tf.replay.rows import Picks, explained_by_rounding, reward_gaps, transition
 from music_tf.replay.watch import RARE
 from music_tf.rollout import Conditions, play
-from music_tf.types import ACHIEVED_REST, Array, Episodes
+from music_tf.types import ACHIEVED_REST, DESIRED_REST, Array, BoolArray, Episodes
 
 SEED = 0
 _OTHER_SEEDS = range(1, 6)
@@ -142,7 +142,7 @@ class Rehearsal:
             cure = "let compute_reward take goals and info as replay gives them, see docs"
             text = str(fault).removeprefix(f"{self.env_id}: ").removesuffix(_SEE)
             return Verdict(text, cure)
-        gaps = reward_gaps(paid, computed)
+        gaps = self._own_gaps(paid, computed)
         if not gaps.any():
             return Verdict(f"replay computes what {len(paid)} steps paid")
         step = int(np.argmax(gaps))
@@ -153,6 +153,18 @@ class Rehearsal:
             cure,
             rare=bool(gaps.mean() <= RARE),
         )
+
+    def _own_gaps(self, paid: Array, computed: Array) -> BoolArray:
+        """Returns where replay differs under the episode's goal by more than rounding does, [N]."""
+        goal, extras = self.episode.desired_goal[0], self.episode.extras
+        if self.exact_goals:
+            goal = np.add(goal, extras[DESIRED_REST][0, 0], dtype=np.float64)
+        places = self._achieved[1 : len(paid) + 1]
+
+        def reward_of(moved: Array) -> Array:
+            return self._under(self.envs.goal_reward, goal, moved, _OTHER_SEEDS[0])
+
+        return _gaps(reward_of, (places, np.broadcast_to(goal, places.shape)), paid, computed)
 
     def goal_apart(self) -> Verdict:
         """Looks for columns of the observation that change with the goal alone.
@@ -216,11 +228,15 @@ class Rehearsal:
         if not self._repeats:
             return Verdict("cannot tell: it does not repeat itself under one seed")
         own, paid = self._replayed(self.episode)
-        if reward_gaps(paid, own).any():
+        if self._own_gaps(paid, own).any():
             return Verdict("cannot tell: rewards under the own goal differ already")
         computed = self._of_near_goal(self.envs.goal_reward, places)
         paid = np.array([step.reward for step in seen], np.float32)
-        gaps = reward_gaps(paid, computed)
+        near = np.broadcast_to(self._near_goal.astype(places.dtype), places.shape)
+        gaps = _gaps(
+            functools.partial(self._of_near_goal, self.envs.goal_reward),
+            *((places, near), paid, computed),
+        )
         if not gaps.any():
             return Verdict(f"replay computes what {len(paid)} steps under another goal paid")
         if not reward_gaps(paid, own[: len(paid)]).any():
@@ -301,11 +317,20 @@ class Rehearsal:
 
     def _of_near_goal(self, method: Callable[..., np.ndarray], places: Array) -> np.ndarray:
         """Returns what replay asks of steps of the first episode under the goal near it, [N]."""
-        self.envs.reset([0], [SEED])  # else the environment has that goal itself
+        return self._under(method, self._near_goal, places, SEED)
+
+    def _under(
+        self, method: Callable[..., np.ndarray], goal: Any, places: Array, seed: int
+    ) -> np.ndarray:
+        """Returns what replay asks of steps of the first episode under a goal, [N].
+
+        The environment has the goal of a seed meanwhile, else it would have that goal itself.
+        """
+        self.envs.reset([0], [seed])
         extras = {
             name: values[0, 1 : 1 + len(places)] for name, values in self.episode.extras.items()
         }
-        goals = np.broadcast_to(self._near_goal.astype(places.dtype), places.shape)
+        goals = np.broadcast_to(goal.astype(places.dtype), places.shape)
         return method(places, goals, extras)
 
     def inputs(self, most: float) -> Verdict:
@@ -506,6 +531,19 @@ class Rehearsal:
             if terminated or truncated:
                 break
         simulator.take_warnings()
+
+
+def _gaps(
+    reward_of: Callable[[Array], Array], places: tuple[Array, Array], paid: Array, computed: Array
+) -> BoolArray:
+    """Returns where rewards [N] differ by more than goals that are rounded explain.
+
+    As `explained_by_rounding`, which is asked only where they differ.
+    """
+    gaps = reward_gaps(paid, computed)
+    if gaps.any():
+        gaps &= ~explained_by_rounding(reward_of, places, paid, computed)
+    return gaps
 
 
 class Found(NamedTuple):

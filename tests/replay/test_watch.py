@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from music_tf.errors import EnvironmentFault
-from music_tf.replay.rows import Drawn, packed
+from music_tf.replay.rows import Drawn, explained_by_rounding, packed, reward_gaps
 from music_tf.replay.watch import Compared, RewardWatch
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, go_on, trainer_of
@@ -46,6 +46,31 @@ def test_a_step_at_the_edge_of_its_reward_may_be_rounded_to_the_other_side():
     rows = drawn([np.nextafter(np.float32(0.5), np.float32(1)), 0.501], [0.0, 0.0], [True, True])
     watch.see(rows, near(rows.after["achieved_goal"], rows.goal, {}))
     assert watch.take() == (2, 1)
+
+
+def test_one_large_reward_hides_no_error_of_others():
+    paid, computed = np.float32([1000.0, -1.0, 0.0]), np.float32([1000.5, -1.5, 0.01])
+    assert reward_gaps(paid, computed).tolist() == [False, True, True]
+    assert reward_gaps(paid[1:], computed[1:]).tolist() == [True, True]
+    within = np.float32([0.0, -1.0005, 5e-4])  # a thousandth of its own, or rounded in a sum
+    assert reward_gaps(paid, within + np.float32([1000.0, 0.0, 0.0])).tolist() == [False] * 3
+    assert reward_gaps(np.float32([0.0]), np.float32([5e-4])).tolist() == [True]
+    assert reward_gaps(np.float32([np.nan]), np.float32([0.0])).tolist() == [True]
+
+
+def test_goals_that_are_rounded_explain_what_lies_among_their_rewards():
+    goal = np.zeros((3, 1), np.float32) + np.float32(1.0)
+    achieved = goal + np.float32([[0.0], [0.0], [0.25]])
+
+    def root(moved):
+        return -np.sqrt(np.abs(moved - goal)).sum(axis=-1)
+
+    # a millionth of a millimetre away pays -3e-4; a hundredth, or a distance of its own, does not
+    paid = np.float32([-3e-4, -1e-2, -0.51])
+    computed = root(achieved)
+    assert reward_gaps(paid, computed).all()
+    found = explained_by_rounding(root, (achieved, goal), paid, computed)
+    assert found.tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,33 @@ def rarely():
     del gymnasium.registry["Rarely-v0"]
 
 
+class Prized(Point):
+    """Pays half too little but for one place, which is worth a thousand."""
+
+    def compute_reward(self, achieved, desired, info):
+        prize = 1000.0 * (np.linalg.norm(achieved, axis=-1) > self.far)
+        return super().compute_reward(achieved, desired, info) + prize
+
+    def step(self, action):
+        seen, reward, *rest = super().step(action)
+        return seen, reward - 0.5 * (reward < 500.0), *rest
+
+
+def test_a_single_large_reward_hides_no_errors_of_small_ones(monkeypatch):
+    monkeypatch.setitem(
+        gymnasium.registry,
+        "Prized-v0",
+        gymnasium.envs.registration.EnvSpec("Prized-v0", Prized, max_episode_steps=20),
+    )
+    monkeypatch.setattr(Prized, "far", np.inf, raising=False)
+    with Rehearsal("Prized-v0") as stage:
+        places = np.linalg.norm(stage.episode.achieved_goal[0, 1:], axis=-1)
+    monkeypatch.setattr(Prized, "far", np.sort(places)[-2:].mean())
+    with Rehearsal("Prized-v0") as stage:
+        assert stage.episode.reward.max() > 900.0
+        assert "(19 of 20 steps differ)" in stage.rewards().detail
+
+
 def test_what_differs_in_few_steps_is_told_and_refuses_nothing(rarely):
     (text,) = rehearse(dataclasses.replace(HER, env_id="Rarely-v0")).warnings
     assert text.startswith("Rarely-v0: step 7 paid ")
