@@ -25,11 +25,11 @@ from tests.kit.started import ROOT
 from tests.kit.terms import context, made_transition
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-HEIGHT = {
+LEFT = {
     name: text
     for name, text in re.findall(r"^```python\n# (\w+)\.py:.*?\n(.*?)^```", README, re.M | re.S)
 }
-"""The README's example: a recipe `my_height`, a term `height`."""
+"""The README's example: a recipe `my_left`, a term `left`."""
 RECIPE = '''
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -113,8 +113,8 @@ SMALL = (
 )
 
 
-FILES = {**HEIGHT, "my_novelty": RECIPE, "novelty": NOVELTY}
-METHODS = ("height", "novelty")
+FILES = {**LEFT, "my_novelty": RECIPE, "novelty": NOVELTY}
+METHODS = ("left", "novelty")
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def outside(tmp_path, monkeypatch):
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(recipes, "_TRUSTED", set())
-    yield "my_height:ddpg_height"
+    yield "my_left:ddpg_left"
     for name in FILES:
         sys.modules.pop(name, None)
 
@@ -139,7 +139,7 @@ def inside(tmp_path, monkeypatch):
             text = FILES[prefix + name].replace(f'"{name}:', f'"music_tf.intrinsic.{name}:')
             (folder / f"{name}.py").write_text(text)
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
-    yield "ddpg_height"
+    yield "ddpg_left"
     for package in (recipes, intrinsic):
         for name in METHODS:
             sys.modules.pop(f"{package.__name__}.{name}", None)
@@ -147,14 +147,14 @@ def inside(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("outside")
-def test_the_readmes_reward_is_paid_from_the_table_to_the_top():
-    (command,) = re.findall(r"^`music-tf train (my_height:.*?)`", README, re.MULTILINE)
-    config = parse_train(command.split()).config.rewards["height"]
-    assert config.top == 0.2
+def test_the_readmes_reward_is_paid_from_the_middle_to_the_left():
+    (command,) = re.findall(r"^`music-tf train (my_left:.*?)`", README, re.MULTILINE)
+    config = parse_train(command.split()).config.rewards["left"]
+    assert config.way == 0.25
     module, _, name = config.term.partition(":")
     term = getattr(importlib.import_module(module), name)(config, context())
     after = np.zeros([1, 4, 25], np.float32)
-    after[0, :, 5] = [0.40, 0.42, 0.52, 0.70]  # below the table, on it, 10 and 28 cm above
+    after[0, :, 4] = [0.60, 0.75, 0.875, 1.10]  # right of the middle, there, half way, beyond
     batch = made_transition(next_observation=after)
     paid = term.mixing(term.reward({}, batch, term.feed(None, 1, 0)), tf.constant(1.0))
     np.testing.assert_allclose(paid, [[0.0, 0.0, 0.5, 1.0]], atol=1e-5)
@@ -167,27 +167,27 @@ def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_p
     recipe = request.getfixturevalue(where)
     monkeypatch.setattr(session, "compare", lambda *given: {})
     run = tmp_path / "run"
-    command = parse_train([recipe, *SMALL, "--height.top", "0.2", "--run-dir", str(run)])
+    command = parse_train([recipe, *SMALL, "--left.way", "0.2", "--run-dir", str(run)])
     run_session(command)
     (row,) = rows_of(run)
-    own = [f"reward/height_{part}" for part in ("mean", "std", "min", "max")]
+    own = [f"reward/left_{part}" for part in ("mean", "std", "min", "max")]
     assert all(0.0 <= float(row[name]) <= 1.0 for name in own)
     ours = [name for name in METRICS if name in row]
     assert list(row) == ["epoch", *ours, *own]
     assert {name for name in ours if name.startswith("reward/")} == set()
     stored = json.loads((run / "config.json").read_text())["config"]["rewards"]
-    assert stored["height"]["top"] == 0.2
+    assert stored["left"]["way"] == 0.2
     if where == "inside":
         assert recipe in recipes.names()
     again = ["--run-dir", str(run), "--resume", "--epochs", "2"]
-    assert parse_train([*again, "--allow-import"]).config.rewards["height"].top == 0.2
+    assert parse_train([*again, "--allow-import"]).config.rewards["left"].way == 0.2
 
 
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_a_reward_that_keeps_a_buffer_goes_on_where_it_stopped(
     where, request, tmp_path, monkeypatch
 ):
-    recipe = request.getfixturevalue(where).replace("height", "novelty")
+    recipe = request.getfixturevalue(where).replace("left", "novelty")
     monkeypatch.setattr(session, "compare", lambda *given: {})
 
     def train(run, *words):
@@ -231,27 +231,27 @@ def test_a_run_of_ones_own_recipe_is_not_called_damaged_beside_others(
 
 
 def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outside):
-    config = parse_train(["--seed", "7", outside, "--rewards", "task", "height"]).config
-    assert (config.seed, list(config.rewards)) == (7, ["task", "height"])
+    config = parse_train(["--seed", "7", outside, "--rewards", "task", "left"]).config
+    assert (config.seed, list(config.rewards)) == (7, ["task", "left"])
     for words, part in (
-        ([outside, "--height.tpo", "1"], "did you mean --height.top?"),
-        ([outside, "--rewards", "task", "--height.top", "1"], "--rewards task height"),
-        ([outside, "--rewards", "hieght"], "did you mean height?"),
+        ([outside, "--left.wya", "1"], "did you mean --left.way?"),
+        ([outside, "--rewards", "task", "--left.way", "1"], "--rewards task left"),
+        ([outside, "--rewards", "lfet"], "did you mean left?"),
         (["my_novelty:ddpg_novelty", "--novelty.kept", "0"], "novelty.kept: expected"),
     ):
         with pytest.raises(UsageError) as caught:
             parse_train(words)
         assert part in str(caught.value)
-    with pytest.raises(UsageError, match=r"unknown option '--height\.top'"):
-        parse_train(["ddpg", "--height.top", "1"])
+    with pytest.raises(UsageError, match=r"unknown option '--left\.way'"):
+        parse_train(["ddpg", "--left.way", "1"])
 
 
 @pytest.mark.parametrize(
     ("recipe", "part"),
     [
-        ("my_hieght:ddpg_height", "cannot be imported: ModuleNotFoundError"),
-        ("my_height:ddpg_hieght", "did you mean ddpg_height?"),
-        ("my_height:replace", "expected one of 1 that my_height defines"),
+        ("my_lfet:ddpg_left", "cannot be imported: ModuleNotFoundError"),
+        ("my_left:ddpg_lfet", "did you mean ddpg_left?"),
+        ("my_left:replace", "expected one of 1 that my_left defines"),
         (":ddpg", "cannot be imported"),
         ("os:system", "expected one of 0 that os defines"),
     ],
@@ -275,7 +275,7 @@ def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_
     config = parse_train([outside, *SMALL]).config
     record = run_to_json(StoredRun(outside, "laptop", (outside,), config))
     (run / "config.json").write_text(json.dumps(record))
-    (tmp_path / "my_height.py").write_text("open('imported', 'w').close()\n")
+    (tmp_path / "my_left.py").write_text("open('imported', 'w').close()\n")
     line = [str(run) if word == "RUN" else word for word in words]
 
     def answer(*more):
@@ -290,7 +290,7 @@ def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_
 
     code, text = answer()
     assert code == 2
-    assert "'my_height:ddpg_height'" in text
+    assert "'my_left:ddpg_left'" in text
     assert "--allow-import" in text
     assert not (tmp_path / "imported").exists()
     assert answer("--allow-import")[0] == 2  # imported, and no recipe is there any more
