@@ -70,6 +70,7 @@ setup(
         "box2d": ["box2d>=2.3.10,<3"],  # what Gymnasium's own extra asks for, without a compiler
         "panda": ["panda-gym>=3.0.7,<4", "pybullet>=3.2.7,<4"],
         "minari": [MINARI],
+        "onnx": ["onnx>=1.16", "onnxruntime>=1.18"],
         "wandb": ["wandb>=0.18"],
         "mlflow": ["mlflow>=2.16,!=3.18.0"],  # of that version a part is missing
         "notebook": ["jupyterlab>=4", "ipywidgets>=8"],  # the progress bar is a widget

@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
@@ -35,6 +35,9 @@ from music_tf.config.world import load_function, trust
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
 from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
 from music_tf.storage.run_directory import agents, film_path, find_agent, find_run, place_of
+
+if TYPE_CHECKING:  # numpy
+    from music_tf.storage.policy import SavedPolicy
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
@@ -177,7 +180,10 @@ class Evaluate(Measured):
     """A folder for the weights in --parts, small enough to commit: train --init-from takes it, and
     with actor and normalizer in it play, evaluate and load_policy do."""
     parts: str | None = None
-    """With --export: what to put there, as in actor,normalizer."""
+    """With --export: what to put there, as in actor,normalizer; with both of them FOLDER/robot has
+    the policy as one file of Python that needs numpy alone."""
+    onnx: Path | None = None
+    """An .onnx file for the policy with the normalisation of its inputs; needs the extra onnx."""
 
     def act(self) -> int:
         """Evaluates a run."""
@@ -194,6 +200,7 @@ class Evaluate(Measured):
                 f"{str(self.export)[:200]!r} and {self.parts!r:.80}\n"
                 "for example: --export FOLDER --parts actor,normalizer; episodes go to --out A.npz"
             )
+        onnx = None if self.onnx is None else _file("--onnx", self.onnx, (".onnx",))
         if self.full and self.tasks != "both":
             raise UsageError(
                 f"--full: what reads tasks from beliefs is fitted on those trained on and judged "
@@ -208,6 +215,11 @@ class Evaluate(Measured):
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
         from music_tf.tools.visits import draw_visits  # noqa: PLC0415 - Pillow
 
+        if onnx is not None:
+            from music_tf.tools.portable import write_onnx  # noqa: PLC0415 - the same
+
+            write_onnx(self._policy(run), onnx)
+            sys.stdout.write(f"written: {onnx}\n")
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
         export = exporter(self.out, self.minari)
@@ -220,6 +232,7 @@ class Evaluate(Measured):
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
         from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - numpy
         from music_tf.storage.start import export_weights  # noqa: PLC0415 - the same
+        from music_tf.tools.portable import ROBOT, write_robot  # noqa: PLC0415 - the same
 
         stored = read_run(run, stored_env_id(run))
         config = stored.config
@@ -227,6 +240,14 @@ class Evaluate(Measured):
         chosen = parse_parts(parts, parts_of(learns))
         export_weights(weights_of(run), folder, chosen, stored)
         sys.stdout.write(f"written: {folder}\n")
+        if {"actor", "normalizer"} <= set(chosen):
+            write_robot(self._policy(run), folder / ROBOT)
+            sys.stdout.write(f"written: {folder / ROBOT}, which needs numpy alone\n")
+
+    def _policy(self, run: Path) -> "SavedPolicy":
+        from music_tf.storage.policy import load_policy  # noqa: PLC0415 - numpy
+
+        return load_policy(run, stored_env_id(run))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

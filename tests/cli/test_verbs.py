@@ -78,6 +78,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["evaluate", "RUN", "--out"], ["--out", "expected a value"]),
         (["evaluate", "RUN", "--export", "a.npz"], ["--export", "--parts", "--out A.npz"]),
         (["evaluate", "RUN", "--parts", "actor"], ["--export", "--parts", "'actor'"]),
+        (["evaluate", "RUN", "--onnx", "a.npz"], ["--onnx", ".onnx", "'a.npz'"]),
         (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),
         (["evaluate", "RUN", "--minari", "../m-v0"], ["--minari", "'../m-v0'"]),
         (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),

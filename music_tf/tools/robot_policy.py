@@ -1,0 +1,231 @@
+"""Acts as an agent that music_tf has trained, with numpy and nothing else.
+
+Copy `policy.py` and `policy.npz` to the computer of the robot; they need no other file:
+
+    from policy import Policy
+
+    policy = Policy()
+    action = policy.act(observation)
+
+Actions are in [-1, 1]: scale them to the bounds of the robot. `python policy.py` says what the
+policy takes and gives.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float32]
+Episode = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
+_MATRIX, _LEAST_VARIANCE = 2, 1e-7
+
+
+class Belief(NamedTuple):
+    """A Gaussian over latents: what is believed of the task."""
+
+    mean: Array  # [L]
+    variance: Array  # [L]
+    spread: Array | None = None
+    """Root of the covariance where that is full, [L, L]."""
+
+
+class Policy:
+    """The deterministic policy of a trained agent."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Reads an archive; by default `policy.npz` beside this file."""
+        place = path or Path(__file__).with_name("policy.npz")
+        with np.load(place, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        self.about: dict[str, Any] = json.loads(str(arrays.pop("about")))
+        """What the policy takes and gives, and where it comes from."""
+        self._arrays: dict[str, Array] = arrays
+
+    def act(
+        self,
+        observation: npt.ArrayLike,
+        goal: npt.ArrayLike | None = None,
+        skill: npt.ArrayLike | None = None,
+        latent: npt.ArrayLike | None = None,
+    ) -> Array:
+        """Returns the action for one observation, or the actions for a batch of them.
+
+        Args:
+            observation: Shape [O] or [B, O].
+            goal: Shape [G] or [B, G]; needed by a policy that was trained on goals.
+            skill: Which skill, counted from 0, one or [B]; needed where there are several.
+            latent: Shape [L] or [B, L]: what `draw` returns, or a continuous condition.
+
+        Returns:
+            Actions in [-1, 1], shape [A] or [B, A].
+
+        Raises:
+            ValueError: A shape or number is wrong, or something that is needed is missing.
+        """
+        about = self.about
+        given = _numbers("observation", observation, about["observation_dim"])
+        if goal is None and (about["zero_goals"] or not about["goal_dim"]):
+            goal = np.zeros(about["goal_dim"])
+        if goal is None:
+            raise ValueError(f"goal: expected shape [{about['goal_dim']}], got none")
+        goals = _numbers("goal", goal, about["goal_dim"])
+        rows = np.atleast_2d(given)
+        size = about["condition_dim"]
+        chosen = self._one_hot(skill) if about["acting"] else _numbers("latent", latent, size)
+        actions = self._act(
+            rows,
+            np.broadcast_to(goals, (len(rows), about["goal_dim"])),
+            np.broadcast_to(chosen, (len(rows), size)),
+        )
+        return actions if given.ndim == _MATRIX else actions[0]
+
+    def infer(self, episodes: Sequence[Episode]) -> Belief:
+        """Returns what episodes say about the task; without any, what is believed at first.
+
+        Args:
+            episodes: Observations [T + 1, O], actions [T, A] as `act` gave them, and rewards [T],
+                those that training infers from.
+
+        Raises:
+            ValueError: The agent infers nothing by itself, or a shape or number is wrong.
+        """
+        told = self.about["inference"]
+        if told is None:
+            raise ValueError("episodes: this agent infers no task, or with code of its user's")
+        latent, deterministic = told["latent"], told["deterministic"]
+        if not episodes:
+            zeros = np.zeros(latent, np.float32)
+            return Belief(zeros, zeros if deterministic else zeros + np.float32(1.0))
+        rows = np.concatenate([self._rows(one) for one in episodes])
+        outputs = self._network("encoder", rows)
+        if told["recurrent"]:
+            outputs = self._after_run(outputs)[None]
+        if deterministic:
+            mean: Array = outputs.mean(axis=0)
+            return Belief(mean, np.zeros_like(mean))
+        if told["full"]:
+            return _after_observations(outputs.reshape(-1, latent + 1))
+        means, raw = outputs[:, :latent], outputs[:, latent:]
+        precision = 1.0 / np.maximum(np.logaddexp(raw, np.float32(0.0)), _LEAST_VARIANCE)
+        variance: Array = 1.0 / precision.sum(axis=0)
+        return Belief(variance * (precision * means).sum(axis=0), variance)
+
+    def draw(self, belief: Belief, seed: int | None = None) -> Array:
+        """Returns a latent [L] of a belief; a seed fixes it."""
+        noise = np.random.default_rng(seed).standard_normal(len(belief.mean), np.float32)
+        spread = belief.spread
+        away = np.sqrt(belief.variance) * noise if spread is None else noise @ spread
+        return (belief.mean + away).astype(np.float32)
+
+    def _after_run(self, inputs: Array) -> Array:
+        """Returns what a gated recurrent unit and a linear layer say after inputs [T, I], [D]."""
+        kernel, recurrent, biases, head, head_bias = (
+            self._arrays[f"gru/{part}"]
+            for part in ("kernel", "recurrent", "bias", "head", "head_bias")
+        )
+        state = np.zeros(len(recurrent), np.float32)
+        for step in inputs @ kernel + biases[0]:
+            update, reset, new = np.split(step, 3)
+            old_update, old_reset, old = np.split(state @ recurrent + biases[1], 3)
+            kept = 0.5 * (1.0 + np.tanh(0.5 * (update + old_update)))
+            seen = 0.5 * (1.0 + np.tanh(0.5 * (reset + old_reset)))
+            state = kept * state + (1.0 - kept) * np.tanh(new + seen * old)
+        outputs: Array = state @ head + head_bias
+        return outputs
+
+    def _one_hot(self, skill: npt.ArrayLike | None) -> Array:
+        acting, size = self.about["acting"], self.about["condition_dim"]
+        if skill is None and len(acting) > 1:
+            raise ValueError(f"skill: this agent has {size}, expected one of 0..{size - 1}")
+        chosen = np.asarray(acting[0] if skill is None else skill)
+        if chosen.dtype.kind not in "iu" or ((chosen < 0) | (chosen >= size)).any():
+            raise ValueError(f"skill: expected whole numbers in 0..{size - 1}, got {skill!r}")
+        one_hot: Array = np.eye(size, dtype=np.float32)[chosen]
+        return one_hot
+
+    def _act(self, observation: Array, goal: Array, condition: Array) -> Array:
+        """Returns actions [B, A]; where each skill has an actor of its own, by that of its own."""
+        if self.about["actors"] == 1:
+            return self._actor("0", observation, goal, condition)
+        numbers = condition.argmax(axis=-1)
+        actions = np.empty([len(numbers), self.about["action_dim"]], np.float32)
+        for number in np.unique(numbers).tolist():
+            at = numbers == number
+            actions[at] = self._actor(str(number), observation[at], goal[at], condition[at])
+        return actions
+
+    def _actor(self, actor: str, observation: Array, goal: Array, condition: Array) -> Array:
+        parts = [
+            self._normalized(observation, f"{actor}/observation"),
+            condition[..., : self.about["condition_seen"]],
+            self._normalized(goal, f"{actor}/goal"),
+        ]
+        outputs = self._network(actor, np.concatenate(parts, axis=-1))
+        if self.about["choices"]:
+            one_hot: Array = np.eye(outputs.shape[-1], dtype=np.float32)[outputs.argmax(axis=-1)]
+            return one_hot
+        actions: Array = np.tanh(outputs)
+        return actions
+
+    def _normalized(self, values: Array, moments: str) -> Array:
+        limit, clip = self.about["input_clip"], self.about["clip"]
+        scaled: Array = np.clip(values, -limit, limit)
+        scaled = (scaled - self._arrays[f"{moments}/mean"]) / self._arrays[f"{moments}/deviation"]
+        return np.clip(scaled, -clip, clip)
+
+    def _network(self, name: str, inputs: Array) -> Array:
+        """Applies hidden layers with ReLUs, then linear ones."""
+        for layer, is_hidden in enumerate(self.about["layers"][name.partition("/")[0]]):
+            kernel, bias = (self._arrays[f"{name}/{layer}/{part}"] for part in ("kernel", "bias"))
+            inputs = inputs @ kernel + bias
+            if is_hidden:
+                inputs = np.maximum(inputs, 0.0)
+        return inputs
+
+    def _rows(self, episode: Episode) -> Array:
+        """Returns what the encoder reads of an episode, [T, C]."""
+        about = self.about
+        observed = np.atleast_2d(_numbers("observations", episode[0], about["observation_dim"]))
+        actions = np.atleast_2d(_numbers("actions", episode[1], about["action_dim"]))
+        rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
+        if not len(observed) - 1 == len(actions) == len(rewards) or rewards.ndim != 1:
+            raise ValueError(
+                "episodes: expected T + 1 observations, T actions and T rewards, got "
+                f"{len(observed)}, {len(actions)} and {list(rewards.shape)}"
+            )
+        seen = self._normalized(observed, "0/observation")
+        after = [seen[1:]] if about["inference"]["next_observation"] else []
+        rows = np.concatenate([seen[:-1], actions, rewards[:, None], *after], axis=-1)
+        return rows.astype(np.float32, copy=False)
+
+
+def _after_observations(observed: Array) -> Belief:
+    """Returns the belief after directions and values of observations, [N, L + 1]."""
+    direction, value = observed[:, :-1], observed[:, -1]
+    precision = np.eye(direction.shape[-1], dtype=np.float32) + direction.T @ direction
+    spread = np.linalg.inv(np.linalg.cholesky(precision))
+    mean: Array = spread.T @ (spread @ (direction.T @ value))
+    return Belief(mean, np.square(spread).sum(axis=0), spread)
+
+
+def _numbers(name: str, values: npt.ArrayLike | None, size: int) -> Array:
+    """Returns finite numbers of shape [size] or [B, size]."""
+    if values is None:
+        raise ValueError(f"{name}: expected numbers of shape [{size}], got none")
+    array = np.asarray(values, np.float32)
+    if array.ndim not in {1, _MATRIX} or array.shape[-1] != size:
+        raise ValueError(f"{name}: expected shape [{size}] or [B, {size}], got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers")
+    return array
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(Policy().about, indent=1) + "\n")

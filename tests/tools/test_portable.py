@@ -1,0 +1,245 @@
+"""Policies that leave the package act as `load_policy` does."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import music_tf
+from music_tf.cli import run_verb
+from music_tf.config.settings import ConditionConfig
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.networks.acting import SkillSnapshots
+from music_tf.tools import portable
+from music_tf.tools.portable import write_onnx, write_robot
+from tests.kit.pearl import small
+from tests.kit.saved_run import save_run
+from tests.kit.sessions import command_of, run_session
+
+ALONE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from policy import Policy
+policy = Policy()
+with np.load(sys.argv[2]) as file:
+    given = {name: file[name] for name in file.files}
+np.save(sys.argv[3], policy.act(**given))
+assert not [name for name in sys.modules if name.partition(".")[0] in ("music_tf", "tensorflow")]
+try:
+    import music_tf
+except ImportError:
+    print("alone")
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    save_run(folder / "goals", "ddpg_her")
+    save_run(folder / "zero", "ddpg_music")
+    save_run(folder / "gaussian", "sac")
+    save_run(folder / "skills", "sac_diayn", skills=3)
+    save_run(folder / "pinned", "sac_diayn_finetune", skills=3, pinned_skill=2)
+    save_run(folder / "continuous", condition=ConditionConfig(kind="gaussian", size=3))
+    return folder
+
+
+def arguments(policy, count=7, seed=0):
+    """What `act` takes of each policy, for a batch; some numbers are beyond what is clipped."""
+    draw = np.random.default_rng(seed)
+    given = {"observation": 300.0 * draw.standard_normal([count, policy.observation_dim])}
+    given["observation"][0] /= 300.0
+    if policy.goal_dim and not policy.zero_goals:
+        given["goal"] = draw.standard_normal([count, policy.goal_dim])
+    if policy.condition != "one_hot":
+        given["skill"] = draw.standard_normal([count, policy.skills])
+    elif policy.recipe == "sac_diayn":
+        given["skill"] = draw.integers(0, policy.skills, count)
+    return given
+
+
+def renamed(given, policy):
+    """The same as the exported file calls it."""
+    latent = policy.condition != "one_hot"
+    return {("latent" if latent and name == "skill" else name): v for name, v in given.items()}
+
+
+def acted_alone(folder, given, tmp_path):
+    """Actions of the file of Python by itself, without this package in reach."""
+    np.savez(tmp_path / "given.npz", **given)
+    files = [str(folder), str(tmp_path / "given.npz"), str(tmp_path / "actions.npy")]
+    # -S leaves out site-packages, where this package is; numpy's own folder comes back alone
+    numpy_only = tmp_path / "numpy_only"
+    numpy_only.mkdir(exist_ok=True)
+    for name in ("numpy", "numpy.libs"):
+        source = np.__path__[0].removesuffix("numpy") + name
+        (numpy_only / name).symlink_to(source)
+    code = f"import sys; sys.path.append({str(numpy_only)!r}){ALONE}"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, *files],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "alone\n"), done.stderr
+    return np.load(tmp_path / "actions.npy")
+
+
+@pytest.mark.parametrize("run", ["goals", "zero", "gaussian", "skills", "pinned", "continuous"])
+def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path, run):
+    policy = music_tf.load_policy(runs / run)
+    write_robot(policy, tmp_path / "robot")
+    assert sorted(path.name for path in (tmp_path / "robot").iterdir()) == [
+        *("policy.npz", "policy.py"),
+    ]
+    given = arguments(policy)
+    expected = policy.act(**given)
+    found = acted_alone(tmp_path / "robot", renamed(given, policy), tmp_path)
+    assert np.abs(expected).max() > 0.0
+    np.testing.assert_array_equal(found, expected)
+
+
+def own(folder):
+    """The exported policy in this process."""
+    from music_tf.tools.robot_policy import Policy
+
+    return Policy(folder / "policy.npz")
+
+
+@pytest.fixture(scope="module", params=[("mlp", "diagonal"), ("gru", "full")], ids="-".join)
+def adapting(tmp_path_factory, request):
+    encoder, posterior = request.param
+    path = tmp_path_factory.mktemp("adapting") / encoder
+    words = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
+    config = small(epochs=1, cycles=1, agent__encoder=encoder, agent__posterior=posterior)
+    run_session(command_of(config, path, **words))
+    return path
+
+
+def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_path):
+    policy = music_tf.load_policy(adapting)
+    assert policy.stored.config.agent.inference.encoder == adapting.name
+    write_robot(policy, tmp_path)
+    robot, draw = own(tmp_path), np.random.default_rng(0)
+    episodes = [
+        (
+            draw.standard_normal([5, policy.observation_dim]),
+            draw.uniform(-1.0, 1.0, [4, policy.action_dim]),
+            draw.standard_normal(4),
+        )
+        for _ in range(2)
+    ]
+    observation = draw.standard_normal(policy.observation_dim)
+    for known in (0, 1, 2):
+        fresh = policy.exploration()
+        belief = fresh.adapt(episodes[:known]).belief if known else fresh.belief
+        inferred = robot.infer(episodes[:known])
+        for found, expected in zip(inferred, belief, strict=True):
+            np.testing.assert_array_equal(found, expected)
+        latent = robot.draw(inferred, seed=3)
+        np.testing.assert_array_equal(latent, fresh.begin_episode(3))
+        np.testing.assert_array_equal(robot.act(observation, latent=latent), fresh.act(observation))
+
+
+@pytest.mark.parametrize(
+    ("run", "given", "text"),
+    [
+        ("goals", {}, "goal: expected shape"),
+        ("zero", {"observation": [1.0, 2.0]}, "observation: expected shape"),
+        ("zero", {"observation": [np.nan] * 10}, "finite"),
+        ("skills", {}, r"skill: this agent has 3, expected one of 0\.\.2"),
+        ("skills", {"skill": 3}, r"skill: expected whole numbers in 0\.\.2, got 3"),
+        ("continuous", {"goal": [0.0, 0.0, 0.0]}, "latent: expected numbers of shape"),
+    ],
+)
+def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text):
+    policy = music_tf.load_policy(runs / run)
+    write_robot(policy, tmp_path)
+    whole = {"observation": np.zeros(policy.observation_dim)} | given
+    if len(np.asarray(whole["observation"])) == 10:
+        whole["observation"] = np.resize(whole["observation"], policy.observation_dim)
+    with pytest.raises(ValueError, match=text):
+        own(tmp_path).act(**whole)
+
+
+def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["--episodes", "1", "--export", "mine", "--parts", "actor,normalizer"]
+    assert run_verb(["evaluate", str(runs / "zero"), *words]) == 0
+    assert "written: mine/robot, which needs numpy alone\n" in capsys.readouterr().out
+    policy = music_tf.load_policy("mine")  # the folder is one of weights as before
+    given = arguments(policy)
+    np.testing.assert_array_equal(own(tmp_path / "mine/robot").act(**given), policy.act(**given))
+    done = subprocess.run(
+        [sys.executable, "mine/robot/policy.py"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["observation_dim"] == policy.observation_dim
+
+
+# ONNX.
+
+
+@pytest.mark.parametrize("run", ["goals", "zero", "gaussian", "skills", "continuous"])
+def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    policy = music_tf.load_policy(runs / run)
+    write_onnx(policy, tmp_path / "policy.onnx")
+    session = runtime.InferenceSession(tmp_path / "policy.onnx")
+    given = arguments(policy)
+    fed = {"observation": given["observation"]}
+    if policy.goal_dim:
+        fed["goal"] = given.get("goal", np.zeros([7, policy.goal_dim]))
+    if "skill" in given and policy.condition == "one_hot":
+        fed["condition"] = np.eye(policy.skills)[given["skill"]]
+    else:
+        fed["condition"] = given.get("skill", np.ones([7, policy.skills]))
+    named = {one.name for one in session.get_inputs()}
+    fed = {name: np.float32(value) for name, value in fed.items() if name in named}
+    (actions,) = session.run(["action"], fed)
+    np.testing.assert_allclose(actions, policy.act(**given), atol=1e-5)
+    facts = json.loads(session.get_modelmeta().custom_metadata_map["music_tf"])
+    assert facts["recipe"] == policy.recipe
+
+
+def test_an_actor_for_each_skill_acts_where_its_skill_is_asked_for(runs, tmp_path):
+    policy = music_tf.load_policy(runs / "skills")
+    own_of_each = tuple(
+        policy.snapshot._replace(
+            weights={n: one * scale for n, one in policy.snapshot.weights.items()}
+        )
+        for scale in (1.0, -0.5, 2.0)
+    )
+    policy.snapshot = SkillSnapshots(own_of_each)
+    given = arguments(policy)
+    expected = policy.act(**given)
+    assert len(np.unique(given["skill"])) == 3
+    write_robot(policy, tmp_path)
+    np.testing.assert_array_equal(own(tmp_path).act(**given), expected)
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    write_onnx(policy, tmp_path / "policy.onnx")
+    one_hot = np.eye(3, dtype=np.float32)[given["skill"]]
+    (actions,) = runtime.InferenceSession(tmp_path / "policy.onnx").run(
+        ["action"],
+        {
+            "observation": np.float32(given["observation"]),
+            "goal": np.zeros([7, policy.goal_dim], np.float32),
+            "condition": one_hot,
+        },
+    )
+    np.testing.assert_allclose(actions, expected, atol=1e-5)
+
+
+def test_onnx_without_the_package_names_what_installs_it(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(portable.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EnvironmentFault, match=r"pip install 'music_tf\[onnx\]'"):
+        run_verb(["evaluate", str(runs / "zero"), "--onnx", "a.onnx"])
+    with pytest.raises(UsageError, match=r"--onnx: expected a file that ends in \.onnx"):
+        run_verb(["evaluate", str(runs / "zero"), "--onnx", "a.txt"])
+    assert list(tmp_path.iterdir()) == []
