@@ -185,7 +185,7 @@ def test_an_agent_of_the_wheel_is_filmed(inside, tmp_path):
 
 def test_extras_are_those_of_the_documentation(requirements):
     own = {"", "mpi", "dev", "bench", "box2d", "panda", "minari", "wandb", "mlflow", "docs"}
-    own |= {"notebook", "gpu"}
+    own |= {"notebook", "gpu", "onnx"}
     assert set(requirements) == own
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert [name for name in own - {""} if f"`{name}`" not in page] == []
@@ -216,6 +216,18 @@ def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements
     assert {canonicalize_name(one.name) for one in cuda} == set(added)
     assert [str(one) for one in cuda if not one.specifier.contains(added[one.name])] == []
     assert not set(added) & set(LOCKED)
+
+
+@pytest.mark.parametrize(("extra", "path"), [("onnx", "tests/onnx.lock")])
+def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    added = versions_in(text)
+    assert not set(added) & set(LOCKED)
+    for wanted in requirements[extra]:
+        assert wanted.specifier.contains(added[canonicalize_name(wanted.name)]), wanted
+    blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert [block for block in blocks if "--hash=sha256:" not in block] == []
+    assert re.findall(r"index|find-links|https?://|file:| @ ", text) == []
 
 
 def test_torch_is_not_locked():
