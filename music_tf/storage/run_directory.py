@@ -233,7 +233,7 @@ def place_of(name: str, runs: Sequence[Path]) -> Path:
     Into the run where there is one, seen from its directory or its table; else under the root.
     """
     only = runs[0].absolute() if len(runs) == 1 else runs_root().absolute()
-    folder = only if only.is_dir() else only.parent
+    folder = only if os.path.isdir(only) else only.parent  # False where a name is too long
     inside = os.path.isfile(folder / CONFIG_NAME)
     return (folder if inside else runs_root().absolute()) / name
 
