@@ -12,7 +12,7 @@ import tensorflow as tf
 from music_tf.config.settings import ConditionConfig, Schedule, TermConfig
 from music_tf.envs.registry import EnvironmentInfo, descriptor_of
 from music_tf.errors import UsageError
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Network, Scalar
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
 from music_tf.types import Array, EnvSpec, Episodes, Metrics, SplitSpec, Transition
@@ -95,6 +95,8 @@ class Mixing(NamedTuple):
     shift: float
     weight: Schedule
     pay: Pay = "clip"
+    lost: float | None = None
+    """What a step after a lost object pays before it is weighted; None: the least there is."""
 
     def __call__(self, reward: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
         """Returns the mixed term for raw rewards and the schedule's present weight."""
@@ -123,7 +125,12 @@ class Mixing(NamedTuple):
         return float(np.expm1(most)) if self.pay == "log" else most
 
     def lowest(self, weight: tf.Tensor) -> tf.Tensor:
-        """Returns the lowest value under the schedule's present weight."""
+        """Returns what a lost object pays under the schedule's present weight: the lowest value.
+
+        Or its own, where the lowest would say too much: a way that is not gone on costs nothing.
+        """
+        if self.lost is not None:
+            return weight * self.lost
         low, high = self.range
         if all(value >= 0.0 for _, value in self.weight):
             return weight * low
@@ -172,7 +179,7 @@ class RewardTerm(abc.ABC):
     """Prefix of its metrics, `reward/NAME_mean` and so on."""
     mixing: Mixing
     """How it enters the sum: by default w * (clip(r) + shift), without a factor."""
-    networks: Sequence[Network] = ()
+    networks: Sequence[Network | Scalar] = ()
     """What it learns; empty for a term that is only computed."""
     every: int = 1
     """Its networks learn at every n-th update."""

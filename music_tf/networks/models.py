@@ -1,4 +1,4 @@
-"""The networks of DDPG, SAC, MUSIC and DIAYN.
+"""The networks of all learners and rewards.
 
 Hidden layers are ReLU and biases zero. Kernels are Glorot-uniform as in OpenAI Baselines' HER,
 unless another initialiser is named.
@@ -168,6 +168,17 @@ def skill_dynamics(
 ) -> keras.Model:
     """Maps states beside skills, [B, inputs_dim], to the parameters of a mixture, [B, outputs]."""
     return _plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
+
+
+def embedding(
+    inputs_dim: int,
+    outputs: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+    initializer: str = "glorot",
+) -> keras.Model:
+    """Maps what is seen of states, [B, inputs_dim], to points, [B, outputs]."""
+    return _plain(inputs_dim, outputs, "point", hidden_sizes, seed, initializer)
 
 
 def encoder(

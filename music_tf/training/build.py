@@ -155,7 +155,8 @@ def build_terms(
         terms.append(getattr(importlib.import_module(module), name)(settings, context))
     for term in terms:
         ends = (term.mixing.range[0], term.mixing.bounds[0])
-        if config.lost_object == "absorb" and not all(map(math.isfinite, ends)):
+        known = term.mixing.lost is not None or all(map(math.isfinite, ends))
+        if config.lost_object == "absorb" and not known:
             raise UsageError(
                 f"lost_object: 'absorb' counts a lost object as paying each reward's lowest value, "
                 f"but {term.name} has none; for example --{term.name}.clip -1 0"

@@ -1,0 +1,239 @@
+"""Skills that move far, where a learned embedding says how far: LSD, CSD and METRA."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.gated import GatedTerm
+from music_tf.losses.distance import (
+    controllability_log_weights,
+    direction,
+    embedding_loss,
+    gaussian_loss,
+    inner_product_reward,
+    slack,
+    squared_controllability_distance,
+)
+from music_tf.networks.models import embedding
+from music_tf.networks.parameters import Network, Scalar
+from music_tf.randomness import stream
+from music_tf.recipes.distance import DistanceConfig
+from music_tf.replay.buffer import ReplayBuffer
+from music_tf.replay.rows import Store
+from music_tf.types import Array, Episodes, Metrics, Transition
+
+_LARGEST_LOG_DEVIATION = math.log(1e6)
+_PROBE = 0.1
+"""Units by which a column is moved to see how far the embedding then goes."""
+_SHOWN_COLUMNS = 3
+
+
+class Distance(GatedTerm):
+    r"""Rewards the way of an embedding phi along the condition z.
+
+    .. math:: r = (\phi(s') - \phi(s))^T z, \quad
+        \max_\phi E[r] \text{ such that } \lVert \phi(s') - \phi(s) \rVert \le d(s, s')
+
+    METRA (arXiv:2310.08887) has d = 1, so that phi tells how many steps lie between two states. In
+    CSD (arXiv:2302.05103) d is large where a density model finds the change unlikely. In LSD
+    (arXiv:2202.00914) kernels of phi have spectral norm 1, so that d is the distance of its inputs.
+    Embedding, price and density take one step together with actor and critics, on the same weights;
+    the authors' codes take one after the other. Columns that the embedding does not see are free.
+    """
+
+    def __init__(self, config: DistanceConfig, context: TermContext) -> None:
+        """Builds the embedding, its price, and the model of changes.
+
+        Raises:
+            UsageError: A column that the observation does not have.
+        """
+        super().__init__(config, context)
+        self._config = config
+        self._one_hot = context.condition.kind == "one_hot"
+        self._priced = config.constraint == "dual"
+        seen = self._seen = _columns(config, "columns", context) or context.descriptor()
+        width = context.spec.extras.get(seen.extra, len(seen.columns))
+        source = context.info.extras.get(seen.extra, "")
+        components = [source] if seen.extra else list(seen.columns)
+        self.inputs = {"phi": {"components": components}}
+        self.scales = scale_variables(
+            "phi", context.measure(seen) if config.normalize_inputs else None
+        )
+        self.mixing = self.mixed_up_to(math.inf)._replace(lost=config.lost_pays)
+        rate = config.learning_rate if config.train else 0.0
+
+        def network(name: str, inputs: int, outputs: int) -> Network:
+            seed = stream(context.seed, f"initial weights/{name}")
+            model = embedding(inputs, outputs, config.hidden_sizes, seed, config.initializer)
+            return Network(name, model, rate)
+
+        self._phi = network("phi", width, context.skills)
+        networks: list[Network | Scalar] = [self._phi]
+        if self._priced:
+            dual_rate = config.dual_learning_rate if config.train else 0.0
+            networks.append(Scalar("dual", math.log(config.dual_start), dual_rate))
+        self._modelled: Seen | None = None
+        if self._priced and config.distance == "density":
+            modelled = self._modelled = _columns(config, "modelled", context) or seen
+            size = context.spec.extras.get(modelled.extra, len(modelled.columns))
+            scale = context.measure(modelled) if config.normalize_inputs else None
+            self.scales = {**self.scales, **scale_variables("change_mean", scale)}
+            self._change_mean = network("change_mean", size, size)
+            self._change_deviation = network("change_deviation", size, size)
+            networks += [self._change_mean, self._change_deviation]
+        self.networks = networks
+
+    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
+        """Picks steps to learn from."""
+        return {"picks": self.picked(replay, updates, cycle)} if self._config.train else {}
+
+    def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
+        """Returns what is seen before and after each step, with the condition that acted."""
+        if not self._config.train:
+            return drawn
+        batch = store.transitions(drawn["picks"])
+        fed = {"condition": batch.skill, **self._ends("seen", self._seen, batch)}
+        if self._modelled is not None:
+            fed |= self._ends("modelled", self._modelled, batch)
+        return fed
+
+    def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
+        """Returns how far the embedding goes along the condition in each step, [W, B]."""
+        ends = self._ends("seen", self._seen, batch)
+        step = self._step(weights, ends["seen"], ends["seen_after"])
+        towards = direction(batch.skill, self._one_hot)
+        return tf.stop_gradient(inner_product_reward(step, towards))
+
+    def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+        """Returns the loss of embedding, price and density, [W]."""
+        if not self._config.train:
+            return tf.zeros([]), {}
+        step = self._step(weights, feed["seen"], feed["seen_after"])
+        reward = inner_product_reward(step, direction(feed["condition"], self._one_hot))
+        if not self._priced:
+            return -tf.reduce_mean(reward, axis=-1), {}
+        squared_distance, model_loss, metrics = self._allowed(weights, feed, reward)
+        left = slack(step, squared_distance, self._config.norm == "mean", self._config.slack)
+        log_dual, floor = weights["dual"][0], self._config.lambda_floor
+        log_floor = math.log(floor) if floor else -math.inf
+        losses = embedding_loss(reward, left, log_dual, log_floor) + model_loss
+        return tf.reduce_mean(losses, axis=-1), metrics | {
+            "distance/dual": tf.exp(tf.maximum(log_dual, log_floor)) * tf.ones(reward.shape[:1]),
+            "distance/slack": tf.reduce_mean(left, axis=-1),
+            "distance/violated": tf.reduce_mean(tf.cast(left < 0.0, tf.float32), axis=-1),
+        }
+
+    def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
+        """Returns how well whole episodes follow their condition, and what the embedding sees.
+
+        Episodes count as moving where any column went further than one unit: of random play where
+        inputs are in such units, else of the column.
+        """
+        places = self._seen.along(episodes)
+        rows = np.arange(len(places))
+        first, last = places[:, 0], places[rows, episodes.length]
+        moved = np.abs(self._in_units(last) - self._in_units(first)).max(axis=-1) > 1.0
+        way = self._step(weights, first[None], last[None]).numpy()[0]
+        towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
+        lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
+        cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, 1e-9)
+        found = {"distance/moved": float(moved.mean())}
+        if moved.any():
+            found["distance/aligned"] = float(cosines[moved].mean())
+        for column in range(min(_SHOWN_COLUMNS, first.shape[-1])):
+            probe = np.zeros(first.shape[-1], np.float32)
+            probe[column] = _PROBE
+            step = self._step(weights, first[None], first[None] + probe).numpy()
+            length = np.linalg.norm(step, axis=-1).mean() / _PROBE
+            found[f"distance/units_{column}"] = float(length)
+        return found
+
+    def _allowed(
+        self, weights: Weights, feed: Feed, like: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
+        """Returns the squared distance that each step may have, and the loss of what says so.
+
+        Both [W, B] as `like`; and metrics of it, each [W].
+        """
+        nothing = tf.zeros_like(like)
+        if self._modelled is None:
+            if self._config.distance == "one":
+                return tf.ones_like(like), nothing, {}
+            ends = [self.scaled("phi", feed[name]) for name in ("seen", "seen_after")]
+            return tf.reduce_mean(tf.square(ends[1] - ends[0]), axis=-1), nothing, {}
+        before, after = (
+            self.scaled("change_mean", feed[name]) for name in ("modelled", "modelled_after")
+        )
+        mean = _applied(self._change_mean, weights["change_mean"], before)
+        log_deviation = tf.clip_by_value(
+            _applied(self._change_deviation, weights["change_deviation"], before),
+            math.log(self._config.sigma_floor),
+            _LARGEST_LOG_DEVIATION,
+        )
+        change, released = after - before, self._config.density_loss == "released"
+        model_loss = gaussian_loss(mean, log_deviation, change, released)
+        mean, log_deviation = tf.stop_gradient(mean), tf.stop_gradient(log_deviation)
+        log_weights = controllability_log_weights(log_deviation)
+        spread = tf.reduce_max(log_weights, axis=-1) - tf.reduce_min(log_weights, axis=-1)
+        metrics = {"distance/weight_spread": tf.reduce_mean(spread, axis=-1)}
+        return squared_controllability_distance(mean, log_deviation, change), model_loss, metrics
+
+    def _step(self, weights: Weights, before: Any, after: Any) -> tf.Tensor:
+        """Returns phi(s') - phi(s) of what is seen [..., n], [..., D]."""
+        kernels = weights["phi"]
+        if not self._priced:
+            kernels = [_of_spectral_norm_one(each) for each in kernels]
+        ends = [
+            _applied(self._phi, kernels, self.scaled("phi", tf.convert_to_tensor(seen)))
+            for seen in (before, after)
+        ]
+        return ends[1] - ends[0]
+
+    def _in_units(self, seen: Array) -> Array:
+        """Returns what the embedding sees in the units in which it sees it."""
+        scale = self.scales.get("phi")
+        return seen if scale is None else seen / scale.numpy()[1]
+
+    @staticmethod
+    def _ends(name: str, seen: Seen, batch: Transition) -> dict[str, Any]:
+        """Returns what is seen before and after steps, as a feed names it."""
+        return {name: seen.of(batch, after=False), f"{name}_after": seen.of(batch, after=True)}
+
+
+def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen | None:
+    """Returns columns that a setting names; None where it names none."""
+    columns: tuple[int, ...] = getattr(config, field)
+    there = context.spec.observation_dim
+    for column in columns:
+        if column >= there:
+            raise UsageError(
+                f"distance.{field}: expected columns of the observation, 0 to {there - 1}, got "
+                f"{column}"
+            )
+    return Seen(columns) if columns else None
+
+
+def _applied(network: Network, weights: list[tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
+    """Returns what a network makes of inputs [..., n], [..., m]."""
+    rows = network(weights, tf.reshape(inputs, [-1, inputs.shape[-1]]))
+    return tf.reshape(rows, [*inputs.shape[:-1], rows.shape[-1]])
+
+
+def _of_spectral_norm_one(weight: tf.Tensor) -> tf.Tensor:
+    r"""Returns a kernel divided by its largest singular value, and a bias as it is.
+
+    .. math:: W / \sigma, \quad \sigma = u^T W v
+
+    Singular vectors u and v are constants for the gradient (Miyato et al., 2018, arXiv:1802.05957).
+    They are computed anew at each use, so that nothing has to be kept beside the weights.
+    """
+    if weight.shape.rank != 2:  # noqa: PLR2004
+        return weight
+    _, left, right = tf.linalg.svd(tf.stop_gradient(weight))
+    sigma = tf.einsum("i,ij,j->", left[:, 0], weight, right[:, 0])
+    return weight / sigma

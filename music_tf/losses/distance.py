@@ -1,0 +1,140 @@
+"""Distance-maximising skills: an embedding whose steps are no longer than a distance allows.
+
+LSD (Park et al., 2022, arXiv:2202.00914), CSD (Park et al., 2023, arXiv:2302.05103) and METRA (Park
+et al., 2024, arXiv:2310.08887).
+"""
+
+import math
+
+import tensorflow as tf
+
+
+def direction(condition: tf.Tensor, one_hot: bool) -> tf.Tensor:
+    r"""Returns the direction in the embedding that a condition stands for, [..., D].
+
+    .. math:: z, \quad \text{or for one of } K \text{ skills} \quad
+        c_k = \frac{K}{K - 1} \left(e_k - \frac{1}{K}\right)
+
+    The codes of skills sum to zero, so that an embedding whose components all move alike is paid
+    nothing.
+
+    Args:
+        condition: z, or one-hot skills, [..., D].
+        one_hot: Whether conditions are one-hot.
+
+    Raises:
+        ValueError: A single skill, which has no direction.
+    """
+    if not one_hot:
+        return condition
+    count = condition.shape[-1]
+    if count == 1:
+        raise ValueError("direction: one skill alone has no direction")
+    return (condition - 1.0 / count) * (count / (count - 1.0))
+
+
+def inner_product_reward(step: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
+    r"""Returns how far a step leads in a direction, [...].
+
+    .. math:: r = (\phi(s') - \phi(s))^T z
+
+    Over an episode the rewards add up to the displacement in the embedding along z.
+
+    Args:
+        step: phi(s') - phi(s), [..., D].
+        towards: The direction z, [..., D].
+    """
+    step.shape.assert_is_compatible_with(towards.shape)
+    return tf.reduce_sum(step * towards, axis=-1)
+
+
+def slack(step: tf.Tensor, squared_distance: tf.Tensor, mean: bool, most: float) -> tf.Tensor:
+    r"""Returns what a step leaves of the squared distance that it may have, at most `most`, [...].
+
+    .. math:: \min\left(\epsilon, d(s, s')^2 - \frac{1}{D} \sum_i (\Delta\phi_i)^2\right)
+
+    Args:
+        step: phi(s') - phi(s), [..., D].
+        squared_distance: d^2 of each pair of states, [...].
+        mean: Whether squares are averaged over the D components, as released code does it, or
+            summed as in METRA's equation; then the longest step has length d in place of sqrt(D) d.
+        most: epsilon.
+    """
+    squared_distance.shape.assert_is_compatible_with(step.shape[:-1])
+    squares = tf.square(step)
+    length = tf.reduce_mean(squares, axis=-1) if mean else tf.reduce_sum(squares, axis=-1)
+    return tf.minimum(most, squared_distance - length)
+
+
+def embedding_loss(
+    reward: tf.Tensor, left: tf.Tensor, log_dual: tf.Tensor, log_floor: float = -math.inf
+) -> tf.Tensor:
+    r"""Returns the losses of embedding and price in one, [...].
+
+    .. math:: -(r + \operatorname{sg}[\lambda] \, c) + \log \lambda \, \operatorname{sg}[c]
+
+    The gradient of log lambda is the slack c itself, whatever lambda is, as in the released code.
+    At its floor it feels violations alone.
+
+    Args:
+        reward: r of each pair of states, [...].
+        left: Their slack c, [...].
+        log_dual: log lambda, [].
+        log_floor: Least log lambda that counts.
+    """
+    price = tf.stop_gradient(tf.exp(tf.maximum(log_dual, log_floor)))
+    felt = tf.where(log_dual > log_floor, left, tf.minimum(left, 0.0))
+    return -(reward + price * left) + log_dual * tf.stop_gradient(felt)
+
+
+def gaussian_loss(
+    mean: tf.Tensor, log_deviation: tf.Tensor, change: tf.Tensor, released: bool
+) -> tf.Tensor:
+    r"""Returns the loss of a Gaussian model of how states change, summed over columns, [...].
+
+    .. math:: \sum_j \frac{e_j^2}{2} + \log \sigma_j + \frac{1}{2} \log 2 \pi, \quad
+        \text{released:} \quad \sum_j e_j^2 + \sigma_j, \quad
+        e_j = \frac{\Delta_j - \mu_j}{\sigma_j}
+
+    The second stands in CSD's code for Fetch and is no likelihood: its best deviation for an error
+    is (2 error^2)^(1/3), so that deviations differ less between columns.
+
+    Args:
+        mean: mu, [..., n].
+        log_deviation: log sigma, [..., n].
+        change: Delta = s' - s, [..., n].
+        released: Whether the second loss is taken.
+    """
+    mean.shape.assert_is_compatible_with(change.shape)
+    squares = tf.square((change - mean) * tf.exp(-log_deviation))
+    if released:
+        return tf.reduce_sum(squares + tf.exp(log_deviation), axis=-1)
+    constant = 0.5 * math.log(2.0 * math.pi)
+    return tf.reduce_sum(0.5 * squares + log_deviation + constant, axis=-1)
+
+
+def controllability_log_weights(log_deviation: tf.Tensor) -> tf.Tensor:
+    r"""Returns the logarithm of what a change in each column counts, [..., n]; their sum is zero.
+
+    .. math:: \log w_j = -2 \log \sigma_j + \frac{2}{n} \sum_i \log \sigma_i
+
+    A column that hardly ever changes has a small sigma and counts much.
+    """
+    weights = -2.0 * log_deviation
+    return weights - tf.reduce_mean(weights, axis=-1, keepdims=True)
+
+
+def squared_controllability_distance(
+    mean: tf.Tensor, log_deviation: tf.Tensor, change: tf.Tensor
+) -> tf.Tensor:
+    r"""Returns how unlikely changes are, as the squared distance of CSD, [...].
+
+    .. math:: d^2 = \frac{1}{n} \sum_j w_j (\Delta_j - \mu_j)^2, \quad \prod_j w_j = 1
+
+    Args:
+        mean: mu, [..., n].
+        log_deviation: log sigma, [..., n].
+        change: Delta = s' - s, [..., n].
+    """
+    weights = tf.exp(controllability_log_weights(log_deviation))
+    return tf.reduce_mean(weights * tf.square(change - mean), axis=-1)

@@ -1,0 +1,198 @@
+"""Skills that move far, each in a direction of its own: LSD, CSD and METRA."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from music_tf.config.epochs import with_whole_episodes
+from music_tf.config.fields import In, only, with_fields
+from music_tf.config.names import WITH_GOALS, is_one_of
+from music_tf.config.settings import (
+    Bounds,
+    ConditionConfig,
+    Config,
+    DiversityConfig,
+    Layers,
+    Rate,
+    TermConfig,
+)
+from music_tf.errors import UsageError
+from music_tf.recipes.music import sac_music
+from music_tf.recipes.tasks import sac
+
+_PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"
+_PLANE, _SPACE = (3, 4), (3, 4, 5)
+"""Columns of an object's place on a table, and in the air."""
+_LEAST_DEVIATION = 1e-6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistanceConfig(DiversityConfig):
+    """The way that a learned embedding goes along the condition (arXiv:2310.08887).
+
+    The embedding may move no further in a step than a distance between the two states, which says
+    what "far" means: a step in time (METRA), how unlikely the change is (CSD, arXiv:2302.05103), or
+    the length of the change (LSD, arXiv:2202.00914, by spectral normalisation).
+    """
+
+    name: ClassVar[str] = "distance"
+    term: ClassVar[str] = "music_tf.intrinsic.distance:Distance"
+    networks: ClassVar[Sequence[str]] = ("phi", "dual", "change_mean", "change_deviation")
+    metrics: ClassVar[Mapping[str, str]] = {
+        "distance/dual": "price lambda of the constraint",
+        "distance/slack": "mean slack of the constraint, at most `slack`; below 0 it is violated",
+        "distance/violated": "share of replayed steps that go further than the distance allows",
+        "distance/weight_spread": "largest less smallest log-weight of a column in the density "
+        "distance",
+        "distance/aligned": "cosine of the embedding's way through an evaluation episode and its "
+        "condition, mean over episodes that move",
+        "distance/moved": "share of evaluation episodes that move what the embedding sees by more "
+        "than one unit",
+        "distance/units_0": "how far the embedding goes for one unit of the first column it sees",
+        "distance/units_1": "the same of the second column",
+        "distance/units_2": "the same of the third column",
+    }
+
+    constraint: Literal["dual", "spectral"] = "dual"
+    """How the embedding is kept from going further than the distance: by a price that is learned,
+    or by kernels whose largest singular value is 1 (then the distance is that of its inputs)."""
+    distance: Literal["one", "l2", "density"] = "one"
+    """With a price: squared distance that a step may have: 1, the mean square of the change, or how
+    unlikely a Gaussian model finds the change."""
+    norm: Literal["mean", "sum"] = "mean"
+    """Squared length of a step of the embedding: mean over its D numbers, as released, or their
+    sum; the largest reward is sqrt(D) times that of the other."""
+    columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
+    """Columns of the observation that the embedding sees; empty: `world.descriptor`, and the
+    surroundings where nothing says it."""
+    modelled: Annotated[tuple[int, ...], In(0, 10**6)] = ()
+    """Columns whose changes the density models; empty: those that the embedding sees."""
+    normalize_inputs: bool = False
+    """Shows embedding and density columns in units of random play."""
+    lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
+    """What each step after a lost object pays, for ever, under `lost_object absorb`."""
+    dual_start: Annotated[float, In(0, 1e9, "(]")] = 30.0
+    """Price lambda at the start."""
+    dual_learning_rate: Rate = 1e-3
+    """Adam step size of its logarithm, so of the share by which it changes in an update."""
+    lambda_floor: Annotated[float, In(0, 1e9)] = 0.0
+    """Least price; a long time without violations would otherwise bring it near 0."""
+    slack: Annotated[float, In(0, 1e6)] = 1e-3
+    """Slack epsilon from which on more slack counts nothing."""
+    density_loss: Literal["nll", "released"] = "nll"
+    """Loss of the density: minus the log-likelihood, or that of CSD's code for Fetch."""
+    sigma_floor: Annotated[float, In(0, 1e6, "(]")] = _LEAST_DEVIATION
+    """Least deviation of the density, in the unit of its columns; those that never change reach it,
+    and then count for nearly all of the distance."""
+    hidden_sizes: Layers = (64, 64)
+    """Units of each hidden layer of embedding and density."""
+    clip: Bounds = (-math.inf, math.inf)
+    """Bounds of the scaled reward."""
+
+    def foreseen(self, run: Config) -> Mapping[str, str]:
+        """Returns its metrics, less those of what it does not learn."""
+        priced = self.train and self.constraint == "dual"
+        density = priced and self.distance == "density"
+        columns = len(self.columns) or math.inf
+        there = {f"distance/{name}": priced for name in ("dual", "slack", "violated")}
+        there |= {"distance/weight_spread": density}
+        there |= {f"distance/units_{number}": number < columns for number in range(3)}
+        return only(super().foreseen(run), there)
+
+    def check(self, run: Config) -> None:
+        """Refuses conditions without a direction, and a model of changes that nothing uses."""
+        super().check(run)
+        kind, size = run.condition.kind, run.condition_size
+        density = self.constraint == "dual" and self.distance == "density"
+        for wrong, text in (
+            (
+                kind in ("box", "belief"),
+                f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
+                f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}",
+            ),
+            (
+                bool(self.modelled) and not density,
+                "distance.modelled: says what a density models, got --distance.constraint "
+                f"{self.constraint} and --distance.distance {self.distance}\n"
+                "leave it out, or --distance.constraint dual --distance.distance density",
+            ),
+        ):
+            if wrong:
+                raise UsageError(text)
+
+
+def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -> Config:
+    """Skills that go far in time, each in a direction of its own.
+
+    METRA (arXiv:2310.08887): an embedding in which one step is at most one unit long, and skills
+    that are paid for going far in it along their condition. On what has an object the embedding
+    sees the object's place alone.
+
+    `laptop`: on Fetch the agent of `sac_music`, from whose weights it starts best (`--init-from`).
+    `metra_release`: the authors' code for states.
+    """
+    return _distance(preset, env_id, {})
+
+
+def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Config:
+    """Skills that bring about changes that seldom happen, each in a direction of its own.
+
+    CSD (arXiv:2302.05103): as `sac_metra`, but a step of the embedding may be the longer the less
+    likely a Gaussian model finds the change. So what is hard to control counts more.
+
+    `csd_release`: the authors' code for Fetch.
+    """
+    return _distance(
+        preset,
+        env_id,
+        {
+            "distance.distance": "density",
+            "distance.dual_start": 300.0,
+            "distance.slack": 1e-6,
+        },
+    )
+
+
+def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Config:
+    """Skills that go far in the state, each in a direction of its own.
+
+    LSD (arXiv:2202.00914): as `sac_metra`, but the embedding is kept from going further than its
+    inputs by spectral normalisation.
+
+    `lsd_release`: the authors' code for Ant.
+    """
+    return _distance(preset, env_id, {"distance.constraint": "spectral"})
+
+
+def _distance(preset: str, env_id: str, changes: Mapping[str, Any]) -> Config:
+    """Returns a preset of METRA, with what another method changes of it."""
+    with_object = is_one_of(env_id, WITH_GOALS)
+    config = _on_objects(env_id) if with_object else _on_states(env_id)
+    return with_whole_episodes(with_fields(config, changes))
+
+
+def _on_objects(env_id: str) -> Config:
+    """Returns a run whose skills bring the object far."""
+    before = sac_music("laptop", env_id)
+    columns: tuple[int, ...] = ()
+    if is_one_of(env_id, (_PUSH, _SLIDE, _PICK)):
+        columns = _SPACE if is_one_of(env_id, (_PICK,)) else _PLANE
+    reward = DistanceConfig(columns=columns, normalize_inputs=True, scale=5.0)
+    return dataclasses.replace(
+        before,
+        agent=dataclasses.replace(before.agent, action_l2=0.05, return_clip="off"),
+        condition=ConditionConfig(kind="sphere", size=len(columns) or 2),
+        rewards={reward.name: reward},
+    )
+
+
+def _on_states(env_id: str) -> Config:
+    """Returns a run whose skills bring the robot itself far."""
+    before = sac("laptop", env_id)
+    reward: TermConfig = DistanceConfig(normalize_inputs=True)
+    return dataclasses.replace(
+        before,
+        condition=ConditionConfig(kind="sphere", size=2),
+        rewards={reward.name: reward},
+    )

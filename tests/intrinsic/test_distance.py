@@ -1,0 +1,260 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import ConditionConfig, ReplayConfig
+from music_tf.errors import UsageError
+from music_tf.intrinsic.distance import Distance
+from music_tf.networks.parameters import Layout
+from music_tf.recipes.distance import DistanceConfig, sac_csd, sac_lsd, sac_metra
+from music_tf.replay.buffer import ReplayBuffer, Shard
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.terms import (
+    context,
+    gradient_of_reward,
+    made_transition,
+    train,
+    weights_of,
+)
+
+SIZE = 2
+
+
+def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), **config):
+    settings = DistanceConfig(
+        hidden_sizes=(16,), columns=seen, normalize_inputs=scale is not None, **config
+    )
+    made = context(columns=columns, skills=size, scale=scale)
+    return Distance(settings, made._replace(condition=ConditionConfig(kind=kind, size=size)))
+
+
+def following(count, free=1.0, seed=0):
+    """Episodes that go one unit a step along their condition in columns 0 and 2.
+
+    Column 1 changes by `free` at random in each step, column 3 by 1 in one step of six.
+    """
+    generator = np.random.default_rng(seed)
+    condition = generator.normal(size=(count, SIZE)).astype(np.float32)
+    condition /= np.linalg.norm(condition, axis=-1, keepdims=True)
+    states = np.zeros([count, STEPS + 1, SPEC.observation_dim], np.float32)
+    along = np.arange(STEPS + 1)[None, :, None] * condition[:, None]
+    states[..., 0], states[..., 2] = along[..., 0], along[..., 1]
+    steps = generator.normal(0.0, free, (count, STEPS))
+    touched = generator.random((count, STEPS)) < 1 / 6
+    states[:, 1:, 1], states[:, 1:, 3] = steps.cumsum(axis=1), touched.cumsum(axis=1)
+    return make_episodes(0, count)._replace(observation=states, skill=condition)
+
+
+def replay(episodes):
+    shard = Shard(SPEC, SIZE, ReplayConfig(capacity=len(episodes.length) * STEPS))
+    shard.add(episodes, np.random.default_rng(0))
+    return ReplayBuffer({0: shard}, ReplayConfig(batch_size=64), goal_reward, 0.9, seed=1)
+
+
+def first(feed):
+    return tf.nest.map_structure(lambda array: tf.constant(array[0]), dict(feed))
+
+
+def batch_of(episodes, count=8):
+    """The first steps of some episodes, [1, B]."""
+    return made_transition(
+        observation=tf.constant(episodes.observation[None, :count, 0]),
+        next_observation=tf.constant(episodes.observation[None, :count, 1]),
+        skill=tf.constant(episodes.skill[None, :count]),
+    )
+
+
+def test_the_reward_is_the_way_of_the_embedding_along_the_condition():
+    term, episodes = distance(), following(8)
+    weights = weights_of(term, seed=3)
+    kernel, bias, last, shift = (weight.numpy() for weight in weights["phi"])
+
+    def phi(rows):
+        return np.maximum(rows[:, [0, 2]] @ kernel + bias, 0.0) @ last + shift
+
+    way = phi(episodes.observation[:, 1]) - phi(episodes.observation[:, 0])
+    found = term.reward(weights, batch_of(episodes), {})
+    np.testing.assert_allclose(found[0], (way * episodes.skill).sum(axis=-1), rtol=1e-4)
+    assert gradient_of_reward(term, batch_of(episodes), {}) is None
+
+
+def test_a_constant_added_to_the_embedding_changes_nothing():
+    term, episodes = distance(), following(8)
+    weights = weights_of(term, seed=3)
+    moved = {**weights, "phi": [*weights["phi"][:-1], weights["phi"][-1] + 5.0]}
+    before, after = (term.reward(each, batch_of(episodes), {}) for each in (weights, moved))
+    np.testing.assert_allclose(before, after, atol=1e-4)
+
+
+def test_skills_are_paid_by_their_zero_centred_codes():
+    term = distance(kind="one_hot", size=3)
+    episodes = make_episodes(0, 3, skills=3)
+    weights = weights_of(term, seed=1)
+    towards = np.eye(3) * 1.5 - 0.5  # (e_k - 1/3) 3/2
+    ends = [episodes.observation[:, end][:, [0, 2]] for end in (0, 1)]
+    kernel, bias, last, _ = (weight.numpy() for weight in weights["phi"])
+    points = [np.maximum(rows @ kernel + bias, 0.0) @ last for rows in ends]
+    found = term.reward(weights, batch_of(episodes, 3), {})
+    np.testing.assert_allclose(found[0], ((points[1] - points[0]) * towards).sum(-1), rtol=1e-3)
+
+
+def test_an_embedding_of_time_grows_along_conditions_up_to_its_limit():
+    episodes = following(64)
+    term = distance(dual_start=5.0, learning_rate=1e-2)
+    weights, _ = train(term, replay(episodes), 400)
+    paid = term.reward(weights, batch_of(episodes, 64), {}).numpy().mean()
+    # a step that follows z pays at most sqrt(D) where the mean of squares is held at 1
+    assert 1.1 < paid < 1.6
+    summed, _ = train(
+        distance(dual_start=5.0, learning_rate=1e-2, norm="sum"), replay(episodes), 400
+    )
+    assert 0.8 < term.reward(summed, batch_of(episodes, 64), {}).numpy().mean() < 1.15
+
+
+def test_each_network_feels_its_own_loss_alone():
+    term = distance(distance="density", dual_start=2.0)
+    layout, feed = Layout(term.networks), first(term.feed(replay(following(32)), 1, 0))
+    flat = tf.Variable(layout.initial())
+
+    def gradients(weights_change):
+        with tf.GradientTape() as tape:
+            loss, _ = term.loss(layout.split(weights_change(tf.identity(flat))), feed)
+        found = layout.split(tape.gradient(loss, flat))
+        return {name: np.concatenate([np.ravel(part) for part in found[name]]) for name in found}
+
+    def scaled(name, factor):
+        chosen = np.ones(layout.size, np.float32)
+        chosen[layout.span([name])] = factor
+        return lambda weights: weights * tf.constant(chosen)
+
+    before = gradients(lambda weights: weights)
+    assert set(before) == {"phi", "dual", "change_mean", "change_deviation"}
+    assert all(np.abs(found).max() > 0.0 for found in before.values())
+    with_other_phi = gradients(scaled("phi", 1.5))
+    for name in ("change_mean", "change_deviation"):  # the density does not see phi
+        np.testing.assert_array_equal(before[name], with_other_phi[name])
+    with_other_price = gradients(scaled("dual", 3.0))
+    assert (before["phi"] != with_other_price["phi"]).any()
+    np.testing.assert_array_equal(before["change_mean"], with_other_price["change_mean"])
+    np.testing.assert_allclose(3.0 * before["dual"], with_other_price["dual"], rtol=1e-5)
+
+
+def test_the_gradient_of_two_workers_is_the_mean_of_theirs():
+    term, layout = distance(), Layout(distance().networks)
+    feed = first(term.feed(replay(following(64)), 1, 0))
+    halves = {name: tf.reshape(part, [2, 32, -1]) for name, part in feed.items()}
+
+    def gradient(fed):
+        flat = tf.Variable(layout.initial())
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(term.loss(layout.split(tf.identity(flat)), fed)[0])
+        return tape.gradient(loss, flat)
+
+    np.testing.assert_allclose(gradient(feed), gradient(halves), atol=1e-6)
+
+
+def test_the_density_counts_what_is_seldom_touched_more_than_what_moves_at_once():
+    episodes = following(256, free=1.0)
+    term = distance(distance="density", seen=(1, 3), learning_rate=3e-3)
+    weights, _ = train(term, replay(episodes), 1500)
+    steps = first(term.feed(replay(episodes), 1, 7))
+    _, metrics = term.loss(weights, steps)
+    # deviations of 1 and sqrt(5) / 6 = .37: weights (1 / .37)^2 = 7.2 to 1
+    assert float(metrics["distance/weight_spread"][0]) == pytest.approx(math.log(7.2), abs=0.7)
+    flat, _ = train(distance(distance="l2", seen=(1, 3)), replay(episodes), 1)
+    assert "change_mean" not in flat
+
+
+def test_spectral_kernels_never_lengthen_a_step():
+    term = distance(constraint="spectral", seen=(0, 1, 2, 3))
+    weights = weights_of(term, seed=2)
+    assert [network.name for network in term.networks] == ["phi"]
+    generator = np.random.default_rng(0)
+    before, after = generator.normal(size=(2, 500, 4)).astype(np.float32)
+    way = np.linalg.norm(term._step(weights, before, after), axis=-1)
+    assert (way <= np.linalg.norm(after - before, axis=-1) + 1e-5).all()
+    longer = [7.0 * each if each.shape.rank == 2 else each for each in weights["phi"]]
+    assert (
+        np.linalg.norm(term._step({"phi": longer}, before, after), axis=-1).max() < way.max() + 1e-3
+    )
+
+
+def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_goes():
+    episodes = following(40)
+    still = np.repeat(episodes.observation[:20, :1], STEPS + 1, axis=1)
+    episodes.observation[:20] = still
+    linear = [np.float32([[2.0, 0.0, -2.0, 0.0], [0.0, 3.0, 0.0, -3.0]]), np.zeros(4, np.float32)]
+    last = [np.float32([[1, 0], [0, 1], [-1, 0], [0, -1]]), np.zeros(2, np.float32)]
+    made = Distance(
+        DistanceConfig(hidden_sizes=(4,)),
+        context(columns=(0, 2), skills=2)._replace(
+            condition=ConditionConfig(kind="sphere", size=2)
+        ),
+    )
+    weights = {"phi": [tf.constant(part) for part in (*linear, *last)]}
+    found = made.heldout(weights, episodes)
+    assert found["distance/moved"] == 0.5
+    # phi is (2 x, 3 y): the cosine of (2 a, 3 b) with (a, b)
+    a, b = episodes.skill[20:].T
+    expected = (2 * a**2 + 3 * b**2) / np.sqrt(4 * a**2 + 9 * b**2)
+    assert found["distance/aligned"] == pytest.approx(float(expected.mean()), abs=1e-5)
+    assert found["distance/units_0"] == pytest.approx(2.0, abs=1e-4)
+    assert found["distance/units_1"] == pytest.approx(3.0, abs=1e-4)
+    episodes.observation[:] = episodes.observation[:, :1]
+    assert "distance/aligned" not in made.heldout(weights, episodes)
+
+
+def test_an_embedding_that_does_not_learn_pays_all_the_same():
+    term, episodes = distance(train=False), following(8)
+    assert {network.learning_rate for network in term.networks} == {0.0}
+    assert term.feed(replay(episodes), 3, 0) == {}
+    loss, metrics = term.loss(weights_of(term), {})
+    assert float(loss) == 0.0
+    assert metrics == {}
+    assert np.abs(term.reward(weights_of(term), batch_of(episodes), {})).max() > 0.0
+
+
+def test_a_lost_object_pays_what_its_setting_says():
+    term = distance(lost_pays=-3.0)
+    assert float(term.mixing.lowest(tf.constant(2.0))) == -6.0
+    assert term.mixing.bounds == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25"),
+        ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30"),
+    ],
+)
+def test_columns_that_do_not_exist_are_refused(config, text):
+    with pytest.raises(UsageError, match=text):
+        distance(**config)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
+        ({"distance.modelled": (3,)}, "distance.modelled: says what a density models"),
+        (
+            {"condition.kind": "one_hot", "condition.size": None},
+            "needs at least 2 that act, got skills 1",
+        ),
+    ],
+)
+def test_runs_in_which_it_cannot_work_are_refused(fields, text):
+    with pytest.raises(UsageError, match=text):
+        with_fields(sac_metra("laptop"), fields)
+
+
+@pytest.mark.parametrize("recipe", [sac_metra, sac_csd, sac_lsd])
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "FetchPickAndPlace-v4", "Hopper-v5"])
+def test_presets_see_the_object_where_there_is_one(recipe, env_id):
+    config = recipe("laptop", env_id)
+    columns = {"FetchPush-v4": (3, 4), "FetchPickAndPlace-v4": (3, 4, 5)}.get(env_id, ())
+    assert config.rewards["distance"].columns == columns
+    assert config.condition.size == (len(columns) or 2)

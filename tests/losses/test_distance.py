@@ -1,0 +1,194 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.losses.distance import (
+    controllability_log_weights,
+    direction,
+    embedding_loss,
+    gaussian_loss,
+    inner_product_reward,
+    slack,
+    squared_controllability_distance,
+)
+from music_tf.training.update import AdamState, adam_step
+
+MEAN, LOG_DEVIATION, CHANGE = (
+    tf.constant(values) for values in ([0.0, 0.1, -0.2], [-1.0, 0.0, 0.5], [0.1, 0.3, -0.1])
+)
+SQUARED_DISTANCE = 0.0280807
+"""(5.294490 x 0.01 + 0.716531 x 0.04 + 0.263597 x 0.01) / 3."""
+
+
+def drawn(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def rotation(size, seed=0):
+    return np.linalg.qr(drawn(size, size, seed=seed))[0].astype(np.float32)
+
+
+def test_gaussian_losses_have_their_known_values():
+    # errors over deviations: .1 e = .271828, .2, .1 / e^.5 = .060653; squares add up to .117570
+    released = gaussian_loss(MEAN, LOG_DEVIATION, CHANGE, released=True)
+    assert float(released) == pytest.approx(0.117570 + 1.0 / math.e + 1.0 + math.e**0.5, abs=1e-5)
+    assert float(released) == pytest.approx(3.134170, abs=1e-5)
+    likelihood = gaussian_loss(MEAN, LOG_DEVIATION, CHANGE, released=False)
+    # half of the squares, log-deviations of -.5 in all, and 1.5 log 2 pi
+    expected = 0.058785 - 0.5 + 1.5 * math.log(2.0 * math.pi)
+    assert float(likelihood) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("error", "released"), [(0.01, 0.05848), (0.1, 0.27144), (1.0, 1.25992)])
+def test_the_best_deviation_is_the_error_and_in_the_released_loss_a_root_of_it(error, released):
+    deviations = tf.constant(np.geomspace(1e-3, 10.0, 200_001), tf.float32)[:, None]
+    for loss, best in ((True, released), (False, error)):
+        errors = tf.fill(deviations.shape, error)
+        found = gaussian_loss(tf.zeros_like(deviations), tf.math.log(deviations), errors, loss)
+        assert float(deviations[tf.argmin(found)][0]) == pytest.approx(best, rel=2e-2)
+
+
+def test_the_density_distance_has_its_known_value():
+    weights = tf.exp(controllability_log_weights(LOG_DEVIATION))
+    np.testing.assert_allclose(weights, [5.294490, 0.716531, 0.263597], atol=1e-5)
+    found = squared_controllability_distance(MEAN, LOG_DEVIATION, CHANGE)
+    assert float(found) == pytest.approx(SQUARED_DISTANCE, abs=1e-6)
+
+
+def test_a_column_that_never_changes_takes_nearly_all_of_the_weight():
+    log_deviation = tf.constant([-13.8155, -3.0, -2.0, -4.0])
+    found = controllability_log_weights(log_deviation)
+    np.testing.assert_allclose(found, [16.223, -5.408, -7.408, -3.408], atol=1e-3)
+
+
+def test_weights_multiply_to_one_and_ignore_a_common_scale_of_deviations():
+    mean, log_deviation, change = drawn(3, 7, 5)
+    assert np.abs(tf.reduce_sum(controllability_log_weights(log_deviation), -1)).max() < 1e-5
+    found = squared_controllability_distance(mean, log_deviation, change)
+    larger = squared_controllability_distance(mean, log_deviation + 2.5, change)
+    np.testing.assert_allclose(found, larger, rtol=1e-5)
+
+
+def test_another_unit_of_a_column_changes_distances_by_a_common_factor():
+    mean, log_deviation, change = drawn(3, 7, 5)
+    unit = np.float32([1.0, 1.0, 20.0, 1.0, 1.0])
+    before = squared_controllability_distance(mean, log_deviation, change)
+    after = squared_controllability_distance(
+        mean * unit, log_deviation + np.log(unit), change * unit
+    )
+    np.testing.assert_allclose(after / before, 20.0 ** (2.0 / 5.0), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("step", "reward", "left", "objective"),
+    [
+        # .03 x .5 + .04; mean square .00125, slack .0268307, of which 1e-6 counts at 3,000
+        ((0.03, -0.04), 0.055, 1e-6, 0.058),
+        # .3 x .5 + .2; mean square .065
+        ((0.3, -0.2), 0.35, SQUARED_DISTANCE - 0.065, 0.35 - 3000.0 * 0.0369193),
+    ],
+)
+def test_what_a_step_is_worth_under_a_density_distance(step, reward, left, objective):
+    step, towards = tf.constant(step), tf.constant([0.5, -1.0])
+    paid = inner_product_reward(step, towards)
+    assert float(paid) == pytest.approx(reward, abs=1e-6)
+    found = slack(step, tf.constant(SQUARED_DISTANCE), mean=True, most=1e-6)
+    assert float(found) == pytest.approx(left, abs=1e-6)
+    loss = embedding_loss(paid, found, tf.constant(math.log(3000.0)))
+    expected = -objective + math.log(3000.0) * left
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("step", "reward", "mean", "total"),
+    [((0.9, -0.6), 0.9391486, 0.001, -0.17), ((1.2, -1.1), 1.5205262, -0.325, -1.65)],
+)
+def test_what_a_step_is_worth_in_time(step, reward, mean, total):
+    # squares .81 + .36 = 1.17 and 1.44 + 1.21 = 2.65, halved in the mean form
+    step, towards = tf.constant(step), tf.constant([0.4472136, -0.8944272])
+    assert float(inner_product_reward(step, towards)) == pytest.approx(reward, abs=1e-6)
+    one = tf.constant(1.0)
+    assert float(slack(step, one, mean=True, most=1e-3)) == pytest.approx(mean, abs=1e-6)
+    assert float(slack(step, one, mean=False, most=1e-3)) == pytest.approx(total, abs=1e-6)
+
+
+def test_codes_of_skills_sum_to_zero_and_lie_apart():
+    codes = direction(tf.eye(4), one_hot=True).numpy()
+    np.testing.assert_allclose(codes[0], [1.0, -1 / 3, -1 / 3, -1 / 3], atol=1e-6)
+    np.testing.assert_allclose(codes.sum(axis=-1), 0.0, atol=1e-6)
+    products = codes @ codes.T
+    assert (np.diag(products) > 0.0).all()
+    assert (products[~np.eye(4, dtype=bool)] < 0.0).all()
+    paid = inner_product_reward(tf.constant([0.2, 0.1, 0.0, -0.3]), tf.constant(codes[0]))
+    assert float(paid) == pytest.approx(0.2666667, abs=1e-6)
+
+
+def test_vectors_are_their_own_direction_and_one_skill_has_none():
+    vector = tf.constant([[0.6, -0.8]])
+    np.testing.assert_array_equal(direction(vector, one_hot=False), vector)
+    with pytest.raises(ValueError, match="one skill alone"):
+        direction(tf.ones([3, 1]), one_hot=True)
+
+
+def test_rewards_of_an_episode_add_up_to_its_displacement():
+    points, towards = drawn(51, 2), tf.constant([0.6, -0.8])
+    steps = inner_product_reward(
+        tf.constant(np.diff(points, axis=0)), tf.broadcast_to(towards, [50, 2])
+    )
+    whole = inner_product_reward(tf.constant(points[-1] - points[0]), towards)
+    assert float(tf.reduce_sum(steps)) == pytest.approx(float(whole), abs=1e-5)
+
+
+def test_rotating_embedding_and_condition_together_changes_nothing():
+    step, towards, turn = drawn(9, 3), drawn(9, 3, seed=1), rotation(3)
+    np.testing.assert_allclose(
+        inner_product_reward(tf.constant(step), tf.constant(towards)),
+        inner_product_reward(tf.constant(step @ turn), tf.constant(towards @ turn)),
+        atol=1e-5,
+    )
+    for mean in (True, False):
+        before, after = (
+            slack(tf.constant(s), tf.ones([9]), mean, 1e-3) for s in (step, step @ turn)
+        )
+        np.testing.assert_allclose(before, after, atol=1e-5)
+
+
+def test_the_penalty_pulls_at_steps_that_are_too_long_alone():
+    steps = tf.Variable([[0.1, 0.2], [2.0, 1.0]])
+    with tf.GradientTape() as tape:
+        left = slack(steps, tf.ones([2]), mean=True, most=1e-3)
+        loss = tf.reduce_sum(embedding_loss(tf.zeros([2]), left, tf.constant(math.log(7.0))))
+    # lambda 2 / D dphi = 7 dphi where the slack is below epsilon
+    np.testing.assert_allclose(tape.gradient(loss, steps), [[0.0, 0.0], [14.0, 7.0]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dual", [0.01, 30.0, 3000.0])
+def test_the_gradient_of_the_log_price_is_the_mean_slack_whatever_the_price(dual):
+    log_dual = tf.Variable(math.log(dual))
+    left = tf.constant([0.001, -0.4, -0.2])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(embedding_loss(tf.ones([3]), left, log_dual))
+    assert float(tape.gradient(loss, log_dual)) == pytest.approx(-0.1996667, abs=1e-6)
+
+
+def test_the_price_at_its_floor_feels_violations_alone():
+    log_dual, left = tf.Variable(math.log(0.5)), tf.constant([0.001, -0.3])
+    with tf.GradientTape() as tape:
+        losses = embedding_loss(tf.zeros([2]), left, log_dual, log_floor=math.log(2.0))
+    # the price that counts is 2
+    np.testing.assert_allclose(losses, [-0.002, 0.6 - math.log(0.5) * 0.3], rtol=1e-5)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(embedding_loss(tf.zeros([2]), left, log_dual, math.log(2.0)))
+    assert float(tape.gradient(loss, log_dual)) == pytest.approx(-0.3)
+
+
+def test_the_price_follows_its_known_trace():
+    log_dual = tf.Variable([math.log(3000.0)], dtype=tf.float32)
+    state, trace = AdamState.zeros(np.zeros(1, np.float32)), []
+    for number, gradient in enumerate((-0.037, -0.01, 1e-6, 1e-6), 1):
+        rate = tf.constant([1e-3])
+        adam_step(log_dual, tf.constant([gradient]), state, tf.constant(float(number)), rate)
+        trace.append(float(log_dual[0]))
+    np.testing.assert_allclose(trace, [8.0073676, 8.0082086, 8.0088588, 8.0093913], atol=2e-6)
