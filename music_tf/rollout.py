@@ -1,5 +1,6 @@
 """Plays episodes with a policy, and decides what each of them is conditioned on."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -112,6 +113,20 @@ def continuous_conditions(
     if config.kind == "sphere":
         drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
     return drawn.astype(np.float32)
+
+
+def fresh_conditions(
+    config: ConditionConfig, size: int, generator: np.random.Generator, shape: tuple[int, ...]
+) -> Array:
+    """Draws conditions [..., K], of `size` K, as an episode has them; one-hot ones all alike.
+
+    Raises:
+        UsageError: A belief is asked for, which is inferred in a task.
+    """
+    if config.kind == "one_hot":
+        one_hot: Array = np.eye(size, dtype=np.float32)[generator.integers(size, size=shape)]
+        return one_hot
+    return continuous_conditions(config, generator, math.prod(shape)).reshape(*shape, size)
 
 
 class Perturbation(NamedTuple):

@@ -806,6 +806,9 @@ class ConditionConfig(Settings):
     sphere or the box [-1, 1]^K; or a latent drawn from what the agent believes of its task."""
     size: Annotated[int | None, In(1, 4096)] = None
     """Numbers K in it; unset, for one_hot alone: `skills`."""
+    relabel: Annotated[float, In(0, 1)] = 0.0
+    """Share of replayed steps that actor and critics see under a fresh condition, for which rewards
+    are computed anew; what rewards learn themselves, they learn under the condition that acted."""
     sampler: Literal["random", "tiled", "stratified"] = "random"
     """How one_hot ones are shared out: each drawn with equal chance; environment i keeps i modulo
     K; or dealt from a shuffled deck, so that all act equally often in the episodes of a cycle (with
@@ -1311,6 +1314,12 @@ class Config(Settings):
                 not discrete and given is None and kind != "belief",
                 f"condition.size: expected how many numbers a {kind} condition has, got none; "
                 "for example --condition.size 2",
+            ),
+            (
+                bool(self.condition.relabel) and (kind == "belief" or self.incremental.on),
+                "condition.relabel: expected conditions that are drawn for each episode, got "
+                f"{'a belief' if kind == 'belief' else 'skills one after the other'}\n"
+                "nearest: --condition.relabel 0",
             ),
             (
                 kind == "belief" and given not in (None, size),

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from music_tf import recipes
 from music_tf.config.settings import TermConfig
 from music_tf.config.start import parts_of as parts_with
@@ -47,6 +49,7 @@ _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
 _LONGEST = 300
 _MOST_PARTS = 12
+_FIRST = "hidden_0/"
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _FACTS = ("goals", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
 
@@ -84,7 +87,8 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
     of goals are left behind where the source knew zero goals only: under them any real goal lies
     beyond all bounds. Of a source whose skills have an actor each, one skill is taken over
     (`storage.frozen`), except by a run that learns skills one after the other itself: its first
-    skill goes on from the newest networks.
+    skill goes on from the newest networks. A run with conditions may start from one without skills,
+    whose networks know of none.
 
     Args:
         heir: The new run.
@@ -96,11 +100,10 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
         EnvironmentFault: Whatever is there is damaged.
     """
     stored, own, facts = _stored(source, parts), _without_skills(heir.arrays), {}
-    where = str(stored.folder)
+    where, seen = str(stored.folder), own[_STATISTICS].size // 2
     if not _LEARNED.isdisjoint(parts):
         _check_actions(source, stored, heir.declared)
         if _has_skills(stored.names) and not _has_skills(heir.arrays):
-            seen = len(own[_STATISTICS]) // 2
             stored = of_one_skill(stored, source, heir.skill, (seen, heir.condition))
             facts, where = {"skill": heir.skill}, f"skill {heir.skill} of {source}"
     taken = _without_skills(stored.arrays)
@@ -117,6 +120,8 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
             raise _absent(part, "this run", own)
         if not found:
             raise _absent(part, where, stored.names)
+        if part in _LEARNED:
+            found = _with_conditions(found, wanted, seen, heir.condition)
         try:
             check_fit(expected_of(found), expected_of(wanted))
         except MisfitError as misfit:
@@ -184,6 +189,31 @@ def _prefixes(part: str) -> tuple[str, ...]:
 def _part(part: str, arrays: Arrays) -> Arrays:
     prefixes = _prefixes(part)
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
+
+
+def _with_conditions(found: Arrays, wanted: Arrays, observation: int, condition: int) -> Arrays:
+    """Returns networks of a run without skills as a run with conditions has them.
+
+    First layers get a row of zeros for each number of the condition. The one-hot vector of a single
+    skill is constant: its row moves into the bias. So the networks act as before, whatever the
+    condition is.
+
+    Args:
+        found: Weights of the source.
+        wanted: Weights of the new run.
+        observation: Numbers of an observation, which stand before those of the condition.
+        condition: Numbers of a condition of the new run.
+    """
+    fitted = dict(found)
+    for name, kernel in found.items():
+        network, first, weight = name.partition(_FIRST)
+        bias = f"{network}{_FIRST}bias"
+        more = len(wanted[name]) - len(kernel) if name in wanted and kernel.ndim else 0
+        if first and weight == "kernel" and bias in found and more == condition - 1 > 0:
+            zeros = np.zeros([condition, *kernel.shape[1:]], kernel.dtype)
+            fitted[name] = np.concatenate([kernel[:observation], zeros, kernel[observation + 1 :]])
+            fitted[bias] = found[bias] + kernel[observation]
+    return fitted
 
 
 def _has_skills(names: Iterable[str]) -> bool:

@@ -34,7 +34,7 @@ from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.device import DeviceReplay, why_not_on_device
 from music_tf.replay.rows import Picks
 from music_tf.replay.watch import Compared
-from music_tf.rollout import Policy
+from music_tf.rollout import Policy, fresh_conditions
 from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import Adaptations, MetaEvaluation
@@ -49,7 +49,7 @@ from music_tf.training.incremental import (
 )
 from music_tf.training.tasks import TaskSets
 from music_tf.training.update import Draws, Feed, Schedules, Update, check_same_state
-from music_tf.types import Episodes, Metrics
+from music_tf.types import Array, Episodes, Metrics, Transition
 
 ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
 """How names of arrays begin that acting and judging need."""
@@ -58,6 +58,8 @@ _ROWS_AT_ONCE = 409_600
 """Steps of a worker that are looked up at a time: those of 100 updates of 4,096."""
 _TURN = 2**40
 """Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
+_FRESH, _RELABELLED = "fresh_condition", "relabelled"
+"""Names among the noise of an update: conditions, and whether steps are seen under them."""
 
 
 @dataclasses.dataclass
@@ -343,6 +345,7 @@ class Trainer:
             config.replay.batch_size,
         )
         noise |= self.update.learner.feed(replay, inputs, config.updates, cycle)
+        noise |= self._fresh_conditions(cycle)
         if self.device is not None:
             self.device.refresh()
             drawn = {}
@@ -362,14 +365,31 @@ class Trainer:
         }
         rows = config.updates * config.replay.batch_size
         for part in _even_parts(config.updates, parts or math.ceil(rows / _ROWS_AT_ONCE)):
+            beside = _rows(part, config.updates, noise)
             batch = replay.transitions(Picks(*(each[part] for each in picks)))
+            batch = _under_fresh_conditions(batch, beside)
             yield Feed(
                 batch,
                 inputs(batch.observation, batch.desired_goal, batch.skill),
                 inputs(batch.next_observation, batch.desired_goal, batch.skill),
                 {name: _rows(part, config.updates, fed) for name, fed in terms.items()},
-                _rows(part, config.updates, noise),
+                beside,
             )
+
+    def _fresh_conditions(self, cycle: int) -> dict[str, Array]:
+        """Draws under which conditions replayed steps are seen, and which; empty where none are."""
+        config = self.config
+        if not config.condition.relabel:
+            return {}
+        shape = config.updates, config.replay.batch_size
+        fresh, chosen = [], []
+        for worker in self.replay.shards:
+            generator = stream(config.seed, "replay/conditions", worker, cycle)
+            chosen.append(generator.random(shape) < config.condition.relabel)
+            size = config.condition_size
+            fresh.append(fresh_conditions(config.condition, size, generator, shape))
+        relabelled = np.stack(chosen, axis=1).astype(np.float32)
+        return {_FRESH: np.stack(fresh, axis=1), _RELABELLED: relabelled}
 
     def copy_replay(self) -> str:
         """Lets updates look up a copy of replay on the device that learns; returns a line on it."""
@@ -381,7 +401,7 @@ class Trainer:
         by_name = {term.name: term for term in self.terms}
 
         def look_up(now: Draws) -> Feed:
-            batch = device.transitions(now.transitions)
+            batch = _under_fresh_conditions(device.transitions(now.transitions), now.noise)
             states = (batch.observation, batch.next_observation)
             terms = {
                 name: drawn
@@ -724,3 +744,12 @@ def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
     sums = comm.sum_in_place(own)
     values = np.where(lowest, -ends, np.where(highest, ends, sums))
     return dict(zip(names, map(float, values), strict=True))
+
+
+def _under_fresh_conditions(batch: Transition, noise: Mapping[str, Any]) -> Transition:
+    """Returns a minibatch of which some steps have a fresh condition; numpy stays numpy."""
+    if _FRESH not in noise:
+        return batch
+    where: Any = np.where if isinstance(batch.skill, np.ndarray) else tf.where
+    chosen = noise[_RELABELLED][..., None] > 0.0
+    return batch._replace(skill=where(chosen, noise[_FRESH], batch.skill))
