@@ -17,7 +17,7 @@ from music_tf.config.settings import reward_metrics
 from music_tf.config.stored import stored_tasks
 from music_tf.errors import ModuleNotAllowed
 from music_tf.runs import session
-from music_tf.storage.metrics import CONTROL, COVERAGE, METRICS
+from music_tf.storage.metrics import JUDGED, METRICS
 from music_tf.storage.run_directory import link_latest
 from tests.kit.pearl import CHANGES as SMALL_PEARL
 from tests.kit.saved_run import save_run
@@ -159,7 +159,8 @@ def test_every_metric_is_explained():
     explained = re.findall(r"`(\w+/\w+)`", " ".join(re.findall(r"^\| .*? \|", page, re.MULTILINE)))
     paid = {name for term in recipes.terms() for name in reward_metrics(term)}
     others = [name for name in METRICS if name not in paid]
-    assert sorted(explained) == sorted([*others, *reward_metrics("NAME"), *CONTROL, *COVERAGE])
+    judged = [name for group in JUDGED.values() for name in group]
+    assert sorted(explained) == sorted([*others, *reward_metrics("NAME"), *judged])
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)

@@ -172,6 +172,9 @@ class Evaluate(Measured):
     """Judge control too: coverage, contact, spread, information between robot and object
     (docs/metrics.md explains them); takes a minute or two longer. Of a run that adapts to tasks:
     how well the belief tells the task, and whether one task's visits depend on another."""
+    zero_shot: Flag = False
+    """Measure how many of the environment's goals it reaches, none of which training had (docs/
+    distance.md)."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None
@@ -226,7 +229,14 @@ class Evaluate(Measured):
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
         parts = ("test", "train") if self.tasks == "both" else (self.tasks,)
         loaded = visiting(loaded, parts, self.explore)
-        evaluate_run(loaded, self.episodes, full=self.full, export=export, draw=draw_visits)
+        evaluate_run(
+            loaded,
+            self.episodes,
+            full=self.full,
+            zero_shot=self.zero_shot,
+            export=export,
+            draw=draw_visits,
+        )
         return EXIT_DONE
 
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:

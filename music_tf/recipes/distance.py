@@ -10,6 +10,7 @@ from music_tf.config.fields import In, only, with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import (
     Bounds,
+    CollectConfig,
     ConditionConfig,
     Config,
     DiversityConfig,
@@ -122,26 +123,24 @@ class DistanceConfig(DiversityConfig):
                 raise UsageError(text)
 
 
-def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -> Config:
+def sac_metra(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
     """Skills that go far in time, each in a direction of its own.
 
     METRA (arXiv:2310.08887): an embedding in which one step is at most one unit long, and skills
     that are paid for going far in it along their condition. On what has an object the embedding
     sees the object's place alone.
 
-    `laptop`: on Fetch the agent of `sac_music`, from whose weights it starts best (`--init-from`).
-    `metra_release`: the authors' code for states.
+    `laptop`: on Fetch the agent of `sac_music`, from whose weights it starts best (`--init-from
+    push_sac --parts actor,normalizer`). Half of the replayed steps are seen under fresh conditions.
     """
     return _distance(preset, env_id, {})
 
 
-def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Config:
+def sac_csd(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
     """Skills that bring about changes that seldom happen, each in a direction of its own.
 
     CSD (arXiv:2302.05103): as `sac_metra`, but a step of the embedding may be the longer the less
     likely a Gaussian model finds the change. So what is hard to control counts more.
-
-    `csd_release`: the authors' code for Fetch.
     """
     return _distance(
         preset,
@@ -154,19 +153,18 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Co
     )
 
 
-def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Config:
+def sac_lsd(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
     """Skills that go far in the state, each in a direction of its own.
 
     LSD (arXiv:2202.00914): as `sac_metra`, but the embedding is kept from going further than its
     inputs by spectral normalisation.
-
-    `lsd_release`: the authors' code for Ant.
     """
     return _distance(preset, env_id, {"distance.constraint": "spectral"})
 
 
-def _distance(preset: str, env_id: str, changes: Mapping[str, Any]) -> Config:
+def _distance(preset: Literal["laptop"], env_id: str, changes: Mapping[str, Any]) -> Config:
     """Returns a preset of METRA, with what another method changes of it."""
+    del preset  # there is one
     with_object = is_one_of(env_id, WITH_GOALS)
     config = _on_objects(env_id) if with_object else _on_states(env_id)
     return with_whole_episodes(with_fields(config, changes))
@@ -182,7 +180,8 @@ def _on_objects(env_id: str) -> Config:
     return dataclasses.replace(
         before,
         agent=dataclasses.replace(before.agent, action_l2=0.05, return_clip="off"),
-        condition=ConditionConfig(kind="sphere", size=len(columns) or 2),
+        condition=ConditionConfig(kind="sphere", size=len(columns) or 2, relabel=0.5),
+        collect=CollectConfig(update_after=8000),
         rewards={reward.name: reward},
     )
 

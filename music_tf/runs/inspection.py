@@ -21,6 +21,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.embedding import Embedding
 from music_tf.process import load_tensorflow, prepare_tensorflow
 from music_tf.rollout import Policy
 from music_tf.runs.adapting import measure_adaptation, show_adaptation
@@ -36,6 +37,7 @@ from music_tf.runs.judging import (
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import skill_arrays
 from music_tf.runs.telling import explanation, of_note, tellings
+from music_tf.runs.zero_shot import GOALS, measure_zero_shot
 from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.gate import Arrays
 from music_tf.storage.metrics import JUDGED
@@ -234,6 +236,7 @@ def evaluate_run(
     episodes: int | None = None,
     *,
     full: bool = False,
+    zero_shot: bool = False,
     export: Export | None = None,
     draw: Draw | None = None,
     shown: bool = True,
@@ -251,6 +254,8 @@ def evaluate_run(
             tasks, how many visits to each, by default 20.
         full: Whether to judge control beyond the metrics of every epoch, under `control` and
             `coverage`; what was found of the same checkpoint before is kept otherwise.
+        zero_shot: Whether to measure how many goals it reaches that it never had, under
+            `zero_shot`.
         export: Called with the episodes of our policy, what is known of them, `skill_arrays`, and
             how the environment was made; returns lines that say where it wrote them.
         draw: Called with the run, draws what there is to draw; returns lines that say where to.
@@ -268,17 +273,17 @@ def evaluate_run(
     adapts = loaded.adaptation is not None
     episodes = episodes or (VISITS if adapts else EPISODES)
     _refuse_export(loaded, export is not None)
+    leads = _leading_to_goals(loaded) if zero_shot else None
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
     try:
         result = measure(loaded, episodes, full)
         if full and not adapts:
-            metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
-            cells = metrics.get("rollout/object_coverage")
-            control = judge(loaded.evaluation, loaded.policy, episodes, cells)
-            result |= {"control": control, "control_episodes": episodes}
-            result |= {"coverage": cover(loaded.evaluation, loaded.policy)}
-            result |= {"coverage_episodes": COVERED}
+            result |= _judged(loaded, episodes)
+        if leads is not None:
+            run, acting = str(loaded.path), loaded.saved.snapshot
+            found = measure_zero_shot(loaded.evaluation, acting, leads, run)
+            result |= {"zero_shot": found, "zero_shot_episodes": GOALS}
         _show(loaded, result, counted, progress)
         place = loaded.here / path
         result = _judged_before(place, result["checkpoint"]) | result
@@ -299,6 +304,18 @@ def evaluate_run(
     return result
 
 
+def _judged(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
+    """Returns how well a run controls its object, and where that gets, as the file holds it."""
+    metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
+    cells = metrics.get("rollout/object_coverage")
+    return {
+        "control": judge(loaded.evaluation, loaded.policy, episodes, cells),
+        "control_episodes": episodes,
+        "coverage": cover(loaded.evaluation, loaded.policy),
+        "coverage_episodes": COVERED,
+    }
+
+
 def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: Progress) -> None:
     """Shows the tables of an evaluation, over episodes or visits that are `counted`."""
     title = f"{result['env_id']}, {counted}"
@@ -312,13 +329,29 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
         low, high = result["success"]["interval_95"]
         rate = result["success"]["rate"]
         progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
-    if "control" in result:
-        progress.policies(result["control"], f"{title}: control")
-        progress.policies(result["coverage"], f"{result['env_id']}, {COVERED} episodes: coverage")
+    for name in JUDGED:
+        if name in result:
+            about = f"{result[f'{name}_episodes']} episodes: {name.replace('_', '-')}"
+            progress.policies(result[name], f"{result['env_id']}, {about}")
     for name, where in (("skills", ""), ("skills_where_learned", " where it was learned")):
         if result[name]:
             rows = skill_rows(result[name], policies["random"], loaded.envs.info.unit)
             progress.table(rows, f"{title} of each skill{where}", "skill")
+
+
+def _leading_to_goals(loaded: LoadedRun) -> Embedding:
+    """Returns what leads to goals, or refuses before anything is measured."""
+    leads = loaded.saved.embedding
+    text = leads if isinstance(leads, str) else "nothing in it leads to places"
+    if isinstance(leads, Embedding) and loaded.config.goals == "zero":
+        return leads
+    if isinstance(leads, Embedding):
+        text = "it was trained on goals, so that none of them is new"
+    loaded.envs.close()
+    raise UsageError(
+        f"--zero-shot: {loaded.path}: expected a run without goals that has learned an embedding, "
+        f"as sac_metra does; {text}"
+    )
 
 
 def _refuse_export(loaded: LoadedRun, asked: bool) -> None:

@@ -198,8 +198,16 @@ COVERAGE = {
 }
 """What it measures on more episodes, so that a shove cannot win, in the order of its table."""
 
-JUDGED = {"control": CONTROL, "coverage": COVERAGE}
-"""Both by their names in `evaluation.json`, where each stands beside `NAME_episodes`."""
+ZERO_SHOT = {
+    "zero_shot/ever": "share of goals that training never had which are reached at any step",
+    "zero_shot/end": "share that is reached at the last step",
+    "zero_shot/end_with_brake": "the same where the robot stops near a goal",
+    "zero_shot/stop": "how near that is, in the embedding; chosen on other goals",
+}
+"""What `evaluate --zero-shot` measures."""
+
+JUDGED = {"control": CONTROL, "coverage": COVERAGE, "zero_shot": ZERO_SHOT}
+"""All by their names in `evaluation.json`, where each stands beside `NAME_episodes`."""
 
 
 class Drawn(NamedTuple):

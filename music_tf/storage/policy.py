@@ -32,6 +32,7 @@ from music_tf.networks.acting import (
 )
 from music_tf.networks.belief import Belief, Encoder, Steps, context_rows, encoder_shapes
 from music_tf.networks.discriminator import Discriminator, discriminator_of
+from music_tf.networks.embedding import PHI, Embedding, embedding_of
 from music_tf.normalizer import Normalizer
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
 from music_tf.storage.frozen import worlds_of
@@ -44,6 +45,8 @@ Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 DISCRIMINATOR = ("parameters/discriminator/", "scales/discriminator")
 """How names of arrays begin that name skills."""
+EMBEDDING = (f"parameters/{PHI}/", f"scales/{PHI}")
+"""How names of arrays begin that lead to places."""
 _MATRIX = 2
 _NORMALIZERS = ("normalizer/observation", "normalizer/goal")
 _MOST_COMPONENTS = 2**20
@@ -73,6 +76,8 @@ class SavedPolicy:
         self.declared = declared
         self.worlds: tuple[int, ...] = ()
         """Stage of a changing world in which each skill was learned, of those that rest then."""
+        self.embedding: Embedding | str | None = None
+        """What leads to places; a text that says why it does not fit, None where there is none."""
         self.snapshot = snapshot
         self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
         self._why_not = discriminator if isinstance(discriminator, str) else ""
@@ -93,6 +98,7 @@ class SavedPolicy:
         observation: Observation,
         goal: npt.ArrayLike | None = None,
         skill: npt.ArrayLike | None = None,
+        reach: npt.ArrayLike | None = None,
     ) -> Array:
         """Returns the action for one observation, or the actions for a batch of them.
 
@@ -100,20 +106,28 @@ class SavedPolicy:
             observation: Shape [O] or [B, O]; or a dictionary with `observation` and, for runs
                 trained on goals, `desired_goal`.
             goal: Shape [G] or [B, G]. None takes the goals of training: those in `observation`,
-                or zeros for a run that was trained without goals.
+                or zeros for a run that was trained without goals, which takes no others.
             skill: Which of K skills, from 0 on, one for all or [B], or one-hot as floats, [K] or
                 [B, K]; None where there is only one, or one that the run pinned. A continuous
                 condition has the shape [K] or [B, K].
+            reach: Where what the embedding of a run sees is to be, [n] or [B, n], in the order of
+                its columns, as in [x, y] of a block; takes the place of a skill. The run chooses
+                the condition that leads there, and sees the goals of training.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
 
         Raises:
             ValueError: A wrong shape or number, a goal or a skill that is missing, or a skill
-                that the run does not have.
+                that the run does not have; or a place to reach where nothing leads there.
         """
         if goal is not None and not self.goal_dim:
             raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
+        if goal is not None and self.zero_goals and np.any(goal):
+            raise ValueError(
+                f"goal: {self.recipe} was trained without goals, and does anything under others; "
+                "leave goal= out" + (", or reach=" if self.embedding else "")
+            )
         if goal is None and (self.zero_goals or not self.goal_dim):
             goal = np.zeros(self.goal_dim)
         if isinstance(observation, Mapping):
@@ -133,6 +147,8 @@ class SavedPolicy:
                 f"goal: expected one, or one for each observation {list(given.shape)}, "
                 f"got {list(goals.shape)}"
             )
+        if reach is not None:
+            skill = self._towards(reach, skill, given)
         rows, skills = np.atleast_2d(given), self._condition(skill, given)
         actions = self.snapshot.act(
             rows,
@@ -141,6 +157,29 @@ class SavedPolicy:
             None,
         )
         return actions if given.ndim == _MATRIX else actions[0]
+
+    def _towards(self, reach: npt.ArrayLike, skill: Any, given: Array) -> Array:
+        """Returns the condition that leads to a place, [K] or [B, K]."""
+        leads = self.embedding
+        if isinstance(leads, str):
+            raise ValueError(f"reach: the checkpoint does not fit config.json: {leads}")
+        if leads is None:
+            raise ValueError(
+                f"reach: {self.recipe} on {self.env_id} has nothing that leads to places; expected "
+                "a run with the reward distance, or an export with --parts actor,normalizer,phi"
+            )
+        if not leads.columns:
+            raise ValueError("reach: its embedding sees no columns of the observation")
+        if skill is not None:
+            raise ValueError("reach: the place decides which condition acts; leave skill= out")
+        there = _numbers("reach", reach, leads.seen)
+        if there.ndim == _MATRIX and there.shape[:-1] != given.shape[:-1]:
+            raise ValueError(
+                f"reach: expected one place, or one for each observation {list(given.shape)}, got "
+                f"{list(there.shape)}"
+            )
+        here = given[..., list(leads.columns)]
+        return leads.towards(leads.way(here, np.broadcast_to(there, here.shape)))
 
     def _condition(self, skill: Any, given: Array) -> Array:
         """Returns skills or continuous conditions, [K] or [B, K]."""
@@ -315,6 +354,7 @@ class AdaptivePolicy(SavedPolicy):
         observation: Observation,
         goal: npt.ArrayLike | None = None,
         skill: npt.ArrayLike | None = None,
+        reach: npt.ArrayLike | None = None,
     ) -> Array:
         """Returns the action for one observation, or the actions for a batch of them.
 
@@ -322,6 +362,7 @@ class AdaptivePolicy(SavedPolicy):
             observation: Shape [O] or [B, O].
             goal: None, as the run has no goals.
             skill: None: `begin_episode` draws the latent. The first call begins an episode.
+            reach: None, as nothing leads to places.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
@@ -332,6 +373,8 @@ class AdaptivePolicy(SavedPolicy):
         if skill is not None:
             raise ValueError("skill: begin_episode() draws what acts; leave skill= out")
         latent = self.begin_episode() if self._latent is None else self._latent
+        if reach is not None:
+            raise ValueError("reach: this run adapts to tasks, and nothing leads to places")
         return super().act(observation, goal, latent)
 
     def adapt(
@@ -407,7 +450,8 @@ def load_policy(
         allow_modules(directory.resolve())
         env_id = env_id or stored_env_id(directory.resolve())
     stored = read_run(directory.resolve(), env_id)
-    wanted = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}", *DISCRIMINATOR)
+    parts = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}")
+    wanted = (*parts, *DISCRIMINATOR, *EMBEDDING)
     return saved_policy(directory, stored, wanted)[0]
 
 
@@ -475,7 +519,21 @@ def saved_policy(
         return AdaptivePolicy(stored, current, counters, declared), found
     policy = SavedPolicy(stored, snapshot, counters, names, declared)
     policy.worlds = worlds
+    policy.embedding = _embedding_in(config, found)
     return policy, found
+
+
+def _embedding_in(config: Config, found: StoredWeights) -> Embedding | str | None:
+    """Returns what leads to places, a text where it does not fit, None where there is none."""
+    inputs, kind = found.meta.get("inputs"), config.condition.kind
+    seen = inputs.get(PHI) if isinstance(inputs, dict) else None
+    for term in config.rewards.values():
+        if PHI in term.networks:
+            try:
+                return embedding_of(found.arrays, seen, term, kind, config.condition_size)
+            except ValueError as error:  # which does not keep the policy from acting
+                return str(error)
+    return None
 
 
 def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, ...]:

@@ -44,6 +44,8 @@ _PREFIXES = {
 """How arrays of a part are named; any other part is the network of a reward term."""
 _LEARNED = {"actor", "critic", "targets"}
 """Parts that belong to a learner of actions."""
+_READ_CONDITIONS = tuple(prefix for part in sorted(_LEARNED) for prefix in _PREFIXES[part])
+"""How names of arrays begin whose networks read a condition."""
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
@@ -113,15 +115,13 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
         if part in paid:
             _check_inputs(part, paid[part], own, stored, heir.inputs)
         wanted, found = _part(part, own), _part(part, taken)
-        if part == "normalizer" and stored.meta.get("goals") != "environment":
-            wanted.pop(_GOAL_STATISTICS)
+        if stored.meta.get("goals") != "environment":
+            wanted.pop(_GOAL_STATISTICS, None)
             found.pop(_GOAL_STATISTICS, None)
-        if not wanted:
-            raise _absent(part, "this run", own)
-        if not found:
-            raise _absent(part, where, stored.names)
-        if part in _LEARNED:
-            found = _with_conditions(found, wanted, seen, heir.condition)
+        for arrays_of, holder, names in ((wanted, "this run", own), (found, where, stored.names)):
+            if not arrays_of:
+                raise _absent(part, holder, names)
+        found = _with_conditions(found, wanted, seen, heir.condition)
         try:
             check_fit(expected_of(found), expected_of(wanted))
         except MisfitError as misfit:
@@ -209,7 +209,8 @@ def _with_conditions(found: Arrays, wanted: Arrays, observation: int, condition:
         network, first, weight = name.partition(_FIRST)
         bias = f"{network}{_FIRST}bias"
         more = len(wanted[name]) - len(kernel) if name in wanted and kernel.ndim else 0
-        if first and weight == "kernel" and bias in found and more == condition - 1 > 0:
+        reads = first and name.startswith(_READ_CONDITIONS)
+        if reads and weight == "kernel" and bias in found and more == condition - 1 > 0:
             zeros = np.zeros([condition, *kernel.shape[1:]], kernel.dtype)
             fitted[name] = np.concatenate([kernel[:observation], zeros, kernel[observation + 1 :]])
             fitted[bias] = found[bias] + kernel[observation]

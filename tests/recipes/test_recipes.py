@@ -29,8 +29,8 @@ VARIANTS = tuple(
     for her in ("", "_her")
 )
 BY_STEPS = (
-    *("sac_dads", "sac_dads_smerl", "sac_disk", "sac_disk_music", "sac_smerl"),
-    *("sac_pearl", "sac_pearl_music"),
+    *("sac_csd", "sac_dads", "sac_dads_smerl", "sac_disk", "sac_disk_music", "sac_lsd"),
+    *("sac_metra", "sac_pearl", "sac_pearl_music", "sac_smerl"),
 )
 RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
 RELEASED_SAC = tuple(
@@ -62,7 +62,7 @@ def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have
         assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert presets.pop("sac_disk") == ("laptop", "seed", "released")
     assert presets.pop("sac_pearl") == ("laptop", "paper", "oyster", "garage")
-    for name in ("sac_disk_music", "sac_pearl_music"):
+    for name in ("sac_disk_music", "sac_pearl_music", "sac_metra", "sac_csd", "sac_lsd"):
         assert presets.pop(name) == ("laptop",)
     assert set(presets.values()) == {("laptop", "paper")}
 

@@ -82,7 +82,35 @@ def test_a_run_without_a_task_acts_under_zero_goals_whatever_the_environment_wan
     given = {"observation": OBSERVATION, "desired_goal": GOAL}
     for observation in (OBSERVATION, given):
         np.testing.assert_array_equal(policy.act(observation), expected)
-    assert np.abs(policy.act(given, GOAL) - expected).max() > 1e-3
+    with pytest.raises(ValueError, match=r"goal: ddpg_music was trained without goals, .* leave"):
+        policy.act(given, GOAL)
+
+
+def test_a_place_to_reach_chooses_the_condition_and_the_policy_sees_zero_goals(tmp_path):
+    trainer = saved(tmp_path, "sac_metra")
+    policy = load_policy(tmp_path)
+    leads = policy.embedding
+    assert leads.columns == (3, 4)
+    observation = np.random.default_rng(1).uniform(-1, 1, (5, 8)).astype(np.float32)
+    place = np.float32([0.5, -0.5])
+    z = leads.towards(leads.way(observation[:, 3:5], np.broadcast_to(place, (5, 2))))
+    zeros = np.zeros([5, 3], np.float32)
+    expected = trainer.policy()(observation, zeros, z, np.zeros([5, 3], np.float32))
+    np.testing.assert_array_equal(policy.act(observation, reach=place), expected)
+    given = {"observation": observation, "desired_goal": np.tile(GOAL, (5, 1))}
+    np.testing.assert_array_equal(policy.act(given, reach=place), expected)
+    with pytest.raises(ValueError, match=r"goal: sac_metra .*or reach="):
+        policy.act(observation, GOAL)
+    with pytest.raises(ValueError, match="reach: the place decides"):
+        policy.act(observation, skill=[1.0, 0.0], reach=place)
+    with pytest.raises(ValueError, match=r"reach: expected numbers of shape \[2\] or \[B, 2\]"):
+        policy.act(observation, reach=[0.5, -0.5, 0.0])
+
+
+def test_a_run_without_an_embedding_reaches_nothing(tmp_path):
+    saved(tmp_path, "ddpg_music")
+    with pytest.raises(ValueError, match=r"reach: ddpg_music .* --parts actor,normalizer,phi"):
+        load_policy(tmp_path).act(OBSERVATION, reach=[0.0, 0.0])
 
 
 def test_a_skill_is_chosen_for_all_or_for_each_or_is_the_pinned_one(tmp_path):

@@ -1,0 +1,218 @@
+"""Lets a run reach places that it never had as goals, by the embedding that it has learned."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from music_tf.errors import UsageError
+from music_tf.networks.acting import SkillSnapshots, Snapshot
+from music_tf.networks.embedding import Embedding
+from music_tf.randomness import stream
+from music_tf.rollout import Policy
+from music_tf.training.evaluation import Evaluation
+from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
+
+GOALS = 200
+"""How many goals a measurement is about."""
+_PRACTICE = 48
+"""Other goals, on which the distance is chosen at which to stop."""
+_FEW = 8
+"""Of these, episodes that show which columns goals are about."""
+_SAME = 1e-5
+"""Up to which difference a column and a number of the achieved goal are the same."""
+_APART = 10**6
+"""Number of the first of these episodes, beyond those of any evaluation."""
+_STOPS = (0.1, 0.2, 0.3, 0.45)
+"""Distances to try, as shares of the median distance at the start of an episode."""
+
+
+class Places(NamedTuple):
+    """How goals of an environment become what the embedding sees."""
+
+    columns: IntArray  # [n], of the observation, that the embedding sees
+    given: BoolArray  # [n], which of them a goal says
+    numbers: IntArray  # [n], which number of the goal that is
+
+    def of(self, observation: Array, goal: Array) -> tuple[Array, Array]:
+        """Returns what is seen of states [E, O], and would be seen at goals [E, G], each [E, n]."""
+        here = observation[:, self.columns]
+        return here, np.where(self.given, goal[:, self.numbers], here)
+
+
+def places_of(embedding: Embedding, played: Episodes, run: str) -> Places:
+    """Returns how goals become what the embedding sees.
+
+    A goal says a column where that is always equal to a number of the achieved goal. What it does
+    not say stays as it is.
+
+    Args:
+        embedding: What leads to places.
+        played: Any episodes of the environment.
+        run: For messages.
+
+    Raises:
+        UsageError: No goal says anything of what the embedding sees.
+    """
+    seen = played.observation[..., list(embedding.columns), None]
+    alike = np.isclose(seen, played.achieved_goal[..., None, :], rtol=0.0, atol=_SAME)
+    same: BoolArray = np.asarray(alike.all(axis=(0, 1)))  # [n, G]
+    given = np.array([row.any() for row in same], np.bool_)
+    if not given.any():
+        raise UsageError(
+            f"--zero-shot: {run}: expected an embedding that sees what goals are about, got "
+            f"columns {list(embedding.columns)}, none of which is in the achieved goal\n"
+            "train one that does: --distance.columns"
+        )
+    return Places(np.array(embedding.columns), given, same.argmax(axis=1))
+
+
+@dataclasses.dataclass(frozen=True)
+class Reaching:
+    """A snapshot as a policy that goes to the goal of its environment, of which it is not told.
+
+    The embedding turns the goal into a condition at each step. The networks of the policy see zero
+    goals, as in training.
+    """
+
+    snapshot: Snapshot | SkillSnapshots
+    embedding: Embedding
+    places: Places
+    stop: float = 0.0
+    """Distance in the embedding below which it does nothing."""
+
+    def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        """Returns actions [E, A]."""
+        del skill, noise
+        way = self.embedding.way(*self.places.of(observation, goal))
+        condition = self.embedding.towards(way)
+        action = self.snapshot.act(observation, np.zeros_like(goal), condition, None)
+        near = np.linalg.norm(way, axis=-1) < self.stop
+        return np.where(near[:, None], np.float32(0.0), action)
+
+
+def measure_zero_shot(
+    evaluation: Evaluation,
+    snapshot: Snapshot | SkillSnapshots,
+    embedding: Embedding,
+    run: str,
+    goals: int = GOALS,
+) -> dict[str, Metrics]:
+    """Measures how many of the environment's own goals a run reaches that never had one.
+
+    Args:
+        evaluation: Of the run.
+        snapshot: What acts.
+        embedding: What it has learned.
+        run: For messages.
+        goals: How many.
+
+    Returns:
+        By policy, shares of goals that are reached at any state and at the last one, with the
+        distance at which to stop chosen on other goals (`stop`, in the embedding) and without.
+        Beside the run: conditions at random, random actions and none.
+
+    Raises:
+        UsageError: The environment has no goals, or none that says what the embedding sees.
+    """
+    spec = evaluation.envs.spec
+    if not spec.goal_dim:
+        raise UsageError(f"--zero-shot: {run}: {spec.env_id} has no goals that could be reached")
+    config = dataclasses.replace(evaluation.config, goals="environment")
+    shown = evaluation._replace(config=config)
+    others = np.arange(_APART, _APART + _PRACTICE)
+    aimless = _under_fixed_conditions(snapshot)
+    places = places_of(embedding, shown.play_some(aimless, others[:_FEW], len(shown.envs)), run)
+    plain = Reaching(snapshot, embedding, places)
+    starts = shown.play_some(plain, others, len(shown.envs))
+    first = embedding.way(*places.of(starts.observation[:, 0], starts.desired_goal))
+    usual = float(np.median(np.linalg.norm(first, axis=-1)))
+    stops = [share * usual for share in _STOPS]
+    found = [
+        _shares(shown, dataclasses.replace(plain, stop=stop), others)["zero_shot/end"]
+        for stop in stops
+    ]
+    stop = stops[int(np.argmax(found))]
+    asked = np.arange(goals)
+    braked = _shares(shown, dataclasses.replace(plain, stop=stop), asked)
+    ours = _shares(shown, plain, asked) | {
+        "zero_shot/end_with_brake": braked["zero_shot/end"],
+        "zero_shot/stop": stop,
+    }
+    beside: dict[str, Policy] = {
+        "random conditions": aimless,
+        "random": _random(spec.action_dim),
+        "nothing": _nothing(spec.action_dim),
+    }
+    return {"ours": ours} | {name: _shares(shown, one, asked) for name, one in beside.items()}
+
+
+def _shares(evaluation: Evaluation, policy: Policy, episodes: Sequence[int] | IntArray) -> Metrics:
+    """Returns how many goals are reached at any state, and at the last one."""
+    together = len(evaluation.envs)
+    played = evaluation.play_some(policy, np.asarray(episodes), together)
+    reached = reached_states(evaluation, played)
+    last = reached[np.arange(len(reached)), played.length]
+    return {
+        "zero_shot/ever": float(reached.any(axis=1).mean()),
+        "zero_shot/end": float(last.mean()),
+    }
+
+
+def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
+    """Returns at which states episodes are at their goal, [E, T + 1].
+
+    As the environment's own reward says, which is then the highest there is.
+
+    Raises:
+        UsageError: Its reward does not say so.
+    """
+    envs = evaluation.envs
+    highest = envs.info.reward_bounds[1]
+    if envs.goal_reward is None or not np.isfinite(envs.info.reward_bounds).all():
+        raise UsageError(
+            f"--zero-shot: {envs.spec.env_id}: expected rewards of two values that say when a goal "
+            "is reached\nfor example --world.reward -1 0"
+        )
+    count, states = played.achieved_goal.shape[:2]
+    goals = np.repeat(played.desired_goal[:, None], states, axis=1)
+    extras = {name: values.reshape(count * states, -1) for name, values in played.extras.items()}
+    width = played.achieved_goal.shape[-1]
+    paid = envs.goal_reward(
+        played.achieved_goal.reshape(-1, width), goals.reshape(-1, width), extras
+    ).reshape(count, states)
+    kept = np.arange(states) <= played.length[:, None]
+    reached: BoolArray = (paid >= highest) & kept
+    return reached
+
+
+def _under_fixed_conditions(snapshot: Snapshot | SkillSnapshots) -> Policy:
+    """Returns the run's policy under conditions that have nothing to do with the goal."""
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        del noise
+        return snapshot.act(observation, np.zeros_like(goal), skill, None)
+
+    return act
+
+
+def _random(size: int) -> Policy:
+    """Returns uniform actions."""
+    generator = stream(0, "zero shot/random")
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        del goal, skill, noise
+        return generator.uniform(-1.0, 1.0, (len(observation), size)).astype(np.float32)
+
+    return act
+
+
+def _nothing(size: int) -> Policy:
+    """Returns no action at all."""
+
+    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+        del goal, skill, noise
+        return np.zeros([len(observation), size], np.float32)
+
+    return act

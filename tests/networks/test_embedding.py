@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from music_tf.config.settings import ConditionConfig
+from music_tf.intrinsic.distance import Distance
+from music_tf.networks.embedding import embedding_of
+from music_tf.networks.parameters import Layout
+from music_tf.recipes.distance import DistanceConfig
+from tests.kit.terms import context
+
+SCALE = (np.float32([1.0, -2.0]), np.float32([0.5, 4.0]))
+
+
+def saved(constraint="dual", scale=SCALE):
+    """A term with random weights, and the arrays and facts that a checkpoint has of it."""
+    settings = DistanceConfig(
+        hidden_sizes=(8, 8), constraint=constraint, columns=(3, 4), normalize_inputs=True
+    )
+    made = context(skills=2, scale=scale)._replace(condition=ConditionConfig(kind="sphere", size=2))
+    term = Distance(settings, made)
+    layout = Layout(term.networks)
+    flat = np.random.default_rng(1).normal(size=layout.size).astype(np.float32)
+    arrays = {f"parameters/{name}": array for name, array in layout.name_arrays(flat).items()}
+    return term, layout.split(flat), arrays | term.shared(), settings
+
+
+@pytest.mark.parametrize("constraint", ["dual", "spectral"])
+def test_ways_are_those_of_the_term_that_learned_them(constraint):
+    term, weights, arrays, settings = saved(constraint)
+    found = embedding_of(arrays, {"components": [3, 4]}, settings, "sphere", 2)
+    before, after = np.random.default_rng(0).normal(size=(2, 9, 2)).astype(np.float32)
+    np.testing.assert_allclose(
+        found.way(before, after), term._step(weights, before, after), rtol=1e-4, atol=1e-4
+    )
+    assert found.columns == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("condition", "way", "towards"),
+    [
+        ("sphere", (3.0, -4.0), (0.6, -0.8)),
+        ("gaussian", (3.0, -4.0), (0.6 * 2**0.5, -0.8 * 2**0.5)),
+        ("one_hot", (3.0, -4.0), (1.0, 0.0)),
+        ("sphere", (0.0, 0.0), (1.0, 0.0)),
+    ],
+)
+def test_a_way_becomes_the_condition_that_leads_there(condition, way, towards):
+    _, _, arrays, settings = saved()
+    found = embedding_of(arrays, {"components": [3, 4]}, settings, condition, 2)
+    np.testing.assert_allclose(found.towards(np.float32([way])), [towards], rtol=1e-6)
+
+
+def test_a_checkpoint_without_an_embedding_has_none():
+    _, _, _, settings = saved()
+    assert embedding_of({}, {}, settings, "sphere", 2) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"parameters/phi/hidden_1/kernel": np.zeros([8, 9])},
+            r"hidden_1/kernel: expected \(8, 8\)",
+        ),
+        (
+            {"parameters/phi/point/bias": np.zeros([3])},
+            r"point/bias: expected \(2,\), found \(3,\)",
+        ),
+        ({"scales/phi": np.zeros([2, 5])}, "what it sees does not fit its 2 inputs"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, text):
+    _, _, arrays, settings = saved()
+    with pytest.raises(ValueError, match=text):
+        embedding_of(arrays | change, {"components": [3, 4]}, settings, "sphere", 2)
