@@ -129,10 +129,14 @@ class Run:
         if isinstance(episodes, bool) or (count is not None and not 1 <= count <= 10**6):
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
-        from music_tf.runs.inspection import evaluate_run, load_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
+            Beyond,
+            evaluate_run,
+            load_run,
+        )
 
         loaded = load_run(self.path, self.env_id, stage=str(stage))
-        return evaluate_run(loaded, count, full=full, shown=False)
+        return evaluate_run(loaded, count, beyond=Beyond(full), shown=False)
 
     def policy(self) -> "SavedPolicy":
         """Returns the latest policy, ready to act.

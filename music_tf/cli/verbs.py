@@ -211,6 +211,7 @@ class Evaluate(Measured):
             )
         prepare_tensorflow()
         from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
+            Beyond,
             evaluate_run,
             load_run,
             visiting,
@@ -232,8 +233,7 @@ class Evaluate(Measured):
         evaluate_run(
             loaded,
             self.episodes,
-            full=self.full,
-            zero_shot=self.zero_shot,
+            beyond=Beyond(self.full, self.zero_shot),
             export=export,
             draw=draw_visits,
         )

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
@@ -231,12 +231,23 @@ def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
     return {name: array for name, array in arrays.items() if name.startswith(wanted)}
 
 
+class Beyond(NamedTuple):
+    """What an evaluation measures beyond the metrics of every epoch."""
+
+    full: bool = False
+    """Control of the object and where it was brought, under `control` and `coverage`."""
+    zero_shot: bool = False
+    """How many goals are reached that training never had, under `zero_shot`."""
+
+
+NOTHING_BEYOND = Beyond()
+
+
 def evaluate_run(
     loaded: LoadedRun,
     episodes: int | None = None,
     *,
-    full: bool = False,
-    zero_shot: bool = False,
+    beyond: Beyond = NOTHING_BEYOND,
     export: Export | None = None,
     draw: Draw | None = None,
     shown: bool = True,
@@ -252,10 +263,8 @@ def evaluate_run(
         loaded: The run; its environments are closed at the end.
         episodes: How many, for each policy and each skill, by default 100; of a run that adapts to
             tasks, how many visits to each, by default 20.
-        full: Whether to judge control beyond the metrics of every epoch, under `control` and
-            `coverage`; what was found of the same checkpoint before is kept otherwise.
-        zero_shot: Whether to measure how many goals it reaches that it never had, under
-            `zero_shot`.
+        beyond: What to measure beyond the metrics of every epoch; what was found of the same
+            checkpoint before is kept otherwise.
         export: Called with the episodes of our policy, what is known of them, `skill_arrays`, and
             how the environment was made; returns lines that say where it wrote them.
         draw: Called with the run, draws what there is to draw; returns lines that say where to.
@@ -273,12 +282,12 @@ def evaluate_run(
     adapts = loaded.adaptation is not None
     episodes = episodes or (VISITS if adapts else EPISODES)
     _refuse_export(loaded, export is not None)
-    leads = _leading_to_goals(loaded) if zero_shot else None
+    leads = _leading_to_goals(loaded) if beyond.zero_shot else None
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
     try:
-        result = measure(loaded, episodes, full)
-        if full and not adapts:
+        result = measure(loaded, episodes, beyond.full)
+        if beyond.full and not adapts:
             result |= _judged(loaded, episodes)
         if leads is not None:
             run, acting = str(loaded.path), loaded.saved.snapshot

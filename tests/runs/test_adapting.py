@@ -12,7 +12,7 @@ from music_tf.config.world import _TRUSTED, trust
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.networks import own_encoder as own_encoder_module
 from music_tf.runs.adapting import adaptation_rows
-from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.runs.inspection import Beyond, evaluate_run, load_run
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.policy import AdaptivePolicy, load_policy
 from music_tf.storage.results import read_metrics
@@ -123,7 +123,7 @@ def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same
 
 
 def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(run):
-    result = evaluate_run(load_run(run), 2, full=True, shown=False)
+    result = evaluate_run(load_run(run), 2, beyond=Beyond(full=True), shown=False)
     written = json.loads((run / "evaluation.json").read_text())
     assert written["adaptation"] == result["adaptation"]
     found = result["adaptation"]
@@ -375,7 +375,10 @@ def test_other_encoders_train_resume_and_adapt_as_the_published_one(tmp_path, ch
     once = load_policy(run).adapt(episodes(3)[:1]).belief
     assert not np.allclose(agent.belief.mean, once.mean)
     assert agent.act([0.1, 0.2]).shape == (2,)
-    assert evaluate_run(load_run(run), 1, full=True, shown=False)["adaptation"]["leak"] == 0.0
+    assert (
+        evaluate_run(load_run(run), 1, beyond=Beyond(full=True), shown=False)["adaptation"]["leak"]
+        == 0.0
+    )
 
 
 def test_a_file_may_not_import_an_encoder_until_it_is_allowed(tmp_path):

@@ -11,7 +11,7 @@ from music_tf.measures import behaviour
 from music_tf.measures.behaviour import direction, first_contact, support_cells
 from music_tf.rollout import padded
 from music_tf.runs import judging
-from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.runs.inspection import Beyond, evaluate_run, load_run
 from music_tf.runs.judging import (
     CONTROL,
     compare,
@@ -273,7 +273,7 @@ def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_other_evaluations
         {"time/epoch": 1.0, "time/env_steps": 100.0, "rollout/object_coverage": 160.0}
     )
     path = tmp_path / "evaluation.json"
-    evaluate_run(load_run(tmp_path), 4, full=True)
+    evaluate_run(load_run(tmp_path), 4, beyond=Beyond(full=True))
     stored, shown = json.loads(path.read_text()), capsys.readouterr().out
     assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
     for judged in ("control", "coverage"):
