@@ -210,24 +210,17 @@ def matched(seen: Seen, grip: Columns, thing: Columns) -> Match | None:
         return None
     chance = [one for one in seen.branches if one.at_random]
     free, _ = touches(chance, thing, tolerance)
-    mine = [
-        one
-        for one in seen.branches
-        if one.driven and set(one.driven[0]) & set(g) and set(one.driven[1]) & set(o)
-    ]
+    mine = [one for one in seen.branches if _drives(one, grip, thing)]
     hits = len(touches(mine, thing, tolerance)[0])
     states = np.concatenate([one.rows for one in seen.branches])
     touched = np.array(free if len(free) > _TOUCHES // 2 else at)
     usual = np.median(np.abs(states[:, o] - states[:, g]), axis=0)
     off = np.median(np.abs(touched[:, o] - touched[:, g]), axis=0)
-    related = set(seen.relative.values())
-    if len(o) == _WAYS:  # is the third really z?
-        known = (o[2], g[2]) in related or set(o) <= set(seen.goal)
-        both = seen.kinds[o[2]] in (Kind.OBJECT, Kind.PULSE) and seen.kinds[g[2]] == Kind.ROBOT
-        if not known and not (both and off[2] < min(_NEAR * usual[2], 2.0 * off[:2].max())):
-            return None
+    near_at_last = off[-1] < min(_NEAR * usual[-1], 2.0 * off[:-1].max(initial=0.0))
+    if len(o) == _WAYS and not _is_height(seen, g[-1], o, near_at_last):
+        return None
     moving = np.concatenate(changes)
-    pairs = list(zip(o, g, strict=True))
+    pairs, related = list(zip(o, g, strict=True)), set(seen.relative.values())
     along = float(np.mean([_alike(moving[:, a], moving[:, b]) for a, b in pairs[:2]]))
     close = float(np.linalg.norm(off) / np.maximum(np.linalg.norm(usual), 1e-12))
     reached = hits / max(len(mine), 1)
@@ -247,6 +240,20 @@ def matched(seen: Seen, grip: Columns, thing: Columns) -> Match | None:
         why.append("it is the achieved goal")
         score += 1.0
     return Match(grip, thing, score, len(free) + hits, tuple(why)) if why else None
+
+
+def _drives(one: Branch, grip: Columns, thing: Columns) -> bool:
+    """Whether a branch drives some of these columns to some of those."""
+    return bool(one.driven and set(one.driven[0]) & set(grip) and set(one.driven[1]) & set(thing))
+
+
+def _is_height(seen: Seen, robot: int, thing: Sequence[int], near: bool) -> bool:
+    """Whether the third column of a thing belongs to it: it may be a stranger beside two."""
+    last = thing[-1]
+    if (last, robot) in seen.relative.values() or set(thing) <= set(seen.goal):
+        return True
+    touched = seen.kinds[last] in (Kind.OBJECT, Kind.PULSE)
+    return near and touched and seen.kinds[robot] == Kind.ROBOT
 
 
 def _alike(a: Rows, b: Rows) -> float:
