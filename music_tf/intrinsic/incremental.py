@@ -108,6 +108,24 @@ class Incremental(RewardTerm):
             found = Rows(found.places[chosen], found.times[chosen])
         self._past[skill] = found
 
+    def short_of(self, collected: int) -> str:
+        """Says which distance has fewer than k rows at first; nothing where both have enough.
+
+        `collected` are the episodes that are played of an earlier skill.
+        """
+        config = self._config
+        steps = 1 if config.timesteps == "equal" else self._longest
+        for episodes, kind, value in (
+            (collected, "the past of one skill", 1),
+            (config.own_episodes, "the own past", 0),
+        ):
+            if (rows := episodes * steps) < config.k:
+                return (
+                    f"disk.k is {config.k}, and {kind} has {rows} rows to compare with at most: "
+                    f"while there are fewer than {config.k}, the distance counts as {value}"
+                )
+        return ""
+
     def begin_skill(self, skill: int) -> None:
         """Goes on with another skill, which has no past of its own yet."""
         self.skill, self.progress, self._own = skill, 0.0, {}

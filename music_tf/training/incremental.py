@@ -76,6 +76,11 @@ class SkillSequence:
         """Stage of the world in which skills were last played to see where they go."""
 
     @property
+    def notice(self) -> str:
+        """What to tell the user before the run begins; empty if nothing."""
+        return self._term.short_of(self._config.incremental.collected)
+
+    @property
     def skill(self) -> int:
         """The skill that is learned now, or was learned last."""
         return self._term.skill

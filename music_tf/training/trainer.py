@@ -448,7 +448,8 @@ class Trainer:
         """What to tell the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
         tasks = "" if self.tasks is None else self.tasks.notice
-        said = (cut, self.envs.notice, tasks, *(term.notice for term in self.terms))
+        skills = "" if self.sequence is None else self.sequence.notice
+        said = (cut, self.envs.notice, tasks, skills, *(term.notice for term in self.terms))
         return [notice for notice in said if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:

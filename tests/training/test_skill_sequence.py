@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 from typing import ClassVar
 
 import numpy as np
@@ -138,6 +139,27 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
         places = world.play(policy_of(snapshot), 2).observation[:, 1:].reshape(-1, 2)
         found = trainer.terms[0].shared()["disk/past"][skill, :20]
         np.testing.assert_array_equal(found, places)
+
+
+EQUAL = {"disk.timesteps": "equal", "world.extras": ("time=time",), "disk.k": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ""),
+        ({"disk.k": 31, "incremental.collected": 4}, "the own past has 30 rows"),
+        ({"disk.k": 21}, "the past of one skill has 20 rows .* 21, the distance counts as 1"),
+        (EQUAL, "disk.k is 3, and the past of one skill has 2 rows .* counts as 1"),
+        (EQUAL | {"incremental.collected": 3, "disk.own_episodes": 2}, "own past has 2 .* as 0"),
+        (EQUAL | {"incremental.collected": 3}, ""),
+    ],
+)
+def test_more_neighbours_than_there_are_rows_of_are_said_before_a_run_begins(changes, said):
+    trainer = trainer_of(**changes)
+    told = [notice for notice in trainer.notices if "disk.k" in notice]
+    assert len(told) == bool(said)
+    assert re.search(said, told[0] if told else "")
 
 
 @pytest.mark.parametrize("kept", [2_000, 7])
