@@ -150,6 +150,11 @@ def follow_each(
     size = loaded.config.condition_size
     if len(acting) < 2:  # noqa: PLR2004
         kind, pinned = loaded.config.condition.kind, loaded.config.pinned_skill
+        if loaded.adaptation is not None:
+            raise UsageError(
+                f"RUN: expected a run with several skills, {loaded.path} adapts to tasks\n"
+                f"how well: music-tf evaluate {loaded.path}"
+            )
         raise UsageError(
             f"RUN: expected a run with several skills, {loaded.path} has {size} as {kind}, "
             f"pinned_skill {pinned}\nfor example: music-tf train sac_diayn --skills 5"

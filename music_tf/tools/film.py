@@ -200,6 +200,11 @@ def strip(
     for name, value, least in (("episode", shown.episode, 1), ("frames", shown.frames, 2)):
         if value < least:
             raise UsageError(f"{name}: expected a number from {least} on, got {value}")
+    if config.agent.inference is not None and shown.episode > config.tasks.test:
+        raise UsageError(
+            f"episode: of a run that adapts it counts evaluation tasks, expected a number from 1 "
+            f"to {config.tasks.test}, got {shown.episode}"
+        )
     os.environ.update(drawing_variables(config.env_id))
     with appearing(out) as draft:
         loaded = load_run(run, typed_env_id, len(shots), stage=stage)

@@ -156,6 +156,11 @@ class Recorded(NamedTuple):
             for name, _, value, meaning in fields_of(config)
         ]
 
+    @property
+    def adapts(self) -> bool:
+        """Whether it adapts to tasks."""
+        return self.stored.config.agent.inference is not None
+
     def adaptation(self) -> list[tuple[str, str]]:
         """Returns titles and curves by how many episodes of a task were seen, as SVG."""
         told = self.evaluation.get("adaptation")
@@ -331,11 +336,12 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     """
     runs = [run for run in runs if run.has_checkpoint]
     several = [run for run in runs if len(run.stored.config.acting_skills) > 1]
-    unjudged = [run for run in runs if not run.control]
+    unjudged = [run for run in runs if not run.control and not run.adapts]
     tables = {
         "a comparison with simple policies": [run for run in runs if not run.measured.policies],
         "a table of skills": [run for run in several if not run.skills()],
         "measures of control": unjudged,
+        "curves of adaptation": [run for run in runs if run.adapts and not run.adaptation()],
     }
     wanted = [
         ("films", ["play"], [run for run in runs if not run.has_film]),

@@ -183,6 +183,11 @@ def test_visits_that_cannot_be_are_refused(run, capsys, words, text):
     assert text in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_run_that_adapts_has_no_skills_to_tell_apart(run, capsys):
+    assert exit_code(["skills", str(run)]) == 2
+    assert f"adapts to tasks\nhow well: music-tf evaluate {run}" in capsys.readouterr().err
+
+
 def test_visits_are_for_runs_that_adapt(tmp_path, capsys):
     save_run(tmp_path / "run")
     assert exit_code(["evaluate", str(tmp_path / "run"), "--explore", "2"]) == 2

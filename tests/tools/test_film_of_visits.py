@@ -63,6 +63,13 @@ def test_films_and_pictures_are_written(run, tmp_path, words):
     assert file.stat().st_size > 1_000
 
 
+def test_a_strip_of_a_task_that_is_not_there_is_refused_with_those_that_are(run, tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["play", str(run), "--strip", str(tmp_path / "a.png"), "--episode", "4"])
+    assert end.value.code == 2
+    assert "expected a number from 1 to 3, got 4" in capsys.readouterr().err
+
+
 def test_a_belief_is_never_drawn_by_itself():
     with pytest.raises(UsageError, match="a belief is inferred from episodes in a task"):
         continuous_conditions(small().condition, np.random.default_rng(0), 3)

@@ -96,3 +96,5 @@ def test_an_evaluation_draws_visits_and_a_report_shows_them_with_curves(run, tmp
     assert section.count("<svg") == 2
     assert section.count("data:image/png;base64,") == 1
     assert "1 visits to each task" in section
+    assert "measures of control" not in text
+    assert "curves of adaptation" not in text
