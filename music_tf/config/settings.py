@@ -977,6 +977,9 @@ class EvaluationConfig(Settings):
     """Epochs between evaluations."""
     every_episodes: Annotated[int | None, In(1, 10**9)] = None
     """Training episodes between evaluations, each at the end of its epoch; unset: by epochs."""
+    length: Annotated[int | None, In(1, 10**6)] = None
+    """Steps of an evaluation episode, where skills are learned one after the other; unset: as in
+    training."""
     world_episodes: Annotated[int, In(1, 10**4)] = 5
     """With `env.changes`: episodes of each skill in each stage of the world, when it changes and at
     the end of a run."""
@@ -1098,6 +1101,12 @@ class Config(Settings):
         self._check_condition()
         if self.incremental.on:
             self._check_incremental()
+        elif self.evaluation.length is not None:
+            raise UsageError(
+                "evaluation.length: skills one after the other alone are evaluated in episodes of "
+                f"their own length, expected it unset, got {self.evaluation.length}\n"
+                f"nearest: --env.max-episode-steps {self.evaluation.length}"
+            )
         self._check_changes()
         self._check_tasks()
         for name, term in self.rewards.items():
@@ -1129,6 +1138,12 @@ class Config(Settings):
         0 where each skill has networks of its own.
         """
         return 0 if self.incremental.on else self.condition_size
+
+    @property
+    def evaluated_env(self) -> EnvConfig:
+        """The environment of evaluation episodes, which may have a length of their own."""
+        steps = self.evaluation.length or self.env.max_episode_steps
+        return dataclasses.replace(self.env, max_episode_steps=steps)
 
     @property
     def acting_skills(self) -> tuple[int, ...]:

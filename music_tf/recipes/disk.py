@@ -146,19 +146,20 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
             "incremental.first": "nothing",
         },
     )
-    more = _seed(small) if preset == "seed" else _released(env_id, small)
+    more = _seed(env_id, small) if preset == "seed" else _released(env_id, small)
     each: tuple[int, ...] = more["incremental.epochs"]
     epochs = sum(IncrementalConfig(epochs=each).of_each(more["skills"]))
     return with_whole_episodes(with_fields(whole, {**more, "epochs": epochs}))
 
 
-def _seed(small: bool) -> dict[str, Any]:
+def _seed(env_id: str, small: bool) -> dict[str, Any]:
     """Returns what the paper's algorithm has."""
     reward = DiskConfig(
         k=5, rows=100, own_episodes=100, balance="raw", timesteps="equal", schedule=False
     )
     return {
         "skills": 20,
+        "evaluation.length": 500 if is_one_of(env_id, _ROBOTS) else None,
         "incremental.epochs": (4,) if small else (2,),
         "incremental.past": "append",
         "world.extras": ("time=time",),

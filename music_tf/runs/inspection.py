@@ -169,8 +169,8 @@ def load_run(
     now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills)  # the next one's
     world = chosen_stage(stage, config.env.stages, now, saved.worlds)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
-    envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
-    compared = SPACES if elsewhere else ALL
+    envs = LockstepEnvs(config.env_id, count, config.evaluated_env, world=config.world)
+    compared = SPACES if elsewhere or config.evaluation.length else ALL
     if text := refusal(saved.declared, envs.declared, str(run), compared):
         envs.close()
         raise UsageError(text)

@@ -269,8 +269,11 @@ class Session:
 
     def close(self) -> None:
         """Closes the environments, for a process that goes on; what that breaks is ignored."""
-        with contextlib.suppress(*FROM_USERS):
-            self._trainer.envs.close()
+        trainer = self._trainer
+        for envs in (trainer.envs, trainer.evaluated):
+            with contextlib.suppress(*FROM_USERS):
+                if envs is not None:
+                    envs.close()
 
     def _try_environment(self) -> None:
         """Refuses what never starts before anything is kept, and says what does not repeat."""

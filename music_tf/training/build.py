@@ -79,6 +79,10 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     replay = ReplayBuffer(shards, config.replay, goal_reward, gamma, config.seed, goal_end)
     if goal_reward is not None and config.goals == "environment":
         replay.watch = RewardWatch(goal_reward)
+    evaluated = None
+    if config.evaluation.length is not None:
+        world = config.world
+        evaluated = LockstepEnvs(config.env_id, len(envs), config.evaluated_env, world=world)
     return Trainer(
         config=config,
         comm=comm,
@@ -88,6 +92,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         inputs=inputs,
         update=update,
         sequence=SkillSequence(config, paying[0], like, initial) if paying else None,
+        evaluated=evaluated,
     )
 
 

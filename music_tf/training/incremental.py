@@ -105,7 +105,7 @@ class SkillSequence:
         skill = self.skill_of(counters.epoch)
         if counters.epoch not in (0, *self._ends[:-1]):
             return
-        evaluation = trainer.evaluation
+        evaluation = trainer.as_trained
         if skill == 0 and settings.first == "random":
             episodes = evaluation.play(
                 still, settings.collected, added=random_actions(evaluation.envs.spec)
@@ -137,11 +137,10 @@ class SkillSequence:
         snapshot = trainer.snapshot()
         self.learned.append(snapshot)
         self.begun.worlds.append(trainer.world)
-        evaluation = trainer.evaluation
         if self._config.incremental.past == "append":
-            episodes = self._collected(snapshot, self.skill, evaluation)
+            episodes = self._collected(snapshot, self.skill, trainer.as_trained)
             self._term.remember(self.skill, episodes)
-        return self.measured(evaluation)
+        return self.measured(trainer.evaluation)
 
     def measured(self, evaluation: Evaluation) -> Metrics:
         """Plays all skills that were learned, and returns how far they lie apart."""

@@ -146,6 +146,8 @@ class Trainer:
     """With a lag, what the cycle at hand acts with: the weights before those of the last one."""
     tasks: TaskSets | None = None
     """The tasks of a run that has several."""
+    evaluated: LockstepEnvs | None = None
+    """Where evaluation plays, if its episodes are longer or shorter than those of training."""
     _visited: bool = False
     """Whether a cycle that visits every task has been ordered since replay was empty."""
     _compared: Compared = dataclasses.field(default_factory=Compared)
@@ -487,6 +489,14 @@ class Trainer:
     @property
     def evaluation(self) -> Evaluation:
         """Plays and measures without exploration; all ranks together."""
+        as_trained = self.as_trained
+        if self.evaluated is None:
+            return as_trained
+        return as_trained._replace(envs=self.evaluated, actors=None)
+
+    @property
+    def as_trained(self) -> Evaluation:
+        """Does so in episodes that last as long as those of training."""
         elsewhere = self.collector.evaluate if isinstance(self.collector, Actors) else None
         return Evaluation(
             self.envs, self.config, self.comm, elsewhere, self.world, self._of_networks

@@ -68,6 +68,17 @@ def test_a_table_says_which_skill_was_learned_and_how_far_all_lie_apart(whole):
     assert set(summary["evaluation"]) == {"ours", "random"}
 
 
+def test_a_run_is_looked_at_in_episodes_as_long_as_those_of_its_evaluation(tmp_path):
+    path = tmp_path / "run"
+    train(path, "--evaluation.length", "15")
+    summary = json.loads((path / "summary.json").read_text())
+    assert {row["eval/length"] for row in summary["evaluation"].values()} == {15.0}
+    assert run_verb(["skills", str(path), "--episodes", "2"]) == 0
+    assert [row["length"] for row in json.loads((path / "skills.json").read_text())["each"]] == [
+        *(15.0, 15.0)
+    ]
+
+
 def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
     path = tmp_path / "run"
     train(path, until=1)

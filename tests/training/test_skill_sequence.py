@@ -300,6 +300,41 @@ def test_four_skills_of_a_point_go_to_four_places():
         assert row["skill/hausdorff_min"] >= 8.0
 
 
+@pytest.mark.slow
+def test_a_skill_that_is_learned_after_a_wall_has_opened_goes_behind_it():
+    opens = '[{"set": {"wall": true}}, {"at": {"skill": 2}}]'
+    config = with_fields(resolve("sac_disk"), {"env.changes": opens})
+    trainer = build_trainer(config, Communicator(alone=True))
+    last = trained(trainer)[-1]
+    assert trainer.sequence.begun.worlds == [0, 0, 1, 1]
+    played = [
+        trainer.sequence.play(trainer.evaluation, policy_of(snapshot), skill)
+        for skill, snapshot in enumerate(trainer.sequence.learned)
+    ]
+    assert max(one.observation[:, -1, 0].max() for one in played[2:]) >= 7.0
+    assert last["skill/hausdorff_min"] >= 8.0
+
+
+@pytest.mark.parametrize("steps", [4, 15])
+def test_evaluation_may_play_longer_or_shorter_episodes_and_changes_no_training(steps):
+    trainer, usual = trainer_of(**{"evaluation.length": steps}), trainer_of()
+    found, expected = trained(trainer, 4), trained(usual, 4)
+    assert [
+        (row["eval/length"], other["eval/length"])
+        for row, other in zip(found, expected, strict=True)
+    ] == [(steps, 10.0)] * 4
+    assert found[-1]["skill/hausdorff_mean"] != expected[-1]["skill/hausdorff_mean"]
+    np.testing.assert_equal(trainer.shared(), usual.shared())  # the past of both is as in training
+    judged, policy = trainer.judged()
+    assert judged.play(policy, 2).observation.shape == (2, steps + 1, 2)
+
+
+def test_skills_that_are_learned_at_once_have_no_length_of_their_own():
+    told = r"evaluation.length: skills one after the other alone .*\nnearest: --env.max-episode-ste"
+    with pytest.raises(UsageError, match=told):
+        with_fields(resolve("sac_diayn"), {"evaluation.length": 30})
+
+
 def test_a_finished_run_learns_more_skills_behind_those_that_it_has():
     config = with_fields(TINY, {"workers": 2, "lag": 1})
     whole = build_trainer(config, Communicator(alone=True))
