@@ -25,13 +25,14 @@ _ROBOT: Changes = {
     "epochs": 60,
     "cycles": 20,
     "updates": 100,
-    "agent.discount": 0.95,
+    "agent.discount": 0.97,
     "agent.polyak": 0.98,
     "agent.latent_size": 5,
-    "agent.kl_weight": 0.5,
+    "agent.kl_weight": 1.0,
     "agent.meta_batch": 4,
     "agent.context_rows": 100,
-    "task.scale": 20.0,
+    "replay.batch_size": 256,
+    "task.scale": 30.0,
     "tasks.initial": 4,
     "tasks.prior": 1,
     "tasks.posterior": 1,
@@ -40,7 +41,7 @@ _ROBOT: Changes = {
 }
 _TWO_TASKS: Changes = {
     "workers": 2,
-    "replay.batch_size": 256,
+    "replay.batch_size": 512,
     "tasks.train": 2,
     "tasks.test": 2,
 }
