@@ -132,6 +132,8 @@ _HALF = 0.5
 _LEVELS = (0.5, 0.9)
 _POLICIES = {"random": "random policy"}
 COVERAGE = "coverage"
+_GROUPS = (FINAL, COVERAGE, ADAPTATION, "zero_shot")
+"""What was measured of several policies at the end of a run."""
 _STEADY = 5
 _TINY = 0.01
 _ENVIRONMENT = re.compile(r"_(?:music_tf_)?([A-Za-z0-9]+)-v\d+$")
@@ -272,15 +274,14 @@ def final_of(result: StoredResult, policy: str = "ours") -> Mapping[str, float]:
     """
     return {
         metric: value
-        for group in (FINAL, COVERAGE, ADAPTATION)
+        for group in _GROUPS
         for metric, value in result.details.get(group, {}).get(policy, {}).items()
     }
 
 
 def policies_beside(result: StoredResult) -> list[str]:
     """Returns the simple policies that were measured beside a run."""
-    groups = (FINAL, COVERAGE, ADAPTATION)
-    names = (name for group in groups for name in result.details.get(group, {}))
+    names = (name for group in _GROUPS for name in result.details.get(group, {}))
     return [name for name in dict.fromkeys(names) if name != "ours"]
 
 
@@ -306,7 +307,7 @@ def at_budget(result: StoredResult) -> StoredResult:
         return result
     details = {
         name: {policy: found for policy, found in value.items() if policy != "ours"}
-        if name in (FINAL, COVERAGE, ADAPTATION, "control")
+        if name in (*_GROUPS, "control")
         else value
         for name, value in result.details.items()
     }

@@ -84,6 +84,8 @@ _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
 _POLL_SECONDS = 0.2
 _SHOWN_LINES = 10
 _LARGEST_NOTE = 1_000_000
+_ALWAYS = ("control", "coverage", "skills")
+"""What `evaluate --full` finds of every run that does not adapt to tasks."""
 
 
 class _Declared:
@@ -134,6 +136,8 @@ class Condition(_Declared):
     """Environment of that run; empty: the same."""
     parts: str = ""
     """What is taken over from it, as in `actor,normalizer`; empty: what the recipe says."""
+    measured: str = ""
+    """More of the command line of `evaluate` at its end, as in `--zero-shot`."""
 
 
 Role: typing.TypeAlias = typing.Literal["tuning", "reported", "looked at"]
@@ -200,6 +204,8 @@ class Run:
     """The run that this one starts from."""
     parts: str = ""
     """What it takes over from there, where the recipe does not say it."""
+    measured: tuple[str, ...] = ()
+    """What stands after `evaluate` at its end, beside --full."""
     epochs: int = 0
     """Where it ends, if its minutes last so long."""
     minutes: float = math.inf
@@ -255,7 +261,8 @@ class Run:
         ]
         trusted = any(map(names_a_module, (self.arguments[0], *named)))
         allowing = ["--allow-import"] if trusted else []
-        return ["evaluate", str(self.directory), "--env-id", self.env_id, "--full", *allowing]
+        asked = ["--full", *self.measured, *allowing]
+        return ["evaluate", str(self.directory), "--env-id", self.env_id, *asked]
 
     def result(self, results: Path) -> Path:
         """Returns where its stored result lies."""
@@ -412,6 +419,7 @@ def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | 
             arguments=arguments,
             source=source,
             parts=condition.parts,
+            measured=tuple(shlex.split(condition.measured)),
         )
         config = parse_train([*arguments, *run.start(runs_root())]).config
     except ValueError as error:  # of shlex
@@ -456,7 +464,7 @@ def store(run: Run, results: Path) -> None:
         judgement = (
             {ADAPTATION: judged["policies"]}
             if adapts
-            else {name: judged[name] for name in (*JUDGED, "skills")}
+            else {name: judged[name] for name in (*_ALWAYS, *JUDGED) if name in {*_ALWAYS, *judged}}
         )
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
