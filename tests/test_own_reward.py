@@ -266,7 +266,7 @@ def test_a_recipe_that_is_not_there_is_refused(recipe, part):
 @pytest.mark.parametrize(
     "words",
     [["train", "--resume", "--run-dir", "RUN"], ["evaluate", "RUN"], ["play", "RUN"],
-     ["plot", "RUN"], ["report", "RUN"]],
+     ["report", "RUN"]],
     ids=lambda words: words[0],
 )  # fmt: skip
 def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_path):

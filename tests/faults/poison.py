@@ -55,7 +55,7 @@ def spoil_gradient(self, values, total):
 
 WAYS = {
     "action": (Snapshot, "act", None, spoil_action),
-    "reward": (ReplayBuffer, "sample_transitions", None, spoil_reward),
+    "reward": (ReplayBuffer, "transitions", None, spoil_reward),
     "trajectory": (Music, "feed", None, spoil_trajectories),
     "normalizer": (Normalizer, "update", spoil_rows, None),
     "gradient": (Communicator, "sum_into", spoil_gradient, None),

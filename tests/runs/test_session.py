@@ -80,7 +80,7 @@ def failing_disk(monkeypatch):
 @pytest.fixture
 def bad_numbers(monkeypatch):
     """Makes the updates of the given cycles, counted from 1, meet a gradient that is not finite."""
-    sample = ReplayBuffer.sample_transitions
+    sample = ReplayBuffer.transitions
 
     def poison(*cycles):
         seen = []
@@ -92,7 +92,7 @@ def bad_numbers(monkeypatch):
                 batch.reward[0, 0, 0] = np.nan
             return batch
 
-        monkeypatch.setattr(ReplayBuffer, "sample_transitions", spoiled)
+        monkeypatch.setattr(ReplayBuffer, "transitions", spoiled)
 
     return poison
 
@@ -335,9 +335,9 @@ def test_unsupervised_runs_have_no_best_and_are_about_control(tmp_path, capsys):
     train(path, replace(MUSIC, workers=1, epochs=1, cycles=1))
     assert not (path / "checkpoints" / "best").exists()
     assert not rows_of(path)[0].get("eval/success_rate")
-    assert "  eval/object_comotion_m " in capsys.readouterr().out
+    assert "  co-motion " in capsys.readouterr().out
     train(tmp_path / "task", replace(ONE, cycles=1))
-    assert "  eval/success_rate " in capsys.readouterr().out
+    assert "  success " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
