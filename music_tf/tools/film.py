@@ -217,7 +217,7 @@ def strip(
             rows = moments(film(loaded, shots, evenly), shown.frames)
         tiles = []
         for row, shot in zip(rows, shots, strict=True):
-            named = _named(config, shot)
+            named = _named(loaded, shot)
             for view in row:
                 text = f"{named}step {view.step}{view.note}"
                 tiles.append(tile(view, _STRIP_TILE, text, envs.spec.max_episode_steps))
@@ -332,7 +332,7 @@ def frames_of(
         for views in film(loaded, shots, thinned):
             tiles = []
             for shot, view in zip(shots, views, strict=True):
-                named = _named(loaded.config, shot)
+                named = _named(loaded, shot)
                 text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}{view.note}"
                 good = view.success and loaded.config.goals == "environment"
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
@@ -525,11 +525,16 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: flo
     return 1 + len(others)
 
 
-def _named(config: Config, shot: Shot) -> str:
+def _named(loaded: LoadedRun, shot: Shot) -> str:
     """Returns which skill an episode follows, or which task it is in, where there are several."""
+    config = loaded.config
     if config.agent.inference is not None:
         return f"task {shot.skill}   "
-    return f"skill {shot.skill}   " if config.acting_skills and config.condition_size > 1 else ""
+    if not config.acting_skills or config.condition_size < 2:  # noqa: PLR2004
+        return ""
+    world, skill = loaded.evaluation.world, shot.skill or 0
+    stage = world if isinstance(world, int) else world[skill]
+    return f"skill {skill} in stage {stage}   " if config.env.stages else f"skill {skill}   "
 
 
 def _skills(config: Config, skills: Sequence[int]) -> Sequence[int | None]:

@@ -4,6 +4,7 @@ Here stands what is on the page; `report.html.j2` says where, in which words, an
 """
 
 import base64
+import contextlib
 import datetime
 import math
 import os
@@ -27,6 +28,7 @@ from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.storage.start import start_line, taken_before
+from music_tf.storage.worlds import COLUMNS, read_worlds
 from music_tf.tools import curves
 from music_tf.tools.paths import COLOURS, WIDTH
 from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of
@@ -43,7 +45,9 @@ WAYS = {
     for axis in "xyz"
 }
 """What is added to the metrics of each skill."""
-MEANINGS = {**METRICS, **WAYS}
+IN_WORLDS = ("return", "length", "success_rate", "spread", "hausdorff", "moved")
+"""What is shown of each skill in each stage of a changing world, with where it ends."""
+MEANINGS = {**METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_WORLDS}}
 _LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """How a PNG begins, and its bytes that say how many pixels it has across."""
@@ -80,6 +84,8 @@ class Recorded(NamedTuple):
     """What `music-tf evaluate --full` says."""
     coverage: Rows
     """What it says of more episodes."""
+    zero_shot: Rows
+    """What `music-tf evaluate --zero-shot` says."""
     curves: curves.Run
     """Columns of `metrics.csv`; none before the first epoch is over."""
     before: Mapping[str, float]
@@ -140,6 +146,17 @@ class Recorded(NamedTuple):
                 found[f"skill {row.get('skill')} {arrow}".rstrip()] = metrics
         random = self.evaluated.policies.get(RANDOM)
         return found | {RANDOM: random} if found and random else found
+
+    def worlds(self) -> Rows:
+        """Returns what each skill did in each stage of its world, at each change and at the end."""
+        found, rows = {}, list[dict[str, float]]()
+        with contextlib.suppress(EnvironmentFault):  # a table that cannot be read costs its part
+            rows = read_worlds(self.path)
+        for row in rows:
+            skill = f"skill {row['skill']:.0f}" if "skill" in row else "policy"
+            label = f"{skill} in stage {row['world']:.0f}, epoch {row['epoch']:.0f}"
+            found[label] = {name: row[name] for name in IN_WORLDS if name in row}
+        return found
 
     def settings(self) -> list[tuple[str, str, str, str]]:
         """Returns name, value, the recipe's value, and meaning of every setting."""
@@ -254,6 +271,7 @@ def read_recorded(path: Path) -> Recorded:
         Measured(rows_of(summary.get("evaluation")), trained_for),
         rows_of(evaluation.get("control")),
         rows_of(evaluation.get("coverage")),
+        rows_of(evaluation.get("zero_shot")),
         curves.as_run(path, stored, columns)._replace(name=name, folder=str(path)),
         before,
         [

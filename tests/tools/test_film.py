@@ -2,6 +2,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import imageio.v2 as imageio
 import numpy as np
@@ -505,3 +506,24 @@ def test_the_backend_that_draws_is_chosen(monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     assert drawing_variables("FetchPush-v4") == {"MUJOCO_GL": "osmesa"}
     assert "MUJOCO_GL" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("stages", "world", "named"),
+    [
+        ((), 0, "skill 1   "),
+        (({}, {}), 0, "skill 1 in stage 0   "),
+        (({}, {}), (0, 1), "skill 1 in stage 1   "),  # each where it was learned
+    ],
+)
+def test_a_caption_names_the_stage_of_a_changing_world_that_a_skill_is_shown_in(
+    stages, world, named
+):
+    config = SimpleNamespace(
+        agent=SimpleNamespace(inference=None),
+        acting_skills=(0, 1),
+        condition_size=2,
+        env=SimpleNamespace(stages=stages),
+    )
+    loaded = SimpleNamespace(config=config, evaluation=SimpleNamespace(world=world))
+    assert film._named(loaded, film.Shot(0, 1)) == named

@@ -12,6 +12,7 @@ from music_tf.cli import run_verb
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.lock import RunLock
 from music_tf.storage.metrics import MetricsWriter
+from music_tf.storage.worlds import WorldsTable
 from music_tf.tools import report
 from music_tf.tools.report import by_column, number, write_report
 from tests.kit.recorded import TOY, write_run
@@ -190,6 +191,19 @@ def test_skills_and_the_random_policy_are_a_table(whole):
         "skill 2": ["-", "2.100", "-", "0.000", "1.000"],
         "random": ["0.500", "0.070", "-", "-", "-"],
     }
+
+
+def test_what_skills_do_in_a_changing_world_is_a_table(tmp_path):
+    run = make_run(tmp_path / "run")
+    table = WorldsTable(run, print)
+    row = {"stage": 0, "next_stage": 1, "world": 0, "skill": 2, "return": 5.0, "end_0": 1.0}
+    table.add([row | {"epoch": 1}, row | {"epoch": 3, "end_0": 4.0}])
+    table.add([{"epoch": 3, "stage": 1, "next_stage": 1, "world": 1, "return": 7.0}])
+    found = page_of(tmp_path, run).table("Changing world")
+    assert found[""] == ["skill", "return", "moved"]
+    assert found["skill 2 in stage 0, epoch 1"] == ["5", "0"]
+    assert found["skill 2 in stage 0, epoch 3"] == ["5", "3"]
+    assert found["policy in stage 1, epoch 3"] == ["7", "-"]
 
 
 def test_control_stands_beside_chance(whole):
