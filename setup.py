@@ -71,6 +71,7 @@ setup(
         "panda": ["panda-gym>=3.0.7,<4", "pybullet>=3.2.7,<4"],
         "minari": [MINARI],
         "onnx": ["onnx>=1.16", "onnxruntime>=1.18"],
+        "tune": ["optuna>=4.9,<6"],
         "wandb": ["wandb>=0.18"],
         "mlflow": ["mlflow>=2.16,!=3.18.0"],  # of that version a part is missing
         "notebook": ["jupyterlab>=4", "ipywidgets>=8"],  # the progress bar is a widget

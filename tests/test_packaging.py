@@ -185,7 +185,7 @@ def test_an_agent_of_the_wheel_is_filmed(inside, tmp_path):
 
 def test_extras_are_those_of_the_documentation(requirements):
     own = {"", "mpi", "dev", "bench", "box2d", "panda", "minari", "wandb", "mlflow", "docs"}
-    own |= {"notebook", "gpu", "onnx"}
+    own |= {"notebook", "gpu", "onnx", "tune"}
     assert set(requirements) == own
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert [name for name in own - {""} if f"`{name}`" not in page] == []
@@ -218,7 +218,7 @@ def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements
     assert not set(added) & set(LOCKED)
 
 
-@pytest.mark.parametrize(("extra", "path"), [("onnx", "tests/onnx.lock")])
+@pytest.mark.parametrize(("extra", "path"), [("onnx", "tests/onnx.lock"), ("tune", "tune.lock")])
 def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
     text = (ROOT / path).read_text(encoding="utf-8")
     added = versions_in(text)

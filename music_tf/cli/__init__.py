@@ -19,6 +19,7 @@ VERBS = {
     "plot": "draws learning curves of runs",
     "report": "writes one page about one or many runs",
     "study": "trains the missing runs of a comparison, several side by side",
+    "tune": "searches settings for an environment, yours for example",
     "recipes": "lists the recipes, one name a line off a terminal",
     "launch": "runs a verb on several MPI ranks: launch -n 2 train ...",
     "check-env": "checks an environment, yours for example",

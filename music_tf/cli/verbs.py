@@ -543,6 +543,71 @@ class Study(Verb):
         return study.train_missing(self.file, self.out, self.jobs, self.max_minutes, study.TRAINER)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tune(Verb):
+    """Searches settings of a method for an environment, by training it again and again (Optuna).
+
+    The first trial is the preset. Trials that fall behind end early. What is found is then trained
+    beside the preset on other seeds; the last line trains with it. The same command goes on after a
+    stop, and started twice it works on one study. Needs the extra tune.
+    """
+
+    example: ClassVar[str] = "tune FetchReach-v4 --method ddpg_her --epochs 5 --minutes 30"
+
+    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")] = tyro.MISSING
+    """A known environment, or module:Id for your own."""
+    method: str = "ddpg_music"
+    """What to tune: ddpg_music, ddpg_her, sac or sac_diayn."""
+    preset: str = recipes.DEFAULT_PRESET
+    """Where all other settings come from."""
+    trials: Annotated[int, In(1, 10**5)] = 40
+    """How many, with those of earlier times."""
+    epochs: Annotated[int | None, In(1, 10**9)] = None
+    """Of each trial; default those of the preset."""
+    minutes: Annotated[float, In(0, math.inf, "(]")] = math.inf
+    """Search no longer than this; runs on the other seeds follow."""
+    jobs: Annotated[int, In(1, 1024)] = dataclasses.field(default_factory=available_cores)
+    """Trials side by side; by default as many as there are cores."""
+    space: Path | None = None
+    """A JSON file of what to search, as in {"exploration.noise": {"low": 0.05, "high": 0.4},
+    "updates": {"choices": [40, 80]}}; default a small space of the method."""
+    metric: str | None = None
+    """A column of metrics.csv to raise; default what the method is about."""
+    seeds: tuple[int, ...] = tuple(range(100, 120))
+    """Of trials, one after the other."""
+    check_seeds: tuple[int, ...] = (200, 201, 202)
+    """Of the runs that compare what was found with the preset; none without."""
+
+    def act(self) -> int:
+        """Tunes, compares, and says how to train."""
+        from music_tf.tools import spaces, tune  # noqa: PLC0415 - numpy
+
+        method = spaces.method_of(self.method)
+        if self.space is not None:
+            method = dataclasses.replace(method, space=spaces.read_space(self.space))
+        if self.metric is not None:
+            method = dataclasses.replace(method, metrics=(self.metric,))
+        if both := sorted({*self.seeds} & {*self.check_seeds}):
+            raise UsageError(
+                f"--check-seeds: expected seeds that no trial has, got {both[0]} in --seeds, too"
+            )
+        if not self.seeds:
+            raise UsageError("--seeds: expected one or more, got none")
+        sizes = {"epochs": self.epochs, "seeds": self.seeds}
+        search = tune.search_of(check_env_id(self.env), self.method, self.preset, method, sizes)
+
+        def say(text: str) -> None:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+
+        tuner = tune.Tuner(search, say)
+        say(f"study: {search.folder / tune.STORAGE_NAME}")
+        tuner.work(self.trials, self.jobs, self.minutes)
+        for line in tune.summary(search, tuner, tuner.check(self.check_seeds, self.jobs)):
+            say(line)
+        return EXIT_DONE
+
+
 VERBS: dict[str, type[Verb]] = {
     "evaluate": Evaluate,
     "play": Play,
@@ -550,6 +615,7 @@ VERBS: dict[str, type[Verb]] = {
     "plot": Plot,
     "report": Report,
     "study": Study,
+    "tune": Tune,
     "recipes": Recipes,
     "check-env": CheckEnv,
 }

@@ -69,7 +69,7 @@ BUDGETS = "budgets.json"
 TRAINER = (sys.executable, "-m", "music_tf")
 TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and those that were looked at while it was done."""
-_FOLLOWER = """
+FOLLOWER = """
 import os, signal, sys
 from music_tf.process import die_with_parent
 die_with_parent(signal.SIGTERM)
@@ -652,7 +652,7 @@ class Pool:
         """Returns the exit code of a process that writes to the log of a run."""
         with run.directory.with_suffix(".log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-c", _FOLLOWER, str(os.getpid()), *self._trainer, *words],
+                [sys.executable, "-c", FOLLOWER, str(os.getpid()), *self._trainer, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -1,0 +1,167 @@
+"""What `music-tf tune` searches: a small space of settings for each method, or one of the user's.
+
+A file of JSON has an object a setting, as in
+`{"exploration.noise": {"low": 0.05, "high": 0.4}, "updates": {"choices": [40, 80]}}`.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from music_tf.config.names import suggestion
+from music_tf.errors import UsageError
+from music_tf.storage.files import read_json
+
+_LARGEST_FILE = 100_000
+_PAIR = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+    """A setting that is any number between two, both included."""
+
+    low: float
+    high: float
+    log: bool = False
+    """Whether ratios count alike, as for step sizes, in place of differences."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as a file has it."""
+        return {"low": self.low, "high": self.high} | ({"log": True} if self.log else {})
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """Values that must be valid ones of the setting."""
+        return self.low, self.high
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """A setting that is one of several values."""
+
+    values: tuple[str | int | float | bool, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as a file has it."""
+        return {"choices": list(self.values)}
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """Values that must be valid ones of the setting."""
+        return self.values
+
+
+Space: TypeAlias = Mapping[str, Numbers | Choices]
+"""By the dotted name of a setting."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A recipe that can be tuned."""
+
+    metrics: tuple[str, ...]
+    """Columns of `metrics.csv` that score a run, larger is better: the first that it has."""
+    space: Space
+
+
+_STEP_SIZE = Numbers(1e-4, 3e-3, log=True)
+_SHARED: Space = MappingProxyType(
+    {
+        "agent.actor_learning_rate": _STEP_SIZE,
+        "agent.critic_learning_rate": _STEP_SIZE,
+        "replay.batch_size": Choices((64, 128, 256)),
+    }
+)
+_NOISE: Space = MappingProxyType(
+    {
+        "exploration.noise": Numbers(0.05, 0.4),
+        "exploration.random_probability": Numbers(0.0, 0.5),
+    }
+)
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "ddpg_music": Method(
+            ("eval/object_comotion_m", "music/bound_heldout"),
+            {
+                **_SHARED,
+                **_NOISE,
+                "exploration.random_hold": Choices((1, 2, 4, 8)),
+                "music.learning_rate": Numbers(3e-5, 1e-3, log=True),
+                "agent.action_l2": Numbers(0.01, 1.0, log=True),
+            },
+        ),
+        "ddpg_her": Method(
+            ("eval/success_rate",),
+            {**_SHARED, **_NOISE, "replay.relabel_k": Choices((2, 4, 8))},
+        ),
+        "sac": Method(
+            ("eval/return", "eval/success_rate"),
+            {**_SHARED, "agent.polyak": Choices((0.98, 0.99, 0.995))},
+        ),
+        "sac_diayn": Method(
+            ("skill/accuracy_heldout", "skill/accuracy"),
+            {
+                **_SHARED,
+                "skill.learning_rate": Numbers(1e-4, 3e-3, log=True),
+                "agent.temperature": Numbers(0.01, 0.5, log=True),
+            },
+        ),
+    }
+)
+
+
+def method_of(name: str) -> Method:
+    """Returns how a recipe is tuned.
+
+    Raises:
+        UsageError: It has no space here.
+    """
+    if name not in METHODS:
+        raise UsageError(
+            f"--method: expected one of {', '.join(METHODS)}, got {name[:80]!r}"
+            + suggestion(name, METHODS)
+        )
+    return METHODS[name]
+
+
+def read_space(path: Path) -> Space:
+    """Reads the space of a file.
+
+    Raises:
+        UsageError: There is none, or it is no object of settings.
+    """
+    try:
+        content = read_json(path, _LARGEST_FILE)
+    except OSError as error:
+        raise UsageError(f"--space: {path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise UsageError(f"--space: {path}: expected JSON: {str(error)[:120]}") from error
+    if not isinstance(content, dict) or not content:
+        raise UsageError(f"--space: {path}: expected an object with a setting or more")
+    return {str(name): _dimension(f"{path}: {name}", said) for name, said in content.items()}
+
+
+def _dimension(place: str, said: Any) -> Numbers | Choices:
+    start = f"--space: {place[:200]}: expected "
+    expected = start + '{"low": 0.1, "high": 1}, perhaps with "log": true'
+    if not isinstance(said, dict):
+        raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(said)[:80]}')
+    if said.keys() == {"choices"}:
+        values = said["choices"]
+        plain = isinstance(values, list) and all(
+            isinstance(one, str | int | float) for one in values
+        )
+        if not plain or len(values) < _PAIR:
+            raise UsageError(f"{start}two choices or more, got {json.dumps(values)[:80]}")
+        return Choices(tuple(values))
+    if not {"low", "high"} <= said.keys() <= {"low", "high", "log"}:
+        raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(said)[:80]}')
+    low, high, log = said["low"], said["high"], said.get("log", False)
+    numbers = all(isinstance(one, int | float) and math.isfinite(one) for one in (low, high))
+    if not numbers or not low < high or not isinstance(log, bool) or (log and low <= 0):
+        raise UsageError(f"{expected}, low below high, and above 0 with log; got {said!r:.80}")
+    return Numbers(float(low), float(high), log)

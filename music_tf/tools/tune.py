@@ -1,0 +1,486 @@
+"""Searches settings for an environment with Optuna, over as many processes as are started.
+
+A trial is a run of `music-tf train` with one of the tuning seeds. Trials and their scores lie in an
+SQLite file, so that any process goes on where others were stopped or killed. What was found is
+trained once more beside the preset, on seeds that no trial has used.
+"""
+
+import dataclasses
+import fcntl
+import importlib.util
+import json
+import math
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from music_tf import recipes
+from music_tf.config.command import as_typed, parse_train
+from music_tf.config.fields import fields_of, show_value
+from music_tf.config.stored import runs_root
+from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
+from music_tf.process import PIP_INSTALL
+from music_tf.storage.metrics import CSV_NAME
+from music_tf.storage.results import read_result
+from music_tf.storage.run_directory import SUMMARY_NAME, folder_name, versions
+from music_tf.tools.spaces import Method, Numbers, Space
+from music_tf.tools.study import FOLLOWER
+
+if TYPE_CHECKING:  # an extra
+    import optuna
+
+STORAGE_NAME = "study.db"
+_FORMAT = 1
+"""Of what is stored beside Optuna's own tables."""
+_POLL_SECONDS, _SECONDS_TO_BEGIN = 0.5, 60.0
+_ENOUGH_FOR_PRUNING = 4
+"""Trials that run to their end before any is pruned."""
+_LAST = 3
+"""Evaluations at the end of a run whose mean is its score."""
+_MOST_FAILURES = 3
+"""Trials in a row that may fail before the search gives up."""
+_SHOWN_LINES = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """What is searched; two processes work on one study if theirs are equal."""
+
+    env_id: str
+    recipe: str
+    preset: str
+    epochs: int
+    """Of each run."""
+    space: Space
+    metrics: tuple[str, ...]
+    """The first of them that a run has scores it; larger is better."""
+    seeds: tuple[int, ...]
+    """Trials take them one after the other."""
+
+    @property
+    def folder(self) -> Path:
+        """Where all of it lies, in full."""
+        return runs_root().absolute() / "tune" / f"{folder_name(self.env_id)}_{self.recipe}"
+
+    def words(self, values: Mapping[str, Any], seed: int, folder: Path) -> list[str]:
+        """Returns what follows `music-tf train` for a run with these values."""
+        return [
+            *self.typed(values),
+            *("--seed", str(seed), "--epochs", str(self.epochs), "--run-dir", str(folder)),
+        ]
+
+    def typed(self, values: Mapping[str, Any]) -> list[str]:
+        """Returns recipe, environment and settings as they are typed."""
+        head = [self.recipe, "--env-id", self.env_id]
+        preset = [] if self.preset == recipes.DEFAULT_PRESET else ["--preset", self.preset]
+        return [*head, *preset, *as_typed(values)]
+
+    def of_preset(self) -> dict[str, Any]:
+        """Returns the values that the preset has for what is searched."""
+        config = recipes.resolve(self.recipe, self.preset, self.env_id)
+        return {one.name: one.value for one in fields_of(config) if one.name in self.space}
+
+    def record(self) -> dict[str, Any]:
+        """Returns what makes two studies one, as JSON values."""
+        space = {name: dimension.to_json() for name, dimension in self.space.items()}
+        said = {**dataclasses.asdict(self), "space": space}
+        found: dict[str, Any] = json.loads(json.dumps(said))
+        return {"format": _FORMAT, "music_tf": versions()["music_tf"], **found}
+
+
+def search_of(
+    env_id: str, recipe: str, preset: str, method: Method, options: Mapping[str, Any]
+) -> Search:
+    """Returns a search whose settings and values `train` accepts.
+
+    Args:
+        env_id: The environment.
+        recipe: A method that can be tuned.
+        preset: Where settings that are not searched come from.
+        method: Its space and its metrics.
+        options: `epochs` and `seeds` of `Search`; unset epochs are those of the preset.
+
+    Raises:
+        UsageError: A setting is unknown, or a value is out of its range.
+    """
+    config = recipes.resolve(recipe, preset, env_id)
+    epochs = options.get("epochs") or config.epochs
+    search = Search(
+        env_id, recipe, preset, epochs, method.space, method.metrics, tuple(options["seeds"])
+    )
+    for name, dimension in method.space.items():
+        for value in dimension.ends:
+            try:
+                parse_train(search.typed({name: value}))
+            except UsageError as fault:
+                raise UsageError(f"--space: {fault}") from fault
+    return search
+
+
+def check_installed() -> None:
+    """Checks that Optuna is there.
+
+    Raises:
+        EnvironmentFault: It is not.
+    """
+    if importlib.util.find_spec("optuna") is None:
+        raise EnvironmentFault(
+            "tune: expected the package optuna, which is not installed\n"
+            f"install it with: {PIP_INSTALL} 'music_tf[tune]'"
+        )
+
+
+class Tuner:
+    """Works on a study until it has enough trials, in as many threads as there are jobs."""
+
+    def __init__(
+        self,
+        search: Search,
+        say: Callable[[str], None],
+        trainer: Sequence[str] = (sys.executable, "-m", "music_tf"),
+    ) -> None:
+        """Opens the study of a search, or makes it.
+
+        Raises:
+            UsageError: It is stored by another version, or was begun with another search.
+            EnvironmentFault: Optuna is missing, or the file cannot be written.
+        """
+        check_installed()
+        self._search, self._say, self._trainer = search, say, tuple(trainer)
+        self._stop = threading.Event()
+        self._failures: list[str] = []
+        self._deadline = math.inf
+        self.study = _opened(search)
+
+    def work(self, trials: int, jobs: int, minutes: float) -> None:
+        """Runs trials until the study has so many that have ended, or the minutes are over.
+
+        Raises:
+            Stopped: Ctrl-C or SIGTERM; what was begun is tried again next time.
+            EnvironmentFault: Several trials failed, one after the other.
+        """
+        from optuna.study import MaxTrialsCallback  # noqa: PLC0415 - an extra
+        from optuna.trial import TrialState  # noqa: PLC0415 - an extra
+
+        self._deadline = time.monotonic() + 60.0 * minutes
+        ended = (TrialState.COMPLETE, TrialState.PRUNED)
+        if len(self.study.get_trials(deepcopy=False, states=ended)) >= trials:
+            return
+        with self._stopping():
+            self.study.optimize(
+                self._try,
+                n_jobs=jobs,
+                timeout=None if math.isinf(minutes) else 60.0 * minutes,
+                catch=(MusicError,),
+                callbacks=[MaxTrialsCallback(trials, states=ended), self._after],
+            )
+        if len(self._failures) >= _MOST_FAILURES:
+            raise EnvironmentFault(f"tune: trials fail\n{self._failures[-1]}")
+        if self._stop.is_set():
+            raise Stopped("tune: stopped; the same command goes on")
+
+    def check(self, seeds: Sequence[int], jobs: int) -> dict[str, list[float]]:
+        """Trains preset and what was found on other seeds; returns the scores of each by seed.
+
+        Raises:
+            EnvironmentFault: A run failed.
+            Stopped: Ctrl-C or SIGTERM.
+        """
+        self._deadline = math.inf
+        found = {"preset": self._search.of_preset(), "found": self.best}
+        if found["found"] == found["preset"]:
+            del found["found"]
+        todo = [(name, seed) for seed in seeds for name in found]
+        with ThreadPoolExecutor(jobs) as threads, self._stopping():
+            scored = list(threads.map(lambda one: self._checked(found[one[0]], *one), todo))
+        if self._stop.is_set():
+            raise Stopped("tune: stopped; the same command goes on")
+        return {
+            name: [score for score, (of, _) in zip(scored, todo, strict=True) if of == name]
+            for name in found
+        }
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The values of the trial with the highest score; those of the preset are the first trial.
+
+        Raises:
+            Stopped: No trial has ended yet.
+        """
+        try:
+            return {name: _rounded(value) for name, value in self.study.best_params.items()}
+        except ValueError as error:
+            raise Stopped("tune: no trial has ended yet; the same command goes on") from error
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """Lets Ctrl-C and SIGTERM end what is going on."""
+        handlers = {
+            number: signal.signal(number, lambda *_: self._stop.set())
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _try(self, trial: "optuna.Trial") -> float:
+        """Trains a trial and returns its score; one that is far behind is ended early."""
+        from optuna import TrialPruned  # noqa: PLC0415 - an extra
+
+        values = {name: _suggested(trial, name, one) for name, one in self._search.space.items()}
+        seed = self._search.seeds[trial.number % len(self._search.seeds)]
+        folder = self._search.folder / f"trial_{trial.number:04d}"
+
+        def heard(epoch: int, value: float) -> bool:
+            trial.report(value, epoch)
+            return bool(trial.should_prune())
+
+        trial.set_user_attr("seed", seed)
+        with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # as long as this process lives
+            score = self._trained(values, seed, folder, heard)
+        if self._stop.is_set() or time.monotonic() >= self._deadline:
+            self.study.enqueue_trial(trial.params)
+            raise Stopped("tune: stopped")
+        if score is None:
+            raise TrialPruned
+        return score
+
+    def _after(self, study: "optuna.Study", trial: "optuna.trial.FrozenTrial") -> None:
+        """Says how a trial ended, and ends the search where it must not go on."""
+        from optuna.trial import TrialState  # noqa: PLC0415 - an extra
+
+        if trial.state is TrialState.COMPLETE:
+            self._failures.clear()
+            self._say(
+                f"trial {trial.number}: {self._search.metrics[0]} {trial.value:.4g}, "
+                f"best {study.best_value:.4g} (trial {study.best_trial.number})"
+            )
+        elif trial.state is TrialState.PRUNED:
+            self._failures.clear()
+            self._say(f"trial {trial.number}: ended early, behind the others")
+        if self._stop.is_set() or len(self._failures) >= _MOST_FAILURES:
+            self._stop.set()
+            study.stop()
+
+    def _checked(self, values: Mapping[str, Any], name: str, seed: int) -> float:
+        folder = self._search.folder / f"check_{name}_seed{seed}"
+        score = self._trained(values, seed, folder, lambda *_: False)
+        self._say(f"{name}, seed {seed}: {math.nan if score is None else score:.4g}")
+        return math.nan if score is None else score
+
+    def _trained(
+        self,
+        values: Mapping[str, Any],
+        seed: int,
+        folder: Path,
+        heard: Callable[[int, float], bool],
+    ) -> float | None:
+        """Trains a run and returns its score; None where it was ended before its last epoch.
+
+        Args:
+            values: Of the settings.
+            seed: Of the run.
+            folder: Its directory. One that was trained to its end is read again, another replaced.
+            heard: Takes each epoch with its value, and says whether to end the run.
+
+        Raises:
+            EnvironmentFault: It failed.
+        """
+        if not (folder / SUMMARY_NAME).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            if self._process(self._search.words(values, seed, folder), folder, heard):
+                return None
+        scored = scores(folder, self._search.metrics)
+        if not scored:
+            names = " or ".join(self._search.metrics)
+            raise EnvironmentFault(f"{folder}: no evaluation has {names}, which scores a run")
+        return float(np.mean([value for _, value in scored[-_LAST:]]))
+
+    def _process(
+        self, words: Sequence[str], folder: Path, heard: Callable[[int, float], bool]
+    ) -> bool:
+        """Trains in a process of its own; returns whether it was ended before its last epoch."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        log_path = folder.with_suffix(".log")
+        command = [*self._trainer, "train", *words]
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", FOLLOWER, str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+        told, asked, going = 0, False, True
+        while going:
+            time.sleep(_POLL_SECONDS)
+            going = process.poll() is None
+            for epoch, value in scores(folder, self._search.metrics)[told:]:
+                told += 1
+                asked = (heard(epoch, value) and going) or asked
+            over = self._stop.is_set() or time.monotonic() >= self._deadline
+            if going and (asked or over):  # again and again: a process that begins is deaf
+                asked = True
+                process.send_signal(signal.SIGTERM)
+        if not asked and process.returncode != EXIT_DONE:
+            lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+            text = "\n".join(lines[-_SHOWN_LINES:])
+            self._failures.append(f"{shlex.join(words)}\nexit code {process.returncode}\n{text}")
+            raise EnvironmentFault(self._failures[-1])
+        return asked
+
+
+def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
+    """Returns epoch and value of each evaluation of a run so far."""
+    if not (folder / CSV_NAME).exists():
+        return []
+    try:
+        columns = read_result(folder / CSV_NAME).columns
+    except UsageError:  # no row yet
+        return []
+    for name in metrics:
+        values = columns.get(name, np.zeros(0))
+        if np.isfinite(values).any():
+            return [(at + 1, float(one)) for at, one in enumerate(values) if math.isfinite(one)]
+    return []
+
+
+def _suggested(trial: "optuna.Trial", name: str, dimension: Any) -> Any:
+    if isinstance(dimension, Numbers):
+        return _rounded(trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log))
+    return trial.suggest_categorical(name, dimension.values)
+
+
+def _rounded(value: Any) -> Any:
+    """Returns a number as it is typed, with three digits."""
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def _opened(search: Search) -> "optuna.Study":
+    import optuna  # noqa: PLC0415 - an extra
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    path = search.folder / STORAGE_NAME
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may begin at once
+            study = _made(search, path)
+            _check_same(study, search, path)
+            _retry_dead(study, search)
+    except OSError as error:
+        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+    except (RuntimeError, _database_errors()) as error:
+        raise UsageError(
+            f"{path}: expected a study of Optuna {optuna.__version__}, got another file or one of "
+            f"another version ({str(error).splitlines()[0][:120]})\n{_otherwise(path)}"
+        ) from error
+    return study
+
+
+def _made(search: Search, path: Path) -> "optuna.Study":
+    import optuna  # noqa: PLC0415 - an extra
+
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    storage = optuna.storages.RDBStorage(
+        f"sqlite:///{path}",
+        engine_kwargs={"connect_args": {"timeout": 60}},
+    )
+    return optuna.create_study(
+        storage=storage,
+        study_name="tune",
+        direction="maximize",
+        load_if_exists=True,
+        sampler=optuna.samplers.TPESampler(multivariate=True, constant_liar=True),
+        pruner=optuna.pruners.MedianPruner(_ENOUGH_FOR_PRUNING, max(1, search.epochs // 3)),
+    )
+
+
+def _retry_dead(study: "optuna.Study", search: Search) -> None:
+    """Puts trials whose process was killed back into the queue: nobody holds their locks."""
+    from optuna.trial import TrialState  # noqa: PLC0415 - an extra
+
+    for trial in study.get_trials(states=(TrialState.RUNNING,)):
+        path = search.folder / f"trial_{trial.number:04d}.lock"
+        age = time.time() - trial.datetime_start.timestamp() if trial.datetime_start else math.inf
+        if not path.exists() and age < _SECONDS_TO_BEGIN:
+            continue
+        with open(path, "a", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            study.tell(trial.number, state=TrialState.FAIL)
+            study.enqueue_trial({**trial.system_attrs.get("fixed_params", {}), **trial.params})
+
+
+def _database_errors() -> type[Exception]:
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - comes with Optuna
+
+    kind: type[Exception] = SQLAlchemyError
+    return kind
+
+
+def _check_same(study: "optuna.Study", search: Search, path: Path) -> None:
+    """Checks that a study is of this search and this version; notes both in a new one."""
+    expected, stored = search.record(), study.user_attrs.get("search")
+    if stored is None and not study.trials:
+        study.set_user_attr("search", expected)
+        start = search.of_preset()
+        if all(_inside(start.get(name), one) for name, one in search.space.items()):
+            study.enqueue_trial(start, skip_if_exists=True)  # what is found is at least as good
+        return
+    if not isinstance(stored, dict):
+        raise UsageError(f"{path}: expected a study of music-tf tune\n{_otherwise(path)}")
+    for name, value in expected.items():
+        if stored.get(name) != value:
+            raise UsageError(
+                f"{path}: the study there has {name} {show_value(stored.get(name))!s:.120}, this "
+                f"one {show_value(value)!s:.120}; their scores do not compare\n{_otherwise(path)}"
+            )
+
+
+def _otherwise(path: Path) -> str:
+    return f"move {path.parent} away, or set MUSIC_TF_RUNS to another folder"
+
+
+def _inside(value: Any, dimension: Any) -> bool:
+    if isinstance(dimension, Numbers):
+        number = isinstance(value, int | float)
+        return number and dimension.low <= value <= dimension.high
+    return value in dimension.values
+
+
+def summary(search: Search, tuner: Tuner, checked: Mapping[str, Sequence[float]]) -> list[str]:
+    """Returns what a search has found, in lines; the last one trains with it."""
+    best, lines = tuner.best, []
+    counts = f"{len(tuner.study.trials)} trials, best score {tuner.study.best_value:.4g}"
+    lines.append(f"{counts} ({' or '.join(search.metrics)}, mean of the last {_LAST})")
+    for name, values in checked.items():
+        if values:
+            shown = "  ".join(f"{value:.4g}" for value in values)
+            lines.append(f"{name:8} on seeds of its own: mean {np.mean(values):.4g}   {shown}")
+    means = {name: float(np.mean(values)) for name, values in checked.items() if values}
+    if best == search.of_preset():
+        lines.append("no trial has beaten the preset")
+    elif means and not means["found"] >= means["preset"]:
+        lines.append("on seeds of its own the preset is better; this line trains with it")
+        best = {}
+    return [*lines, shlex.join(["music-tf", "train", *search.typed(best)])]

@@ -1,0 +1,277 @@
+"""The search for settings: its logic with a trainer of a moment, and one real run."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from music_tf.cli import run_verb
+from music_tf.errors import EnvironmentFault, Stopped, UsageError
+from music_tf.tools import tune
+from music_tf.tools.spaces import METHODS, Choices, Method, Numbers, method_of, read_space
+
+optuna = pytest.importorskip("optuna")
+
+TRAINER = """
+import json, os, sys, time
+words = dict(zip(sys.argv[3::1], sys.argv[4::1]))
+folder, epochs = words["--run-dir"], int(words["--epochs"])
+noise = float(words.get("--exploration.noise", 0.2))
+if noise == FAILS:
+    sys.exit("out of memory")
+os.makedirs(folder)
+with open(folder + "/metrics.csv", "w") as file:
+    file.write("epoch,time/env_steps,eval/success_rate\\n")
+    for epoch in range(1, epochs + 1):
+        time.sleep(100.0 if noise == 0.05 and epoch == 20 else SLEEP)
+        file.write(f"{epoch},{100 * epoch},{1.0 - (noise - 0.3) ** 2}\\n")
+        file.flush()
+open(folder + "/summary.json", "w").write("{}")
+with open(os.environ["SEEN"], "a") as file:
+    file.write(json.dumps([noise, int(words["--seed"])]) + "\\n")
+"""
+"""Trains to a score that is highest at a noise of 0.3; the least noise takes for ever."""
+METHOD = Method(("eval/success_rate",), {"exploration.noise": Numbers(0.05, 0.4)})
+
+
+@pytest.fixture
+def trainer(tmp_path, monkeypatch):
+    """Returns what starts the trainer; `seen` lists what it has trained to its end."""
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
+
+    def made(sleep=0.0, fails=-1.0):
+        path = tmp_path / f"trainer_{sleep}.py"
+        path.write_text(f"SLEEP, FAILS = {sleep}, {fails}\n{TRAINER}")
+        return (sys.executable, str(path))
+
+    return made
+
+
+def seen(tmp_path):
+    file = tmp_path / "seen"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def search(method=METHOD, **changes):
+    options = {"epochs": 3, "seeds": (100, 101), **changes}
+    return tune.search_of("FetchReach-v4", "ddpg_her", "laptop", method, options)
+
+
+# Spaces.
+
+
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", "Pendulum-v1", "mine:Arm-v0"])
+@pytest.mark.parametrize("name", METHODS)
+def test_train_accepts_every_space_and_the_preset_lies_within(name, env_id):
+    method = method_of(name)
+    made = tune.search_of(env_id, name, "laptop", method, {"epochs": None, "seeds": (100,)})
+    preset = made.of_preset()
+    assert preset.keys() == method.space.keys()
+    assert [key for key, value in preset.items() if not tune._inside(value, made.space[key])] == []
+
+
+def test_a_space_comes_back_from_its_file(tmp_path):
+    file = tmp_path / "space.json"
+    for method in METHODS.values():
+        file.write_text(json.dumps({name: one.to_json() for name, one in method.space.items()}))
+        assert read_space(file) == method.space
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("[]", "expected an object with a setting or more"),
+        ("{", "expected JSON"),
+        ('{"a": 3}', r'a: expected \{"low": 0\.1, "high": 1\}.*"choices".*got 3'),
+        ('{"a": {"low": 2, "high": 1}}', "low below high"),
+        ('{"a": {"low": 0, "high": 1, "log": true}}', "above 0 with log"),
+        ('{"a": {"low": 0, "hihg": 1}}', r"expected \{"),
+        ('{"a": {"choices": [1]}}', r"two choices or more, got \[1\]"),
+    ],
+)
+def test_a_file_that_is_no_space_is_refused(tmp_path, content, text):
+    (tmp_path / "space.json").write_text(content)
+    with pytest.raises(UsageError, match=f"--space: .*{text}"):
+        read_space(tmp_path / "space.json")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--method", "ddpg_hre"], r"--method: expected one of .*\ndid you mean ddpg_her"),
+        (["--method", "ddpg_her", "--seeds", "200"], r"--check-seeds: .*got 200 in --seeds"),
+        (["--method", "ddpg_her", "--space", "none.json"], "--space: none.json: cannot be read"),
+        (["--method", "ddpg_her", "--space", "odd.json"], r"--space: .*exploration\.nose"),
+        (["--method", "ddpg_her", "--space", "far.json"], r"--space: .*exploration\.noise.*-1"),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_refused(tmp_path, monkeypatch, words, text):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
+    for name, said in (
+        ("odd", {"exploration.nose": {"low": 0.1, "high": 0.2}}),
+        ("far", {"exploration.noise": {"low": -1.0, "high": 0.2}}),
+    ):
+        (tmp_path / f"{name}.json").write_text(json.dumps(said))
+    with pytest.raises(UsageError, match=text):
+        run_verb(["tune", "FetchReach-v4", *words])
+    assert not (tmp_path / "runs").exists()
+
+
+def test_without_optuna_what_installs_it_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(tune.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EnvironmentFault, match=r"-m pip install 'music_tf\[tune\]'"):
+        run_verb(["tune", "FetchReach-v4"])
+    assert not (tmp_path / "runs").exists()
+
+
+# The search.
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def test_the_preset_is_the_first_trial_and_seeds_follow_each_other(root, trainer, tmp_path):
+    tuner = tune.Tuner(search(), lambda text: None, trainer())
+    tuner.work(4, 1, math.inf)
+    assert (root / "tune/FetchReach-v4_ddpg_her/study.db").exists()
+    trained = [(noise, seed) for noise, seed in seen(tmp_path)]
+    assert trained[0] == (0.2, 100)
+    assert [trial.user_attrs["seed"] for trial in tuner.study.trials] == [100, 101, 100, 101]
+    assert tuner.study.best_value >= 1.0 - 0.1**2 - 1e-9
+
+
+def test_what_was_found_is_compared_with_the_preset_on_other_seeds(root, trainer, tmp_path):
+    made = search()
+    tuner = tune.Tuner(made, lambda text: None, trainer())
+    tuner.study.enqueue_trial({"exploration.noise": 0.3})
+    tuner.work(2, 1, math.inf)
+    scores = tuner.check((200, 201), 2)
+    assert scores == {"preset": [pytest.approx(0.99)] * 2, "found": [pytest.approx(1.0)] * 2}
+    assert sorted(seed for _, seed in seen(tmp_path)[2:]) == [200, 200, 201, 201]
+    lines = tune.summary(made, tuner, scores)
+    assert lines[-1] == ("music-tf train ddpg_her --env-id FetchReach-v4 --exploration.noise 0.3")
+    # Had other seeds said that the preset is better, the line would train with that.
+    lines = tune.summary(made, tuner, {"preset": [0.9], "found": [0.5]})
+    assert lines[-2:] == [
+        "on seeds of its own the preset is better; this line trains with it",
+        "music-tf train ddpg_her --env-id FetchReach-v4",
+    ]
+
+
+def test_another_process_goes_on_with_the_trials_that_are_missing(root, trainer, tmp_path):
+    for trials in (2, 3, 3):
+        tune.Tuner(search(), lambda text: None, trainer()).work(trials, 1, math.inf)
+    assert len(seen(tmp_path)) == 3
+
+
+def test_trials_far_behind_end_early(root, trainer, tmp_path, monkeypatch):
+    monkeypatch.setattr(tune, "_POLL_SECONDS", 0.05)
+    tuner = tune.Tuner(search(epochs=40), lambda text: None, trainer())
+    for noise in (0.3, 0.29, 0.28, 0.05):
+        tuner.study.enqueue_trial({"exploration.noise": noise})
+    tuner.work(5, 1, math.inf)
+    states = [trial.state.name for trial in tuner.study.trials]
+    assert states == [*["COMPLETE"] * 4, "PRUNED"]
+
+
+def test_trials_that_fail_end_the_search_with_what_they_said(root, trainer):
+    method = Method(METHOD.metrics, {"exploration.noise": Choices((0.2, 0.2001))})
+    tuner = tune.Tuner(search(method), lambda text: None, trainer(fails=0.2))
+    for _ in range(3):
+        tuner.study.enqueue_trial({"exploration.noise": 0.2})
+    with pytest.raises(EnvironmentFault, match=r"trials fail(.|\n)*exit code 1\nout of memory"):
+        tuner.work(9, 1, math.inf)
+
+
+def test_the_end_of_the_minutes_leaves_a_trial_for_the_next_time(root, trainer):
+    tuner = tune.Tuner(search(), lambda text: None, trainer(10.0))
+    tuner.work(9, 1, 1.0 / 60.0)
+    with pytest.raises(Stopped, match="no trial has ended yet"):
+        tuner.check((200,), 1)
+    waiting = tuner.study.get_trials(states=(optuna.trial.TrialState.WAITING,))
+    assert [trial.system_attrs["fixed_params"] for trial in waiting] == [{"exploration.noise": 0.2}]
+
+
+@pytest.mark.parametrize("change", [{"epochs": 4}, {"music_tf": "0.0.1"}, {"format": 0}])
+def test_a_study_of_another_version_or_search_is_refused(root, trainer, change):
+    tuner = tune.Tuner(search(), lambda text: None, trainer())
+    tuner.study.set_user_attr("search", tuner.study.user_attrs["search"] | change)
+    ((name, value),) = change.items()
+    with pytest.raises(UsageError, match=rf"has {name} {value}.*\nmove .*FetchReach-v4_ddpg_her"):
+        tune.Tuner(search(), lambda text: None, trainer())
+
+
+def test_a_file_that_is_no_study_is_refused(root, trainer):
+    folder = root / "tune/FetchReach-v4_ddpg_her"
+    folder.mkdir(parents=True)
+    (folder / "study.db").write_text("no database " * 100)
+    with pytest.raises(UsageError, match=r"expected a study of Optuna .*not a database"):
+        tune.Tuner(search(), lambda text: None, trainer())
+
+
+WORKER = """
+import json, math, sys
+from music_tf.tools import tune
+from tests.tools.test_tune import search
+tune.Tuner(search(), print, json.loads(sys.argv[1])).work(int(sys.argv[2]), 1, math.inf)
+"""
+
+
+def started(trainer, trials):
+    words = [sys.executable, "-c", WORKER, json.dumps(trainer), str(trials)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_share_a_study_and_one_that_is_killed_loses_nothing(root, trainer, tmp_path):
+    slow = started(trainer(100.0), 1)  # the preset
+    place = root / "tune/FetchReach-v4_ddpg_her/trial_0000/metrics.csv"
+    end = time.monotonic() + 60.0
+    while not place.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    slow.kill()
+    slow.communicate()
+    both = [started(trainer(), 6) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    for process in both:
+        process.stdout.close()
+    trials = tune.Tuner(search(), print, trainer()).study.trials
+    ended = [trial for trial in trials if trial.state.name in ("COMPLETE", "PRUNED")]
+    assert 6 <= len(ended) <= 7  # two processes may each be at the last one
+    assert trials[0].state.name == "FAIL"
+    assert 0.2 in [trial.params["exploration.noise"] for trial in trials[1:]]
+
+
+def test_ctrl_c_ends_a_search_that_goes_on_later(root, trainer):
+    process = started(trainer(100.0), 1)
+    place = root / "tune/FetchReach-v4_ddpg_her/trial_0000/metrics.csv"
+    end = time.monotonic() + 60.0
+    while not place.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 1  # a script of its own; music-tf makes 75 of it
+    tuner = tune.Tuner(search(), lambda text: None, trainer())
+    tuner.work(1, 1, math.inf)
+    assert tuner.study.best_trial.params == {"exploration.noise": 0.2}
+
+
+def test_a_toy_is_tuned_for_real(root, tmp_path, capsys, monkeypatch):
+    space = {"cycles": {"choices": [1, 2]}, "updates": {"choices": [1, 2]}}
+    (tmp_path / "space.json").write_text(json.dumps(space))
+    words = ["--method", "ddpg_her", "--epochs", "1", "--trials", "1", "--jobs", "1"]
+    words += ["--space", str(tmp_path / "space.json"), "--check-seeds"]
+    monkeypatch.chdir(tmp_path)
+    assert run_verb(["tune", "music_tf/PointPush-v0", *words]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first == f"study: {root}/tune/music_tf_PointPush-v0_ddpg_her/study.db"
+    assert last.startswith("music-tf train ddpg_her --env-id music_tf/PointPush-v0 --cycles ")
+    assert (root / "tune/music_tf_PointPush-v0_ddpg_her/trial_0000/summary.json").exists()
