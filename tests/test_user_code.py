@@ -163,7 +163,8 @@ def test_episodes_that_terms_and_callbacks_see_cannot_be_written():
         term.heldout = lambda weights, episodes: seen.append(episodes) or {}
     trainer.collect()
     trainer.evaluate(seen.append)
-    assert len(seen) == 3 * 2 + 1 + 3  # of two workers to three terms, then of an evaluation
+    # of two workers to three terms; then of an evaluation, and to terms of random actions
+    assert len(seen) == 3 * 2 + 1 + 3 + 3
     for episodes in seen:
         for name, values in episodes.named().items():
             assert not values.flags.writeable, name

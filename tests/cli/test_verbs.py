@@ -10,6 +10,8 @@ from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
 from music_tf.config.stored import read_run
 from music_tf.errors import UsageError
+from music_tf.runs import inspection
+from music_tf.tools import visits
 from music_tf.tools.doctor import Finding
 from tests.kit.saved_run import load_weights, save_run
 from tests.kit.started import ROOT, music_tf
@@ -153,9 +155,20 @@ def stand_in(monkeypatch, module, name):
 
 def stand_in_for_evaluation(monkeypatch):
     """Replaces loading, which then says what it was asked for, and evaluating."""
-    calls = stand_in(monkeypatch, "music_tf.runs.inspection", "evaluate_run")
-    stub = sys.modules["music_tf.runs.inspection"]
-    stub.load_run = lambda run, env_id, elsewhere, stage: (run, env_id, elsewhere, stage)
+    calls = []
+
+    def load(run, env_id, elsewhere, stage):
+        return run, env_id, elsewhere, stage
+
+    def evaluate(*arguments, export, beyond, draw):
+        assert draw is visits.draw_visits
+        calls.append((arguments, {"export": export, "beyond": beyond}))
+
+    monkeypatch.setattr(inspection, "load_run", load)
+    monkeypatch.setattr(inspection, "visiting", lambda loaded, parts, explore: loaded)
+    monkeypatch.setattr(inspection, "evaluate_run", evaluate)
+    for variable in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(variable, "1")
     return calls
 
 
@@ -171,15 +184,20 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     for kwargs in ("{}", '{"broken_joint": 1}'):
         assert run_verb(["evaluate", "latest", "--env.kwargs", kwargs]) == 0
     assert run_verb(["evaluate", "latest", "--stage", "1"]) == 0
-    plain = {"full": False, "export": ("exporter", None, None)}
-    asked = {"full": True, "export": ("exporter", pathlib.Path("a.npz"), "push/music-v0")}
+    assert run_verb(["evaluate", "latest", "--zero-shot"]) == 0
+    none = ("exporter", None, None)
+    plain = {"export": none, "beyond": inspection.Beyond()}
+    written = ("exporter", pathlib.Path("a.npz"), "push/music-v0")
+    asked = {"export": written, "beyond": inspection.Beyond(full=True)}
+    goals = {"export": none, "beyond": inspection.Beyond(zero_shot=True)}
     assert calls == [
-        (((stored_run.resolve(), None, "", "now"), 100), plain),
+        (((stored_run.resolve(), None, "", "now"), None), plain),
         (((stored_run, None, "", "now"), 7), plain),
-        (((stored_run, None, "", "now"), 100), asked),
-        (((stored_run.resolve(), None, "", "now"), 100), plain),
-        (((stored_run.resolve(), None, '{"broken_joint": 1}', "now"), 100), plain),
-        (((stored_run.resolve(), None, "", "1"), 100), plain),
+        (((stored_run, None, "", "now"), None), asked),
+        (((stored_run.resolve(), None, "", "now"), None), plain),
+        (((stored_run.resolve(), None, '{"broken_joint": 1}', "now"), None), plain),
+        (((stored_run.resolve(), None, "", "1"), None), plain),
+        (((stored_run.resolve(), None, "", "now"), None), goals),
     ]
 
 
