@@ -116,15 +116,22 @@ def continuous_conditions(
 
 
 def fresh_conditions(
-    config: ConditionConfig, size: int, generator: np.random.Generator, shape: tuple[int, ...]
+    config: ConditionConfig,
+    size: int,
+    generator: np.random.Generator,
+    shape: tuple[int, ...],
+    chances: Array | None = None,
 ) -> Array:
-    """Draws conditions [..., K], of `size` K, as an episode has them; one-hot ones all alike.
+    """Draws conditions [..., K], of `size` K, as exploring episodes have them.
+
+    One-hot ones come with `chances` [K], or all alike.
 
     Raises:
         UsageError: A belief is asked for, which is inferred in a task.
     """
     if config.kind == "one_hot":
-        one_hot: Array = np.eye(size, dtype=np.float32)[generator.integers(size, size=shape)]
+        p = None if chances is None else chances / chances.sum(dtype=np.float64)
+        one_hot: Array = np.eye(size, dtype=np.float32)[generator.choice(size, shape, p=p)]
         return one_hot
     return continuous_conditions(config, generator, math.prod(shape)).reshape(*shape, size)
 

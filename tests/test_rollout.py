@@ -1,10 +1,23 @@
 import numpy as np
 import pytest
 
-from music_tf.config.settings import CollectConfig, Config, ExplorationConfig, ReplayConfig
+from music_tf.config.settings import (
+    CollectConfig,
+    ConditionConfig,
+    Config,
+    ExplorationConfig,
+    ReplayConfig,
+)
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.rollout import Conditions, ConditionSampler, Perturbation, perturbation, play
+from music_tf.rollout import (
+    Conditions,
+    ConditionSampler,
+    Perturbation,
+    fresh_conditions,
+    perturbation,
+    play,
+)
 
 STEPS = 30
 PUSH = "music_tf/PointPush-v0"
@@ -222,3 +235,17 @@ def test_holding_random_actions_is_refused_where_steps_are_collected():
     with pytest.raises(UsageError, match=r"random_hold: .* whole episodes, got collect\.steps 10"):
         Config(collect=collect, replay=ReplayConfig(draw="steps"), exploration=held)
     assert Config(exploration=held).exploration.random_hold == 4.0
+
+
+def test_fresh_conditions_come_as_often_as_skills_act():
+    generator = np.random.default_rng(0)
+    chances = np.float32([0.7, 0.0, 0.3])
+    drawn = fresh_conditions(ConditionConfig(), 3, generator, (40, 50), chances)
+    assert drawn.shape == (40, 50, 3)
+    np.testing.assert_array_equal(drawn.sum(axis=-1), 1.0)
+    np.testing.assert_allclose(drawn.mean(axis=(0, 1)), [0.7, 0.0, 0.3], atol=0.03)
+    alike = fresh_conditions(ConditionConfig(), 4, generator, (4000,))
+    np.testing.assert_allclose(alike.mean(axis=0), 0.25, atol=0.03)
+    sphere = ConditionConfig(kind="sphere", size=2)
+    lengths = np.linalg.norm(fresh_conditions(sphere, 2, generator, (5, 6)), axis=-1)
+    np.testing.assert_allclose(lengths, 1.0, rtol=1e-6)

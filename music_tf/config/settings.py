@@ -1331,10 +1331,11 @@ class Config(Settings):
                 "for example --condition.size 2",
             ),
             (
-                bool(self.condition.relabel) and (kind == "belief" or self.incremental.on),
+                bool(self.condition.relabel)
+                and (kind == "belief" or self.incremental.on or pinned is not None),
                 "condition.relabel: expected conditions that are drawn for each episode, got "
-                f"{'a belief' if kind == 'belief' else 'skills one after the other'}\n"
-                "nearest: --condition.relabel 0",
+                f"condition.kind {kind}, pinned_skill {pinned} and incremental.epochs "
+                f"{self.incremental.epochs}\nnearest: --condition.relabel 0",
             ),
             (
                 kind == "belief" and given not in (None, size),

@@ -130,7 +130,7 @@ class Mixing(NamedTuple):
         Or its own, where the lowest would say too much: a way that is not gone on costs nothing.
         """
         if self.lost is not None:
-            return weight * self.lost
+            return weight * (self.lost if self.scale else 0.0)
         low, high = self.range
         if all(value >= 0.0 for _, value in self.weight):
             return weight * low
@@ -147,6 +147,8 @@ class Mixing(NamedTuple):
             for weight in (min(weights), max(weights))
             for clip in self.clip
         ]
+        if self.lost is not None:
+            ends += [min(weights) * self.lost, max(weights) * self.lost]
         return min(ends), max(ends)
 
 

@@ -39,11 +39,13 @@ class Distance(GatedTerm):
     .. math:: r = (\phi(s') - \phi(s))^T z, \quad
         \max_\phi E[r] \text{ such that } \lVert \phi(s') - \phi(s) \rVert \le d(s, s')
 
-    METRA (arXiv:2310.08887) has d = 1, so that phi tells how many steps lie between two states. In
-    CSD (arXiv:2302.05103) d is large where a density model finds the change unlikely. In LSD
-    (arXiv:2202.00914) kernels of phi have spectral norm 1, so that d is the distance of its inputs.
-    Embedding, price and density take one step together with actor and critics, on the same weights;
-    the authors' codes take one after the other. Columns that the embedding does not see are free.
+    Released codes bound the mean of the squared components in place of their sum (`distance.norm`),
+    which makes steps sqrt(D) times as long. METRA (arXiv:2310.08887) has d = 1, so that phi tells
+    how many steps lie between two states. In CSD (arXiv:2302.05103) d is large where a density
+    model finds the change unlikely. In LSD (arXiv:2202.00914) kernels of phi have spectral norm 1,
+    so that d is the distance of its inputs. Embedding, price and density take one step together
+    with actor and critics, on the same weights; the authors' codes take one after the other.
+    Columns that the embedding does not see are free.
     """
 
     def __init__(self, config: DistanceConfig, context: TermContext) -> None:

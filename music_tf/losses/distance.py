@@ -131,6 +131,8 @@ def squared_controllability_distance(
 
     .. math:: d^2 = \frac{1}{n} \sum_j w_j (\Delta_j - \mu_j)^2, \quad \prod_j w_j = 1
 
+    The paper adds the same from s' to s; its code, as here, does not.
+
     Args:
         mean: mu, [..., n].
         log_deviation: log sigma, [..., n].

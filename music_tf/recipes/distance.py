@@ -126,12 +126,13 @@ class DistanceConfig(DiversityConfig):
 def sac_metra(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
     """Skills that go far in time, each in a direction of its own.
 
-    METRA (arXiv:2310.08887): an embedding in which one step is at most one unit long, and skills
-    that are paid for going far in it along their condition. On what has an object the embedding
-    sees the object's place alone.
+    METRA (arXiv:2310.08887): an embedding in which every step has the same greatest length, and
+    skills that are paid for going far in it along their condition. On what has an object the
+    embedding sees the object's place alone.
 
     `laptop`: on Fetch the agent of `sac_music`, from whose weights it starts best (`--init-from
-    push_sac --parts actor,normalizer`). Half of the replayed steps are seen under fresh conditions.
+    push_sac --parts actor,normalizer`). There half of the replayed steps are seen under fresh
+    conditions.
     """
     return _distance(preset, env_id, {})
 

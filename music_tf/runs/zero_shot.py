@@ -24,8 +24,8 @@ _SAME = 1e-5
 """Up to which difference a column and a number of the achieved goal are the same."""
 _APART = 10**6
 """Number of the first of these episodes, beyond those of any evaluation."""
-_STOPS = (0.1, 0.2, 0.3, 0.45)
-"""Distances to try, as shares of the median distance at the start of an episode."""
+_STOPS = (0.0, 0.1, 0.2, 0.3, 0.45)
+"""Distances to try, as shares of the median distance at the start of an episode; 0: no brake."""
 
 
 class Places(NamedTuple):
@@ -171,10 +171,7 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
     envs = evaluation.envs
     highest = envs.info.reward_bounds[1]
     if envs.goal_reward is None or not np.isfinite(envs.info.reward_bounds).all():
-        raise UsageError(
-            f"--zero-shot: {envs.spec.env_id}: expected rewards of two values that say when a goal "
-            "is reached\nfor example --world.reward -1 0"
-        )
+        raise UsageError(_two_values(envs.spec.env_id))
     count, states = played.achieved_goal.shape[:2]
     goals = np.repeat(played.desired_goal[:, None], states, axis=1)
     extras = {name: values.reshape(count * states, -1) for name, values in played.extras.items()}
@@ -183,8 +180,19 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
         played.achieved_goal.reshape(-1, width), goals.reshape(-1, width), extras
     ).reshape(count, states)
     kept = np.arange(states) <= played.length[:, None]
+    if not np.isin(paid[kept], np.array(envs.info.reward_bounds, np.float32)).all():
+        raise UsageError(_two_values(envs.spec.env_id))
     reached: BoolArray = (paid >= highest) & kept
     return reached
+
+
+def _two_values(env_id: str) -> str:
+    """Returns what is expected of rewards that say when a goal is reached."""
+    return (
+        f"--zero-shot: {env_id}: expected a reward of two values, which says when a goal "
+        "is reached\n"
+        "declare it where the program does not know it: --world.reward -1 0"
+    )
 
 
 def _under_fixed_conditions(snapshot: Snapshot | SkillSnapshots) -> Policy:

@@ -336,8 +336,9 @@ class Trainer:
     def feed_parts(self, turn: int = 0, parts: int | None = None) -> Iterator[Feed | Draws]:
         """Draws all that one turn of updates of a cycle needs, and looks it up where that is here.
 
-        The numbers drawn are the same either way. What is looked up comes in parts: those of large
-        minibatches would take hundreds of megabytes at once.
+        The numbers drawn are the same either way. Transitions come in parts: those of large
+        minibatches would take hundreds of megabytes at once. What terms and learner are fed is
+        looked up whole.
         """
         config, replay, inputs = self.config, self.replay, self.inputs.now
         cycle = self.counters.cycle + turn * _TURN
@@ -383,13 +384,13 @@ class Trainer:
         config = self.config
         if not config.condition.relabel:
             return {}
-        shape = config.updates, config.replay.batch_size
+        shape, chances = (config.updates, config.replay.batch_size), self._prior()
         fresh, chosen = [], []
         for worker in self.replay.shards:
             generator = stream(config.seed, "replay/conditions", worker, cycle)
             chosen.append(generator.random(shape) < config.condition.relabel)
             size = config.condition_size
-            fresh.append(fresh_conditions(config.condition, size, generator, shape))
+            fresh.append(fresh_conditions(config.condition, size, generator, shape, chances))
         relabelled = np.stack(chosen, axis=1).astype(np.float32)
         return {_FRESH: np.stack(fresh, axis=1), _RELABELLED: relabelled}
 
@@ -469,11 +470,14 @@ class Trainer:
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acts, as it is now."""
-        said = [chances for term in self.terms if (chances := term.prior()) is not None]
-        prior = said[0].astype(np.float32) if said else None
-        weights = self.update.actor_weights()
+        weights, prior = self.update.actor_weights(), self._prior()
         encoder = self.update.encoder_weights()
         return Snapshot(self.config.agent.actor, weights, self.inputs.now, prior, encoder)
+
+    def _prior(self) -> Array | None:
+        """Returns how often each one-hot condition acts, [K]; None: all alike."""
+        said = [chances for term in self.terms if (chances := term.prior()) is not None]
+        return said[0].astype(np.float32) if said else None
 
     @property
     def world(self) -> int:

@@ -155,6 +155,8 @@ class Update:
         self._learning_rate = tf.Variable(self.layout.learning_rates())
         self.step_scale = 1.0
         self._names: dict[frozenset[str], tuple[list[tuple[str, int]], list[str]]] = {}
+        self._traced: set[tuple[frozenset[str], int]] = set()
+        """Terms and numbers of updates for which the loop has been compiled."""
         self._run_updates = compiled(self._updates)
         self._move_targets = compiled(self._polyak)
         self._xla = False
@@ -249,7 +251,9 @@ class Update:
         tensors, updates = tf.nest.map_structure(as_tensor, feed), len(feed.transitions[0])
         for name, term in self._fed(feed).items():
             check_feed(name, feed.terms[name], term.times * updates)
-        new = frozenset(feed.terms) not in self._names
+        traced = frozenset(feed.terms), updates
+        new = traced not in self._traced
+        self._traced.add(traced)
         with longer_timeout() if new else contextlib.nullcontext():
             return list(map(np.asarray, self._run_updates(tensors, schedules)))
 

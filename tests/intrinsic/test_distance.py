@@ -258,3 +258,9 @@ def test_presets_see_the_object_where_there_is_one(recipe, env_id):
     columns = {"FetchPush-v4": (3, 4), "FetchPickAndPlace-v4": (3, 4, 5)}.get(env_id, ())
     assert config.rewards["distance"].columns == columns
     assert config.condition.size == (len(columns) or 2)
+
+
+def test_what_a_lost_object_pays_is_within_its_bounds_and_nothing_at_scale_0():
+    low, high = distance(lost_pays=-5.0, clip=(-1.0, 1.0)).mixing.bounds
+    assert (low, high) == (-5.0, 1.0)
+    assert float(distance(lost_pays=-5.0, scale=0.0).mixing.lowest(tf.constant(1.0))) == 0.0

@@ -58,7 +58,7 @@ def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation)
     found = measure_zero_shot(evaluation, follower, PLANE, "RUN", goals=24)
     assert found["ours"]["zero_shot/ever"] == 1.0
     assert found["ours"]["zero_shot/end_with_brake"] == 1.0
-    assert found["ours"]["zero_shot/stop"] > 0.0
+    assert found["ours"]["zero_shot/stop"] == 0.0  # it rests at goals by itself
     assert found["nothing"]["zero_shot/ever"] < 0.3
     assert found["random conditions"]["zero_shot/ever"] < 0.5
     assert not np.any(np.concatenate(follower.goals))
