@@ -261,6 +261,6 @@ def test_presets_see_the_object_where_there_is_one(recipe, env_id):
 
 
 def test_what_a_lost_object_pays_is_within_its_bounds_and_nothing_at_scale_0():
-    low, high = distance(lost_pays=-5.0, clip=(-1.0, 1.0)).mixing.bounds
-    assert (low, high) == (-5.0, 1.0)
-    assert float(distance(lost_pays=-5.0, scale=0.0).mixing.lowest(tf.constant(1.0))) == 0.0
+    mixing = distance(lost_pays=-5.0, clip=(-1.0, 1.0)).mixing
+    assert mixing.bounds == (-5.0, 1.0)
+    assert float(mixing._replace(scale=0.0).lowest(tf.constant(1.0))) == 0.0
