@@ -127,6 +127,29 @@ FAULTS = {
     ("music_tf/training/incremental.py", "tests/training/test_skill_sequence.py"): [
         ("frozen-not-kept", "snapshot = trainer.snapshot()\n", "snapshot = self._like\n"),
     ],
+    ("music_tf/losses/distance.py", "tests/losses/test_distance_losses.py"): [
+        ("slack-sign", "squared_distance - length", "squared_distance + length"),
+        ("price-felt", "log_dual * tf.stop_gradient(felt)", "log_dual * price * felt"),
+        ("skill-codes", "(condition - 1.0 / count) *", "condition *"),
+    ],
+    ("music_tf/intrinsic/distance.py", "tests/intrinsic/test_distance.py"): [
+        ("step-backwards", "return ends[1] - ends[0]\n", "return ends[0] - ends[1]\n"),
+        (
+            "density-feels-price",
+            "mean, log_deviation = tf.stop_gradient(mean), tf.stop_gradient(log_deviation)",
+            "del like",
+        ),
+    ],
+    ("music_tf/runs/zero_shot.py", "tests/runs/test_zero_shot.py"): [
+        (
+            "shows-the-goal",
+            "action = self.snapshot.act(observation, np.zeros_like(goal), condition, None)",
+            "action = self.snapshot.act(observation, goal, condition, None)",
+        ),
+    ],
+    ("music_tf/training/trainer.py", "tests/training/test_relabelling.py"): [
+        ("nothing-relabelled", "where(chosen, noise[_FRESH], batch.skill)", "batch.skill"),
+    ],
     ("music_tf/training/update.py", "tests/training/test_update.py"): [
         ("steps-go-on", "step.assign(0)", "step.assign(step)"),
         ("gate", "weight * gate", "weight"),

@@ -1,0 +1,66 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import ConditionConfig
+from music_tf.errors import UsageError
+from music_tf.recipes.distance import DistanceConfig
+from tests.kit.small import SAC, paying, trainer_of
+
+FAR = paying(
+    SAC,
+    DistanceConfig(columns=(3, 4), hidden_sizes=(8,)),
+    goals="zero",
+    condition=ConditionConfig(kind="sphere", size=2),
+)
+
+
+def fed(share, **changes):
+    """What updates are fed after a cycle, and what conditions replay holds."""
+    config = with_fields(FAR, {"condition.relabel": share, **changes})
+    trainer = trainer_of(config)
+    trainer.collect()
+    shards = trainer.replay.shards.values()
+    acted = np.concatenate([shard.arrays["skill"][: shard.size] for shard in shards])
+    feed = trainer.feed()
+    trainer.envs.close()
+    return feed, acted
+
+
+def acting(conditions, acted):
+    """Which conditions [..., K] are among those that acted [E, K]."""
+    apart = np.abs(conditions[..., None, :] - acted).max(axis=-1)
+    return apart.min(axis=-1) < 1e-6
+
+
+def test_a_share_of_steps_is_seen_under_fresh_conditions_of_the_same_kind():
+    feed, acted = fed(0.5)
+    seen = feed.transitions.skill
+    np.testing.assert_allclose(np.linalg.norm(seen, axis=-1), 1.0, rtol=1e-5)
+    assert acting(seen, acted).mean() == pytest.approx(0.5, abs=0.15)
+
+
+def test_actor_critics_and_rewards_see_the_same_condition_and_the_embedding_the_one_that_acted():
+    feed, acted = fed(1.0)
+    seen = feed.transitions.skill
+    assert not acting(seen, acted).any()
+    columns = feed.transitions.observation.shape[-1]
+    for inputs in (feed.inputs, feed.next_inputs):
+        np.testing.assert_array_equal(inputs[..., columns : columns + 2], seen)
+    assert acting(feed.terms["distance"]["condition"], acted).all()
+
+
+def test_without_relabelling_nothing_is_drawn():
+    feed, acted = fed(0.0)
+    assert acting(feed.transitions.skill, acted).all()
+    assert not {"fresh_condition", "relabelled"} & set(feed.noise)
+
+
+def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled():
+    with pytest.raises(UsageError, match=r"(?s)condition.relabel: expected .*relabel 0"):
+        with_fields(
+            dataclasses.replace(SAC, skills=3),
+            {"pinned_skill": 1, "condition.relabel": 0.5},
+        )
