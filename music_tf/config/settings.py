@@ -105,6 +105,8 @@ class Source(NamedTuple):
 
 MLP, GRU = "mlp", "gru"
 """Encoders of ours."""
+LEAST_VARIANCE = 1e-7
+"""Of what one row of a context says of a latent; smaller ones count as that."""
 
 
 class Inference(NamedTuple):

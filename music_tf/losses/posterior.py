@@ -6,7 +6,7 @@ factors are diagonal; those that observe one direction each make a full covarian
 
 import tensorflow as tf
 
-LEAST_VARIANCE = 1e-7
+from music_tf.config.settings import LEAST_VARIANCE
 
 
 def product_of_gaussians(
@@ -21,7 +21,7 @@ def product_of_gaussians(
 
     Args:
         mean: mu of each factor, shape [..., N, L].
-        raw_variance: w, shape [..., N, L]; variances below 1e-7 count as that.
+        raw_variance: w, shape [..., N, L]; variances below LEAST_VARIANCE count as that.
         counted: Which factors there are, 1 or 0, shape [..., N], at least one; None: all.
     """
     precision = 1.0 / tf.maximum(tf.nn.softplus(raw_variance), LEAST_VARIANCE)

@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.config.settings import GRU, Inference
+from music_tf.config.settings import GRU, LEAST_VARIANCE, Inference
 from music_tf.config.world import is_function
 from music_tf.networks.acting import ENCODER, NetworkInputs, gru, mlp
 from music_tf.types import Array
-
-_LEAST_VARIANCE = 1e-7
 
 
 class Steps(NamedTuple):
@@ -71,7 +69,7 @@ class Encoder:
         if self._inference.full:
             return _after_observations(outputs.reshape(-1, self._latent + 1))
         means, raw = outputs[:, : self._latent], outputs[:, self._latent :]
-        precision = 1.0 / np.maximum(np.logaddexp(raw, np.float32(0.0)), _LEAST_VARIANCE)
+        precision = 1.0 / np.maximum(np.logaddexp(raw, np.float32(0.0)), LEAST_VARIANCE)
         variance: Array = 1.0 / precision.sum(axis=0)
         return Belief(variance * (precision * means).sum(axis=0), variance)
 
