@@ -77,11 +77,29 @@ def said_by_own(weights: Mapping[str, Array], inference: Inference, context: Arr
     """Returns what the user's model says of a context [N, C] with these weights, [M, outputs].
 
     It is the one part of acting that needs TensorFlow.
+
+    Raises:
+        UsageError: The weights are not those of the model that the function makes.
     """
     network = _remembered(inference, context.shape[-1])
+    _check_weights(weights, network, inference.encoder)
     outputs = network([weights[name] for name in network.weight_names], context[None])
     said: Array = np.asarray(outputs)[0]
     return said
+
+
+def _check_weights(weights: Mapping[str, Array], network: OwnEncoder, function: str) -> None:
+    """Refuses weights of another model, as after an edit of the function that made it."""
+    made = dict(zip(network.weight_names, network.shapes, strict=True))
+    stored = {name: array.shape for name, array in weights.items()}
+    for name in dict.fromkeys((*made, *stored)):
+        expected, found = (shapes.get(name, "no such weight") for shapes in (made, stored))
+        if expected != found:
+            raise UsageError(
+                f"{_OPTION}: {function} makes another model than the one that was trained: {name}: "
+                f"expected {expected}, found {found} in the checkpoint\n"
+                "load the run with the function as it was in training"
+            )
 
 
 _remembered = functools.lru_cache(maxsize=8)(own_encoder)

@@ -1,10 +1,11 @@
 """An encoder of the user's is tried before anything is trained."""
 
+import numpy as np
 import pytest
 
 from music_tf.config.world import trust
 from music_tf.errors import ModuleNotAllowed, UsageError
-from music_tf.networks.own_encoder import own_encoder
+from music_tf.networks.own_encoder import own_encoder, said_by_own
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit import encoders
 
@@ -47,3 +48,29 @@ def test_what_does_not_fit_is_refused_with_what_was_expected(function, told):
 def test_a_file_imports_no_encoder():
     with pytest.raises(ModuleNotAllowed, match="add --allow-import"):
         own_encoder(inference_of("late", trusted=False), 5)
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (
+            {"encoder/4/kernel": np.zeros([4, 4], np.float32)},  # a layer was removed
+            r"encoder/4/kernel: expected no such weight, found \(4, 4\) in the checkpoint",
+        ),
+        ({"encoder/3/bias": None}, r"encoder/3/bias: expected \(4,\), found no such weight"),
+        (
+            {"encoder/0/kernel": np.zeros([5, 6], np.float32)},
+            r"encoder/0/kernel: expected \(5, 4\), found \(5, 6\)",
+        ),
+    ],
+    ids=["removed", "added", "width"],
+)
+def test_weights_of_another_model_than_the_function_makes_are_refused(edit, told):
+    inference, context = inference_of("rowwise"), np.ones([3, 5], np.float32)
+    network = own_encoder(inference, 5)
+    named = zip(network.weight_names, network.shapes, strict=True)
+    weights = {name: np.ones(shape, np.float32) for name, shape in named}
+    assert said_by_own(weights, inference, context).shape == (3, 4)
+    edited = {name: array for name, array in (weights | edit).items() if array is not None}
+    with pytest.raises(UsageError, match=rf"^agent\.encoder: .*rowwise makes another.*: {told}"):
+        said_by_own(edited, inference, context)
