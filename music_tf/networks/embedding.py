@@ -61,7 +61,12 @@ class Embedding(NamedTuple):
 
 
 def embedding_of(
-    arrays: Mapping[str, Array], inputs: Any, settings: Any, condition: str, size: int
+    arrays: Mapping[str, Array],
+    inputs: Any,
+    settings: Any,
+    condition: str,
+    size: int,
+    observation: int,
 ) -> Embedding | None:
     """Returns the embedding of a checkpoint; None where it holds none.
 
@@ -71,6 +76,7 @@ def embedding_of(
         settings: Of the reward that learned it: `hidden_sizes` and `constraint` count.
         condition: Kind of the conditions.
         size: Numbers D of a condition.
+        observation: Numbers of an observation.
 
     Raises:
         ValueError: It is not one of this run; the text names what does not fit.
@@ -79,6 +85,8 @@ def embedding_of(
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
     first = arrays.get(f"{prefix}/hidden_0/kernel", np.zeros([0, 0], np.float32))
+    if first.ndim != 2:  # noqa: PLR2004
+        raise ValueError(f"{prefix}/hidden_0/kernel: expected a matrix, found {first.shape}")
     hidden = settings.hidden_sizes
     names = [*(f"hidden_{index}" for index in range(len(hidden))), "point"]
     weights: list[Array] = []
@@ -95,6 +103,11 @@ def embedding_of(
     columns = tuple(listed) if isinstance(listed, list) else ()
     if not all(type(column) is int and column >= 0 for column in columns):
         columns = ()  # the name of what stands beside the observation
+    if beyond := [column for column in columns if column >= observation]:
+        raise ValueError(
+            f"{prefix}: expected columns of the observation, 0 to {observation - 1}, found "
+            f"{beyond[0]}"
+        )
     scale = arrays.get(f"scales/{PHI}")
     if len(columns) not in (0, len(first)) or (
         scale is not None and scale.shape != (2, len(first))

@@ -519,18 +519,21 @@ def saved_policy(
         return AdaptivePolicy(stored, current, counters, declared), found
     policy = SavedPolicy(stored, snapshot, counters, names, declared)
     policy.worlds = worlds
-    policy.embedding = _embedding_in(config, found)
+    policy.embedding = _embedding_in(config, found, policy.observation_dim)
     return policy, found
 
 
-def _embedding_in(config: Config, found: StoredWeights) -> Embedding | str | None:
+def _embedding_in(
+    config: Config, found: StoredWeights, observation_dim: int
+) -> Embedding | str | None:
     """Returns what leads to places, a text where it does not fit, None where there is none."""
     inputs, kind = found.meta.get("inputs"), config.condition.kind
+    size = config.condition_size
     seen = inputs.get(PHI) if isinstance(inputs, dict) else None
     for term in config.rewards.values():
         if PHI in term.networks:
             try:
-                return embedding_of(found.arrays, seen, term, kind, config.condition_size)
+                return embedding_of(found.arrays, seen, term, kind, size, observation_dim)
             except ValueError as error:  # which does not keep the policy from acting
                 return str(error)
     return None

@@ -27,7 +27,7 @@ def saved(constraint="dual", scale=SCALE):
 @pytest.mark.parametrize("constraint", ["dual", "spectral"])
 def test_ways_are_those_of_the_term_that_learned_them(constraint):
     term, weights, arrays, settings = saved(constraint)
-    found = embedding_of(arrays, {"components": [3, 4]}, settings, "sphere", 2)
+    found = embedding_of(arrays, {"components": [3, 4]}, settings, "sphere", 2, 6)
     before, after = np.random.default_rng(0).normal(size=(2, 9, 2)).astype(np.float32)
     np.testing.assert_allclose(
         found.way(before, after), term._step(weights, before, after), rtol=1e-4, atol=1e-4
@@ -46,13 +46,13 @@ def test_ways_are_those_of_the_term_that_learned_them(constraint):
 )
 def test_a_way_becomes_the_condition_that_leads_there(condition, way, towards):
     _, _, arrays, settings = saved()
-    found = embedding_of(arrays, {"components": [3, 4]}, settings, condition, 2)
+    found = embedding_of(arrays, {"components": [3, 4]}, settings, condition, 2, 6)
     np.testing.assert_allclose(found.towards(np.float32([way])), [towards], rtol=1e-6)
 
 
 def test_a_checkpoint_without_an_embedding_has_none():
     _, _, _, settings = saved()
-    assert embedding_of({}, {}, settings, "sphere", 2) is None
+    assert embedding_of({}, {}, settings, "sphere", 2, 6) is None
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,16 @@ def test_a_checkpoint_without_an_embedding_has_none():
             r"point/bias: expected \(2,\), found \(3,\)",
         ),
         ({"scales/phi": np.zeros([2, 5])}, "what it sees does not fit its 2 inputs"),
+        ({"parameters/phi/hidden_0/kernel": np.float32(1.0)}, r"expected a matrix, found \(\)"),
     ],
 )
 def test_what_does_not_fit_is_named(change, text):
     _, _, arrays, settings = saved()
     with pytest.raises(ValueError, match=text):
-        embedding_of(arrays | change, {"components": [3, 4]}, settings, "sphere", 2)
+        embedding_of(arrays | change, {"components": [3, 4]}, settings, "sphere", 2, 6)
+
+
+def test_columns_beyond_the_observation_are_refused():
+    _, _, arrays, settings = saved()
+    with pytest.raises(ValueError, match="columns of the observation, 0 to 3, found 4"):
+        embedding_of(arrays, {"components": [3, 4]}, settings, "sphere", 2, 4)
