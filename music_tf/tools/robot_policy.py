@@ -8,7 +8,8 @@ Copy `policy.py` and `policy.npz` to the computer of the robot; they need no oth
     action = policy.act(observation)
 
 Actions are in [-1, 1]: scale them to the bounds of the robot. `python policy.py` says what the
-policy takes and gives.
+policy takes and gives. Ways to a place, `reach=` of `music_tf.load_policy`, are left out: give the
+condition itself.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Policy:
 
         Args:
             observation: Shape [O] or [B, O].
-            goal: Shape [G] or [B, G]; needed by a policy that was trained on goals.
+            goal: Shape [G] or [B, G]; needed by a policy that was trained on goals. Others take
+                none.
             skill: Which skill, counted from 0, one or [B]; needed where there are several.
             latent: Shape [L] or [B, L]: what `draw` returns, or a continuous condition.
 
@@ -71,7 +73,10 @@ class Policy:
         """
         about = self.about
         given = _numbers("observation", observation, about["observation_dim"])
-        if goal is None and (about["zero_goals"] or not about["goal_dim"]):
+        without = about["zero_goals"] or not about["goal_dim"]
+        if goal is not None and without and (not about["goal_dim"] or np.any(goal)):
+            raise ValueError("goal: this agent was trained without goals; leave goal= out")
+        if goal is None and without:
             goal = np.zeros(about["goal_dim"])
         if goal is None:
             raise ValueError(f"goal: expected shape [{about['goal_dim']}], got none")
@@ -79,6 +84,13 @@ class Policy:
         rows = np.atleast_2d(given)
         size = about["condition_dim"]
         chosen = self._one_hot(skill) if about["acting"] else _numbers("latent", latent, size)
+        named = "skill" if about["acting"] else "latent"
+        for name, values in (("goal", goals), (named, chosen)):
+            if values.shape[:-1] not in {(), given.shape[:-1]}:
+                raise ValueError(
+                    f"{name}: expected one, or one for each observation {list(given.shape)}, got "
+                    f"{list(values.shape[:-1])} of them"
+                )
         actions = self._act(
             rows,
             np.broadcast_to(goals, (len(rows), about["goal_dim"])),

@@ -153,6 +153,14 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
         ("zero", {"observation": [np.nan] * 10}, "finite"),
         ("skills", {}, r"skill: this agent has 3, expected one of 0\.\.2"),
         ("skills", {"skill": 3}, r"skill: expected whole numbers in 0\.\.2, got 3"),
+        ("zero", {"goal": [1.0, 0.0, 0.0]}, "goal: this agent was trained without goals"),
+        ("goals", {"goal": np.zeros([2, 3])}, r"goal: expected one, .* \[\d+\], got \[2\]"),
+        ("skills", {"skill": [0, 1]}, r"skill: expected one, or one for each .* got \[2\]"),
+        (
+            "continuous",
+            {"goal": [0.0, 0.0, 0.0], "latent": np.zeros([2, 3])},
+            r"latent: expected one, or one for each .* got \[2\]",
+        ),
         ("continuous", {"goal": [0.0, 0.0, 0.0]}, "latent: expected numbers of shape"),
     ],
 )
