@@ -529,7 +529,7 @@ def _named(loaded: LoadedRun, shot: Shot) -> str:
     """Returns which skill an episode follows, or which task it is in, where there are several."""
     config = loaded.config
     if config.agent.inference is not None:
-        return f"task {shot.skill}   "
+        return f"task {(shot.skill or 0) + 1}   "  # as --episode counts them
     if not config.acting_skills or config.condition_size < 2:  # noqa: PLR2004
         return ""
     world, skill = loaded.evaluation.world, shot.skill or 0

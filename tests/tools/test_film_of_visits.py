@@ -8,7 +8,7 @@ from music_tf.cli import main
 from music_tf.errors import UsageError
 from music_tf.rollout import continuous_conditions
 from music_tf.runs.inspection import load_run
-from music_tf.tools.film import _conditions, film, sheets_of, visit_episodes
+from music_tf.tools.film import _conditions, _named, film, sheets_of, visit_episodes
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
 
@@ -44,6 +44,7 @@ def test_what_is_filmed_is_what_an_evaluation_visits(run):
     views = list(film(loaded, shots, lambda lengths: np.arange(lengths.max() + 1)))
     means = loaded.adaptation.play(loaded.agent, "test", 1).variances[:2, 0].mean(axis=-1)
     sure = [f"   belief ±{value:.2f}" for value in np.sqrt(means[0])]
+    assert [_named(loaded, shots[at]) for at in (0, 3)] == ["task 1   ", "task 2   "]
     assert notes[:3] == ["   belief ±1.00", *sure[:2]]  # before an episode, not after it
     assert [view.note for view in views[0]] == notes
     assert len(views) == 6  # five steps and the state before them
