@@ -60,9 +60,9 @@ class Distance(GatedTerm):
         self._priced = config.constraint == "dual"
         seen = self._seen = _columns(config, "columns", context) or context.descriptor()
         width = context.spec.extras.get(seen.extra, len(seen.columns))
-        source = context.info.extras.get(seen.extra, "")
-        components = [source] if seen.extra else list(seen.columns)
-        self.inputs = {"phi": {"components": components}}
+        self.inputs: dict[str, dict[str, Any]] = {
+            "phi": {"components": _components(seen, context), "constraint": config.constraint}
+        }
         self.scales = scale_variables(
             "phi", context.measure(seen) if config.normalize_inputs else None
         )
@@ -88,6 +88,8 @@ class Distance(GatedTerm):
             self._change_mean = network("change_mean", size, size)
             self._change_deviation = network("change_deviation", size, size)
             networks += [self._change_mean, self._change_deviation]
+            of_changes = {"components": _components(modelled, context)}
+            self.inputs |= {"change_mean": of_changes, "change_deviation": of_changes}
         self.networks = networks
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
@@ -218,6 +220,11 @@ def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen |
                 f"{column}"
             )
     return Seen(columns) if columns else None
+
+
+def _components(seen: Seen, context: TermContext) -> list[Any]:
+    """Returns what a network sees as a checkpoint says it: columns, or the name of an extra."""
+    return [context.info.extras.get(seen.extra, "")] if seen.extra else list(seen.columns)
 
 
 def _applied(network: Network, weights: list[tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:

@@ -52,8 +52,10 @@ _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many 
 _LONGEST = 300
 _MOST_PARTS = 12
 _FIRST = "hidden_0/"
+_UNSAID = {"constraint": "dual"}
+"""What holds of the inputs of a reward network where an older checkpoint does not say it."""
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
-_FACTS = ("goals", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
+_FACTS = ("goals", "condition", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
 
 
 class Heir(NamedTuple):
@@ -121,7 +123,8 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
         for arrays_of, holder, names in ((wanted, "this run", own), (found, where, stored.names)):
             if not arrays_of:
                 raise _absent(part, holder, names)
-        found = _with_conditions(found, wanted, seen, heir.condition)
+        kind = stored.meta.get("condition", "one_hot")  # as all were that do not say
+        found = _with_conditions(found, wanted, (seen, heir.condition), kind)
         try:
             check_fit(expected_of(found), expected_of(wanted))
         except MisfitError as misfit:
@@ -191,7 +194,9 @@ def _part(part: str, arrays: Arrays) -> Arrays:
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
 
 
-def _with_conditions(found: Arrays, wanted: Arrays, observation: int, condition: int) -> Arrays:
+def _with_conditions(
+    found: Arrays, wanted: Arrays, before_condition: tuple[int, int], kind: object
+) -> Arrays:
     """Returns networks of a run without skills as a run with conditions has them.
 
     First layers get a row of zeros for each number of the condition. The one-hot vector of a single
@@ -201,16 +206,25 @@ def _with_conditions(found: Arrays, wanted: Arrays, observation: int, condition:
     Args:
         found: Weights of the source.
         wanted: Weights of the new run.
-        observation: Numbers of an observation, which stand before those of the condition.
-        condition: Numbers of a condition of the new run.
+        before_condition: Numbers of an observation, which stand before those of a condition, and
+            how many those of the new run are.
+        kind: Of the source's conditions.
+
+    Raises:
+        UsageError: The source has conditions of one number, which is not constant.
     """
-    fitted = dict(found)
+    fitted, (observation, condition) = dict(found), before_condition
     for name, kernel in found.items():
         network, first, weight = name.partition(_FIRST)
         bias = f"{network}{_FIRST}bias"
         more = len(wanted[name]) - len(kernel) if name in wanted and kernel.ndim else 0
         reads = first and name.startswith(_READ_CONDITIONS)
         if reads and weight == "kernel" and bias in found and more == condition - 1 > 0:
+            if kind != "one_hot":
+                raise UsageError(
+                    f"--init-from: expected a source without conditions, or with those of "
+                    f"{condition} numbers; found {printable(kind)} ones of one number"
+                )
             zeros = np.zeros([condition, *kernel.shape[1:]], kernel.dtype)
             fitted[name] = np.concatenate([kernel[:observation], zeros, kernel[observation + 1 :]])
             fitted[bias] = found[bias] + kernel[observation]
@@ -277,11 +291,16 @@ def _check_inputs(
             f"--parts {part}: expected {here} inputs, found {there} ones in "
             f"{stored.folder}\nboth runs need the same --{term.name}.normalize-inputs"
         )
-    seen = stored.meta.get("inputs")
-    if part in inputs and isinstance(seen, dict) and seen.get(part, inputs[part]) != inputs[part]:
+    said = stored.meta.get("inputs")
+    if part not in inputs or not isinstance(said, dict) or part not in said:
+        return
+    expected, found = inputs[part], said[part]
+    if isinstance(found, dict):
+        found = {name: _UNSAID[name] for name in _UNSAID if name in expected} | found
+    if found != expected:
         raise UsageError(
             f"--parts {part}: its inputs are others\n"
-            f"expected {inputs[part]}, found {printable(str(seen[part]))} in {stored.folder}"
+            f"expected {expected}, found {printable(str(found))} in {stored.folder}"
         )
 
 

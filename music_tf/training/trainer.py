@@ -597,6 +597,7 @@ class Trainer:
             "log": dataclasses.asdict(self.log),
             **self.update.counts(),
             "goals": self.config.goals,
+            "condition": self.config.condition.kind,
             "env_id": self.config.env_id,
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
             "inputs": {name: seen for term in self.terms for name, seen in term.inputs.items()},

@@ -9,6 +9,7 @@ from music_tf.config.command import parse_train
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import SacConfig, TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.recipes.distance import DistanceConfig
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import save_weights
 from music_tf.storage.start import Heir, export_weights, inherit, start_line
@@ -403,6 +404,54 @@ def test_networks_of_a_run_without_skills_act_as_before_under_any_condition(tmp_
     seen = spec.observation_dim
     np.testing.assert_array_equal(kernel[seen : seen + 3], 0.0)
     np.testing.assert_array_equal(kernel[seen + 3 :], earlier[seen + 1 :])
+
+
+def test_a_single_number_that_varies_is_no_skill_that_moves_into_the_bias(tmp_path):
+    single = with_fields(MUSIC, {"condition.kind": "gaussian", "condition.size": 1})
+    before = trainer_of(single)
+    save_checkpoint(tmp_path, before)
+    export_weights(tmp_path / "checkpoints", tmp_path / "weights", ("actor",))
+    conditioned = with_fields(single, {"condition.size": 3})
+    for source in ("checkpoints", "weights"):
+        with pytest.raises(UsageError, match="those of 3 numbers; found gaussian ones of one num"):
+            try_heritage(conditioned, tmp_path / source, ("actor",))
+    meta = {name: value for name, value in before.meta().items() if name != "condition"}
+    save_weights(tmp_path / "older", before.shared(), meta)  # whose conditions were one-hot
+    assert try_heritage(conditioned, tmp_path / "older", ("actor",)).arrays
+
+
+FAR = DistanceConfig(hidden_sizes=(8,), columns=(3, 4))
+METRA = paying(BASE, FAR, skills=2)
+DENSE = with_fields(METRA, {"distance.distance": "density", "distance.modelled": (0, 1)})
+
+
+def test_an_embedding_of_free_kernels_is_none_of_bounded_ones(tmp_path):
+    lsd = with_fields(METRA, {"distance.constraint": "spectral"})
+    for name, config in (("metra", METRA), ("lsd", lsd)):
+        save_checkpoint(tmp_path / name, trainer_of(config))
+        assert try_heritage(config, tmp_path / name / "checkpoints", ("phi",)).arrays
+    for config, name, texts in ((lsd, "metra", "spectral.*dual"), (METRA, "lsd", "dual.*spectral")):
+        with pytest.raises(UsageError, match=rf"(?s)phi: its inputs are others.*{texts}"):
+            try_heritage(config, tmp_path / name / "checkpoints", ("phi",))
+
+
+def test_an_older_embedding_that_says_nothing_of_its_kernels_has_free_ones(tmp_path):
+    lsd = with_fields(METRA, {"distance.constraint": "spectral"})
+    trainer = trainer_of(METRA)
+    older = trainer.meta() | {"inputs": {"phi": {"components": [3, 4]}}}
+    save_weights(tmp_path / "older", trainer.shared(), older)
+    assert try_heritage(METRA, tmp_path / "older", ("phi",)).arrays
+    with pytest.raises(UsageError, match=r"(?s)expected .*spectral.*found .*dual"):
+        try_heritage(lsd, tmp_path / "older", ("phi",))
+
+
+@pytest.mark.parametrize("part", ["change_mean", "change_deviation"])
+def test_a_model_of_changes_in_other_columns_is_refused(tmp_path, part):
+    save_checkpoint(tmp_path, trainer_of(DENSE))
+    assert try_heritage(DENSE, tmp_path / "checkpoints", (part,)).arrays
+    other = with_fields(DENSE, {"distance.modelled": (1, 2)})
+    with pytest.raises(UsageError, match=rf"(?s){part}: its inputs.*\[1, 2\].*found.*\[0, 1\]"):
+        try_heritage(other, tmp_path / "checkpoints", (part,))
 
 
 def test_skills_of_another_number_are_refused(tmp_path):
