@@ -37,7 +37,7 @@ music-tf train RECIPE trains a recipe, on as many MPI ranks as music-tf launch -
 def overview(own: Settings) -> str:
     """Returns what fits a screen where no recipe is named: recipes, options, names of groups.
 
-    A setting whose default differs between recipes shows none.
+    A setting whose default differs between recipes shows `by recipe` in its place.
 
     Args:
         own: The options of `train` with a configuration inside.
@@ -46,8 +46,7 @@ def overview(own: Settings) -> str:
     for name in recipes.names():
         for field in fields_of(recipes.resolve(name)):
             found.setdefault(field.name, set()).add(show_value(field.value))
-    shared = {name: values.pop() for name, values in found.items() if len(values) == 1}
-    differing = found.keys() - shared.keys()
+    differing = {name for name, values in found.items() if len(values) > 1}
     inner = {field.name.partition(".")[0] for field in fields_of(own) if "." in field.name}
     names = sorted(map(_typed, inner | {*recipes.terms()}))
     return "\n".join(
