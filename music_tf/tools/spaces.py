@@ -7,6 +7,7 @@ A file of JSON has an object a setting, as in
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -103,7 +104,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             {**_SHARED, "agent.polyak": Choices((0.98, 0.99, 0.995))},
         ),
         "sac_diayn": Method(
-            ("skill/accuracy_heldout", "skill/accuracy"),
+            ("skill/accuracy_heldout",),
             {
                 **_SHARED,
                 "skill.learning_rate": Numbers(1e-4, 3e-3, log=True),
@@ -142,7 +143,10 @@ def read_space(path: Path) -> Space:
         raise UsageError(f"--space: {path}: expected JSON: {str(error)[:120]}") from error
     if not isinstance(content, dict) or not content:
         raise UsageError(f"--space: {path}: expected an object with a setting or more")
-    return {str(name): _dimension(f"{path}: {name}", said) for name, said in content.items()}
+    return {
+        str(name).replace("-", "_"): _dimension(f"{path}: {name}", said)
+        for name, said in content.items()
+    }
 
 
 def _dimension(place: str, said: Any) -> Numbers | Choices:
@@ -161,7 +165,14 @@ def _dimension(place: str, said: Any) -> Numbers | Choices:
     if not {"low", "high"} <= said.keys() <= {"low", "high", "log"}:
         raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(said)[:80]}')
     low, high, log = said["low"], said["high"], said.get("log", False)
-    numbers = all(isinstance(one, int | float) and math.isfinite(one) for one in (low, high))
+    numbers = all(map(_is_number, (low, high))) and math.isfinite(float(high) - float(low))
     if not numbers or not low < high or not isinstance(log, bool) or (log and low <= 0):
         raise UsageError(f"{expected}, low below high, and above 0 with log; got {said!r:.80}")
     return Numbers(float(low), float(high), log)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a finite number that a float can hold; True and False are none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max

@@ -74,6 +74,11 @@ def test_train_accepts_every_space_and_the_preset_lies_within(name, env_id):
     assert [key for key, value in preset.items() if not tune._inside(value, made.space[key])] == []
 
 
+def test_skills_are_scored_by_evaluations_alone():
+    # A column of training would be the score of a run until its first evaluation.
+    assert method_of("sac_diayn").metrics == ("skill/accuracy_heldout",)
+
+
 def test_a_space_comes_back_from_its_file(tmp_path):
     file = tmp_path / "space.json"
     for method in METHODS.values():
@@ -91,6 +96,10 @@ def test_a_space_comes_back_from_its_file(tmp_path):
         ('{"a": {"low": 0, "high": 1, "log": true}}', "above 0 with log"),
         ('{"a": {"low": 0, "hihg": 1}}', r"expected \{"),
         ('{"a": {"choices": [1]}}', r"two choices or more, got \[1\]"),
+        (f'{{"a": {{"low": 0, "high": {10**400}}}}}', "low below high"),
+        ('{"a": {"low": -1.7e308, "high": 1.7e308}}', "low below high"),
+        (f'{{"a": {{"low": -{10**308}, "high": {10**308}}}}}', "low below high"),
+        ('{"a": {"low": false, "high": true}}', "low below high"),
     ],
 )
 def test_a_file_that_is_no_space_is_refused(tmp_path, content, text):
