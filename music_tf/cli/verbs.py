@@ -547,9 +547,10 @@ class Study(Verb):
 class Tune(Verb):
     """Searches settings of a method for an environment, by training it again and again (Optuna).
 
-    The first trial is the preset. Trials that fall behind end early. What is found is then trained
-    beside the preset on other seeds; the last line trains with it. The same command goes on after a
-    stop, and started twice it works on one study. Needs the extra tune.
+    The first trial is the preset where the space holds it. Trials that fall behind end early.
+    What is found is then trained beside the preset on other seeds; the last line trains with it.
+    The same command goes on after a stop, and started twice it works on one study. Needs the
+    extra tune.
     """
 
     example: ClassVar[str] = "tune FetchReach-v4 --method ddpg_her --epochs 5 --minutes 30"
