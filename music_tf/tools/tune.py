@@ -7,6 +7,7 @@ trained once more beside the preset, on seeds that no trial has used.
 
 import dataclasses
 import fcntl
+import hashlib
 import importlib.util
 import json
 import math
@@ -20,16 +21,16 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from music_tf import recipes
-from music_tf.config.command import as_typed, parse_train
-from music_tf.config.fields import fields_of, show_value
+from music_tf.config.command import TrainCommand, as_typed, parse_train
+from music_tf.config.fields import fields_of, hints_of, show_value
 from music_tf.config.stored import runs_root
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.process import PIP_INSTALL
@@ -48,11 +49,20 @@ _FORMAT = 1
 _POLL_SECONDS, _SECONDS_TO_BEGIN = 0.5, 60.0
 _ENOUGH_FOR_PRUNING = 4
 """Trials that run to their end before any is pruned."""
+_DIGITS = 3
+"""By which a number that is proposed is finer than its range is wide."""
 _LAST = 3
 """Evaluations at the end of a run whose mean is its score."""
 _MOST_FAILURES = 3
 """Trials in a row that may fail before the search gives up."""
 _SHOWN_LINES = 6
+_DIGEST_LENGTH = 12
+_SET_BY_TUNE = frozenset({*hints_of(TrainCommand), "env_id", "epochs", "seed"})
+"""Options of `train` that are no part of a space: tune sets them, or they are no settings."""
+
+
+class StudyFault(EnvironmentFault):
+    """The file of the study cannot be read or written, so no trial can."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +92,12 @@ class Search:
             *("--seed", str(seed), "--epochs", str(self.epochs), "--run-dir", str(folder)),
         ]
 
+    def check_folder(self, name: str, values: Mapping[str, Any], seed: int) -> Path:
+        """Returns the directory of a run beside the trials; other values have another one."""
+        said = [versions()["music_tf"], self.epochs, *self.typed(values)]
+        digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:_DIGEST_LENGTH]
+        return self.folder / f"check_{name}_{digest}_seed{seed}"
+
     def typed(self, values: Mapping[str, Any]) -> list[str]:
         """Returns recipe, environment and settings as they are typed."""
         head = [self.recipe, "--env-id", self.env_id]
@@ -92,6 +108,15 @@ class Search:
         """Returns the values that the preset has for what is searched."""
         config = recipes.resolve(self.recipe, self.preset, self.env_id)
         return {one.name: one.value for one in fields_of(config) if one.name in self.space}
+
+    def left_out(self) -> dict[str, Any]:
+        """Returns those values of the preset that the space does not hold."""
+        start = self.of_preset()
+        return {
+            name: start.get(name)
+            for name, dimension in self.space.items()
+            if not _inside(start.get(name), dimension)
+        }
 
     def record(self) -> dict[str, Any]:
         """Returns what makes two studies one, as JSON values."""
@@ -122,6 +147,11 @@ def search_of(
         env_id, recipe, preset, epochs, method.space, method.metrics, tuple(options["seeds"])
     )
     for name, dimension in method.space.items():
+        if name in _SET_BY_TUNE:
+            raise UsageError(
+                f"--space: expected settings of the recipe, got {name}, which is the same for all "
+                "trials or set by tune"
+            )
         for value in dimension.ends:
             try:
                 parse_train(search.typed({name: value}))
@@ -162,31 +192,35 @@ class Tuner:
         self._search, self._say, self._trainer = search, say, tuple(trainer)
         self._stop = threading.Event()
         self._failures: list[str] = []
+        self._fault: StudyFault | None = None
+        self._locks: dict[int, TextIO] = {}
         self._deadline = math.inf
         self.study = _opened(search)
+        left_out = [f"{name} {show_value(value)}" for name, value in search.left_out().items()]
+        if left_out:
+            say(f"the preset is no trial: the space does not hold its {', '.join(left_out)}")
 
     def work(self, trials: int, jobs: int, minutes: float) -> None:
         """Runs trials until the study has so many that have ended, or the minutes are over.
 
         Raises:
             Stopped: Ctrl-C or SIGTERM; what was begun is tried again next time.
-            EnvironmentFault: Several trials failed, one after the other.
+            EnvironmentFault: Several trials failed, one after the other, or the study cannot be
+                written.
         """
-        from optuna.study import MaxTrialsCallback  # noqa: PLC0415 - an extra
-        from optuna.trial import TrialState  # noqa: PLC0415 - an extra
-
         self._deadline = time.monotonic() + 60.0 * minutes
-        ended = (TrialState.COMPLETE, TrialState.PRUNED)
-        if len(self.study.get_trials(deepcopy=False, states=ended)) >= trials:
-            return
-        with self._stopping():
-            self.study.optimize(
-                self._try,
-                n_jobs=jobs,
-                timeout=None if math.isinf(minutes) else 60.0 * minutes,
-                catch=(MusicError,),
-                callbacks=[MaxTrialsCallback(trials, states=ended), self._after],
-            )
+        try:
+            with _storing(self._search.folder / STORAGE_NAME):
+                if self.ended >= trials:
+                    return
+                with self._stopping():
+                    self._optimize(trials, jobs, minutes)
+        finally:
+            for lock in self._locks.values():
+                lock.close()
+            self._locks.clear()
+        if self._fault is not None:
+            raise self._fault
         if len(self._failures) >= _MOST_FAILURES:
             raise EnvironmentFault(f"tune: trials fail\n{self._failures[-1]}")
         if self._stop.is_set():
@@ -204,8 +238,15 @@ class Tuner:
         if found["found"] == found["preset"]:
             del found["found"]
         todo = [(name, seed) for seed in seeds for name in found]
-        with ThreadPoolExecutor(jobs) as threads, self._stopping():
-            scored = list(threads.map(lambda one: self._checked(found[one[0]], *one), todo))
+        with self._stopping(), ThreadPoolExecutor(jobs) as threads:
+            runs = [threads.submit(self._checked, found[name], name, seed) for name, seed in todo]
+            wait(runs, return_when=FIRST_EXCEPTION)
+            failed = [run for run in runs if run.done() and run.exception() is not None]
+            if failed:
+                self._stop.set()
+                threads.shutdown(cancel_futures=True)
+                failed[0].result()
+            scored = [run.result() for run in runs]
         if self._stop.is_set():
             raise Stopped("tune: stopped; the same command goes on")
         return {
@@ -214,14 +255,22 @@ class Tuner:
         }
 
     @property
+    def ended(self) -> int:
+        """Trials so far that have a score or were ended early."""
+        return len(self.study.get_trials(deepcopy=False, states=_ended_states()))
+
+    @property
     def best(self) -> dict[str, Any]:
-        """The values of the trial with the highest score; those of the preset are the first trial.
+        """The values of the trial with the highest score, as they were trained.
+
+        The preset is one of the trials only where the space holds its values.
 
         Raises:
             Stopped: No trial has ended yet.
         """
         try:
-            return {name: _rounded(value) for name, value in self.study.best_params.items()}
+            with _storing(self._search.folder / STORAGE_NAME):
+                return dict(self.study.best_params)
         except ValueError as error:
             raise Stopped("tune: no trial has ended yet; the same command goes on") from error
 
@@ -238,7 +287,31 @@ class Tuner:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
 
+    def _optimize(self, trials: int, jobs: int, minutes: float) -> None:
+        from optuna.study import MaxTrialsCallback  # noqa: PLC0415 - an extra
+
+        self.study.optimize(
+            self._try,
+            n_jobs=jobs,
+            timeout=None if math.isinf(minutes) else 60.0 * minutes,
+            catch=(MusicError,),
+            callbacks=[MaxTrialsCallback(trials, states=_ended_states()), self._after],
+        )
+
     def _try(self, trial: "optuna.Trial") -> float:
+        """Trains a trial and returns its score; notes why it fails, for all of its faults."""
+        try:
+            with _storing(self._search.folder / STORAGE_NAME):
+                return self._tried(trial)
+        except StudyFault as fault:  # no other trial can be written either
+            self._fault = fault
+            self._stop.set()
+            raise
+        except EnvironmentFault as fault:
+            self._failures.append(str(fault))
+            raise
+
+    def _tried(self, trial: "optuna.Trial") -> float:
         """Trains a trial and returns its score; one that is far behind is ended early."""
         from optuna import TrialPruned  # noqa: PLC0415 - an extra
 
@@ -251,9 +324,11 @@ class Tuner:
             return bool(trial.should_prune())
 
         trial.set_user_attr("seed", seed)
-        with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # as long as this process lives
-            score = self._trained(values, seed, folder, heard)
+        lock = open(folder.with_suffix(".lock"), "w", encoding="utf-8")  # noqa: SIM115
+        self._locks[trial.number] = lock
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the study knows how the trial ended
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier study in the same place
+        score = self._trained(values, seed, folder, heard)
         if self._stop.is_set() or time.monotonic() >= self._deadline:
             self.study.enqueue_trial(trial.params)
             raise Stopped("tune: stopped")
@@ -265,6 +340,8 @@ class Tuner:
         """Says how a trial ended, and ends the search where it must not go on."""
         from optuna.trial import TrialState  # noqa: PLC0415 - an extra
 
+        if trial.number in self._locks:
+            self._locks.pop(trial.number).close()
         if trial.state is TrialState.COMPLETE:
             self._failures.clear()
             self._say(
@@ -279,7 +356,9 @@ class Tuner:
             study.stop()
 
     def _checked(self, values: Mapping[str, Any], name: str, seed: int) -> float:
-        folder = self._search.folder / f"check_{name}_seed{seed}"
+        if self._stop.is_set():
+            return math.nan
+        folder = self._search.check_folder(name, values, seed)
         score = self._trained(values, seed, folder, lambda *_: False)
         self._say(f"{name}, seed {seed}: {math.nan if score is None else score:.4g}")
         return math.nan if score is None else score
@@ -328,6 +407,22 @@ class Tuner:
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
                 start_new_session=True,
             )
+        try:
+            asked = self._followed(process, folder, heard)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # nobody hears how it goes on
+                process.wait()
+        if not asked and process.returncode != EXIT_DONE:
+            lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+            text = "\n".join(lines[-_SHOWN_LINES:])
+            raise EnvironmentFault(f"{shlex.join(words)}\nexit code {process.returncode}\n{text}")
+        return asked
+
+    def _followed(
+        self, process: "subprocess.Popen[bytes]", folder: Path, heard: Callable[[int, float], bool]
+    ) -> bool:
+        """Waits for a process; returns whether it was asked to end."""
         told, asked, going = 0, False, True
         while going:
             time.sleep(_POLL_SECONDS)
@@ -339,11 +434,6 @@ class Tuner:
             if going and (asked or over):  # again and again: a process that begins is deaf
                 asked = True
                 process.send_signal(signal.SIGTERM)
-        if not asked and process.returncode != EXIT_DONE:
-            lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-            text = "\n".join(lines[-_SHOWN_LINES:])
-            self._failures.append(f"{shlex.join(words)}\nexit code {process.returncode}\n{text}")
-            raise EnvironmentFault(self._failures[-1])
         return asked
 
 
@@ -364,13 +454,50 @@ def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
 
 def _suggested(trial: "optuna.Trial", name: str, dimension: Any) -> Any:
     if isinstance(dimension, Numbers):
-        return _rounded(trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log))
+        return trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log)
     return trial.suggest_categorical(name, dimension.values)
 
 
-def _rounded(value: Any) -> Any:
-    """Returns a number as it is typed, with three digits."""
-    return float(f"{value:.3g}") if isinstance(value, float) else value
+def rounded(value: float, low: float, high: float, log: bool) -> float:
+    """Returns a number with few digits, in a range that keeps a thousand values or more.
+
+    The last digit is a thousandth of the width of the range or less; with `log` also of the value.
+    """
+    size = min(high - low, value) if log else high - low
+    return min(max(round(value, _DIGITS - math.floor(math.log10(size))), low), high)
+
+
+def _sampler() -> "optuna.samplers.BaseSampler":
+    """Returns TPE that stores its numbers rounded, so it knows what was trained."""
+    from optuna.distributions import BaseDistribution, FloatDistribution  # noqa: PLC0415 - an extra
+    from optuna.samplers import TPESampler  # noqa: PLC0415 - an extra
+
+    def typed(value: Any, within: BaseDistribution) -> Any:
+        if not isinstance(within, FloatDistribution):
+            return value
+        return rounded(value, within.low, within.high, within.log)
+
+    class Rounded(TPESampler):
+        def sample_relative(
+            self,
+            study: "optuna.Study",
+            trial: "optuna.trial.FrozenTrial",
+            search_space: dict[str, BaseDistribution],
+        ) -> dict[str, Any]:
+            found = super().sample_relative(study, trial, search_space)
+            return {name: typed(value, search_space[name]) for name, value in found.items()}
+
+        def sample_independent(
+            self,
+            study: "optuna.Study",
+            trial: "optuna.trial.FrozenTrial",
+            param_name: str,
+            param_distribution: BaseDistribution,
+        ) -> Any:
+            found = super().sample_independent(study, trial, param_name, param_distribution)
+            return typed(found, param_distribution)
+
+    return Rounded(multivariate=True, constant_liar=True)
 
 
 def _opened(search: Search) -> "optuna.Study":
@@ -378,6 +505,7 @@ def _opened(search: Search) -> "optuna.Study":
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     path = search.folder / STORAGE_NAME
+    unreadable: tuple[type[Exception], ...] = (RuntimeError, *_database_errors())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path.with_suffix(".lock"), "w", encoding="utf-8") as lock:
@@ -387,10 +515,12 @@ def _opened(search: Search) -> "optuna.Study":
             _retry_dead(study, search)
     except OSError as error:
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
-    except (RuntimeError, _database_errors()) as error:
+    except unreadable as error:
+        if _is_of_the_disk(error):
+            raise StudyFault(f"{path}: cannot be written ({_first_line(error)})") from error
         raise UsageError(
             f"{path}: expected a study of Optuna {optuna.__version__}, got another file or one of "
-            f"another version ({str(error).splitlines()[0][:120]})\n{_otherwise(path)}"
+            f"another version ({_first_line(error)})\n{_otherwise(path)}"
         ) from error
     return study
 
@@ -408,7 +538,7 @@ def _made(search: Search, path: Path) -> "optuna.Study":
         study_name="tune",
         direction="maximize",
         load_if_exists=True,
-        sampler=optuna.samplers.TPESampler(multivariate=True, constant_liar=True),
+        sampler=_sampler(),
         pruner=optuna.pruners.MedianPruner(_ENOUGH_FOR_PRUNING, max(1, search.epochs // 3)),
     )
 
@@ -431,11 +561,43 @@ def _retry_dead(study: "optuna.Study", search: Search) -> None:
             study.enqueue_trial({**trial.system_attrs.get("fixed_params", {}), **trial.params})
 
 
-def _database_errors() -> type[Exception]:
+def _database_errors() -> tuple[type[Exception], ...]:
+    from optuna.exceptions import StorageInternalError  # noqa: PLC0415 - an extra
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - comes with Optuna
 
-    kind: type[Exception] = SQLAlchemyError
-    return kind
+    return SQLAlchemyError, StorageInternalError
+
+
+def _is_of_the_disk(error: BaseException) -> bool:
+    """Whether a database cannot be used now: it is locked, may not be written, the disk is full."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 - comes with Optuna
+
+    cause = (
+        error if error.__cause__ is None or isinstance(error, OperationalError) else error.__cause__
+    )
+    return isinstance(cause, OperationalError) and "no such" not in str(cause)  # tables, columns
+
+
+def _first_line(error: BaseException) -> str:
+    """Returns what a database says, without what Optuna says of it."""
+    inner = error.__cause__ if type(error).__name__ == "StorageInternalError" else None
+    return str(inner or error).splitlines()[0][:120]
+
+
+@contextmanager
+def _storing(path: Path) -> Iterator[None]:
+    """Makes faults of the database, which was fine when it was opened, those of the machine."""
+    try:
+        yield
+    except _database_errors() as error:
+        raise StudyFault(f"{path}: cannot be written ({_first_line(error)})") from error
+
+
+def _ended_states() -> "tuple[optuna.trial.TrialState, ...]":
+    """Returns the states of trials that count."""
+    from optuna.trial import TrialState  # noqa: PLC0415 - an extra
+
+    return TrialState.COMPLETE, TrialState.PRUNED
 
 
 def _check_same(study: "optuna.Study", search: Search, path: Path) -> None:
@@ -444,7 +606,7 @@ def _check_same(study: "optuna.Study", search: Search, path: Path) -> None:
     if stored is None and not study.trials:
         study.set_user_attr("search", expected)
         start = search.of_preset()
-        if all(_inside(start.get(name), one) for name, one in search.space.items()):
+        if not search.left_out():
             study.enqueue_trial(start, skip_if_exists=True)  # what is found is at least as good
         return
     if not isinstance(stored, dict):
@@ -463,7 +625,7 @@ def _otherwise(path: Path) -> str:
 
 def _inside(value: Any, dimension: Any) -> bool:
     if isinstance(dimension, Numbers):
-        number = isinstance(value, int | float)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
         return number and dimension.low <= value <= dimension.high
     return value in dimension.values
 
@@ -471,7 +633,7 @@ def _inside(value: Any, dimension: Any) -> bool:
 def summary(search: Search, tuner: Tuner, checked: Mapping[str, Sequence[float]]) -> list[str]:
     """Returns what a search has found, in lines; the last one trains with it."""
     best, lines = tuner.best, []
-    counts = f"{len(tuner.study.trials)} trials, best score {tuner.study.best_value:.4g}"
+    counts = f"{tuner.ended} trials, best score {tuner.study.best_value:.4g}"
     lines.append(f"{counts} ({' or '.join(search.metrics)}, mean of the last {_LAST})")
     for name, values in checked.items():
         if values:

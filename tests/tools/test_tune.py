@@ -42,6 +42,7 @@ METHOD = Method(("eval/success_rate",), {"exploration.noise": Numbers(0.05, 0.4)
 def trainer(tmp_path, monkeypatch):
     """Returns what starts the trainer; `seen` lists what it has trained to its end."""
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
+    monkeypatch.setattr(tune, "_POLL_SECONDS", 0.05)
 
     def made(sleep=0.0, fails=-1.0):
         path = tmp_path / f"trainer_{sleep}.py"
@@ -166,6 +167,8 @@ def test_what_was_found_is_compared_with_the_preset_on_other_seeds(root, trainer
     scores = tuner.check((200, 201), 2)
     assert scores == {"preset": [pytest.approx(0.99)] * 2, "found": [pytest.approx(1.0)] * 2}
     assert sorted(seed for _, seed in seen(tmp_path)[2:]) == [200, 200, 201, 201]
+    assert tuner.check((200, 201), 2) == scores
+    assert len(seen(tmp_path)) == 6  # read again
     lines = tune.summary(made, tuner, scores)
     assert lines[-1] == ("music-tf train ddpg_her --env-id FetchReach-v4 --exploration.noise 0.3")
     # Had other seeds said that the preset is better, the line would train with that.
@@ -182,8 +185,7 @@ def test_another_process_goes_on_with_the_trials_that_are_missing(root, trainer,
     assert len(seen(tmp_path)) == 3
 
 
-def test_trials_far_behind_end_early(root, trainer, tmp_path, monkeypatch):
-    monkeypatch.setattr(tune, "_POLL_SECONDS", 0.05)
+def test_trials_far_behind_end_early(root, trainer):
     tuner = tune.Tuner(search(epochs=40), lambda text: None, trainer())
     for noise in (0.3, 0.29, 0.28, 0.05):
         tuner.study.enqueue_trial({"exploration.noise": noise})
@@ -225,6 +227,162 @@ def test_a_file_that_is_no_study_is_refused(root, trainer):
     (folder / "study.db").write_text("no database " * 100)
     with pytest.raises(UsageError, match=r"expected a study of Optuna .*not a database"):
         tune.Tuner(search(), lambda text: None, trainer())
+
+
+# Faults that were found by review.
+
+
+def quiet(text):
+    """Says nothing."""
+
+
+def test_a_better_set_is_checked_anew(root, trainer):
+    tuner = tune.Tuner(search(), quiet, trainer())
+    for noise, score in ((0.25, 0.9975), (0.3, 1.0)):
+        tuner.study.enqueue_trial({"exploration.noise": noise})
+        tuner.work(tuner.ended + 2, 1, math.inf)
+        assert tuner.best == {"exploration.noise": noise}
+        assert tuner.check((200,), 1)["found"] == [pytest.approx(score)]
+
+
+def test_a_new_study_reads_no_run_of_an_old_one(root, trainer, tmp_path):
+    tune.Tuner(search(), quiet, trainer()).work(1, 1, math.inf)
+    (root / "tune/FetchReach-v4_ddpg_her/study.db").unlink()
+    tune.Tuner(search(), quiet, trainer()).work(1, 1, math.inf)
+    assert len(seen(tmp_path)) == 2
+
+
+def test_a_metric_that_no_run_has_ends_the_search(root, trainer, tmp_path):
+    method = Method(("eval/sucess_rate",), METHOD.space)
+    with pytest.raises(
+        EnvironmentFault, match=r"trials fail\n.*no evaluation has eval/sucess_rate"
+    ):
+        tune.Tuner(search(method), quiet, trainer()).work(9, 1, math.inf)
+    assert len(seen(tmp_path)) == 3
+
+
+def test_a_choice_keeps_all_of_its_digits(root, trainer):
+    tuner = tune.Tuner(
+        search(Method(METHOD.metrics, {"exploration.noise": Choices((0.29995, 0.1))})),
+        quiet,
+        trainer(),
+    )
+    tuner.study.enqueue_trial({"exploration.noise": 0.29995})
+    tuner.work(1, 1, math.inf)
+    assert tuner.best == {"exploration.noise": 0.29995}
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "log", "expected"),
+    [
+        (0.21344, 0.05, 0.4, False, 0.2134),
+        (0.399999, 0.05, 0.399996, False, 0.399996),  # never above the range
+        (0.99951234, 0.999, 0.9999, False, 0.9995123),
+        (2.34567e-4, 1e-4, 3e-3, True, 2.346e-4),
+        (0.1000043214, 0.1, 0.10002, True, 0.10000432),
+        (123456.0, 0.0, 1e6, False, 123000.0),
+    ],
+)
+def test_numbers_are_rounded_within_their_range(value, low, high, log, expected):
+    assert tune.rounded(value, low, high, log) == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_is_stored_was_trained(root, trainer, tmp_path):
+    tuner = tune.Tuner(search(), quiet, trainer())
+    tuner.study.sampler._n_startup_trials = 2  # so that both ways to propose are seen
+    tuner.work(5, 1, math.inf)
+    stored = [trial.params["exploration.noise"] for trial in tuner.study.trials]
+    assert [noise for noise, _ in seen(tmp_path)] == stored
+    assert all(noise == round(noise, 4) for noise in stored)
+
+
+@pytest.mark.parametrize("name", ["epochs", "seed", "run-dir", "run_dir", "env_id", "preset"])
+def test_a_space_holds_nothing_that_tune_sets(tmp_path, name):
+    (tmp_path / "space.json").write_text(json.dumps({name: {"choices": [1, 2]}}))
+    method = Method(METHOD.metrics, read_space(tmp_path / "space.json"))
+    with pytest.raises(UsageError, match=f"--space: .*got {name.replace('-', '_')}"):
+        search(method)
+
+
+def test_a_preset_outside_of_the_space_is_said(root, trainer):
+    said = []
+    method = Method(METHOD.metrics, {"exploration.noise": Numbers(0.3, 0.4)})
+    tuner = tune.Tuner(search(method), said.append, trainer())
+    assert said == ["the preset is no trial: the space does not hold its exploration.noise 0.2"]
+    assert tuner.study.trials == []
+
+
+def test_only_trials_that_ended_are_counted(root, trainer):
+    tuner = tune.Tuner(search(), quiet, trainer())
+    tuner.work(1, 1, math.inf)
+    tuner.study.enqueue_trial({"exploration.noise": 0.3})
+    tuner.study.tell(tuner.study.ask(), state=optuna.trial.TrialState.FAIL)
+    tuner.study.enqueue_trial({"exploration.noise": 0.35})
+    assert len(tuner.study.trials) == 3
+    assert tune.summary(search(), tuner, {})[0].startswith("1 trials, best score")
+
+
+def test_a_trial_is_held_until_the_study_knows_its_score(root, trainer):
+    tuner = tune.Tuner(search(), quiet, trainer())
+    tell = tuner.study.sampler.after_trial
+
+    def late(*arguments):
+        tune.Tuner(search(), quiet, trainer())  # another process begins just now
+        tell(*arguments)
+
+    tuner.study.sampler.after_trial = late
+    tuner.work(1, 1, math.inf)
+    assert [trial.state.name for trial in tuner.study.trials] == ["COMPLETE"]
+    assert not tuner._locks
+
+
+def locked(*_, **__):
+    """Fails as a full disk does."""
+    from sqlalchemy.exc import OperationalError
+
+    raise OperationalError("INSERT", {}, OSError("database or disk is full"))
+
+
+def test_a_full_disk_during_a_trial_ends_its_process(root, trainer, monkeypatch):
+    started = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        tune.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
+    )
+    tuner = tune.Tuner(search(epochs=100), quiet, trainer(0.2))
+    monkeypatch.setattr(optuna.trial.Trial, "report", locked)
+    with pytest.raises(EnvironmentFault, match=r"study\.db: cannot be written .*disk is full"):
+        tuner.work(9, 1, math.inf)
+    assert [process.poll() for process in started] == [-signal.SIGKILL]
+    assert tuner.ended == 0
+
+
+def test_a_study_that_cannot_be_opened_now_is_the_fault_of_the_machine(root, trainer, monkeypatch):
+    monkeypatch.setattr(optuna, "create_study", locked)
+    with pytest.raises(EnvironmentFault, match="disk is full"):
+        tune.Tuner(search(), quiet, trainer())
+
+
+def test_a_check_that_fails_ends_the_others(root, trainer, monkeypatch):
+    tuner = tune.Tuner(search(), quiet, trainer())
+    tuner.work(1, 1, math.inf)
+    begun, ended = [], []
+
+    def checked(values, name, seed):
+        begun.append(seed)
+        if seed == 200:
+            raise EnvironmentFault("out of memory")
+        assert tuner._stop.wait(30.0)
+        ended.append(seed)
+        return math.nan
+
+    monkeypatch.setattr(tuner, "_checked", checked)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(EnvironmentFault, match="out of memory"):
+        tuner.check((201, 200, 202, 203, 204, 205), 2)
+    assert 201 in ended
+    assert len(begun) < 6
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 WORKER = """
@@ -280,7 +438,8 @@ def test_a_toy_is_tuned_for_real(root, tmp_path, capsys, monkeypatch):
     words += ["--space", str(tmp_path / "space.json"), "--check-seeds"]
     monkeypatch.chdir(tmp_path)
     assert run_verb(["tune", "music_tf/PointPush-v0", *words]) == 0
-    first, *_, last = capsys.readouterr().out.splitlines()
+    preset, first, *_, last = capsys.readouterr().out.splitlines()
+    assert preset.startswith("the preset is no trial: the space does not hold its cycles ")
     assert first == f"study: {root}/tune/music_tf_PointPush-v0_ddpg_her/study.db"
     assert last.startswith("music-tf train ddpg_her --env-id music_tf/PointPush-v0 --cycles ")
     assert (root / "tune/music_tf_PointPush-v0_ddpg_her/trial_0000/summary.json").exists()
