@@ -589,8 +589,12 @@ def _storing(path: Path) -> Iterator[None]:
     """Makes faults of the database, which was fine when it was opened, those of the machine."""
     try:
         yield
-    except _database_errors() as error:
-        raise StudyFault(f"{path}: cannot be written ({_first_line(error)})") from error
+    except Exception as error:  # Optuna asserts where the end of a trial cannot be stored
+        for fault in (error, error.__context__):
+            if isinstance(fault, _database_errors()):
+                text = f"{path}: cannot be written ({_first_line(fault)})"
+                raise StudyFault(text) from error
+        raise
 
 
 def _ended_states() -> "tuple[optuna.trial.TrialState, ...]":

@@ -357,6 +357,18 @@ def test_a_full_disk_during_a_trial_ends_its_process(root, trainer, monkeypatch)
     assert tuner.ended == 0
 
 
+def test_a_score_that_cannot_be_stored_is_the_fault_of_the_machine(root, trainer, monkeypatch):
+    tuner = tune.Tuner(search(), quiet, trainer())
+    store = tuner.study._storage.set_trial_state_values
+
+    def stored(trial, state, values=None):
+        return locked() if state.is_finished() else store(trial, state, values)
+
+    monkeypatch.setattr(tuner.study._storage, "set_trial_state_values", stored)
+    with pytest.raises(EnvironmentFault, match=r"study\.db: cannot be written .*disk is full"):
+        tuner.work(9, 1, math.inf)
+
+
 def test_a_study_that_cannot_be_opened_now_is_the_fault_of_the_machine(root, trainer, monkeypatch):
     monkeypatch.setattr(optuna, "create_study", locked)
     with pytest.raises(EnvironmentFault, match="disk is full"):
