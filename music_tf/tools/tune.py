@@ -557,7 +557,9 @@ def _retry_dead(study: "optuna.Study", search: Search) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            study.tell(trial.number, state=TrialState.FAIL)
+            told = study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+            if told.state is not TrialState.FAIL:  # it ended just before its lock was let go
+                continue
             study.enqueue_trial({**trial.system_attrs.get("fixed_params", {}), **trial.params})
 
 
