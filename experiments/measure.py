@@ -556,8 +556,8 @@ def asleep(sizes: Sizes, seconds: float, spread: float) -> dict[str, float]:
             continue
         with Actors(config, comm) as actors:
             trainer = build_trainer(config, actors.learning, actors)
-            slow = after_sleep(trainer.update.run, 0.0)
-            trainer.update.run = slow  # type: ignore[method-assign]
+            slow = after_sleep(trainer.update.run_parts, 0.0)
+            trainer.update.run_parts = slow  # type: ignore[method-assign]
             for _ in range(sizes["warm_cycles"]):
                 trainer.run_cycle()
             taken = [_seconds(trainer.run_cycle) for _ in range(sizes["cycles"])]

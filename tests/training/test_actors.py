@@ -53,9 +53,9 @@ def test_with_a_lag_a_cycle_is_ordered_before_the_last_one_is_learned_from(lag):
     events = []
     with actors_of(config, 1) as actors:
         trainer = build_trainer(config, Communicator(), actors)
-        order, learn = actors.order, trainer.update.run
+        order, learn = actors.order, trainer.update.run_parts
         actors.order = lambda given: (events.append(f"order {given.cycle}"), order(given))[1]
-        trainer.update.run = lambda *given: (events.append("learn"), learn(*given))[1]
+        trainer.update.run_parts = lambda *given: (events.append("learn"), learn(*given))[1]
         trainer.run_epoch(go_on)
     late = ["order 0", "order 1", "learn", "order 2", "learn", "learn"]
     assert events == (late if lag else ["order 0", "learn", "order 1", "learn", "order 2", "learn"])
@@ -72,13 +72,13 @@ def test_with_a_lag_actors_play_while_the_learner_learns():
 
     with actors_of(config, 1, change) as actors:
         trainer = build_trainer(config, Communicator(), actors)
-        learn = trainer.update.run
+        learn = trainer.update.run_parts
 
         def learned(*given):
             waited.append(there.wait(30.0))  # within the first cycle's updates
             return learn(*given)
 
-        trainer.update.run = learned
+        trainer.update.run_parts = learned
         trainer.run_epoch(go_on)
     assert waited == [True, True]
 
