@@ -126,6 +126,8 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     # and skills one after the other have a number of epochs that follows; what infers nothing has
     # no tasks
     apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
+    # of skills one after the other alone, and of a density alone
+    apart |= {"evaluation.length", "distance.modelled"}
     apart |= {f"{term.name}.batch" for term in every if getattr(term, "batch", "") == "own"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     groups = ("condition.", "incremental.", "disk.", "tasks.")
@@ -153,7 +155,8 @@ def test_tasks_are_typed_like_all_else():
 def test_conditions_are_typed_like_all_else():
     line = "sac --collect.steps 9 --condition.kind box --condition.size=4 --condition.every 7"
     condition = parse_train([*line.split(), "--condition.sampler", "random"]).config.condition
-    assert vars(condition) == {"kind": "box", "size": 4, "sampler": "random", "every": 7}
+    typed = {"kind": "box", "size": 4, "sampler": "random", "every": 7}
+    assert vars(condition) == {**typed, "relabel": 0.0}
 
 
 def test_typed_values_arrive():
