@@ -81,7 +81,8 @@ class Update(update.Update):
         self.step = Vector(np.int64(0))
         self.step_scale = 1.0
 
-    def run(self, feed, schedules):
+    def run_parts(self, feeds, schedules):
+        (feed,) = feeds
         losses, norms = [], []
         before = int(self.step.value)
         for inputs, actions in zip(feed.inputs, feed.transitions.action, strict=True):
