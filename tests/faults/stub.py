@@ -160,7 +160,7 @@ class Fault:
         places = {
             "make": (lockstep.LockstepEnvs, "__init__"),
             "rollout": (collect, "play"),
-            "update": (Update, "run"),
+            "update": (Update, "run_parts"),
             "eval": (evaluation.Evaluation, "play"),
             "save": (checkpoint.Checkpoints, "save"),
             "log": (progress.Progress, "epoch"),
