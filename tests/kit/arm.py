@@ -46,6 +46,10 @@ class Arm(gymnasium.Env[Any, Any]):
                 self.disc = self.tip() + away / max(distance, 1e-6) * _REACH
         return self.observe(), 0.0, False, False, {}
 
+    def render(self):
+        """A grey picture."""
+        return np.full((64, 64, 3), 128, np.uint8)
+
 
 class ArmWithGoals(Arm):
     def __init__(self):
