@@ -41,7 +41,7 @@ def everything(folder):
         (("plot", "run", "--metric", "eval/sucess_rate"), "did you mean eval/success_rate?"),
         (("plot", "empty"), "empty"),
         (("report", "empty"), "empty"),
-        (("evaluate", "run", "--episodes", "none"), "--episodes"),
+        (("evaluate", "run", "--episodes", "two"), "--episodes"),
     ],
 )
 def test_a_verb_refuses_what_a_run_does_not_have(run, words, text, capsys):
