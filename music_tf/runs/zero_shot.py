@@ -1,7 +1,6 @@
 """Lets a run reach places that it never had as goals, by the embedding that it has learned."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +8,8 @@ import numpy as np
 from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
-from music_tf.randomness import stream
 from music_tf.rollout import Policy
-from music_tf.training.evaluation import Evaluation
+from music_tf.training.evaluation import Evaluation, random_actions, still
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
 
 GOALS = 200
@@ -123,35 +121,32 @@ def measure_zero_shot(
     shown = evaluation._replace(config=config)
     others = np.arange(_APART, _APART + _PRACTICE)
     aimless = _under_fixed_conditions(snapshot)
-    places = places_of(embedding, shown.play_some(aimless, others[:_FEW], len(shown.envs)), run)
+
+    def practised(policy: Policy, episodes: IntArray = others) -> Episodes:
+        return shown.play_some(policy, episodes, len(shown.envs))
+
+    places = places_of(embedding, practised(aimless, others[:_FEW]), run)
     plain = Reaching(snapshot, embedding, places)
-    starts = shown.play_some(plain, others, len(shown.envs))
+    starts = practised(plain)
     first = embedding.way(*places.of(starts.observation[:, 0], starts.desired_goal))
     usual = float(np.median(np.linalg.norm(first, axis=-1)))
-    stops = [share * usual for share in _STOPS]
-    found = [
-        _shares(shown, dataclasses.replace(plain, stop=stop), others)["zero_shot/end"]
-        for stop in stops
-    ]
-    stop = stops[int(np.argmax(found))]
-    asked = np.arange(goals)
-    braked = _shares(shown, dataclasses.replace(plain, stop=stop), asked)
-    ours = _shares(shown, plain, asked) | {
-        "zero_shot/end_with_brake": braked["zero_shot/end"],
-        "zero_shot/stop": stop,
+    braked = [dataclasses.replace(plain, stop=share * usual) for share in _STOPS]
+    ends = [_shares(shown, practised(policy))["zero_shot/end"] for policy in braked]
+    best = braked[int(np.argmax(ends))]
+    ours = _shares(shown, shown.play(plain, goals)) | {
+        "zero_shot/end_with_brake": _shares(shown, shown.play(best, goals))["zero_shot/end"],
+        "zero_shot/stop": best.stop,
     }
-    beside: dict[str, Policy] = {
-        "random conditions": aimless,
-        "random": _random(spec.action_dim),
-        "nothing": _nothing(spec.action_dim),
+    beside = {
+        "random conditions": shown.play(aimless, goals),
+        "random": shown.play(still, goals, added=random_actions(spec)),
+        "nothing": shown.play(still, goals),
     }
-    return {"ours": ours} | {name: _shares(shown, one, asked) for name, one in beside.items()}
+    return {"ours": ours} | {name: _shares(shown, played) for name, played in beside.items()}
 
 
-def _shares(evaluation: Evaluation, policy: Policy, episodes: Sequence[int] | IntArray) -> Metrics:
+def _shares(evaluation: Evaluation, played: Episodes) -> Metrics:
     """Returns how many goals are reached at any state, and at the last one."""
-    together = len(evaluation.envs)
-    played = evaluation.play_some(policy, np.asarray(episodes), together)
     reached = reached_states(evaluation, played)
     last = reached[np.arange(len(reached)), played.length]
     return {
@@ -201,26 +196,5 @@ def _under_fixed_conditions(snapshot: Snapshot | SkillSnapshots) -> Policy:
     def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
         del noise
         return snapshot.act(observation, np.zeros_like(goal), skill, None)
-
-    return act
-
-
-def _random(size: int) -> Policy:
-    """Returns uniform actions."""
-    generator = stream(0, "zero shot/random")
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        del goal, skill, noise
-        return generator.uniform(-1.0, 1.0, (len(observation), size)).astype(np.float32)
-
-    return act
-
-
-def _nothing(size: int) -> Policy:
-    """Returns no action at all."""
-
-    def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        del goal, skill, noise
-        return np.zeros([len(observation), size], np.float32)
 
     return act

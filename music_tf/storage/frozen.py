@@ -59,7 +59,7 @@ def of_one_skill(
             if name.startswith(_ACTOR):
                 arrays[name.replace(SKILLS, "parameters/")] = array[skill]
         if _FIRST in arrays:
-            arrays[_FIRST] = _with_zeros(arrays[_FIRST], *before_condition)
+            arrays[_FIRST] = with_zeros(arrays[_FIRST], *before_condition)
         for totals in [name for name in arrays if every and name.startswith(_TOTALS)]:
             moments = every[totals.replace(_TOTALS, f"{SKILLS}moments/")]
             arrays[totals] = _totals(moments[skill], arrays[totals])
@@ -70,7 +70,7 @@ def of_one_skill(
     return stored._replace(arrays=arrays, names=(*actor, *others))
 
 
-def _with_zeros(kernel: Array, before: int, condition: int) -> Array:
+def with_zeros(kernel: Array, before: int, condition: int) -> Array:
     """Returns a kernel that also reads a condition, and makes nothing of it."""
     rows = np.zeros([condition, *kernel.shape[1:]], kernel.dtype)
     return np.concatenate([kernel[:before], rows, kernel[before:]])

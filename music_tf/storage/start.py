@@ -23,7 +23,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import SKILLS
 from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
 from music_tf.storage.files import replace_file
-from music_tf.storage.frozen import of_one_skill
+from music_tf.storage.frozen import of_one_skill, with_zeros
 from music_tf.storage.gate import (
     ENVIRONMENT,
     Arrays,
@@ -225,8 +225,8 @@ def _with_conditions(
                     f"--init-from: expected a source without conditions, or with those of "
                     f"{condition} numbers; found {printable(kind)} ones of one number"
                 )
-            zeros = np.zeros([condition, *kernel.shape[1:]], kernel.dtype)
-            fitted[name] = np.concatenate([kernel[:observation], zeros, kernel[observation + 1 :]])
+            others = np.delete(kernel, observation, axis=0)
+            fitted[name] = with_zeros(others, observation, condition)
             fitted[bias] = found[bias] + kernel[observation]
     return fitted
 
