@@ -718,7 +718,7 @@ def worlds_table(name: str, study: Study, results: Path) -> str:
         for row in runs[0].details.get(WORLDS, ()):
             played.setdefault((row.get("skill", -1.0), row["world"]), []).append(row)
         for (skill, world), found in sorted(played.items()):
-            first, *_, last = [found[0], *found]
+            first, last = found[0], found[-1]
             ends = "; ".join(
                 ", ".join(number(row[end]) for end in ENDS if end in row) for row in (first, last)
             )

@@ -602,7 +602,7 @@ class Tune(Verb):
             sys.stdout.flush()
 
         tuner = tune.Tuner(search, say)
-        say(f"study: {search.folder / tune.STORAGE_NAME}")
+        say(f"study: {search.storage}")
         tuner.work(self.trials, self.jobs, self.minutes)
         for line in tune.summary(search, tuner, tuner.check(self.check_seeds, self.jobs)):
             say(line)

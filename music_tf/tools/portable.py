@@ -176,7 +176,7 @@ class _Graph:
     """Collects the nodes and constants of a graph."""
 
     def __init__(self, onnx: ModuleType, saved: SavedPolicy) -> None:
-        self._onnx, self._saved, self._about = onnx, saved, about(saved)
+        self._onnx, self._about, self._weights = onnx, about(saved), arrays(saved)
         self._nodes: list[Any] = []
         self._constants: dict[str, np.ndarray] = {}
 
@@ -205,7 +205,7 @@ class _Graph:
 
     def _actor(self, number: int) -> str:
         """Adds an actor and returns the name of its actions."""
-        facts, weights = self._about, arrays(self._saved)
+        facts, weights = self._about, self._weights
         parts = [self._normalized("observation", number, weights)]
         if facts["condition_seen"]:
             ends = np.array([[0], [facts["condition_seen"]], [1]], np.int64)  # start, end, axis

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from music_tf import recipes
+from music_tf.config.command import as_typed
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
 from music_tf.envs.columns import Found, Proposal, listed
@@ -146,21 +147,14 @@ def _fitting(proposed: Mapping[str, Proposal]) -> dict[str, Proposal]:
 
 def _typed(proposed: Mapping[str, Proposal]) -> list[str]:
     """Returns options of a world as they are typed."""
-    return [
-        word
-        for name, one in proposed.items()
-        for word in (f"--world.{name}", *map(str, one.columns))
-    ]
+    return as_typed({f"world.{name}": one.columns for name, one in proposed.items()})
 
 
 def _changed(settings: EnvConfig) -> list[str]:
     """Returns options of an environment that are not their defaults, as they are typed."""
-    words = []
-    for field in dataclasses.fields(settings):
-        value = getattr(settings, field.name)
-        if value != field.default:
-            words += [f"--env.{field.name.replace('_', '-')}", str(value)]
-    return words
+    given = {field: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    changed = {f.name: value for f, value in given.items() if value != f.default}
+    return as_typed({f"env.{name}": value for name, value in changed.items()})
 
 
 def ranges(columns: Iterable[int]) -> str:

@@ -194,7 +194,7 @@ class Policy:
 
     def _network(self, name: str, inputs: Array) -> Array:
         """Applies hidden layers with ReLUs, then linear ones."""
-        for layer, is_hidden in enumerate(self.about["layers"][name.partition("/")[0]]):
+        for layer, is_hidden in enumerate(self.about["layers"][name]):
             kernel, bias = (self._arrays[f"{name}/{layer}/{part}"] for part in ("kernel", "bias"))
             inputs = inputs @ kernel + bias
             if is_hidden:

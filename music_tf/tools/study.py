@@ -27,7 +27,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -69,7 +69,7 @@ BUDGETS = "budgets.json"
 TRAINER = (sys.executable, "-m", "music_tf")
 TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and those that were looked at while it was done."""
-FOLLOWER = """
+_FOLLOWER = """
 import os, signal, sys
 from music_tf.process import die_with_parent
 die_with_parent(signal.SIGTERM)
@@ -521,6 +521,23 @@ def hold_budgets(runs: Sequence[Run], folder: Path) -> None:
     replace_file(notes, json.dumps(noted).encode())
 
 
+def started(words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """Starts a process of one thread that writes to a log and is asked to save when this one dies.
+
+    Args:
+        words: Program and arguments.
+        log: An open file, for what it prints.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-c", _FOLLOWER, str(os.getpid()), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+
+
 class Pool:
     """The runs of a study, and what has become of each."""
 
@@ -651,14 +668,7 @@ class Pool:
     def _wait_for(self, run: Run, words: Sequence[str]) -> int:
         """Returns the exit code of a process that writes to the log of a run."""
         with run.directory.with_suffix(".log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", FOLLOWER, str(os.getpid()), *self._trainer, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
+            process = started([*self._trainer, *words], log)
         self._children[run.name] = process
         code = process.wait()
         del self._children[run.name]

@@ -38,7 +38,7 @@ from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import SUMMARY_NAME, folder_name, versions
 from music_tf.tools.spaces import Method, Numbers, Space
-from music_tf.tools.study import FOLLOWER
+from music_tf.tools.study import started
 
 if TYPE_CHECKING:  # an extra
     import optuna
@@ -84,6 +84,15 @@ class Search:
     def folder(self) -> Path:
         """Where all of it lies, in full."""
         return runs_root().absolute() / "tune" / f"{folder_name(self.env_id)}_{self.recipe}"
+
+    @property
+    def storage(self) -> Path:
+        """Where the study of Optuna lies."""
+        return self.folder / STORAGE_NAME
+
+    def trial_folder(self, number: int) -> Path:
+        """Returns the directory of a trial's run; a lock beside it says that the trial lives."""
+        return self.folder / f"trial_{number:04d}"
 
     def words(self, values: Mapping[str, Any], seed: int, folder: Path) -> list[str]:
         """Returns what follows `music-tf train` for a run with these values."""
@@ -210,7 +219,7 @@ class Tuner:
         """
         self._deadline = time.monotonic() + 60.0 * minutes
         try:
-            with _storing(self._search.folder / STORAGE_NAME):
+            with _storing(self._search.storage):
                 if self.ended >= trials:
                     return
                 with self._stopping():
@@ -269,7 +278,7 @@ class Tuner:
             Stopped: No trial has ended yet.
         """
         try:
-            with _storing(self._search.folder / STORAGE_NAME):
+            with _storing(self._search.storage):
                 return dict(self.study.best_params)
         except ValueError as error:
             raise Stopped("tune: no trial has ended yet; the same command goes on") from error
@@ -301,7 +310,7 @@ class Tuner:
     def _try(self, trial: "optuna.Trial") -> float:
         """Trains a trial and returns its score; notes why it fails, for all of its faults."""
         try:
-            with _storing(self._search.folder / STORAGE_NAME):
+            with _storing(self._search.storage):
                 return self._tried(trial)
         except StudyFault as fault:  # no other trial can be written either
             self._fault = fault
@@ -317,7 +326,7 @@ class Tuner:
 
         values = {name: _suggested(trial, name, one) for name, one in self._search.space.items()}
         seed = self._search.seeds[trial.number % len(self._search.seeds)]
-        folder = self._search.folder / f"trial_{trial.number:04d}"
+        folder = self._search.trial_folder(trial.number)
 
         def heard(epoch: int, value: float) -> bool:
             trial.report(value, epoch)
@@ -399,14 +408,7 @@ class Tuner:
         log_path = folder.with_suffix(".log")
         command = [*self._trainer, "train", *words]
         with log_path.open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", FOLLOWER, str(os.getpid()), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
+            process = started(command, log)
         try:
             asked = self._followed(process, folder, heard)
         finally:
@@ -504,7 +506,7 @@ def _opened(search: Search) -> "optuna.Study":
     import optuna  # noqa: PLC0415 - an extra
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    path = search.folder / STORAGE_NAME
+    path = search.storage
     unreadable: tuple[type[Exception], ...] = (RuntimeError, *_database_errors())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -548,7 +550,7 @@ def _retry_dead(study: "optuna.Study", search: Search) -> None:
     from optuna.trial import TrialState  # noqa: PLC0415 - an extra
 
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
-        path = search.folder / f"trial_{trial.number:04d}.lock"
+        path = search.trial_folder(trial.number).with_suffix(".lock")
         age = time.time() - trial.datetime_start.timestamp() if trial.datetime_start else math.inf
         if not path.exists() and age < _SECONDS_TO_BEGIN:
             continue
