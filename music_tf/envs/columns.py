@@ -205,8 +205,10 @@ def touches(
 def matched(seen: Seen, grip: Columns, thing: Columns) -> Match | None:
     """Returns what speaks for a gripper that moves a thing; None where nothing does."""
     g, o, tolerance = list(grip), list(thing), seen.answers.tolerance
+    if set(g) & set(o):
+        return None
     at, changes = touches(seen.branches, thing, tolerance)
-    if set(g) & set(o) or not at:
+    if not at:
         return None
     chance = [one for one in seen.branches if one.at_random]
     free, _ = touches(chance, thing, tolerance)

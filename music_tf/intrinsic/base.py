@@ -63,6 +63,14 @@ class TermContext(NamedTuple):
         """Returns what skills are told apart by: as the world says, else the surroundings."""
         return Seen(*descriptor_of(self.info, self.spec))
 
+    def width(self, seen: "Seen") -> int:
+        """Returns how many numbers are seen of a state."""
+        return self.spec.extras.get(seen.extra, len(seen.columns))
+
+    def components(self, seen: "Seen") -> list[Any]:
+        """Returns what is seen, as a checkpoint says it: columns, or what an extra is from."""
+        return [self.info.extras.get(seen.extra, "")] if seen.extra else list(seen.columns)
+
 
 class Seen(NamedTuple):
     """What a network looks at: columns of the observation, or an extra."""

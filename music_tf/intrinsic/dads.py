@@ -71,7 +71,7 @@ class Dads(GatedTerm):
         self._seed, self._condition = context.seed, context.condition
         self._continuous = context.condition.kind != "one_hot"
         seen = self._seen = context.descriptor()
-        self._width = width = context.spec.extras.get(seen.extra, len(seen.columns))
+        self._width = width = context.width(seen)
         omit = self._omit = width if config.omit == "all" else config.omit
         if omit > width:
             raise UsageError(
@@ -82,8 +82,7 @@ class Dads(GatedTerm):
         if scale is not None:
             scale = scale[0][omit:], scale[1][omit:]
         self.scales = scale_variables("dynamics", scale)
-        source = context.info.extras.get(seen.extra, "")
-        components = [source] if seen.extra else list(seen.columns)
+        components = context.components(seen)
         self.inputs = {"dynamics": {"components": components, "omit": omit}}
         compared = config.samples + 1 if self._continuous else context.skills
         self.mixing = self.mixed_up_to(math.log(compared))

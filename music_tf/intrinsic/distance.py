@@ -19,7 +19,7 @@ from music_tf.losses.distance import (
     slack,
     squared_controllability_distance,
 )
-from music_tf.networks.models import embedding
+from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.randomness import stream
 from music_tf.recipes.distance import DistanceConfig
@@ -57,11 +57,10 @@ class Distance(GatedTerm):
         super().__init__(config, context)
         self._config = config
         self._one_hot = context.condition.kind == "one_hot"
-        self._priced = config.constraint == "dual"
+        self._priced = config.priced
         seen = self._seen = _columns(config, "columns", context) or context.descriptor()
-        width = context.spec.extras.get(seen.extra, len(seen.columns))
         self.inputs: dict[str, dict[str, Any]] = {
-            "phi": {"components": _components(seen, context), "constraint": config.constraint}
+            "phi": {"components": context.components(seen), "constraint": config.constraint}
         }
         self.scales = scale_variables(
             "phi", context.measure(seen) if config.normalize_inputs else None
@@ -71,24 +70,24 @@ class Distance(GatedTerm):
 
         def network(name: str, inputs: int, outputs: int) -> Network:
             seed = stream(context.seed, f"initial weights/{name}")
-            model = embedding(inputs, outputs, config.hidden_sizes, seed, config.initializer)
+            model = plain(inputs, outputs, "point", config.hidden_sizes, seed, config.initializer)
             return Network(name, model, rate)
 
-        self._phi = network("phi", width, context.skills)
+        self._phi = network("phi", context.width(seen), context.skills)
         networks: list[Network | Scalar] = [self._phi]
         if self._priced:
             dual_rate = config.dual_learning_rate if config.train else 0.0
             networks.append(Scalar("dual", math.log(config.dual_start), dual_rate))
         self._modelled: Seen | None = None
-        if self._priced and config.distance == "density":
+        if config.has_density:
             modelled = self._modelled = _columns(config, "modelled", context) or seen
-            size = context.spec.extras.get(modelled.extra, len(modelled.columns))
+            size = context.width(modelled)
             scale = context.measure(modelled) if config.normalize_inputs else None
             self.scales = {**self.scales, **scale_variables("change_mean", scale)}
             self._change_mean = network("change_mean", size, size)
             self._change_deviation = network("change_deviation", size, size)
             networks += [self._change_mean, self._change_deviation]
-            of_changes = {"components": _components(modelled, context)}
+            of_changes = {"components": context.components(modelled)}
             self.inputs |= {"change_mean": of_changes, "change_deviation": of_changes}
         self.networks = networks
 
@@ -173,9 +172,9 @@ class Distance(GatedTerm):
         before, after = (
             self.scaled("change_mean", feed[name]) for name in ("modelled", "modelled_after")
         )
-        mean = _applied(self._change_mean, weights["change_mean"], before)
+        mean = self._change_mean.rows(weights["change_mean"], before)
         log_deviation = tf.clip_by_value(
-            _applied(self._change_deviation, weights["change_deviation"], before),
+            self._change_deviation.rows(weights["change_deviation"], before),
             math.log(self._config.sigma_floor),
             _LARGEST_LOG_DEVIATION,
         )
@@ -193,7 +192,7 @@ class Distance(GatedTerm):
         if not self._priced:
             kernels = [_of_spectral_norm_one(each) for each in kernels]
         ends = [
-            _applied(self._phi, kernels, self.scaled("phi", tf.convert_to_tensor(seen)))
+            self._phi.rows(kernels, self.scaled("phi", tf.convert_to_tensor(seen)))
             for seen in (before, after)
         ]
         return ends[1] - ends[0]
@@ -220,17 +219,6 @@ def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen |
                 f"{column}"
             )
     return Seen(columns) if columns else None
-
-
-def _components(seen: Seen, context: TermContext) -> list[Any]:
-    """Returns what a network sees as a checkpoint says it: columns, or the name of an extra."""
-    return [context.info.extras.get(seen.extra, "")] if seen.extra else list(seen.columns)
-
-
-def _applied(network: Network, weights: list[tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
-    """Returns what a network makes of inputs [..., n], [..., m]."""
-    rows = network(weights, tf.reshape(inputs, [-1, inputs.shape[-1]]))
-    return tf.reshape(rows, [*inputs.shape[:-1], rows.shape[-1]])
 
 
 def _of_spectral_norm_one(weight: tf.Tensor) -> tf.Tensor:

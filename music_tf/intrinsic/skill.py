@@ -58,11 +58,10 @@ class Skill(GatedTerm):
                 "nothing says what skills are told apart by, so the discriminator sees two zeros; "
                 "for example --world.descriptor 0 1, or --skill.missing-descriptor observation"
             )
-        width = context.spec.extras.get(seen.extra, len(seen.columns))
+        width = context.width(seen)
         normalized = config.normalize_inputs and not self._blind
         scale = context.measure(seen) if normalized else None
-        source = context.info.extras.get(seen.extra, "")
-        components = [source] if seen.extra else list(seen.columns)
+        components = context.components(seen)
         looked_at = config.trained_on or config.state
         inputs: dict[str, Any] = {"components": components, "state": looked_at}
         if self._blind:

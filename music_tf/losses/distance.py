@@ -8,6 +8,8 @@ import math
 
 import tensorflow as tf
 
+from music_tf.distributions import gaussian_log_density
+
 
 def direction(condition: tf.Tensor, one_hot: bool) -> tf.Tensor:
     r"""Returns the direction in the embedding that a condition stands for, [..., D].
@@ -106,11 +108,10 @@ def gaussian_loss(
         released: Whether the second loss is taken.
     """
     mean.shape.assert_is_compatible_with(change.shape)
+    if not released:
+        return -gaussian_log_density(change, mean, log_deviation)
     squares = tf.square((change - mean) * tf.exp(-log_deviation))
-    if released:
-        return tf.reduce_sum(squares + tf.exp(log_deviation), axis=-1)
-    constant = 0.5 * math.log(2.0 * math.pi)
-    return tf.reduce_sum(0.5 * squares + log_deviation + constant, axis=-1)
+    return tf.reduce_sum(squares + tf.exp(log_deviation), axis=-1)
 
 
 def controllability_log_weights(log_deviation: tf.Tensor) -> tf.Tensor:

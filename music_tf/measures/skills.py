@@ -24,7 +24,12 @@ class Separation(NamedTuple):
 
     hausdorff: Numbers  # [K, K]
     spreads: Numbers  # [K]
-    coverage: float
+    places: Array  # [N, D], those that were compared, of all skills
+
+    @property
+    def coverage(self) -> float:
+        """How widely all these places are spread, as the function of that name says it."""
+        return coverage(self.places)
 
     @property
     def nearest(self) -> Numbers:
@@ -59,8 +64,8 @@ def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
         visited = places[kept_steps(steps + 1, places.shape[1])]
         paths.append(evenly_picked(visited, most))
         ends.append(places[np.arange(len(places)), steps])
-    covered = coverage(np.concatenate(paths))
-    return Separation(hausdorff_distances(paths), end_spreads(np.stack(ends)), covered)
+    spreads = end_spreads(np.stack(ends))
+    return Separation(hausdorff_distances(paths), spreads, np.concatenate(paths))
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:

@@ -210,8 +210,15 @@ def actor_shapes(
     sizes = itertools.pairwise([input_dim, *hidden_sizes])
     kernels = {f"hidden_{index}": shape for index, shape in enumerate(sizes)}
     kernels |= ACTORS[actor].heads(hidden_sizes[-1], action_dim)
+    return weight_shapes("actor/", kernels)
+
+
+def weight_shapes(
+    prefix: str, kernels: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of what layers with these kernels have, by name after a prefix."""
     return {
-        f"actor/{layer}/{part}": shape
+        f"{prefix}{layer}/{part}": shape
         for layer, kernel in kernels.items()
         for part, shape in (("kernel", kernel), ("bias", kernel[1:]))
     }

@@ -13,7 +13,7 @@ import numpy as np
 
 from music_tf.config.settings import GRU, LEAST_VARIANCE, Inference
 from music_tf.config.world import is_function
-from music_tf.networks.acting import ENCODER, NetworkInputs, gru, mlp
+from music_tf.networks.acting import ENCODER, NetworkInputs, gru, mlp, weight_shapes
 from music_tf.types import Array
 
 
@@ -111,16 +111,7 @@ def encoder_shapes(
         state[f"{ENCODER}gru/bias"] = (2, 3 * units)
     layers = {f"hidden_{index}": kernel for index, kernel in enumerate(itertools.pairwise(sizes))}
     head = {"factor": (sizes[-1], inference.outputs)}
-    return _weights_of(layers) | state | _weights_of(head)
-
-
-def _weights_of(layers: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of what layers with these kernels have, by name."""
-    return {
-        f"{ENCODER}{name}/{part}": shape
-        for name, kernel in layers.items()
-        for part, shape in (("kernel", kernel), ("bias", kernel[1:]))
-    }
+    return weight_shapes(ENCODER, layers) | state | weight_shapes(ENCODER, head)
 
 
 def context_rows(inference: Inference, inputs: NetworkInputs, steps: Steps) -> Array:

@@ -109,7 +109,7 @@ def critic(
 
     With actions of size 0 it values states alone.
     """
-    return _plain(input_dim + action_dim, 1, "value", hidden_sizes, seed, initializer)
+    return plain(input_dim + action_dim, 1, "value", hidden_sizes, seed, initializer)
 
 
 def choices(
@@ -120,7 +120,7 @@ def choices(
     initializer: str = "glorot",
 ) -> keras.Model:
     """Maps inputs [B, input_dim] to a number for each choice, [B, K]: its logit, or its value."""
-    return _plain(input_dim, count, "choice", hidden_sizes, seed, initializer)
+    return plain(input_dim, count, "choice", hidden_sizes, seed, initializer)
 
 
 def statistics_network(
@@ -156,7 +156,7 @@ def skill_discriminator(
     initializer: str = "glorot",
 ) -> keras.Model:
     """Maps states [B, state_dim] to skill logits [B, K]."""
-    return _plain(state_dim, skills, "logits", hidden_sizes, seed, initializer)
+    return plain(state_dim, skills, "logits", hidden_sizes, seed, initializer)
 
 
 def skill_dynamics(
@@ -167,18 +167,7 @@ def skill_dynamics(
     initializer: str = "glorot",
 ) -> keras.Model:
     """Maps states beside skills, [B, inputs_dim], to the parameters of a mixture, [B, outputs]."""
-    return _plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
-
-
-def embedding(
-    inputs_dim: int,
-    outputs: int,
-    hidden_sizes: Sequence[int],
-    seed: np.random.Generator,
-    initializer: str = "glorot",
-) -> keras.Model:
-    """Maps what is seen of states, [B, inputs_dim], to points, [B, outputs]."""
-    return _plain(inputs_dim, outputs, "point", hidden_sizes, seed, initializer)
+    return plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
 
 
 def encoder(
@@ -189,7 +178,7 @@ def encoder(
     initializer: str = "glorot",
 ) -> keras.Model:
     """Maps rows of a context, [B, row_dim], to what each says of the latent, [B, outputs]."""
-    return _plain(row_dim, outputs, "factor", hidden_sizes, seed, initializer)
+    return plain(row_dim, outputs, "factor", hidden_sizes, seed, initializer)
 
 
 def recurrent_encoder(
@@ -217,7 +206,7 @@ def recurrent_encoder(
     return keras.Model([rows, state], [said, after])
 
 
-def _plain(
+def plain(
     size: int,
     outputs: int,
     name: str,

@@ -67,6 +67,11 @@ class Network:
         outputs, _ = self.model.stateless_call(weights, seeds, given)
         return outputs
 
+    def rows(self, weights: Sequence[tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
+        """Applies a model of one input and one output to inputs [..., n]; returns [..., m]."""
+        outputs = self(weights, tf.reshape(inputs, [-1, inputs.shape[-1]]))
+        return tf.reshape(outputs, [*inputs.shape[:-1], outputs.shape[-1]])
+
 
 @dataclasses.dataclass(frozen=True)
 class Scalar:

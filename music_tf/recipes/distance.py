@@ -7,9 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of
+from music_tf.config.names import WITH_GOALS, is_one_of, of_family
 from music_tf.config.settings import (
-    Bounds,
     CollectConfig,
     ConditionConfig,
     Config,
@@ -23,8 +22,8 @@ from music_tf.recipes.music import sac_music
 from music_tf.recipes.tasks import sac
 
 _PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"
-_PLANE, _SPACE = (3, 4), (3, 4, 5)
-"""Columns of an object's place on a table, and in the air."""
+_PLACES: Mapping[str, tuple[int, ...]] = {_PUSH: (3, 4), _SLIDE: (3, 4), _PICK: (3, 4, 5)}
+"""Columns of an object's place: on a table, or in the air too."""
 _LEAST_DEVIATION = 1e-6
 
 
@@ -88,16 +87,23 @@ class DistanceConfig(DiversityConfig):
     and then count for nearly all of the distance."""
     hidden_sizes: Layers = (64, 64)
     """Units of each hidden layer of embedding and density."""
-    clip: Bounds = (-math.inf, math.inf)
-    """Bounds of the scaled reward."""
+
+    @property
+    def priced(self) -> bool:
+        """Whether a price is learned that keeps the embedding within the distance."""
+        return self.constraint == "dual"
+
+    @property
+    def has_density(self) -> bool:
+        """Whether a density says what the distance is."""
+        return self.priced and self.distance == "density"
 
     def foreseen(self, run: Config) -> Mapping[str, str]:
         """Returns its metrics, less those of what it does not learn."""
-        priced = self.train and self.constraint == "dual"
-        density = priced and self.distance == "density"
+        priced = self.train and self.priced
         columns = len(self.columns) or math.inf
         there = {f"distance/{name}": priced for name in ("dual", "slack", "violated")}
-        there |= {"distance/weight_spread": density}
+        there |= {"distance/weight_spread": priced and self.has_density}
         there |= {f"distance/units_{number}": number < columns for number in range(3)}
         return only(super().foreseen(run), there)
 
@@ -105,7 +111,6 @@ class DistanceConfig(DiversityConfig):
         """Refuses conditions without a direction, and a model of changes that nothing uses."""
         super().check(run)
         kind, size = run.condition.kind, run.condition_size
-        density = self.constraint == "dual" and self.distance == "density"
         for wrong, text in (
             (
                 kind in ("box", "belief"),
@@ -113,7 +118,7 @@ class DistanceConfig(DiversityConfig):
                 f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}",
             ),
             (
-                bool(self.modelled) and not density,
+                bool(self.modelled) and not self.has_density,
                 "distance.modelled: says what a density models, got --distance.constraint "
                 f"{self.constraint} and --distance.distance {self.distance}\n"
                 "leave it out, or --distance.constraint dual --distance.distance density",
@@ -174,9 +179,7 @@ def _distance(preset: Literal["laptop"], env_id: str, changes: Mapping[str, Any]
 def _on_objects(env_id: str) -> Config:
     """Returns a run whose skills bring the object far."""
     before = sac_music("laptop", env_id)
-    columns: tuple[int, ...] = ()
-    if is_one_of(env_id, (_PUSH, _SLIDE, _PICK)):
-        columns = _SPACE if is_one_of(env_id, (_PICK,)) else _PLANE
+    columns: tuple[int, ...] = of_family(env_id, _PLACES, ())
     reward = DistanceConfig(columns=columns, normalize_inputs=True, scale=5.0)
     return dataclasses.replace(
         before,

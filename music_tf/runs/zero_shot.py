@@ -23,7 +23,8 @@ _SAME = 1e-5
 _APART = 10**6
 """Number of the first of these episodes, beyond those of any evaluation."""
 _STOPS = (0.0, 0.1, 0.2, 0.3, 0.45)
-"""Distances to try, as shares of the median distance at the start of an episode; 0: no brake."""
+"""Distances to try, as shares of the median distance at the start of an episode. The first is
+no brake."""
 
 
 class Places(NamedTuple):
@@ -131,12 +132,11 @@ def measure_zero_shot(
     first = embedding.way(*places.of(starts.observation[:, 0], starts.desired_goal))
     usual = float(np.median(np.linalg.norm(first, axis=-1)))
     braked = [dataclasses.replace(plain, stop=share * usual) for share in _STOPS]
-    ends = [_shares(shown, practised(policy))["zero_shot/end"] for policy in braked]
-    best = braked[int(np.argmax(ends))]
-    ours = _shares(shown, shown.play(plain, goals)) | {
-        "zero_shot/end_with_brake": _shares(shown, shown.play(best, goals))["zero_shot/end"],
-        "zero_shot/stop": best.stop,
-    }
+    tried = (starts, *map(practised, braked[1:]))  # the first has no brake
+    best = braked[int(np.argmax([_shares(shown, played)["zero_shot/end"] for played in tried]))]
+    ours = _shares(shown, shown.play(plain, goals))
+    stopped = ours if best is braked[0] else _shares(shown, shown.play(best, goals))
+    ours |= {"zero_shot/end_with_brake": stopped["zero_shot/end"], "zero_shot/stop": best.stop}
     beside = {
         "random conditions": shown.play(aimless, goals),
         "random": shown.play(still, goals, added=random_actions(spec)),

@@ -21,8 +21,6 @@ _SEED = 20210308
 """Evaluation episodes are the same for every run, whatever its own seed."""
 VISITS = 20
 """Visits to each task in what a run and `evaluate` report at the end."""
-PARTS = ("test", "train")
-"""Tasks that are kept for evaluation, and those that are trained on."""
 _STARTS = ("seeds", "skills", "tasks")
 """What `Conditions` of a task say."""
 _RIDGE = 1e-3
@@ -50,6 +48,10 @@ class Adaptations(NamedTuple):
 
     test: Adaptation
     train: Adaptation
+
+
+PARTS = Adaptations._fields
+"""Tasks that are kept for evaluation, and those that are trained on."""
 
 
 class MetaEvaluation(NamedTuple):

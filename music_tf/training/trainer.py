@@ -154,8 +154,10 @@ class Trainer:
     """Rewards of this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
     """Seconds in this epoch, by metric."""
-    _random_played: dict[int | tuple[int, ...], Episodes] = dataclasses.field(default_factory=dict)
-    """Evaluation episodes of random actions, by the world in which they were played."""
+    _random_played: dict[int | tuple[int, ...], tuple[Episodes, Metrics]] = dataclasses.field(
+        default_factory=dict
+    )
+    """Evaluation episodes of random actions and their behaviour, by the world they are from."""
     _random_return: float | None = None
     """Of random actions in visits to evaluation tasks, once they were played."""
 
@@ -565,8 +567,10 @@ class Trainer:
             return {}
         world = evaluation.world
         if world not in self._random_played:
-            self._random_played[world] = evaluation.random()
-        found = evaluation.judged(self._random_played[world])
+            played = evaluation.random()
+            self._random_played[world] = played, evaluation.behaviour(played)
+        played, behaviour = self._random_played[world]
+        found = behaviour | self._of_networks(played)
         return {name: found[metric] for name, metric in pairs.items() if metric in found}
 
     def weights(self) -> dict[str, np.ndarray]:
