@@ -423,7 +423,7 @@ def _timed(name: str) -> Callable[..., Any]:
 
 for _name in (
     *("sum_in_place", "sum_into", "max_in_place"),  # `any` takes a maximum
-    *("broadcast", "share", "collect", "barrier"),
+    *("broadcast", "broadcast_object", "allgather", "barrier"),
 ):
     setattr(TimedCommunicator, _name, _timed(_name))
 

@@ -1,4 +1,4 @@
-"""Lets ranks compute as one: the only module that talks to MPI, which one process never loads."""
+"""Collectives over ranks: the only module that calls MPI, which a single process never loads."""
 
 import contextlib
 import os
@@ -31,14 +31,14 @@ Result = TypeVar("Result")
 
 _FAREWELL_SECONDS = 60.0
 _LOOK_SECONDS = 2e-4
-"""Between two looks at a message, so that a rank that waits leaves its core to others."""
+"""Sleep between two polls of a request: a rank that waits does not occupy its core."""
 _OTHERS_LEAVE_SECONDS = 1.0
 """How long the root waits before it ends with a fault: mpirun would report ranks still alive, and
 on a busy machine they need this long to leave."""
 
 
 class Communicator:
-    """Keeps ranks equal and exchanges what they know; every rank makes the same calls in order.
+    """Collectives over ranks, and messages between two; every rank makes the same calls in order.
 
     With one process every operation returns what it was given. `take_timing` tells how long
     reductions took; broadcasts and exchanges of objects are not timed.
@@ -158,7 +158,7 @@ class Communicator:
         return self._reduce(values, "MAX")
 
     def any(self, flag: bool) -> bool:
-        """Tells every rank whether any of them said yes."""
+        """Returns on every rank whether `flag` is set on any of them."""
         return bool(self.max_in_place(np.array([int(flag)]))[0])
 
     def broadcast(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -167,18 +167,19 @@ class Communicator:
             self._comm.Bcast(values, root=0)
         return values
 
-    def share(self, value: Any) -> Any:
-        """Broadcasts the root's JSON-like `value`; for start-up, never per update."""
+    def broadcast_object(self, value: Any) -> Any:
+        """Returns the root's JSON-like `value` on every rank; for start-up, never per update."""
         return value if self._comm is None else self._comm.bcast(value, root=0)
 
-    def collect(self, value: Any) -> list[Any]:
-        """Gathers every rank's JSON-like `value` everywhere, by rank; never per update."""
+    def allgather(self, value: Any) -> list[Any]:
+        """Returns the JSON-like values of all ranks, in their order; never per update."""
         return [value] if self._comm is None else list(self._comm.allgather(value))
 
     def together(self, action: Callable[[], Result]) -> Result:
-        """Tries an action on all ranks, so that one that fails does not leave the others waiting.
+        """Runs an action on every rank; if any rank fails, all ranks raise.
 
-        Each rank gets the result of its own action.
+        Without it the ranks that succeed would wait for ever in the next collective. Each rank
+        gets the result of its own action.
 
         Raises:
             NumbersFault: On every rank, if the action raised it on any.
@@ -188,33 +189,33 @@ class Communicator:
             result = action()
         except NumbersFault as found:
             fault = found
-        texts = self.collect(None if fault is None else str(fault))
+        texts = self.allgather(None if fault is None else str(fault))
         bad = [f"rank {rank}: {text}" for rank, text in enumerate(texts) if text is not None]
         if bad:
             raise fault or NumbersFault(bad[0])
         return result
 
     def barrier(self) -> None:
-        """Waits until every rank has come this far."""
+        """Waits until every rank has called it."""
         if self._comm is not None:
             self._comm.Barrier()
 
-    def meet(self) -> None:
-        """Waits until every rank has come this far, and leaves the core to others meanwhile."""
+    def patient_barrier(self) -> None:
+        """A barrier that sleeps while it waits: other processes have the core."""
         if self._comm is not None:
             self._patiently(self._comm.Ibarrier())
 
-    def spread(self, data: npt.NDArray[np.uint8]) -> None:
-        """Overwrites `data` on every rank with the root's; who waits leaves the core to others."""
+    def patient_broadcast(self, data: npt.NDArray[np.uint8]) -> None:
+        """A broadcast of bytes that sleeps while it waits: other processes have the core."""
         if self._comm is not None:
             self._patiently(self._comm.Ibcast(data, root=0))
 
     def send(self, data: npt.NDArray[np.uint8], to: int) -> None:
-        """Sends bytes to a rank that receives them some time; returns once they are on the way."""
+        """Sends bytes to a rank; returns once `data` may be overwritten."""
         self._patiently(self._comm.Isend(data, to))
 
     def receive(self, source: int) -> npt.NDArray[np.uint8]:
-        """Waits for bytes that a rank sends, and leaves the core to others meanwhile."""
+        """Waits for bytes of a rank, asleep meanwhile: other processes have the core."""
         status = self._mpi.Status()
         while (message := self._comm.Improbe(source, status=status)) is None:
             time.sleep(_LOOK_SECONDS)

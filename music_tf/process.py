@@ -41,7 +41,7 @@ _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 _received: list[int] = []
 _SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 _guest = contextvars.ContextVar("guest", default=False)
-"""Whether this thread trains in a process that is somebody else's."""
+"""Whether this thread trains inside a process that the caller owns."""
 _guest_since: contextvars.ContextVar[float | None] = contextvars.ContextVar("since", default=None)
 """When it began to, by the monotonic clock."""
 _START_TICKS = 19
@@ -270,7 +270,7 @@ def since_launch() -> float:
 
 @contextlib.contextmanager
 def as_guest() -> Iterator[None]:
-    """Lets a run go on within a process that is somebody else's, such as a notebook.
+    """Trains inside a process that the caller owns, such as a notebook.
 
     Signals ask the run to stop while it lasts, and afterwards do what they did before. Outside of
     the main thread, where Python handles none, they do that all the time. A watchdog ends the run

@@ -23,7 +23,7 @@ def test_with_one_process_every_collective_is_the_identity():
     comm.sum_into(values, total)
     assert values.tolist() == total.tolist() == [1.5, -2.0]
     assert (comm.any(True), comm.any(False)) == (True, False)
-    assert (comm.share({"a": 1}), comm.collect([2])) == ({"a": 1}, [[2]])
+    assert (comm.broadcast_object({"a": 1}), comm.allgather([2])) == ({"a": 1}, [[2]])
     comm.barrier()
     assert comm.take_timing() == (0.0, 0.0)
 
@@ -85,7 +85,7 @@ def test_bad_numbers_of_any_rank_are_bad_numbers_of_all(monkeypatch):
 
     with pytest.raises(NumbersFault, match=r"^nan$"):
         comm.together(fail)
-    monkeypatch.setattr(comm, "collect", lambda text: [text, "inf"])
+    monkeypatch.setattr(comm, "allgather", lambda text: [text, "inf"])
     with pytest.raises(NumbersFault, match=r"^rank 1: inf$"):
         comm.together(lambda: 3)
 

@@ -79,12 +79,12 @@ def main(arguments: list[str]) -> int:
 
 def _train(parsed: TrainCommand | UsageError, comm: "Communicator") -> None:
     """Trains, or raises on every rank what the first of them found wrong on its command line."""
-    texts = comm.collect(str(parsed) if isinstance(parsed, UsageError) else None)
+    texts = comm.allgather(str(parsed) if isinstance(parsed, UsageError) else None)
     for rank, text in enumerate(texts):
         if text is not None:
             raise UsageError(text if set(texts) == {text} else f"rank {rank}: {text}")
     # Before anything that only ranks which learn, or only those which act, wait for.
-    learners = comm.collect(cast(TrainCommand, parsed).learners)
+    learners = comm.allgather(cast(TrainCommand, parsed).learners)
     if len(set(learners)) > 1:
         raise UsageError(f"--learners: expected the same on every rank, got {learners}")
     train(cast(TrainCommand, parsed), comm)
@@ -207,7 +207,7 @@ def _prepared(
             found = prepare_directory(command), heritage, follows
         except MusicError as fault:
             fault_text, code = str(fault), fault.exit_code
-    found, fault_text, code = comm.share((found, fault_text, code))
+    found, fault_text, code = comm.broadcast_object((found, fault_text, code))
     if found is None:
         raise _FAULTS[code](fault_text)
     return found

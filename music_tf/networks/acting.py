@@ -97,7 +97,7 @@ def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
 
 
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
-    """Returns a snapshot of the kind of another one, with what `arrays_of` has returned."""
+    """Inverts `arrays_of`: returns `like` with these arrays in place of its own."""
     observation, goal = (Moments(*arrays[name]) for name in ("observation", "goal"))
     inputs = like.inputs._replace(observation=observation, goal=goal)
     weights, encoder = ({n: arrays[n] for n in one} for one in (like.weights, like.encoder))

@@ -6,7 +6,7 @@ from pathlib import Path
 from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
 from music_tf.process import watchdog
-from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
+from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
 from music_tf.storage.run_directory import log_path, open_run
 from music_tf.storage.start import Heritage
 from music_tf.training.actors import Actor
@@ -28,8 +28,8 @@ def act(
     """
     speaker = f"music-tf: rank {comm.rank}"
     with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):
-        comm.meet()  # the learner loads TensorFlow meanwhile
-        told_to_all(lambda: None, comm)
+        comm.patient_barrier()  # the learner loads TensorFlow meanwhile
+        fail_together(lambda: None, comm)
         command, record = agreed(command, heritage.record if heritage else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)

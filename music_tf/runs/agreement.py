@@ -75,16 +75,18 @@ def rehearsed(config: Config, comm: Communicator) -> Config:
     Raises:
         EnvironmentFault: On every rank, if replay would learn from wrong numbers.
     """
-    found = told_to_all(lambda: rehearse(config) if comm.is_root else None, comm)
+    found = fail_together(lambda: rehearse(config) if comm.is_root else None, comm)
     for text in found.warnings if found else ():
         _LOGGER.warning("%s", text)
-    bounds, exact = comm.share((found.reward_bounds, found.exact_goals) if found else (None, False))
+    bounds, exact = comm.broadcast_object(
+        (found.reward_bounds, found.exact_goals) if found else (None, False)
+    )
     turned_out = {"world.reward": bounds} if bounds is not None else {}
     return with_fields(config, turned_out | ({"env.exact_goals": True} if exact else {}))
 
 
-def told_to_all(action: Callable[[], Result], comm: Communicator) -> Result | None:
-    """Returns the result of an action whose fault all ranks raise; each calls it with its own.
+def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | None:
+    """Runs `action` on every rank; if any rank fails, all ranks raise the first failure.
 
     Raises:
         EnvironmentFault: On every rank, if the action raised it on any.
@@ -94,7 +96,7 @@ def told_to_all(action: Callable[[], Result], comm: Communicator) -> Result | No
         found = action()
     except EnvironmentFault as fault:
         text = str(fault)
-    for said in filter(None, comm.collect(text)):
+    for said in filter(None, comm.allgather(text)):
         raise EnvironmentFault(said)
     return found
 
@@ -120,7 +122,7 @@ def check_alike(
     for path in sorted(PACKAGE.rglob("*.py")):
         code.update(path.read_bytes())
     software = {**versions(), "code of music_tf": code.hexdigest()[:16]}
-    found = comm.collect(({n: json.dumps(v) for n, v in settings.items()}, software))
+    found = comm.allgather(({n: json.dumps(v) for n, v in settings.items()}, software))
     cures = (
         (UsageError, "start all ranks with the same command line"),
         (EnvironmentFault, "install the same on all machines of the job"),
@@ -146,7 +148,7 @@ def warn_of_processors(comm: Communicator) -> None:
         text = file.read(_LONGEST)
     first = _FLAGS.search(text)
     own = [flag for flag in first[1].split() if flag.startswith(_VECTORS)] if first else []
-    found = describe_differences(comm.collect(sorted(set(own))))
+    found = describe_differences(comm.allgather(sorted(set(own))))
     if found and comm.is_root:
         _LOGGER.warning(
             "processors differ, so ranks may round differently and be found apart: %s", found

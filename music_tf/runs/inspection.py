@@ -86,7 +86,7 @@ class LoadedRun:
 
     @property
     def policy(self) -> Policy:
-        """Deterministic, with the main networks."""
+        """The policy of the checkpoint: the mean action of the actor, not of its target."""
         return policy_of(self.saved.snapshot)
 
     @property

@@ -32,7 +32,7 @@ from music_tf.process import (
     threads_per_rank,
     watchdog,
 )
-from music_tf.runs.agreement import agreed, told_to_all, warn_of_processors
+from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
@@ -99,8 +99,8 @@ def run(
     with contextlib.ExitStack() as stack:
         stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
         if command.learners:
-            comm.meet()
-        gpu = told_to_all(functools.partial(found_gpu, command), comm)
+            comm.patient_barrier()
+        gpu = fail_together(functools.partial(found_gpu, command), comm)
         command, record = agreed(command, heritage.record if heritage else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
@@ -294,9 +294,9 @@ class Session:
         if tasks is None:
             return
         drawn = tasks.record()
-        kept = comm.share(stored_tasks(path) if comm.is_root else None)
+        kept = comm.broadcast_object(stored_tasks(path) if comm.is_root else None)
         if kept is None:
-            told_to_all(lambda: self._directory.keep_tasks(drawn), comm)
+            fail_together(lambda: self._directory.keep_tasks(drawn), comm)
         elif kept != drawn:
             raise UsageError(
                 f"{path}: config.json holds other tasks than {self._config.env_id} draws now\n"

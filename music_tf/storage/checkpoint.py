@@ -252,18 +252,20 @@ class Checkpoints:
             ValueError: A name or an array cannot be stored.
         """
         root = self._comm.is_root
-        label, problem = self._comm.share(_tried(lambda: self._begin(epoch)) if root else None)
+        label, problem = self._comm.broadcast_object(
+            _tried(lambda: self._begin(epoch)) if root else None
+        )
         written: dict[str, list[Entry]] | None = None
         if problem is None:
             written, problem = _tried(lambda: self._write_rows(label, shards))
-        outcomes = self._comm.collect((written, problem))
+        outcomes = self._comm.allgather((written, problem))
         problem = next((found for _, found in outcomes if found), None)
         if problem is None and root:
             added = {worker: new for rows, _ in outcomes for worker, new in rows.items()}
             older = {} if compact else self._chain
             chain = {w: (*older.get(w, ()), *added.get(w, ())) for w in {**older, **added}}
             _, problem = _tried(lambda: self._commit(label, epoch, arrays, meta, chain))
-        problem, self.crowded = self._comm.share((problem, self.crowded))
+        problem, self.crowded = self._comm.broadcast_object((problem, self.crowded))
         if root:
             self._clean(label, failed=problem is not None)
         self._comm.barrier()
@@ -297,14 +299,14 @@ class Checkpoints:
             UsageError: The checkpoint is one of another run or of other workers.
         """
         listed = _tried(self._existing) if self._comm.is_root else None
-        existing, problem = self._comm.share(listed)
+        existing, problem = self._comm.broadcast_object(listed)
         if problem is not None:
             raise EnvironmentFault(f"{self._directory}: cannot be read: {problem}")
-        wanted = sorted(itertools.chain.from_iterable(self._comm.collect(list(workers))))
+        wanted = sorted(itertools.chain.from_iterable(self._comm.allgather(list(workers))))
         damages: list[str] = []
         for label in reversed(existing):
             restored, manifest, faults = self._read(label, workers, expected)
-            outcomes = zip(*self._comm.collect(faults), strict=True)
+            outcomes = zip(*self._comm.allgather(faults), strict=True)
             damage, misfit = (next(filter(None, found), None) for found in outcomes)
             if damage is not None:
                 damages.append(f"{label}/{damage}")

@@ -376,7 +376,7 @@ def open_run(
             refused = str(error)
         except OSError as error:
             broken = f"{path}: cannot be used: {error}"
-    refused, broken = comm.share((refused, broken))
+    refused, broken = comm.broadcast_object((refused, broken))
     if refused is not None:
         raise UsageError(refused)
     if broken is not None:

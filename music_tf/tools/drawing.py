@@ -19,7 +19,7 @@ _SMALLEST = 9
 
 @functools.cache
 def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Returns the letters that come with Pillow."""
+    """Returns the font that Pillow brings along, of a size in pixels."""
     return ImageFont.load_default(size)
 
 

@@ -89,7 +89,7 @@ class Team(NamedTuple):
         """
         acts = comm.rank >= learners
         own = os.environ.get("CUDA_VISIBLE_DEVICES") if acts else NO_GPU
-        for rank, visible in enumerate(comm.collect(own)):
+        for rank, visible in enumerate(comm.allgather(own)):
             if visible != NO_GPU:
                 raise EnvironmentFault(
                     f"rank {rank} only acts, and sees a GPU: CUDA_VISIBLE_DEVICES is {visible!r}\n"
@@ -104,7 +104,7 @@ class Team(NamedTuple):
 
     @property
     def actors(self) -> range:
-        """Ranks that act."""
+        """Ranks that act, in this group of one learner and its actors."""
         return range(1, self.comm.size)
 
     def among_all(self, rank: int) -> int:
@@ -197,7 +197,7 @@ class Actors:
             self._begin({"code": code})
         else:
             end = headed(OrderHeader(END, code=code), bytes(self._format.bytes))
-            self._team.comm.spread(end)
+            self._team.comm.patient_broadcast(end)
 
     @property
     def count(self) -> int:
@@ -340,7 +340,7 @@ class Actors:
         start = time.monotonic()
         self._number += 1
         self._asked = header._replace(number=self._number)
-        self._team.comm.spread(headed(self._asked, self._format.pack(snapshot)))
+        self._team.comm.patient_broadcast(headed(self._asked, self._format.pack(snapshot)))
         self._clocks.telling.append(time.monotonic() - start)
 
     def _begin(self, said: Mapping[str, Any]) -> None:
@@ -402,7 +402,7 @@ class Ranks(NamedTuple):
         return self.learning.size + (0 if self.actors is None else self.actors.count)
 
     def described(self, config: Config) -> str:
-        """Says it to the user."""
+        """Returns the line of the terminal on who learns, who acts, and on which cores."""
         actors = self.actors
         here = 0 if actors is None else actors.here
         threads = threads_per_rank(config.threads, self.learning.size, here)
@@ -520,7 +520,7 @@ class Actor:
         while True:
             start = time.monotonic()
             with longer_timeout():
-                comm.spread(message)
+                comm.patient_broadcast(message)
             order = order_in(message)
             if order.kind == END:
                 break

@@ -69,8 +69,8 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
         accept = functools.partial(refuse_too_large, config, comm, share)
         count = share.environments
         envs = LockstepEnvs(config.env_id, count, config.env, accept, config.world)
-    comm.meet()
-    if any(comm.collect(envs is None or stop_requested())) or envs is None:
+    comm.patient_barrier()
+    if any(comm.allgather(envs is None or stop_requested())) or envs is None:
         raise Stopped("stopped before the first step")
     return envs
 

@@ -101,7 +101,7 @@ class Evaluation(NamedTuple):
             return result
 
         result = comm.together(own_part)
-        layout = comm.share([(name, v.shape, v.dtype.str) for name, v in result.items()])
+        layout = comm.broadcast_object([(name, v.shape, v.dtype.str) for name, v in result.items()])
         whole: dict[str, np.ndarray] = {}
         for name, shape, kind in layout:
             values = result.get(name, np.zeros(shape, kind))

@@ -53,7 +53,7 @@ def refuse_too_large(
         filled = dataclasses.replace(config.replay, capacity=capacity)
         store = empty_store(dataclasses.replace(config, replay=filled), spec)
         replay = share.stores * store.bytes
-    found = comm.collect([socket.gethostname(), environments, replay, available_memory()])
+    found = comm.allgather([socket.gethostname(), environments, replay, available_memory()])
     for host in dict.fromkeys(name for name, *_ in found):
         ranks = [numbers for name, *numbers in found if name == host]
         environments, replay = sum(own[0] for own in ranks), sum(own[1] for own in ranks)

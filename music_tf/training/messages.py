@@ -73,14 +73,14 @@ class AnswerHeader(NamedTuple):
 
 
 def headed(header: OrderHeader | AnswerHeader, *rest: bytes) -> Data:
-    """Returns a message."""
+    """Returns format, CRC-32 of the body, header and body as the bytes of one message."""
     body = b"".join(rest)
     numbers = (FORMAT, zlib.crc32(body), *map(int, header))
     return np.frombuffer(struct.pack(f"<{len(numbers)}q", *numbers) + body, np.uint8)
 
 
 def header_size(kind: type[OrderHeader] | type[AnswerHeader]) -> int:
-    """Returns the bytes of a header."""
+    """Returns the length of a header in bytes, format and checksum included."""
     return _INTEGER * (2 + len(kind._fields))
 
 
@@ -146,7 +146,7 @@ class SnapshotFormat:
         return b"".join(array.astype("<f4").tobytes() for array in arrays_of(snapshot).values())
 
     def unpack(self, data: Data, like: Snapshot) -> Snapshot:
-        """Returns what was packed, as a snapshot of the kind of another one."""
+        """Inverts `pack`: returns `like` with the packed arrays in place of its own."""
         numbers = np.frombuffer(data.tobytes(), "<f4")
         named = zip(self.shapes.items(), self._slices, strict=True)
         return snapshot_from(

@@ -281,7 +281,7 @@ class Trainer:
         if not total.common and (before.wrong or not total.wrong):
             return
         own = "" if self.replay.watch is None else self.replay.watch.example
-        examples = filter(None, self.comm.collect(own))  # asked alike on all ranks
+        examples = filter(None, self.comm.allgather(own))  # asked alike on all ranks
         text = (
             f"{self.config.env_id}: {next(examples, 'rewards differ')} "
             f"({total.wrong} of {total.steps} steps that were drawn with their own goal)"
@@ -308,7 +308,7 @@ class Trainer:
             term.observe(kept, cycle)
         self.inputs.see(*self.replay.sample_fresh(kept, cycle), config.workers)
         cells = visited_cells(played.observation, played.length, self.envs.info)
-        visited = [(int(x), int(y)) for own in self.comm.collect(sorted(cells)) for x, y in own]
+        visited = [(int(x), int(y)) for own in self.comm.allgather(sorted(cells)) for x, y in own]
         log.cells = sorted({*log.cells, *visited})
 
     def order(self, cycle: int) -> None:

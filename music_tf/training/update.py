@@ -233,7 +233,7 @@ class Update:
             arrays = self.layout.name_arrays(self.parameters.numpy())
             bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
         if self._comm.any(bool(bad)):
-            found = self._comm.collect(bad)
+            found = self._comm.allgather(bad)
             names = dict.fromkeys(name for names in found for name in names)
             ranks = [rank for rank, names in enumerate(found) if names]
             raise NumbersFault(
@@ -643,7 +643,7 @@ def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Commu
         name: hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
         for name, array in arrays.items()
     }
-    found = comm.collect(digests)
+    found = comm.allgather(digests)
     for name in arrays:
         ranks = [rank for rank, its in enumerate(found) if its[name] != found[0][name]]
         if ranks:

@@ -175,8 +175,8 @@ found = {
     "max": comm.max_in_place(np.array([rank, -rank])).tolist(),
     "any": [comm.any(rank == 1), comm.any(False)],
     "broadcast": comm.broadcast(np.array([rank + 5.0])).tolist(),
-    "share": comm.share({"rank": rank}),
-    "collect": comm.collect([rank]),
+    "broadcast_object": comm.broadcast_object({"rank": rank}),
+    "allgather": comm.allgather([rank]),
     "timed": comm.take_timing()[1] > 0.0 and comm.take_timing() == (0.0, 0.0),
 }
 comm.barrier()
@@ -198,8 +198,8 @@ def test_collectives_by_hand(tmp_path):
             "max": [2, 0],
             "any": [True, False],
             "broadcast": [5.0],
-            "share": {"rank": 0},
-            "collect": [[0], [1], [2]],
+            "broadcast_object": {"rank": 0},
+            "allgather": [[0], [1], [2]],
             "timed": True,
         }
 

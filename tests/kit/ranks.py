@@ -11,7 +11,7 @@ class Beside(Communicator):
         self.rank, self.size = rank, 1 + len(others)
         self.others, self.asked = others, []
 
-    def collect(self, value):
+    def allgather(self, value):
         """Gives what all ranks say; `asked` keeps what this one said."""
         self.asked.append(value)
         return [value, *(other(value) for other in self.others)]

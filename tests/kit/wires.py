@@ -24,17 +24,17 @@ class Wires(Communicator):
         del role
         return self
 
-    def collect(self, value):
+    def allgather(self, value):
         self._between.told[self.rank] = value
         self._between.meeting.wait(SECONDS)
         found = list(self._between.told)
         self._between.meeting.wait(SECONDS)
         return found
 
-    def meet(self):
+    def patient_barrier(self):
         self._between.meeting.wait(SECONDS)
 
-    def spread(self, data):
+    def patient_broadcast(self, data):
         if self.rank:
             data[:] = self._between.posts[0, self.rank].get(timeout=SECONDS)
         else:

@@ -23,7 +23,7 @@ class Rank(Communicator):
         self.calls.append(np.array(values))
         return values
 
-    def share(self, value):
+    def broadcast_object(self, value):
         self.shared = value if self.is_root else self.shared
         return self.shared
 

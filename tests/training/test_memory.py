@@ -56,11 +56,11 @@ def test_replay_counts_as_far_as_the_run_fills_it(free):
 
 
 def test_ranks_of_one_host_share_its_memory(monkeypatch):
-    def collect(value):
+    def allgather(value):
         return [value, ["elsewhere", 50, 50, 99.0], ["elsewhere", 0, 1, 101.0]]
 
     monkeypatch.setattr(
-        "music_tf.distributed.Communicator.collect", lambda comm, value: collect(value)
+        "music_tf.distributed.Communicator.allgather", lambda comm, value: allgather(value)
     )
     assert "on elsewhere, which has" in refusal(epochs=1)[0]
 
