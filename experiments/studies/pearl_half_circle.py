@@ -3,7 +3,8 @@
 `sac_pearl` on the point robot whose places stand on a half circle: critics learn from dense
 rewards, contexts hold sparse ones, which pay within 0.2 of the place alone. A visit explores for 5
 episodes under the prior and plays 15 more, before each of which it infers the place. Beside it a
-latent without variance, with as many updates. Sizes were chosen on seed 100.
+latent without variance, with as many updates. Beliefs are diagonal, as published. Sizes were
+chosen on seed 100.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -16,6 +17,7 @@ SETTINGS = " ".join(
         "--agent.hidden-sizes 64 64 --agent.encoder-sizes 64 64 --agent.latent-size 5",
         "--condition.size 5 --agent.kl-weight 0.04 --agent.context-rows 100",
         "--rollouts 5 --cycles 100 --updates 10 --replay.capacity 400000 --evaluation.every 10",
+        "--agent.posterior diagonal",
     )
 )
 """Each of the 20 tasks is visited once in 50 updates; an epoch has 1,000."""

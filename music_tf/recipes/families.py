@@ -28,6 +28,7 @@ _ROBOT: Changes = {
     "agent.discount": 0.97,
     "agent.polyak": 0.98,
     "agent.latent_size": 5,
+    "agent.posterior": "diagonal",
     "agent.kl_weight": 1.0,
     "agent.meta_batch": 4,
     "agent.context_rows": 100,
@@ -52,14 +53,12 @@ _GOAL: Changes = {
     "cycles": 8,
     "updates": 100,
     "agent.context_rows": 100,
-    "agent.posterior": "full",
     "task.scale": 100.0,
     "tasks.train": 32,
     "tasks.initial": 4,
     "evaluation.every": 5,
 }
-"""Metres from a goal are few, so that they count more. A reward says how far the goal is: a sphere,
-and a full covariance can say where spheres meet."""
+"""Metres from a goal are few, so that they count more."""
 _FAR_GOAL: Changes = {**_GOAL, "agent.discount": 0.95}
 LAPTOP: Mapping[str, Changes] = {
     **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),

@@ -117,6 +117,7 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
         **{f"agent.{name}_learning_rate": 1e-3 for name in ("actor", "critic", "value", "encoder")},
         "agent.discount": 0.9,
         "agent.latent_size": 10,
+        "agent.posterior": "full",
         "agent.kl_weight": 0.02,
         "agent.meta_batch": 8,
         "agent.context_rows": 40,

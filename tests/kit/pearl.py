@@ -12,6 +12,7 @@ CHANGES = {
     "agent.hidden_sizes": (16, 16),
     "agent.encoder_sizes": (8,),
     "agent.latent_size": 3,
+    "agent.posterior": "diagonal",
     "agent.meta_batch": 4,
     "agent.context_rows": 6,
     "replay.batch_size": 8,

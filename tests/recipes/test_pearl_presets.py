@@ -67,10 +67,13 @@ def test_a_context_is_no_longer_than_a_visit(preset):
         assert config.agent.context_rows <= steps
 
 
-def test_beliefs_of_hidden_goals_can_say_where_spheres_meet():
-    for env_id, posterior in ((PUSH, "full"), (VELOCITY, "diagonal"), (POINT_ROBOT, "diagonal")):
+def test_beliefs_of_places_can_say_where_circles_and_spheres_meet():
+    kinds = {PUSH: "full", POINT_ROBOT: "full", "mine:Own-v0": "full", VELOCITY: "diagonal"}
+    for env_id, posterior in kinds.items():
         assert recipes.resolve("sac_pearl", "laptop", env_id).agent.posterior == posterior
-    assert recipes.resolve("sac_pearl", "oyster", PUSH).agent.posterior == "diagonal"
+        for published in ("oyster", "paper", "garage"):
+            config = recipes.resolve("sac_pearl", published, env_id)
+            assert config.agent.posterior == "diagonal"
 
 
 def test_music_pays_beside_the_task_and_fades_before_the_end():

@@ -133,6 +133,7 @@ CONFIGURATIONS = {
         (
             *("sac_pearl", "--workers", "2", "--cycles", "2", "--updates", "3", "--threads", "1"),
             *("--agent.hidden-sizes", "16", "16", "--agent.encoder-sizes", "8", "--seed", "3"),
+            *("--agent.posterior", "diagonal"),
             *("--agent.meta-batch", "4", "--agent.context-rows", "10", "--replay.batch-size", "16"),
             *("--tasks.train", "4", "--tasks.test", "2", "--tasks.initial", "1"),
             *("--evaluation.episodes", "1", "--evaluation.every", "1", "--tasks.adapt", "2"),
