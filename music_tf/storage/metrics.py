@@ -45,8 +45,10 @@ _OF_EVERY_RUN = {
     "time/updates": "gradient updates so far",
     "time/fps": "environment steps per second of this epoch, over all ranks",
     "time/updates_per_second": "updates per second of training, rollouts included",
-    "time/elapsed_s": "seconds of training so far, over resumes",
-    "time/wall_s": "seconds since the launch, over resumes",
+    "time/elapsed_s": "seconds of training and evaluation so far, over resumes; without "
+    "start-up and checkpoints",
+    "time/wall_s": "seconds from the launch to the end of this evaluation, over resumes; with "
+    "start-up, compiling and checkpoints",
 }
 WITHOUT_GOALS = {
     "eval/return": "mean sum of the environment's own rewards over an evaluation episode",
@@ -79,11 +81,12 @@ _OF_LIFTING = {
     "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
 }
 _OF_MOTION = {
-    INFORMATION: "I(dx; dy) of a step of evaluation episodes in nats, less what chance gives",
+    INFORMATION: "I(dx; dy) over 500 steps of the first 40 evaluation episodes in nats, less the "
+    "mean of 5 shuffles; its noise is some 0.05",
     f"{INFORMATION}_random": "the same in episodes of random actions",
 }
 _OF_LEARNING = {
-    "train/grad_norm": "norm of the gradient of all networks after summing over ranks",
+    "train/grad_norm": "norm of the gradient of all networks, reduced over ranks, as Adam gets it",
     "stats/observation_mean": "mean over components of the running observation mean",
     "stats/observation_std": "mean over components of the running observation deviation",
 }
@@ -92,49 +95,50 @@ _OF_GOALS = {
     "stats/goal_std": "mean over components of the running goal deviation",
 }
 _OF_RANKS = {
-    "mpi/allreduce_ms": "milliseconds per reduction over ranks, mean of the epoch",
-    "mpi/wait_ms_max": "longest reduction of the epoch in milliseconds",
+    "mpi/allreduce_ms": "milliseconds of an all-reduce, waiting included: mean of the epoch, on "
+    "the rank where it is largest",
+    "mpi/wait_ms_max": "longest all-reduce of the epoch on any rank, in milliseconds",
 }
 OF_ACTORS = {
     "time/act_s": "seconds that an actor played in this epoch, mean over actors",
     "time/take_in_s": "seconds that the learner stored and counted what actors had played",
-    "time/feed_s": "seconds that it drew minibatches",
-    "time/learn_s": "seconds that it took updates",
-    "time/learner_wait_s": "seconds that it waited for actors",
+    "time/feed_s": "seconds that the learner drew minibatches",
+    "time/learn_s": "seconds that the learner took updates",
+    "time/learner_wait_s": "seconds that the learner waited for actors; near 0 where it limits",
     "time/actors_wait_s": "seconds that an actor waited for the learner, mean over actors",
-    "time/actors_wait_s_max": "the same of the actor that waited longest",
-    "time/staleness_cycles": "cycles by which acting weights are older than learning ones: lag",
+    "time/actors_wait_s_max": "the same, of the actor that waited longest",
+    "time/staleness_cycles": "cycles by which acting weights are older than learning ones: `--lag`",
     "train/replay_ratio": "transitions learned from for each environment step",
-    "mpi/broadcast_ms": "milliseconds to send actors an order, mean of the epoch",
-    "mpi/gather_ms": "milliseconds to read what they sent, mean of the epoch",
+    "mpi/broadcast_ms": "milliseconds to send all actors an order, waiting excluded; epoch mean",
+    "mpi/gather_ms": "milliseconds to read what all actors sent, waiting excluded; epoch mean",
 }
 """Metrics of runs in which one rank learns and others act."""
 
 
-def _of_ours() -> dict[str, str]:
-    """Returns every metric of ours; those of settings are declared there."""
+def _sections() -> dict[str, Mapping[str, str]]:
+    """Returns every metric of ours by what brings it to a run; those of settings say it there."""
     settings: list[Settings | type[Settings]] = [*recipes.agents(), *recipes.terms().values()]
     settings += groups_of(Config())
+    declared: dict[str, dict[str, str]] = {}
+    for each in settings:
+        declared.setdefault(each.name, {}).update(each.declared())
     return {
-        **_OF_EVERY_RUN,
-        **WITHOUT_GOALS,
-        **_OF_STEPS,
-        **_OF_TASKS,
-        **_OF_OBJECTS,
-        **_ON_SUPPORTS,
-        **_COVERED,
-        **_WITH_GRIPPERS,
-        **_OF_LIFTING,
-        **_OF_MOTION,
-        **{name: meaning for each in settings for name, meaning in each.declared().items()},
-        **_OF_LEARNING,
-        **_OF_GOALS,
-        **_OF_RANKS,
-        **OF_ACTORS,
+        "every run": _OF_EVERY_RUN,
+        "tasks without goals": {**WITHOUT_GOALS, **_OF_STEPS},
+        "tasks with goals": _OF_TASKS,
+        "an object": {**_OF_OBJECTS, **_ON_SUPPORTS, **_COVERED, **_WITH_GRIPPERS, **_OF_LIFTING},
+        "MUSIC or a control of it": _OF_MOTION,
+        **{f"`{name}`": metrics for name, metrics in declared.items() if metrics},
+        "learning": _OF_LEARNING,
+        "goals": _OF_GOALS,
+        "several ranks that learn": _OF_RANKS,
+        "actors": OF_ACTORS,
     }
 
 
-METRICS = _of_ours()
+SECTIONS = _sections()
+"""Every metric of ours with its meaning, by what brings it to a run."""
+METRICS = {name: meaning for part in SECTIONS.values() for name, meaning in part.items()}
 """Every metric of ours with its meaning, in the order of columns; the names are public."""
 
 
@@ -174,35 +178,47 @@ def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, st
 
 
 CONTROL = {
-    "control/coverage": "share of the support's cells that the object visits in evaluation",
+    "control/coverage": "share of the support's cells of 5 cm that the object visits",
     "control/rollout_coverage": "the same in training, in the epoch of the checkpoint",
-    "control/contact_rate": "share of episodes in which the gripper touches the object",
-    "control/steps_to_contact": "median of the steps until then; blank if most never do",
-    "control/rotation_rad": "angle between the object's first and last orientation",
-    "control/end_spread_m": "spread of the object's end position under noise on the actions",
-    "control/skill_variance": "share of the variance of the end position that skills explain",
-    "control/skill_variance_chance": "the same if skills were dealt out at random",
+    "control/contact_rate": "share of episodes with a step in which the object moves over 1 mm "
+    "with the gripper within 10 cm before and after",
+    "control/steps_to_contact": "median over all episodes of the first such step, from 1; blank if "
+    "half of the episodes or more have none",
+    "control/rotation_rad": "mean angle between the object's first and last orientation, 0 to pi",
+    "control/end_spread_m": "spread of end positions when a start is repeated 8 times with noise "
+    "of 0.05 on actions: root mean square distance from the mean of the start",
+    "control/skill_variance": "share of the variance of end positions that lies between skills, "
+    "from the same starts; blank with one skill or one start",
+    "control/skill_variance_chance": "(K - 1) / (S K - 1): the same if K skills and S starts were "
+    "dealt out at random",
     "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",
-    "control/information_null": "the same with dy of other episodes, mean over pairings",
-    "control/information_null_std": "standard deviation of these pairings",
-    "control/information_p": "(1 + pairings that give as much) / (1 + pairings)",
+    "control/information_null": "the same with dy of another episode at the same time step, mean "
+    "over 20 shuffles",
+    "control/information_null_std": "standard deviation over these shuffles",
+    "control/information_p": "(1 + shuffles that give as much) / 21: how often chance does",
 }
 """What `evaluate --full` measures beside them, in the order of its table."""
 
 COVERAGE = {
-    "coverage/kept_rate": "share of episodes that end with the object above its support's height",
-    "coverage/moved_and_kept_rate": "share that ends over 5 cm away, over its support or held",
-    "coverage/displacement_cells": "cells of 5 cm from its start in which a kept object has been",
-    "coverage/direction_entropy": "how evenly these moves spread over 8 directions, from 0 to 1",
-    "coverage/object_cells": "cells of 10 cm that the object visits anywhere; pays a shove",
+    "coverage/kept_rate": "share of episodes that end with the object's centre above its support, "
+    "less 2 cm, or held",
+    "coverage/moved_and_kept_rate": "share of episodes that end so, over 5 cm from the first "
+    "position",
+    "coverage/displacement_cells": "cells of 5 cm, over x and y, of the object's position less its "
+    "first one, of states above the support in kept episodes",
+    "coverage/direction_entropy": "entropy of the directions of moved and kept episodes in 8 "
+    "sectors, over log 8: 0 to 1",
+    "coverage/object_cells": "cells of 10 cm that the object visits in any state, floor and air "
+    "included; a shove off the table has most",
 }
 """What it measures on more episodes, so that a shove cannot win, in the order of its table."""
 
 ZERO_SHOT = {
-    "zero_shot/ever": "share of goals that training never had which are reached at any step",
-    "zero_shot/end": "share that is reached at the last step",
-    "zero_shot/end_with_brake": "the same where the robot stops near a goal",
-    "zero_shot/stop": "how near that is, in the embedding; chosen on other goals",
+    "zero_shot/ever": "share of goals that are reached at any step",
+    "zero_shot/end": "share of goals that are reached at the last step",
+    "zero_shot/end_with_brake": "the same where the robot does nothing as long as it is within "
+    "`zero_shot/stop` of the goal",
+    "zero_shot/stop": "that distance in the embedding, chosen on 48 other goals",
 }
 """What `evaluate --zero-shot` measures."""
 

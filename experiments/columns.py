@@ -1,0 +1,72 @@
+"""The tables of docs/metrics.md from what the code declares: `python -m experiments.columns`.
+
+Fills what stands between `<!-- columns: NAME -->` and `<!-- /columns -->`, where NAME is `metrics`
+for the columns of metrics.csv, or a part of `JUDGED`. `make results` writes it again.
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from music_tf import recipes
+from music_tf.cli.exits import guarded, leave
+from music_tf.config.names import suggestion
+from music_tf.config.settings import ENTROPY, reward_metrics
+from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.storage.metrics import JUDGED, SECTIONS
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "metrics.md"
+_BLOCK = re.compile(r"(<!-- columns: (.+) -->\n)(?s:.*?)(<!-- /columns -->)")
+
+
+def filled(text: str) -> str:
+    """Returns a page with the tables that its markers name.
+
+    Raises:
+        UsageError: A marker names no table.
+    """
+    tables = {"metrics": _sections(), **{name: _table(part) for name, part in JUDGED.items()}}
+
+    def fill(block: re.Match[str]) -> str:
+        head, name, tail = block.groups()
+        if name not in tables:
+            raise UsageError(f"columns: no table {name}{suggestion(name, tables)}")
+        return f"{head}{tables[name]}\n{tail}"
+
+    return _BLOCK.sub(fill, text)
+
+
+def _sections() -> str:
+    """Returns a table for each section; the metrics that every reward has stand there once."""
+    alike = {name for term in (*recipes.terms(), ENTROPY) for name in reward_metrics(term)}
+    shown = {
+        title: {name: meaning for name, meaning in metrics.items() if name not in alike}
+        for title, metrics in SECTIONS.items()
+    }
+    shown["each reward NAME that counts, and of the entropy"] = reward_metrics("NAME")
+    shown = {title: metrics for title, metrics in shown.items() if metrics}
+    return "\n\n".join(f"**Of {title}**\n\n{_table(part)}" for title, part in shown.items())
+
+
+def _table(metrics: Mapping[str, str]) -> str:
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in metrics.items()]
+    return "\n".join(["| metric | meaning |", "|---|---|", *rows])
+
+
+def main() -> int:
+    """Writes the page where it has changed, and returns the exit code.
+
+    Raises:
+        UsageError: A marker names no table.
+    """
+    text = PAGE.read_text(encoding="utf-8")
+    if (current := filled(text)) != text:
+        PAGE.write_text(current, encoding="utf-8")
+        sys.stdout.write(f"{PAGE.relative_to(ROOT)}\n")
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    leave(guarded(main))
