@@ -14,6 +14,7 @@ ARGS ?=
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.docs
 MUSIC_TF := $(VENV_PYTHON) -m music_tf
 TRAIN_MINUTES := 6
 
@@ -30,7 +31,7 @@ fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
 .DEFAULT_GOAL := help
 .PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
-    tensorboard play plot report doctor test lint types check same faults mutants results bench
+    tensorboard play plot report doctor test lint types check docs same faults mutants results bench
 
 help:  ## List the targets and their variables
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +99,14 @@ types: $(STAMP)  ## Check the types
 	$(VENV)/bin/mypy
 
 check: lint types test  ## What CI runs
+
+docs: $(DOCS_STAMP)  ## Build the pages as a site in site/; a dead link or an unknown reference fails
+	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet --strict
+
+$(DOCS_STAMP): docs.lock $(STAMP)
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
+	  --require-hashes -r docs.lock
+	@touch $@
 
 same: $(STAMP)  ## Compare all numbers with those of a commit, bit by bit (AGAINST=COMMIT, ARGS='--only sac')
 	$(VENV_PYTHON) tests/same/same.py $(AGAINST) $(ARGS)

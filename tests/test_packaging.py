@@ -30,6 +30,7 @@ SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
 MAKE_TARGETS = [
     *("install", "train", "fetch-reach", "fetch-push", "fetch-slide", "fetch-pick"),
     *("tensorboard", "play", "plot", "report", "doctor", "test", "lint", "types", "check"),
+    "docs",
     *("same", "faults", "mutants", "results", "bench"),
 ]
 
@@ -218,7 +219,9 @@ def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements
     assert not set(added) & set(LOCKED)
 
 
-@pytest.mark.parametrize(("extra", "path"), [("onnx", "tests/onnx.lock"), ("tune", "tune.lock")])
+@pytest.mark.parametrize(
+    ("extra", "path"), [("docs", "docs.lock"), ("onnx", "tests/onnx.lock"), ("tune", "tune.lock")]
+)
 def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
     text = (ROOT / path).read_text(encoding="utf-8")
     added = versions_in(text)
@@ -228,6 +231,19 @@ def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
     blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
     assert re.findall(r"index|find-links|https?://|file:| @ ", text) == []
+
+
+def test_locks_that_are_installed_side_by_side_agree():
+    held = {}
+    for path in ("docs.lock", "tune.lock", "tests/onnx.lock", "tests/panda.lock"):
+        for name, version in versions_in((ROOT / path).read_text(encoding="utf-8")).items():
+            assert held.setdefault(name, version) == version, name
+
+
+def test_make_docs_installs_its_lock_and_fails_on_any_warning(tmp_path):
+    planned = commands("docs", f"VENV={tmp_path}/venv")
+    assert "--require-hashes -r docs.lock" in planned
+    assert planned.index("-r docs.lock") < planned.index("mkdocs build --quiet --strict")
 
 
 def test_torch_is_not_locked():
@@ -302,5 +318,6 @@ def test_ci_runs_the_checks_on_a_clean_clone():
     script = ROOT / ".ci/run"
     assert os.access(script, os.X_OK)
     assert "git clone" in script.read_text()
-    assert " check " in script.read_text()
+    assert "check $pages" in script.read_text()
+    assert "run: .ci/run" in (ROOT / ".github/workflows/ci.yml").read_text()
     subprocess.run(["bash", "-n", str(script)], check=True)

@@ -1,0 +1,72 @@
+"""Pages of the site that lie outside docs/: files of the repository's root, and all settings."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+from music_tf import recipes
+from music_tf.config.fields import describe_range, fields_of, show_option, show_value
+from music_tf.config.settings import Config
+
+ROOT = Path(__file__).parents[1]
+FROM_ROOT = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "CITATION.cff": "CITATION.cff",
+}
+"""Pages of the site by the files that they show."""
+SETTINGS = "settings.md"
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the files of the root, and the page of settings."""
+    pages = {SETTINGS: settings_page()}
+    for page, source in FROM_ROOT.items():
+        pages[page] = (ROOT / source).read_text(encoding="utf-8")
+    for page, text in pages.items():
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turns links between the root and docs/ into links between pages of the site."""
+    for shown, source in FROM_ROOT.items():
+        markdown = re.sub(rf"\]\((?:\.\./)*{re.escape(source)}", f"]({shown}", markdown)
+    return markdown.replace("](docs/", "](").replace("](../README.md", "](index.md")
+
+
+def settings_page() -> str:
+    """Returns every setting of a run, each method's apart, with its meaning, range and default."""
+    parts = [
+        "# Settings",
+        "Every option of `music-tf train`, with the default of its dataclass. Recipes and presets "
+        "change defaults: `music-tf train RECIPE --help GROUP` shows theirs.",
+        "## Run",
+        *_table(Config()),
+        "## Learners",
+    ]
+    for agent in sorted(recipes.agents(), key=lambda kind: kind.__name__):
+        parts += [f"### `{agent.__name__}`", inspect.getdoc(agent) or "", *_table(agent())]
+    parts.append("## Rewards")
+    for name, term in sorted(recipes.terms().items()):
+        parts += [f"### `{name}`", inspect.getdoc(term) or "", *_table(term())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(group: Any) -> Iterator[str]:
+    rows = [
+        f"| `{show_option(field.name)}` | `{show_value(field.value)}` | {_cell(field)} |"
+        for field in fields_of(group)
+    ]
+    if rows:
+        yield "\n".join(["| option | default | meaning |", "|---|---|---|", *rows])
+
+
+def _cell(field: Any) -> str:
+    meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
+    return meaning.replace("|", "\\|")
