@@ -16,7 +16,8 @@ pytest.importorskip("mkdocs", reason="docs.lock is not installed")
 ROOT = Path(__file__).parents[1]
 SOURCES = ("mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "docs")
 BROKEN = """
-[a dead link](nowhere.md), [an unknown heading](music.md#nowhere), [an unknown name][music_tf.nothing]
+[a dead link](nowhere.md), [an unknown heading](music.md#nowhere),
+[an unknown name][music_tf.nothing]
 """
 
 
