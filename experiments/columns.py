@@ -1,4 +1,4 @@
-"""The tables of docs/metrics.md from what the code declares: `python -m experiments.columns`.
+"""The lists of docs/metrics.md from what the code declares: `python -m experiments.columns`.
 
 Fills what stands between `<!-- columns: NAME -->` and `<!-- /columns -->`, where NAME is `metrics`
 for the columns of metrics.csv, or a part of `JUDGED`. `make results` writes it again.
@@ -22,24 +22,24 @@ _BLOCK = re.compile(r"(<!-- columns: (.+) -->\n)(?s:.*?)(<!-- /columns -->)")
 
 
 def filled(text: str) -> str:
-    """Returns a page with the tables that its markers name.
+    """Returns a page with the lists that its markers name.
 
     Raises:
-        UsageError: A marker names no table.
+        UsageError: A marker names no list.
     """
-    tables = {"metrics": _sections(), **{name: _table(part) for name, part in JUDGED.items()}}
+    lists = {"metrics": _sections(), **{name: _list(part) for name, part in JUDGED.items()}}
 
     def fill(block: re.Match[str]) -> str:
         head, name, tail = block.groups()
-        if name not in tables:
-            raise UsageError(f"columns: no table {name}{suggestion(name, tables)}")
-        return f"{head}{tables[name]}\n{tail}"
+        if name not in lists:
+            raise UsageError(f"columns: no list {name}{suggestion(name, lists)}")
+        return f"{head}{lists[name]}\n{tail}"
 
     return _BLOCK.sub(fill, text)
 
 
 def _sections() -> str:
-    """Returns a table for each section; the metrics that every reward has stand there once."""
+    """Returns a list for each section; the metrics that every reward has stand there once."""
     alike = {name for term in (*recipes.terms(), ENTROPY) for name in reward_metrics(term)}
     shown = {
         title: {name: meaning for name, meaning in metrics.items() if name not in alike}
@@ -47,19 +47,18 @@ def _sections() -> str:
     }
     shown["each reward NAME that counts, and of the entropy"] = reward_metrics("NAME")
     shown = {title: metrics for title, metrics in shown.items() if metrics}
-    return "\n\n".join(f"**Of {title}**\n\n{_table(part)}" for title, part in shown.items())
+    return "\n\n".join(f"**Of {title}**\n\n{_list(part)}" for title, part in shown.items())
 
 
-def _table(metrics: Mapping[str, str]) -> str:
-    rows = [f"| `{name}` | {meaning} |" for name, meaning in metrics.items()]
-    return "\n".join(["| metric | meaning |", "|---|---|", *rows])
+def _list(metrics: Mapping[str, str]) -> str:
+    return "\n".join(f"- `{name}`: {meaning}" for name, meaning in metrics.items())
 
 
 def main() -> int:
     """Writes the page where it has changed, and returns the exit code.
 
     Raises:
-        UsageError: A marker names no table.
+        UsageError: A marker names no list.
     """
     text = PAGE.read_text(encoding="utf-8")
     if (current := filled(text)) != text:

@@ -10,7 +10,7 @@ from music_tf.storage.metrics import JUDGED, METRICS
 
 PAGE = columns.PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"<!-- columns: .*? -->\n(.*?)<!-- /columns -->", PAGE, re.DOTALL)
-ROWS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("| `")]
+ROWS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("- `")]
 
 
 def test_the_page_shows_what_the_code_declares():
@@ -18,18 +18,14 @@ def test_the_page_shows_what_the_code_declares():
     assert columns.filled(PAGE) == PAGE
 
 
-def test_each_metric_has_one_row_and_those_of_every_reward_stand_there_once():
+def test_each_metric_has_one_line_and_those_of_every_reward_stand_there_once():
     alike = {name for term in (*recipes.terms(), ENTROPY) for name in reward_metrics(term)}
     judged = [name for part in JUDGED.values() for name in part]
     own = [name for name in METRICS if name not in alike]
-    shown = [re.match(r"\| `(.*?)` \|", row)[1] for row in ROWS]
+    shown = [re.match(r"- `(.*?)`: ", row)[1] for row in ROWS]
     assert sorted(shown) == sorted([*own, *judged, *reward_metrics("NAME")])
 
 
-def test_a_meaning_is_one_cell_of_its_table():
-    assert [row for row in ROWS if row.count("|") != 3] == []
-
-
-def test_a_marker_that_names_no_table_is_refused_with_the_nearest_name():
-    with pytest.raises(UsageError, match=r"no table controls\ndid you mean control"):
+def test_a_marker_that_names_no_list_is_refused_with_the_nearest_name():
+    with pytest.raises(UsageError, match=r"no list controls\ndid you mean control"):
         columns.filled("<!-- columns: controls -->\n<!-- /columns -->")
