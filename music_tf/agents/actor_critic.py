@@ -72,12 +72,10 @@ class ActorCritic(Learner):
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
-        """Actor and critics."""
         return self.target_networks
 
     @property
     def target_networks(self) -> Sequence[Network]:
-        """Actor and critics."""
         return [self._actor, *self._critics]
 
     def values(

@@ -31,7 +31,6 @@ class Ddpg(ActorCritic):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Needs no noise."""
         return {}
 
     def losses(

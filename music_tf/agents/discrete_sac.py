@@ -47,7 +47,6 @@ class DiscreteSac(SoftActorCritic):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Needs no noise."""
         return {}
 
     def losses(

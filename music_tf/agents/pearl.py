@@ -77,7 +77,6 @@ class Pearl(SacValue):
 
     @property
     def encoder(self) -> Network:
-        """What infers the latent."""
         return self._encoder
 
     @property

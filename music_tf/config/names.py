@@ -200,7 +200,6 @@ def of_family(env_id: str, known: Mapping[str, Value], otherwise: Value) -> Valu
 
 
 def names_a_module(env_id: str) -> bool:
-    """Whether the id asks for a module to be imported first."""
     return ":" in env_id
 
 

@@ -140,7 +140,6 @@ class Asked(dict[str, Any]):
         return super().items()
 
     def copy(self) -> dict[str, Any]:
-        """Returns another one with all entries."""
         return dict(self.items())
 
     def _ask_for_all(self) -> None:

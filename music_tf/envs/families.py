@@ -76,11 +76,9 @@ class Velocity(Family):
         self._fastest, self._speed = float(fastest), 0.0
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
-        """Draws speeds."""
         return generator.uniform(0.0, self._fastest, (count, 1))
 
     def set_task(self, task: Floats) -> None:
-        """Takes the speed that is to be held."""
         self._speed = float(task[0])
 
     def paid(self, info: dict[str, Any]) -> float:
@@ -104,7 +102,6 @@ class ForwardOrBack(Family):
         return _in_turns(count)[:, None]
 
     def set_task(self, task: Floats) -> None:
-        """Takes the sign of the direction."""
         self._sign = float(task[0])
 
     def paid(self, info: dict[str, Any]) -> float:
@@ -127,13 +124,11 @@ class Direction(Family):
         self._direction = np.array([1.0, 0.0])
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
-        """Draws directions."""
         if self._along_x:
             return np.stack([_in_turns(count), np.zeros(count)], axis=-1)
         return _around(generator.uniform(0.0, 2.0 * math.pi, count))
 
     def set_task(self, task: Floats) -> None:
-        """Takes the direction."""
         self._direction = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:
@@ -156,7 +151,6 @@ class Place(Family):
         return np.asarray(radii * directions)
 
     def set_task(self, task: Floats) -> None:
-        """Takes the place that is to be reached."""
         self._place = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:
@@ -187,7 +181,6 @@ class OtherBody(Family):
         self._size = sum(int(changed.sum()) for changed in self._changed.values())
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
-        """Draws exponents."""
         return generator.uniform(-_LARGEST_EXPONENT, _LARGEST_EXPONENT, (count, self._size))
 
     def set_task(self, task: Floats) -> None:

@@ -134,7 +134,6 @@ class AntBlocks(AntEnv):
 
 
 def ant_goals(broken_joint: int | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
-    """Makes `AntGoals`."""
     return _broken(AntGoals(**options), broken_joint)
 
 
@@ -144,7 +143,6 @@ def ant(broken_joint: int | None = None, **options: Any) -> gymnasium.Env[Any, A
 
 
 def half_cheetah(broken_joint: int | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
-    """Makes HalfCheetah-v5."""
     return _broken(HalfCheetahEnv(**options), broken_joint)
 
 

@@ -92,7 +92,6 @@ class Distance(GatedTerm):
         self.networks = networks
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Picks steps to learn from."""
         return {"picks": self.picked(replay, updates, cycle)} if self._config.train else {}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:

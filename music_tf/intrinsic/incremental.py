@@ -258,7 +258,6 @@ class Incremental(RewardTerm):
         return {"own": places, "own_times": times}
 
     def load_worker(self, worker: int, kept: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `of_worker` of an earlier run returned for this worker."""
         if kept:
             self._own[worker] = Rows(kept["own"], kept["own_times"])
 

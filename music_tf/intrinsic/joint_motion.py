@@ -27,7 +27,6 @@ class JointMotion(PaidTerm):
         self._sides = (list(split.agent), list(split.surrounding))
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Returns the gain, where it is `auto`."""
         return self.gain_feed(updates, len(replay.shards))
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:

@@ -56,7 +56,6 @@ class PaidTerm(RewardTerm):
         return raw if self._running is None else raw * feed["gain"][:, None]
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns the gain, where it is `auto`."""
         return {name: tf.constant(values) for name, values in self.gain_feed(workers).items()}
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:

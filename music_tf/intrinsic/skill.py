@@ -180,11 +180,9 @@ class Skill(GatedTerm):
         return more
 
     def prior(self) -> npt.NDArray[np.float64] | None:
-        """Returns how often each skill is to act, [K], where that is learned."""
         return None if self._prior is None else self._prior.chances
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns the prior, where it is learned."""
         return {name: tf.constant(v[0]) for name, v in self._prior_feed(1, workers).items()}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:

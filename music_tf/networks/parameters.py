@@ -50,7 +50,6 @@ class Network:
 
     @property
     def size(self) -> int:
-        """Number of weights."""
         return sum(int(np.prod(shape)) for shape in self.shapes)
 
     @property
@@ -100,7 +99,6 @@ class Scalar:
 
     @property
     def size(self) -> int:
-        """Number of weights."""
         return 1
 
 

@@ -102,12 +102,10 @@ class LoadedRun:
 
     @property
     def config(self) -> Config:
-        """The configuration that the run was trained with."""
         return self.stored.config
 
     @property
     def envs(self) -> LockstepEnvs:
-        """Environments to play in."""
         return self.evaluation.envs
 
     @functools.cached_property

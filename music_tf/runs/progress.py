@@ -86,7 +86,6 @@ class Progress:
         self._note = ""
 
     def banner(self, lines: Iterable[str]) -> None:
-        """Shows what is about to be trained."""
         if self._shown:
             for line in lines:
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)

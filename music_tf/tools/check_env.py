@@ -68,7 +68,6 @@ class Played(NamedTuple):
 
     @property
     def has_goals(self) -> bool:
-        """Whether the task has goals."""
         return isinstance(self.observations[0], Mapping)
 
 

@@ -82,7 +82,6 @@ class Run(NamedTuple):
 
     @property
     def epochs(self) -> int:
-        """How many it has."""
         return max((values.size for values in self.columns.values()), default=0)
 
     def has(self, metric: str) -> bool:

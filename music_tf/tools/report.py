@@ -100,7 +100,6 @@ class Recorded(NamedTuple):
 
     @property
     def has_film(self) -> bool:
-        """Whether a film is among its films and pictures."""
         return any(film.suffix != ".png" for film in self.films)
 
     @property
@@ -175,7 +174,6 @@ class Recorded(NamedTuple):
 
     @property
     def adapts(self) -> bool:
-        """Whether it adapts to tasks."""
         return self.stored.config.agent.inference is not None
 
     def adaptation(self) -> list[tuple[str, str]]:

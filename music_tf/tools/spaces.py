@@ -31,7 +31,6 @@ class Numbers:
     """Whether ratios count alike, as for step sizes, in place of differences."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as a file has it."""
         return {"low": self.low, "high": self.high} | ({"log": True} if self.log else {})
 
     @property
@@ -47,7 +46,6 @@ class Choices:
     values: tuple[str | int | float | bool, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as a file has it."""
         return {"choices": list(self.values)}
 
     @property

@@ -87,7 +87,6 @@ class Search:
 
     @property
     def storage(self) -> Path:
-        """Where the study of Optuna lies."""
         return self.folder / STORAGE_NAME
 
     def trial_folder(self, number: int) -> Path:

@@ -138,7 +138,6 @@ class SnapshotFormat:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "SnapshotFormat":
-        """Returns the format of such a snapshot."""
         return cls({name: array.shape for name, array in arrays_of(snapshot).items()})
 
     def pack(self, snapshot: Snapshot) -> bytes:

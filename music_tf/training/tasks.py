@@ -38,7 +38,6 @@ class TaskSets(NamedTuple):
         return f"{known} of {len(self.test)} evaluation tasks are training tasks as well"
 
     def record(self) -> dict[str, Any]:
-        """Returns them as JSON values."""
         return {name: tasks.tolist() for name, tasks in self._asdict().items()}
 
 
