@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import math
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from music_tf.tools.check_env import check_environment
 from music_tf.training.build import build_trainer
 from tests.kit.packages import MODULES, stand_in
 
-PAGE = (Path(__file__).parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
-BLOCKS = dict(re.findall(r"^```python\n# (\w+)\.py.*\n((?s:.*?))^```", PAGE, re.MULTILINE))
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "environments.md").read_text(encoding="utf-8")
 IDS = {"metaworld_push": "MetaWorldPush-v0", "ogbench_cube": "OGBenchCube-v0"}
 HAND, OBJECT = [0, 1, 2], [4, 5, 6]
 SMALL = """
@@ -45,7 +46,7 @@ def env_id(request, kind, tmp_path, monkeypatch):
             monkeypatch.setitem(sys.modules, module, stand_in(module))
     elif importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    (tmp_path / f"{name}.py").write_text(BLOCKS[name], encoding="utf-8")
+    shutil.copy(DOCS / "examples" / f"{name}.py", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(worlds, "_REGISTERED", {})
@@ -56,7 +57,7 @@ def env_id(request, kind, tmp_path, monkeypatch):
 
 
 def test_the_page_has_a_wrapper_for_each():
-    assert set(BLOCKS) == set(IDS)
+    assert set(re.findall(r"\(examples/(\w+)\.py\)", PAGE)) == set(IDS)
 
 
 def test_it_is_without_fault_and_describes_its_columns(env_id):
