@@ -136,6 +136,27 @@ def fresh_conditions(
     return continuous_conditions(config, generator, math.prod(shape)).reshape(*shape, size)
 
 
+class Candidates(NamedTuple):
+    """Random actions of which exploration takes the best in the state at hand."""
+
+    actions: Array  # [T, E, N, A], in [-1, 1]
+    score: Callable[[Array, Array], Array]
+    """How good actions [B, N, A] are in states [B, O], [B, N]."""
+    rows: int
+    """Episodes of a worker, which are judged together: last bits depend on how many these are."""
+
+    def best(self, observation: Array, step: int, wanted: BoolArray) -> Array:
+        """Returns the best action of each wanted episode in its state [E, O], [E, A]."""
+        found = np.zeros_like(self.actions[step, :, 0])
+        for start in range(0, len(wanted), self.rows):
+            some = start + np.flatnonzero(wanted[start : start + self.rows])
+            if len(some):
+                tried = self.actions[step, some]
+                chosen = self.score(observation[some], tried).argmax(axis=-1)
+                found[some] = tried[np.arange(len(some)), chosen]
+        return found
+
+
 class Perturbation(NamedTuple):
     """Random numbers that turn a policy into an exploring one, for all steps of E episodes."""
 
@@ -143,11 +164,16 @@ class Perturbation(NamedTuple):
     replaced: BoolArray  # [T, E], where the whole action is
     uniform: Array  # [T, E, A], what it is replaced by, in [-1, 1]
     policy: Array  # [T, E, A], standard normal noise of a stochastic policy
+    candidates: Candidates | None = None
+    """What whole actions are replaced by instead of any uniform one."""
 
-    def __call__(self, action: Array, step: int) -> Array:
+    def __call__(self, action: Array, step: int, observation: Array) -> Array:
         """Returns the action that is taken in place of the policy's, [E, A]."""
         noisy = np.clip(action + self.gaussian[step], -1.0, 1.0)
-        taken: Array = np.where(self.replaced[step][:, None], self.uniform[step], noisy)
+        replaced, uniform = self.replaced[step], self.uniform[step]
+        if self.candidates is not None:
+            uniform = self.candidates.best(observation, step, replaced)
+        taken: Array = np.where(replaced[:, None], uniform, noisy)
         return taken
 
 
@@ -180,7 +206,8 @@ def perturbation(
                 replaced[step] |= goes_on
                 uniform[step, goes_on] = uniform[step - 1, goes_on]
         parts.append((gaussian, replaced, uniform, policy))
-    return Perturbation(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+    whole = [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)]
+    return Perturbation(whole[0], whole[1], whole[2], whole[3])
 
 
 def play(
@@ -264,10 +291,9 @@ class OpenEpisodes:
             for env in np.flatnonzero(~self._open | (self._age % self._every == 0)).tolist():
                 parts[env] += self._start(env, begin(env))
             at = part.length.copy()
-            chosen = policy(
-                part.observation[rows, at], part.desired_goal, part.skill, explore.policy[step]
-            )
-            action = explore(chosen, step)
+            observation = part.observation[rows, at]
+            chosen = policy(observation, part.desired_goal, part.skill, explore.policy[step])
+            action = explore(chosen, step, observation)
             taken = self._envs.step(action, rows)
             heartbeat()
             part.action[rows, at], part.reward[rows, at] = action, taken.reward
@@ -399,7 +425,7 @@ def _attempt(
         noise = no_noise if explore is None else explore.policy[step]
         action = policy(played.observation[:, step], played.desired_goal, conditions.skills, noise)
         if explore is not None:
-            action = explore(action, step)
+            action = explore(action, step, played.observation[:, step])
         taken = envs.step(action[active], active)
         heartbeat()
         played.action[active, step] = action[active]

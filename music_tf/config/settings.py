@@ -403,6 +403,9 @@ class TermConfig(Settings):
     """The `RewardTerm` that is built from it, as `module:Class`."""
     networks: ClassVar[Sequence[str]] = ()
     """Names of what it learns; each is a part that a later run can take over."""
+    chooser: ClassVar[str] = ""
+    """The function that scores actions to explore by, as `module:function`: of the arrays of its
+    networks, observations [B, O] and actions [B, N, A], [B, N]. Counts where it `explores`."""
     incremental: ClassVar[bool] = False
     """Whether it tells a skill from those before it, so that each is learned in its turn."""
 
@@ -434,6 +437,11 @@ class TermConfig(Settings):
         Counts for terms whose upper bound is finite and over 0.
         """
         return 1.0 / self.clip[1]
+
+    @property
+    def explores(self) -> int:
+        """Random actions of which exploration takes the one that its `chooser` scores highest."""
+        return 0
 
     def check(self, run: "Config") -> None:
         """Refuses a run in which this term cannot work; any is fine by default.
@@ -1146,6 +1154,11 @@ class Config(Settings):
         """The environment of evaluation episodes, which may have a length of their own."""
         steps = self.evaluation.length or self.env.max_episode_steps
         return dataclasses.replace(self.env, max_episode_steps=steps)
+
+    @property
+    def explorer(self) -> TermConfig | None:
+        """The reward that chooses among random actions of exploration, if one does."""
+        return next((term for term in self.rewards.values() if term.explores), None)
 
     @property
     def acting_skills(self) -> tuple[int, ...]:

@@ -221,6 +221,10 @@ class RewardTerm(abc.ABC):
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         """Returns the raw reward of each transition, shape [W, B], without gradient."""
 
+    def rests(self, epoch: float) -> bool:
+        """Whether it need not be computed and learns no more from this epoch on."""
+        return self.mixing.retired(epoch)
+
     def gate(self, batch: Transition) -> tf.Tensor | None:
         """Returns a factor on its weight for each transition, [W, B]; None where all count."""
         return None

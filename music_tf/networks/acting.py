@@ -22,6 +22,8 @@ CLIPPED_RANGE = (-20.0, 2.0)
 """Bounds of the log-deviation before squashing that is clipped."""
 ENCODER = "encoder/"
 """How the names of weights begin that infer a belief."""
+EXPLORER = "explorer/"
+"""How the names of arrays begin that choose among random actions."""
 LEAST_DEVIATION = 1e-3
 """What is added to a softplus."""
 
@@ -76,6 +78,9 @@ class Snapshot(NamedTuple):
     """Chances [K] with which exploring episodes draw one-hot conditions; None: all alike."""
     encoder: Mapping[str, Array] = MappingProxyType({})
     """Weights of what infers a belief, by name, `encoder/hidden_0/kernel`; empty without one."""
+    explorer: Mapping[str, Array] = MappingProxyType({})
+    """What chooses among random actions of exploration, by name after `EXPLORER`; empty where
+    nothing does."""
 
     @property
     def action_dim(self) -> int:
@@ -93,16 +98,19 @@ def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
     moments = {"observation": snapshot.inputs.observation, "goal": snapshot.inputs.goal}
     prior = {} if snapshot.prior is None else {"prior": snapshot.prior}
     beside = {name: np.stack(one) for name, one in moments.items()}
-    return {**snapshot.weights, **snapshot.encoder, **beside, **prior}
+    return {**snapshot.weights, **snapshot.encoder, **snapshot.explorer, **beside, **prior}
 
 
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     """Inverts `arrays_of`: returns `like` with these arrays in place of its own."""
     observation, goal = (Moments(*arrays[name]) for name in ("observation", "goal"))
     inputs = like.inputs._replace(observation=observation, goal=goal)
-    weights, encoder = ({n: arrays[n] for n in one} for one in (like.weights, like.encoder))
+    weights, encoder, explorer = (
+        {name: arrays[name] for name in part}
+        for part in (like.weights, like.encoder, like.explorer)
+    )
     prior = arrays.get("prior")
-    return like._replace(weights=weights, inputs=inputs, prior=prior, encoder=encoder)
+    return Snapshot(like.actor, weights, inputs, prior, encoder, explorer)
 
 
 SKILLS = "skills/"

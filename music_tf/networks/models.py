@@ -170,6 +170,23 @@ def skill_dynamics(
     return plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
 
 
+def influence_model(
+    inputs_dim: int,
+    outputs: int,
+    hidden_sizes: Sequence[int],
+    seed: np.random.Generator,
+) -> keras.Model:
+    """Maps states beside actions, [B, inputs_dim], to means of n numbers and to what variances are.
+
+    Both are [B, n]. Units are tanh and kernels orthogonal, as in the code of arXiv:2106.03443.
+    """
+    hidden = inputs = keras.Input([inputs_dim])
+    for index, units in enumerate(hidden_sizes):
+        hidden = _dense(units, "tanh", f"hidden_{index}", seed, "orthogonal")(hidden)
+    heads = [_dense(outputs, None, name, seed, "orthogonal") for name in ("mean", "variance")]
+    return keras.Model(inputs, [head(hidden) for head in heads])
+
+
 def encoder(
     row_dim: int,
     outputs: int,

@@ -28,7 +28,14 @@ from music_tf.errors import (
     NumbersFault,
     UsageError,
 )
-from music_tf.networks.acting import ENCODER, Moments, NetworkInputs, Snapshot, policy_of
+from music_tf.networks.acting import (
+    ENCODER,
+    EXPLORER,
+    Moments,
+    NetworkInputs,
+    Snapshot,
+    policy_of,
+)
 from music_tf.process import (
     NO_GPU,
     available_cores,
@@ -59,7 +66,7 @@ from music_tf.training.messages import (
     order_in,
 )
 from music_tf.training.tasks import TaskCollector, TaskSets, make_collector
-from music_tf.types import EnvSpec, Episodes, IntArray, Metrics
+from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
 
 Answer = TypeVar("Answer", covariant=True)  # noqa: PLC0105  (as in _Format)
 _LEARNER_CORES = 2
@@ -510,12 +517,17 @@ class Actor:
         nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
         inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
         names = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
-        encoder = [name for name in names if name.startswith(ENCODER)]
-        weights, inferring = (
-            dict.fromkeys(some, nothing.mean)
-            for some in ([name for name in names if name not in encoder], encoder)
+        beside: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
+        for name in names:
+            kind = next(kind for kind in beside if name.startswith(kind))
+            beside[kind][name] = nothing.mean
+        like = Snapshot(
+            config.agent.actor,
+            beside[""],
+            inputs,
+            encoder=beside[ENCODER],
+            explorer=beside[EXPLORER],
         )
-        like = Snapshot(config.agent.actor, weights, inputs, encoder=inferring)
         message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
         while True:
             start = time.monotonic()

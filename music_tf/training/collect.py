@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,10 +14,11 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import Stopped
 from music_tf.measures.behaviour import support_lost_at
-from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.acting import EXPLORER, Snapshot, policy_of
 from music_tf.process import stop_requested
 from music_tf.randomness import stream
 from music_tf.rollout import (
+    Candidates,
     Conditions,
     ConditionSampler,
     OpenEpisodes,
@@ -141,6 +143,9 @@ class Collector:
         )
         if order.at_random:
             explore = explore._replace(replaced=np.ones_like(explore.replaced))
+        elif config.explorer is not None:
+            tried = self._candidates(snapshot, streams("rollout/candidates"))
+            explore = explore._replace(candidates=tried)
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
         self.sampler.prior = None
         if snapshot.prior is not None:
@@ -169,6 +174,21 @@ class Collector:
         )
         played = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
         return Collected(played, [size] * len(self._workers), played.success)
+
+    def _candidates(
+        self, snapshot: Snapshot, generators: Sequence[np.random.Generator]
+    ) -> Candidates | None:
+        """Draws actions of which exploration takes the best; None where nothing chooses."""
+        config, spec, term = self._config, self.envs.spec, self._config.explorer
+        if term is None:
+            return None
+        steps = config.collect.steps or spec.max_episode_steps
+        shape = (steps, config.rollouts, term.explores, spec.action_dim)
+        drawn = [each.uniform(-1.0, 1.0, shape).astype(np.float32) for each in generators]
+        module, _, name = term.chooser.partition(":")
+        known = {name.removeprefix(EXPLORER): a for name, a in snapshot.explorer.items()}
+        score = functools.partial(getattr(importlib.import_module(module), name), known)
+        return Candidates(np.concatenate(drawn, axis=1), score, config.rollouts)
 
 
 def by_worker(

@@ -207,7 +207,7 @@ class Evaluation(NamedTuple):
 
 def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTerm]":
     """Returns the reward terms that count at an epoch or later; all where none does."""
-    return [term for term in terms if not term.mixing.retired(epoch)] or terms
+    return [term for term in terms if not term.rests(epoch)] or terms
 
 
 def evaluation_conditions(

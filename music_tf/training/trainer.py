@@ -21,6 +21,7 @@ from music_tf.intrinsic.answers import priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
 from music_tf.networks.acting import (
+    EXPLORER,
     SKILLS,
     Moments,
     Snapshot,
@@ -473,8 +474,13 @@ class Trainer:
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acts, as it is now."""
         weights, prior = self.update.actor_weights(), self._prior()
-        encoder = self.update.encoder_weights()
-        return Snapshot(self.config.agent.actor, weights, self.inputs.now, prior, encoder)
+        encoder, inputs, explorer = self.update.encoder_weights(), self.inputs.now, {}
+        for term in self.terms:
+            if self.config.rewards[term.name].explores:
+                known = self.update.arrays_of(term)
+                known |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
+                explorer = {f"{EXPLORER}{name}": array for name, array in known.items()}
+        return Snapshot(self.config.agent.actor, weights, inputs, prior, encoder, explorer)
 
     def _prior(self) -> Array | None:
         """Returns how often each one-hot condition acts, [K]; None: all alike."""

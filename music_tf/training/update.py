@@ -288,6 +288,11 @@ class Update:
         own = self.layout.span([encoder.name])
         return Layout([encoder]).name_arrays(self.parameters[own].numpy())
 
+    def arrays_of(self, term: RewardTerm) -> dict[str, Array]:
+        """Returns a copy of the weights of what a term learns as they are now, by name."""
+        own = self.layout.span([network.name for network in term.networks])
+        return Layout(term.networks).name_arrays(self.parameters[own].numpy())
+
     def shared(self) -> dict[str, np.ndarray]:
         """Returns parameters, moments and targets by explicit names; `load` takes them."""
         first, second = np.zeros([2, self.layout.size], np.float32)

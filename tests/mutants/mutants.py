@@ -132,6 +132,27 @@ FAULTS = {
         ("price-felt", "log_dual * tf.stop_gradient(felt)", "log_dual * price * felt"),
         ("skill-codes", "(condition - 1.0 / count) *", "condition *"),
     ],
+    ("music_tf/losses/influence.py", "tests/losses/test_influence_losses.py"): [
+        (
+            "variational-half",
+            "most - tf.reduce_logsumexp(-divergences(mean, variance), axis=-1)",
+            "most + tf.reduce_logsumexp(-divergences(mean, variance), axis=-1)",
+        ),
+        ("negative-product", "variational + tf.maximum(product, 0.0)", "variational + product"),
+        ("own-variance", "(own + apart) / other - 1.0", "(other + apart) / own - 1.0"),
+    ],
+    ("music_tf/intrinsic/influence.py", "tests/intrinsic/test_influence.py"): [
+        (
+            "unscaled-change",
+            "return change * np.float32(self._config.change_scale)",
+            "return change",
+        ),
+        (
+            "explorer-rests",
+            "not self._config.candidates and super().rests(epoch)",
+            "super().rests(epoch)",
+        ),
+    ],
     ("music_tf/intrinsic/distance.py", "tests/intrinsic/test_distance.py"): [
         ("step-backwards", "return ends[1] - ends[0]\n", "return ends[0] - ends[1]\n"),
         (

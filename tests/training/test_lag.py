@@ -13,13 +13,26 @@ from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConf
 from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import UsageError
 from music_tf.networks.acting import arrays_of
+from music_tf.recipes.influence import InfluenceConfig
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session
-from tests.kit.small import BASE, HER, LEARNED_PRIOR, assert_same_state, go_on, trainer_of
+from tests.kit.small import (
+    BASE,
+    HER,
+    LEARNED_PRIOR,
+    MUSIC,
+    assert_same_state,
+    go_on,
+    paying,
+    trainer_of,
+)
 
 LATE = replace(HER, lag=1, cycles=3)
 WITH_PRIOR = replace(LEARNED_PRIOR, lag=1, cycles=3)
+EXPLORING = paying(
+    MUSIC, InfluenceConfig(samples=4, candidates=4, hidden_sizes=(8,)), lag=1, cycles=3
+)
 STEPS = replace(
     recipes.resolve("sac", "laptop", COUNTING),
     lag=1,
@@ -63,7 +76,9 @@ def test_a_cycle_acts_with_the_weights_after_the_last_one_or_after_the_one_befor
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 3])
-@pytest.mark.parametrize("config", [LATE, WITH_PRIOR], ids=["goals", "prior"])
+@pytest.mark.parametrize(
+    "config", [LATE, WITH_PRIOR, EXPLORING], ids=["goals", "prior", "exploring"]
+)
 def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(config, cycles):
     straight, cut = trainer_of(config), trainer_of(config)
     for _ in range(2):
@@ -75,6 +90,7 @@ def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(config, cy
         "lagged/observation",
         "lagged/goal",
         *(["lagged/prior"] if config is WITH_PRIOR else ()),
+        *(f"lagged/{name}" for name in cut.snapshot().explorer),
     }
     resumed = trainer_of(config)
     resumed.load(arrays, json.loads(json.dumps(cut.meta())))

@@ -145,11 +145,14 @@ def test_a_snapshot_comes_out_bit_by_bit_as_it_went_in(skills):
     moments = [Moments(numbers(3), numbers(3)), Moments(numbers(0), numbers(0))]
     inputs = NetworkInputs(*moments, NormalizerConfig(), condition=1)
     weights = {"actor/action/kernel": numbers(4, 2), "actor/action/bias": numbers(2)}
-    snapshot = Snapshot("deterministic", weights, inputs, numbers(skills) if skills else None)
+    chooser = {"explorer/influence_model/mean/kernel": numbers(2, 1)}
+    prior = numbers(skills) if skills else None
+    snapshot = Snapshot("deterministic", weights, inputs, prior, explorer=chooser)
     form = SnapshotFormat.of(snapshot)
     data = np.frombuffer(form.pack(snapshot), np.uint8)
-    assert len(data) == form.bytes == 4 * (8 + 2 + 2 * 3 + skills)
+    assert len(data) == form.bytes == 4 * (8 + 2 + 2 + 2 * 3 + skills)
     zeros = snapshot._replace(weights=dict.fromkeys(weights, np.zeros(1)), prior=None)
+    zeros = zeros._replace(explorer=dict.fromkeys(chooser, np.zeros(1)))
     found = SnapshotFormat(form.shapes).unpack(data, zeros)
     np.testing.assert_equal(arrays_of(found), arrays_of(snapshot))
     assert list(found.weights) == list(weights)

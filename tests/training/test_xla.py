@@ -11,10 +11,11 @@ import tensorflow as tf
 from experiments.gpu import kernels_of
 from music_tf.errors import EnvironmentFault
 from music_tf.process import claim_gpu
+from music_tf.recipes.influence import InfluenceConfig
 from tests.kit.one_by_one import trainer_of as one_by_one
 from tests.kit.pearl import small
 from tests.kit.ranks import Beside
-from tests.kit.small import HER, MUSIC, SOFT, trainer_of
+from tests.kit.small import HER, MUSIC, SOFT, paying, trainer_of
 
 DEEP = {"her": (HER, 150), "music": (MUSIC, 190), "soft": (SOFT, 230)}
 """Configurations, and the most products and fusions of an update: each is a kernel on a GPU."""
@@ -121,6 +122,21 @@ def test_distances_to_neighbours_are_part_of_one_program_too():
     for name, value in metrics[0].items():
         assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
     assert metrics[0]["disk/past"] > 0.0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_influence_of_actions_is_part_of_one_program_too(times):
+    paid = InfluenceConfig(samples=4, hidden_sizes=(8, 8), times=times)
+    plain, xla = (trainer_of(paying(MUSIC, paid), updates=4) for _ in range(2))
+    xla.update.use_xla()
+    assert "has a copy on the device" in xla.copy_replay()
+    for trainer in (plain, xla):
+        trainer.collect()
+    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
+    assert metrics[0]["reward/influence_max"] > 0.0
+    for name, value in metrics[0].items():
+        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
+    np.testing.assert_allclose(xla.update.parameters, plain.update.parameters, atol=1e-5)
 
 
 def test_ranks_that_meet_within_the_loop_cannot_use_it():

@@ -1,0 +1,41 @@
+"""What finds the block that can be moved, where a second block is shaken all the time?
+
+`music_tf/FetchPushConveyor-v0`, the robot beside its own block at first: three seeds, 96 thousand
+steps. MUSIC sees both blocks, as in `moving_block`. CAI asks which actions decide how the robot's
+own block moves; `cai_both` asks it of both blocks, so that nobody has to say which one counts.
+METRA has its embedding on x and y of the own block: from the start, and for 56 thousand steps after
+MUSIC. No setting was chosen here.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+WORLD = """--env.kwargs '{"shakes": true, "near": true}'"""
+METRA = f"{WORLD} --distance.columns 3 4"
+
+STUDY = Study(
+    question="What finds the block that can be moved, where a second block is shaken all the time?",
+    role="reported",
+    tasks=(Task(env_id="music_tf/FetchPushConveyor-v0", seeds=range(280, 283), epochs=12),),
+    conditions=(
+        Condition(name="music", recipe="sac_music", arguments=f"{WORLD} --music.clip -4 4"),
+        Condition(name="cai", recipe="ddpg_cai", arguments=WORLD),
+        Condition(
+            name="cai_both",
+            recipe="ddpg_cai",
+            arguments=f"{WORLD} --influence.columns 3 4 5 25 26 27",
+        ),
+        Condition(
+            name="metra_alone",
+            recipe="sac_metra",
+            arguments=f"{METRA} --collect.update-after 0",
+        ),
+        Condition(
+            name="metra",
+            recipe="sac_metra",
+            arguments=METRA,
+            epochs={"music_tf/FetchPushConveyor-v0": 7},
+            start_from="music",
+            parts="actor,normalizer",
+        ),
+    ),
+)

@@ -1,0 +1,163 @@
+"""Causal action influence as a reward (Seitzer et al., 2021, arXiv:2106.03443)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.distributions import gaussian_log_density
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.paid import PaidTerm
+from music_tf.losses.influence import influence, variance_of
+from music_tf.networks.influence import INFLUENCE_MODEL
+from music_tf.networks.models import influence_model
+from music_tf.networks.parameters import Network
+from music_tf.randomness import stream
+from music_tf.recipes.influence import InfluenceConfig
+from music_tf.replay.buffer import ReplayBuffer, all_transitions
+from music_tf.replay.rows import Store
+from music_tf.types import Array, Episodes, Metrics, Transition
+
+_MOVING = 1e-4
+"""Change of a column in a step from which on the object counts as moving, as in the authors' code
+(in metres there)."""
+
+
+class Influence(PaidTerm):
+    r"""Rewards states in which the action decides how the object moves.
+
+    .. math:: r = C(s) = I(\Delta y; A | S = s) \approx \frac{1}{K} \sum_i KL\left(
+        p(\Delta y | s, a_i) \Big\| \frac{1}{K} \sum_j p(\Delta y | s, a_j)\right), \quad
+        a_i \sim U([-1, 1]^A)
+
+    p is a Gaussian model of how columns y of the observation change in a step, learned by maximum
+    likelihood with everything else. What moves by itself has no influence: all actions foretell the
+    same of it. docs/influence.md lists what differs from the authors' code.
+    """
+
+    def __init__(self, config: InfluenceConfig, context: TermContext) -> None:
+        """Builds the model.
+
+        Raises:
+            UsageError: A column that the observation does not have, or nothing says which.
+        """
+        super().__init__(config, context)
+        self._config, self._seed = config, context.seed
+        self._actions = context.spec.action_dim
+        self.every, self.times = config.every, config.times
+        self._moved = _columns(config, context)
+        states = tuple(range(context.spec.observation_dim))
+        scale = context.measure(Seen(states)) if config.normalize_inputs else None
+        self.scales = scale_variables(INFLUENCE_MODEL, scale)
+        looked_at = {"components": list(self._moved), "change_scale": config.change_scale}
+        self.inputs = {INFLUENCE_MODEL: looked_at}
+        model = influence_model(
+            len(states) + self._actions,
+            len(self._moved),
+            config.hidden_sizes,
+            stream(context.seed, f"initial weights/{INFLUENCE_MODEL}"),
+        )
+        rate = config.learning_rate if config.train else 0.0
+        self.networks: Sequence[Network] = [Network(INFLUENCE_MODEL, model, rate)]
+
+    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
+        """Draws the actions that are compared, and picks steps to learn from."""
+        drawn = [
+            self._random_actions(stream(self._seed, "influence/actions", worker, cycle), updates)
+            for worker in replay.shards
+        ]
+        fed: dict[str, Any] = {"actions": np.stack(drawn, axis=1)}
+        if self._config.train:
+            fed["picks"] = replay.pick(updates, cycle, "influence/transitions")
+        return fed | self.gain_feed(updates, len(drawn))
+
+    def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
+        """Returns the actions, and states and actions with the change that followed."""
+        feed = dict(drawn)
+        if self._config.train:
+            batch = store.transitions(feed.pop("picks"))
+            feed |= {"state": batch.observation, "action": batch.action}
+            feed["change"] = self._change(batch)
+        return feed
+
+    def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
+        """Returns how much the action decides in the state before each step, [W, B]."""
+        found = self._influence(weights, batch.observation, feed["actions"])
+        return tf.stop_gradient(self.scaled_by(found, feed))
+
+    def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+        """Returns minus the mean log-density of changes, [W]."""
+        if not self._config.train:
+            return tf.zeros([]), {}
+        mean, variance = self._foretold(weights, feed["state"], feed["action"])
+        density = gaussian_log_density(feed["change"], mean, 0.5 * tf.math.log(variance))
+        loss = -tf.reduce_mean(density, axis=-1)
+        return loss, {"influence/loss": loss}
+
+    def rests(self, epoch: float) -> bool:
+        """Whether nothing needs it from this epoch on; exploration may, where it pays nothing."""
+        return not self._config.candidates and super().rests(epoch)
+
+    def steady_feed(self, workers: int) -> Feed:
+        """Returns the same actions each time, and the gain."""
+        actions = self._random_actions(stream(0, "influence/actions"), 1)
+        return {
+            "actions": tf.constant(np.repeat(actions, workers, axis=0)),
+            **super().steady_feed(workers),
+        }
+
+    def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
+        """Returns the mean influence of whole episodes, and of steps in which the object moves."""
+        steps = all_transitions(episodes)
+        actions = self.steady_feed(len(episodes.length))["actions"]
+        found = self._influence(weights, tf.constant(steps.observation), actions).numpy()
+        taken = np.arange(found.shape[1]) < episodes.length[:, None]
+        moving = np.abs(self._change(steps)).max(axis=-1) > _MOVING * self._config.change_scale
+        parts = {
+            "influence/heldout": taken,
+            "influence/moving": taken & moving,
+            "influence/resting": taken & ~moving,
+        }
+        return {name: float(found[part].mean()) for name, part in parts.items() if part.any()}
+
+    def _influence(self, weights: Weights, states: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
+        """Returns C of states [W, B, O], each under all actions [W, K, A], [W, B]."""
+        shape = [*states.shape[:2], actions.shape[1]]
+        every = tf.broadcast_to(states[:, :, None], [*shape, states.shape[-1]])
+        alike = tf.broadcast_to(actions[:, None], [*shape, self._actions])
+        return influence(*self._foretold(weights, every, alike))
+
+    def _foretold(
+        self, weights: Weights, states: tf.Tensor, actions: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns mean and variance of the scaled change after states and actions, [..., n]."""
+        inputs = tf.concat([self.scaled(INFLUENCE_MODEL, states), actions], axis=-1)
+        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        shape = [*inputs.shape[:-1], len(self._moved)]
+        mean, outputs = self.networks[0](weights[INFLUENCE_MODEL], rows)
+        return tf.reshape(mean, shape), variance_of(tf.reshape(outputs, shape))
+
+    def _change(self, batch: Transition) -> Any:
+        """Returns how what may be influenced changes in steps, scaled, [..., n]."""
+        seen = Seen(self._moved)
+        change = seen.of(batch, after=True) - seen.of(batch, after=False)
+        return change * np.float32(self._config.change_scale)
+
+    def _random_actions(self, generator: np.random.Generator, updates: int) -> Array:
+        """Draws the actions that all states of a minibatch share, [U, K, A]."""
+        shape = (updates, self._config.samples, self._actions)
+        return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+
+
+def _columns(config: InfluenceConfig, context: TermContext) -> tuple[int, ...]:
+    """Returns the columns of the observation that actions may influence."""
+    there = context.spec.observation_dim
+    for column in config.columns:
+        if column >= there:
+            raise UsageError(
+                f"influence.columns: expected columns of the observation, 0 to {there - 1}, got "
+                f"{column}"
+            )
+    return config.columns or context.info.object or context.split().surrounding

@@ -1,0 +1,85 @@
+"""Causal action influence (Seitzer, Schölkopf and Martius, 2021, arXiv:2106.03443).
+
+How much an action decides what happens next: the mutual information between a random action and the
+next state, in one situation, under a Gaussian model of what follows each action.
+"""
+
+import math
+
+import tensorflow as tf
+
+from music_tf.recipes.influence import AT_ZERO, VARIANCES
+
+
+def variance_of(outputs: tf.Tensor) -> tf.Tensor:
+    r"""Returns the variance that outputs of the model stand for, of the same shape; 1 for 0.
+
+    .. math:: \operatorname{clip}(\log(1 + e^{w + \log(e - 1)}) + 10^{-8}, 10^{-8}, 200)
+    """
+    return tf.clip_by_value(tf.nn.softplus(outputs + AT_ZERO) + VARIANCES[0], *VARIANCES)
+
+
+def divergences(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    r"""Returns the divergence of each of K Gaussians from each other, [..., K, K].
+
+    .. math:: KL(p_i \| p_j) = \frac{1}{2} \sum_d \frac{v_i + (m_i - m_j)^2}{v_j} - 1
+        + \log v_j - \log v_i
+
+    Args:
+        mean: m, [..., K, n].
+        variance: v, [..., K, n].
+    """
+    own, other = variance[..., :, None, :], variance[..., None, :, :]
+    apart = tf.square(mean[..., :, None, :] - mean[..., None, :, :])
+    each = (own + apart) / other - 1.0 + tf.math.log(other) - tf.math.log(own)
+    return 0.5 * tf.reduce_sum(each, axis=-1)
+
+
+def log_overlaps(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    r"""Returns the log of the integral of the product of each two of K Gaussians, [..., K, K].
+
+    .. math:: \log \int p_i p_j = \log N(m_i; m_j, v_i + v_j)
+
+    Args:
+        mean: m, [..., K, n].
+        variance: v, [..., K, n].
+    """
+    both = variance[..., :, None, :] + variance[..., None, :, :]
+    apart = tf.square(mean[..., :, None, :] - mean[..., None, :, :])
+    each = tf.math.log(2.0 * math.pi * both) + apart / both
+    return -0.5 * tf.reduce_sum(each, axis=-1)
+
+
+def influence_of_actions(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    r"""Returns how far what follows each of K actions is from what follows any, [..., K].
+
+    .. math:: KL\left(p_i \Big\| \frac{1}{K} \sum_j p_j\right) \approx \frac{1}{2} \left(
+        \log K - \log \sum_j e^{-KL(p_i \| p_j)}
+        + \max\left(0, \log K - H(p_i) - \log \sum_j \int p_i p_j\right) \right)
+
+    The mean of the variational and the product approximation (Durrieu et al., 2012), as in the
+    authors' code.
+
+    Args:
+        mean: m, [..., K, n].
+        variance: v, [..., K, n].
+
+    Returns:
+        Nats, from 0, where actions change nothing, to log K.
+    """
+    mean.shape.assert_is_compatible_with(variance.shape)
+    most = math.log(mean.shape[-2])
+    variational = most - tf.reduce_logsumexp(-divergences(mean, variance), axis=-1)
+    entropy = 0.5 * tf.reduce_sum(tf.math.log(2.0 * math.pi * math.e * variance), axis=-1)
+    product = most - entropy - tf.reduce_logsumexp(log_overlaps(mean, variance), axis=-1)
+    return 0.5 * (variational + tf.maximum(product, 0.0))
+
+
+def influence(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    r"""Returns how much the action decides what follows, [...]: the mean over K random actions.
+
+    .. math:: C(s) = \frac{1}{K} \sum_i KL\left(p_i \Big\| \frac{1}{K} \sum_j p_j\right)
+
+    Equation 3 of the paper, in nats; arguments as for `influence_of_actions`.
+    """
+    return tf.reduce_mean(influence_of_actions(mean, variance), axis=-1)

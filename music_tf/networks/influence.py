@@ -1,0 +1,56 @@
+"""Says how much each of some actions decides what happens next, in plain numpy: to explore by."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from music_tf.recipes.influence import AT_ZERO, VARIANCES
+from music_tf.types import Array
+
+INFLUENCE_MODEL = "influence_model"
+"""Name of the model of what follows an action among the networks of a run."""
+
+
+def influences(arrays: Mapping[str, Array], states: Array, actions: Array) -> Array:
+    """Returns what `losses.influence.influence_of_actions` says of a model, in nats, [B, N].
+
+    Args:
+        arrays: Its weights by name in the order of the Keras model, and the scale of its states.
+        states: Observations [B, O].
+        actions: Some for each of them, [B, N, A].
+    """
+    weights = [array for name, array in arrays.items() if name.startswith(INFLUENCE_MODEL)]
+    scale = arrays.get(f"scales/{INFLUENCE_MODEL}")
+    seen = states if scale is None else (states - scale[0]) / scale[1]
+    alike = np.broadcast_to(seen[:, None], (*actions.shape[:2], seen.shape[-1]))
+    rows = np.concatenate([alike, actions], axis=-1).astype(np.float32)
+    *hidden, mean_kernel, mean_bias, kernel, bias = weights
+    for index in range(0, len(hidden), 2):
+        rows = np.tanh(rows @ hidden[index] + hidden[index + 1])
+    mean = rows @ mean_kernel + mean_bias  # [B, N, n]
+    raw = np.logaddexp(rows @ kernel + bias + np.float32(AT_ZERO), np.float32(0.0))
+    variance = np.clip(raw + VARIANCES[0], *VARIANCES)
+    return _from_mixture(mean.astype(np.float64), variance.astype(np.float64))
+
+
+def _from_mixture(mean: np.ndarray, variance: np.ndarray) -> Array:
+    """Returns how far each Gaussian [B, N, n] is from the mixture of all, [B, N]."""
+    own, other = variance[:, :, None], variance[:, None]
+    apart = np.square(mean[:, :, None] - mean[:, None])
+    divergence = 0.5 * ((own + apart) / other - 1.0 + np.log(other / own)).sum(axis=-1)
+    both = own + other
+    overlap = -0.5 * (np.log(2.0 * math.pi * both) + apart / both).sum(axis=-1)
+    most = math.log(mean.shape[1])
+    variational = most - _log_sum_exp(-divergence)
+    entropy = 0.5 * np.log(2.0 * math.pi * math.e * variance).sum(axis=-1)
+    product = most - entropy - _log_sum_exp(overlap)
+    found: Array = (0.5 * (variational + np.maximum(product, 0.0))).astype(np.float32)
+    return found
+
+
+def _log_sum_exp(values: np.ndarray) -> np.ndarray:
+    """Returns the log of the sum of exponentials over the last axis."""
+    most = values.max(axis=-1, keepdims=True)
+    found: np.ndarray = most[..., 0] + np.log(np.exp(values - most).sum(axis=-1))
+    return found

@@ -1,0 +1,171 @@
+"""The influence of actions as a reward, beside a task, and to explore by (arXiv:2106.03443)."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from music_tf.config.fields import In, only
+from music_tf.config.settings import (
+    Bounds,
+    CollectConfig,
+    Config,
+    DdpgConfig,
+    DiscreteSacConfig,
+    EvaluationConfig,
+    Layers,
+    PaidConfig,
+    Rate,
+    ReplayConfig,
+)
+from music_tf.config.telling import INFORMATION, Telling
+from music_tf.errors import UsageError
+from music_tf.recipes import Preset
+from music_tf.recipes.music import ddpg_music
+from music_tf.recipes.tasks import ddpg_her
+
+_PUSH = "FetchPush-v4"
+VARIANCES = 1e-8, 200.0
+"""Least and largest variance of the model of what follows an action."""
+AT_ZERO = math.log(math.e - 1.0)
+"""softplus of this is 1."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InfluenceConfig(PaidConfig):
+    """How much the action decides what the object does next (arXiv:2106.03443), in nats.
+
+    A Gaussian model says how the object moves after each of some random actions. The reward is the
+    mean divergence of what follows one of them from what follows any.
+    """
+
+    name: ClassVar[str] = "influence"
+    term: ClassVar[str] = "music_tf.intrinsic.influence:Influence"
+    networks: ClassVar[Sequence[str]] = ("influence_model",)
+    chooser: ClassVar[str] = "music_tf.networks.influence:influences"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "influence/loss": "minus the log-density of how the object moves, on replayed steps",
+        "influence/heldout": "mean influence of actions in evaluation episodes, in nats",
+        "influence/random": "the same in episodes of random actions",
+        "influence/moving": "the same in evaluation steps in which the object moves",
+        "influence/resting": "the same in evaluation steps in which the object rests",
+        "influence/mean": "mean influence in minibatches, in nats; with gain auto",
+        "influence/gain": "reward per nat that the gain auto has come to",
+    }
+
+    clip: Bounds = (0.0, 10.0)
+    """Bounds of what the scaled reward is paid."""
+    columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
+    """Columns of the observation that actions may influence; empty: those of `world.object`, and
+    the surroundings where nothing says it."""
+    candidates: Annotated[int, In(0, 1024)] = 0
+    """Active exploration: in place of any random action (`exploration.random_probability`) the one
+    of so many is taken that decides most; 0: any. It goes on where the weight is 0."""
+    samples: Annotated[int, In(2, 1024)] = 32
+    """Random actions K over which the influence is averaged; it is at most log K."""
+    change_scale: Annotated[float, In(0, 1e9, "(]")] = 50.0
+    """Factor on how columns change in a step, before the model learns it."""
+    normalize_inputs: bool = True
+    """Shows the model observations in units of random play."""
+    train: bool = True
+    """False leaves the model as it starts, at random or as loaded."""
+    hidden_sizes: Layers = (256, 256, 256, 256)
+    """Units of each hidden layer of the model."""
+    learning_rate: Rate = 8e-4
+    """Adam step size of the model."""
+    every: Annotated[int, In(1, 10**6)] = 1
+    """The model learns at every n-th update."""
+    times: Annotated[int, In(1, 1000)] = 1
+    """Steps of the model at such an update, each on states of its own. The authors' code takes
+    about ten for each update of the agent; fewer is a reduction."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it pays or costs anything in any epoch, or says how to explore."""
+        return super().counts or self.explores > 0
+
+    @property
+    def explores(self) -> int:
+        """Random actions of which exploration takes the one that decides most."""
+        return self.candidates
+
+    def foreseen(self, run: Config) -> Mapping[str, str]:
+        """Returns its metrics, the loss where the model learns."""
+        return only(super().foreseen(run), {"influence/loss": self.train})
+
+    def tells(self, run: Config) -> Sequence[Telling]:
+        """Returns what moves together, and how much actions decide beside random play."""
+        told = [one for one in super().tells(run) if one.metric == INFORMATION]
+        random, scale = "influence/random", "nats that an action decides of the object's next move"
+        return (*told, Telling("influence/heldout", "influence", random=random, scale=scale))
+
+    def check(self, run: Config) -> None:
+        """Refuses choices, of which no box of actions is drawn, and held ones that are chosen."""
+        hold = run.exploration.random_hold
+        if self.candidates and hold > 1.0:
+            raise UsageError(
+                "influence.candidates: random actions are chosen anew in each step, expected "
+                f"--exploration.random-hold 1, got {hold:g}"
+            )
+        if isinstance(run.agent, DiscreteSacConfig):
+            raise UsageError(
+                "influence: compares random actions of a box, expected an agent with continuous "
+                f"actions, got {type(run.agent).__name__}\nnearest: a recipe of ddpg or sac"
+            )
+
+
+def ddpg_cai(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG on the influence of its actions on the object alone, without any task reward.
+
+    Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task: the agent
+    seeks states in which its actions decide how the object moves. `paper` has the sizes of their
+    code. `laptop` is the agent of `ddpg_music` under this reward. Its model is smaller, compares 8
+    actions, and takes one step an update, where theirs takes ten.
+    """
+    if preset == "paper":
+        return _as_released(env_id)
+    return dataclasses.replace(ddpg_music("laptop", env_id), rewards={"influence": _small()})
+
+
+def ddpg_cai_her(preset: Preset, env_id: str = _PUSH) -> Config:
+    """DDPG with hindsight relabelling, with the influence of actions on the object added.
+
+    Causal action influence (arXiv:2106.03443) as a bonus of at most 0.4 a step beside a task that
+    costs 1; all else is as in `ddpg_her`. The authors' code caps the sum at 0, which would pay
+    nothing for influence at the goal.
+    """
+    bonus = InfluenceConfig(times=10) if preset == "paper" else _small()
+    config, weight = ddpg_her(preset, env_id), ((0.0, 0.2),)
+    bonus = dataclasses.replace(bonus, clip=(0.0, 2.0), weight=weight)
+    return dataclasses.replace(config, rewards={**config.rewards, "influence": bonus})
+
+
+def _small() -> InfluenceConfig:
+    """Returns the reward with a model that costs less than the agent."""
+    return InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3)
+
+
+def _as_released(env_id: str) -> Config:
+    """Returns the sizes of the authors' code: 5000 episodes, evaluated after each hundred."""
+    return Config(
+        env_id=env_id,
+        goals="zero",
+        workers=1,
+        rollouts=1,
+        epochs=50,
+        cycles=100,
+        updates=20,
+        agent=DdpgConfig(
+            hidden_sizes=(192, 192),
+            actor_learning_rate=3e-3,
+            critic_learning_rate=3e-3,
+            discount=0.95,
+            polyak=0.99,
+            polyak_every="update",
+            action_l2=1.0,
+        ),
+        rewards={"influence": InfluenceConfig(times=10)},
+        collect=CollectConfig(random_steps=5000),
+        replay=ReplayConfig(capacity=500_000),
+        evaluation=EvaluationConfig(episodes=100),
+    )
