@@ -31,7 +31,11 @@ from rich.console import Console
 from rich.table import Table
 
 from music_tf.cli.exits import guarded, leave
-from music_tf.cli.mpirun import (
+from music_tf.config.names import suggestion
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentFault, UsageError
+from music_tf.process.children import run_command
+from music_tf.process.machine import available_cores
+from music_tf.process.mpirun import (
     ask_version,
     find_mpirun,
     flavour,
@@ -39,9 +43,7 @@ from music_tf.cli.mpirun import (
     own_sessions,
     rank_words,
 )
-from music_tf.config.names import suggestion
-from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentFault, UsageError
-from music_tf.process import NO_GPU, available_cores, run_command
+from music_tf.process.tensorflow_start import NO_GPU
 from music_tf.storage.run_directory import commit, processor
 from music_tf.tools.doctor import installed
 

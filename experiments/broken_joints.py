@@ -24,8 +24,8 @@ import numpy as np
 from experiments.tables import JOINTS, RESULTS, joints_table
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE, UsageError
-from music_tf.runs.inspection import load_run
-from music_tf.storage.files import replace_file
+from music_tf.files import replace_file
+from music_tf.runs.loaded import load_run
 from music_tf.tools.study import code_version
 from music_tf.types import Array
 

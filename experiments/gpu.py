@@ -28,7 +28,8 @@ from experiments.gpu_programs import kernels_of
 from experiments.measure import configuration, fed, filled_trainer
 from experiments.scale import cycle_ms
 from music_tf.distributed import Communicator
-from music_tf.process import NO_GPU, available_cores, claim_gpu
+from music_tf.process.machine import available_cores
+from music_tf.process.tensorflow_start import NO_GPU, claim_gpu
 from music_tf.storage.checkpoint import newest_weights
 
 RECIPES = ("ddpg_her", "ddpg_music", "sac_her")

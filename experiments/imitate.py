@@ -14,7 +14,7 @@ import numpy as np
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE
-from music_tf.runs.inspection import LoadedRun, load_run
+from music_tf.runs.loaded import LoadedRun, load_run
 from music_tf.storage.run_directory import find_run
 from music_tf.types import Array, IntArray
 

@@ -15,7 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_tf.process import heartbeat, launched_rank, limit_threads, prepare_tensorflow, watchdog
+from music_tf.process.launcher import launched_rank
+from music_tf.process.tensorflow_start import limit_threads, prepare_tensorflow
+from music_tf.process.watchdog import heartbeat, watchdog
 
 prepare_tensorflow()
 

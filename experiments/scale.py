@@ -37,7 +37,8 @@ import numpy as np
 
 from experiments.benchmark import FULL, NETWORKS, header, sizes_of, take
 from music_tf.errors import EnvironmentFault
-from music_tf.process import available_cores, run_command
+from music_tf.process.children import run_command
+from music_tf.process.machine import available_cores
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import read_result
 from tests.kit.hosts import Hosts

@@ -17,15 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_tf import errors
-from music_tf.cli import train as training
 from music_tf.config.changes import LEARNED, NOW
-from music_tf.config.command import as_typed, parse_train
 from music_tf.config.names import check_env_id, names_a_module
-from music_tf.config.stored import allow_modules, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
-from music_tf.process import as_guest, launched_world_size, prepare_tensorflow, run_command
+from music_tf.process.children import run_command
+from music_tf.process.launcher import launched_world_size
+from music_tf.process.signals import as_guest
+from music_tf.process.tensorflow_start import prepare_tensorflow
+from music_tf.reading.command import as_typed, parse_train
+from music_tf.reading.stored import allow_modules, read_run, stored_env_id
 from music_tf.runs.callbacks import checked
+from music_tf.runs.start import start
 from music_tf.storage.run_directory import film_path, find_run
+from music_tf.tools import new_drawing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,11 +133,8 @@ class Run:
         if isinstance(episodes, bool) or (count is not None and not 1 <= count <= 10**6):
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
-        from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
-            Beyond,
-            evaluate_run,
-            load_run,
-        )
+        from music_tf.runs.inspection import Beyond, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.loaded import load_run  # noqa: PLC0415 - numpy, MuJoCo
 
         loaded = load_run(self.path, self.env_id, stage=str(stage))
         return evaluate_run(loaded, count, beyond=Beyond(full), shown=False)
@@ -243,6 +244,6 @@ def _trained(words: list[str], callbacks: object) -> Run:
         _prepare(command.may_use_gpu)
         from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, after parsing
 
-        directory = training.train(command, Communicator(alone=True), listening)
+        directory = start(command, Communicator(alone=True), new_drawing, listening)
     own = command.config.env_id if names_a_module(command.config.env_id) else None
     return Run(directory.resolve(), own)

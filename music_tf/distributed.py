@@ -18,8 +18,8 @@ from music_tf.errors import (
     NoMpi,
     NumbersFault,
 )
-from music_tf.process import (
-    PIP_INSTALL,
+from music_tf.process.children import PIP_INSTALL
+from music_tf.process.launcher import (
     asked_world_size,
     launched_world_size,
     prove_end,

@@ -1,16 +1,16 @@
 """Plays episodes with a policy, and decides what each of them is conditioned on."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.config.settings import ConditionConfig, Config, ExplorationConfig
+from music_tf.conditions import continuous_conditions
+from music_tf.config.settings import Config, ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
-from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.process import heartbeat
+from music_tf.errors import EnvironmentFault
+from music_tf.process.watchdog import heartbeat
 from music_tf.randomness import reset_seeds, stream
 from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
@@ -91,49 +91,6 @@ class ConditionSampler:
         if not deck:
             deck += generator.permutation(self._config.condition_size).tolist()
         return deck.pop(0)
-
-
-def continuous_conditions(
-    config: ConditionConfig, generator: np.random.Generator, count: int
-) -> Array:
-    """Draws conditions [E, K] from a standard Gaussian, the unit sphere or [-1, 1]^K.
-
-    Raises:
-        UsageError: A belief is asked for, which is inferred in a task.
-    """
-    if config.kind == "belief":
-        raise UsageError(
-            "condition.kind: a belief is inferred from episodes in a task, and never drawn alone\n"
-            "music-tf evaluate RUN measures such a run, and load_policy(RUN) lets it act"
-        )
-    shape = (count, config.size or 1)
-    if config.kind == "box":
-        return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
-    drawn = generator.standard_normal(shape)
-    if config.kind == "sphere":
-        drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
-    return drawn.astype(np.float32)
-
-
-def fresh_conditions(
-    config: ConditionConfig,
-    size: int,
-    generator: np.random.Generator,
-    shape: tuple[int, ...],
-    chances: Array | None = None,
-) -> Array:
-    """Draws conditions [..., K], of `size` K, as exploring episodes have them.
-
-    One-hot ones come with `chances` [K], or all alike.
-
-    Raises:
-        UsageError: A belief is asked for, which is inferred in a task.
-    """
-    if config.kind == "one_hot":
-        p = None if chances is None else chances / chances.sum(dtype=np.float64)
-        one_hot: Array = np.eye(size, dtype=np.float32)[generator.choice(size, shape, p=p)]
-        return one_hot
-    return continuous_conditions(config, generator, math.prod(shape)).reshape(*shape, size)
 
 
 class Candidates(NamedTuple):

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 import music_tf
-from music_tf import process
-from music_tf.cli import train as command
-from music_tf.config.command import parse_train
 from music_tf.envs import lockstep
-from music_tf.runs import session
+from music_tf.process import signals, watchdog
+from music_tf.reading.command import parse_train
+from music_tf.runs import session, start
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.small import OPTIONS
 from tests.kit.started import python
@@ -244,7 +243,7 @@ def test_a_callback_that_stands_still_is_interrupted_as_hanging(monkeypatch, tmp
             while True:
                 time.sleep(0.01)
 
-    monkeypatch.setattr(process, "LONGER", 1e-3)  # within a callback the limit is 0.1 s
+    monkeypatch.setattr(watchdog, "LONGER", 1e-3)  # within a callback the limit is 0.1 s
     with pytest.raises(music_tf.Hanging):
         music_tf.train(
             "ddpg_her",
@@ -273,7 +272,7 @@ def test_a_signal_stops_and_saves_and_afterwards_means_what_it_did(tmp_path, num
     with pytest.raises(music_tf.Stopped, match="to go on:"):
         music_tf.train("ddpg_her", run_dir=tmp_path / "run", callbacks=[Raises()], **OPTIONS)
     assert [signal.getsignal(one) for one in HANDLERS] == before
-    assert not process.stop_requested()
+    assert not signals.stop_requested()
     assert music_tf.load_run(tmp_path / "run").resume(epochs=1).metrics["epoch"] == [1.0]
 
 
@@ -337,7 +336,7 @@ def test_a_fault_on_the_way_leaves_the_process_as_it_was(monkeypatch, tmp_path):
     def broken(*given):
         raise music_tf.EnvironmentFault("no disk")
 
-    monkeypatch.setattr(command, "prepare_directory", broken)
+    monkeypatch.setattr(start, "prepare_directory", broken)
     before = [signal.getsignal(one) for one in HANDLERS]
     with pytest.raises(music_tf.EnvironmentFault, match="no disk") as caught:
         music_tf.train("ddpg_her", run_dir=tmp_path / "run", **OPTIONS)
@@ -349,7 +348,8 @@ def test_a_run_that_stands_still_is_interrupted_and_the_process_lives():
     done = python(
         "import time\n"
         "from music_tf import Hanging\n"
-        "from music_tf.process import as_guest, watchdog\n"
+        "from music_tf.process.signals import as_guest\n"
+        "from music_tf.process.watchdog import watchdog\n"
         "def stuck():\n    while True:\n        time.sleep(0.01)\n"
         "try:\n    with as_guest(), watchdog(0.5, 'me', None):\n        stuck()\n"
         "except Hanging as fault:\n    print(fault.exit_code)\n"

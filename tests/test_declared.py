@@ -10,14 +10,14 @@ import pytest
 
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
-from music_tf.declared import ACTIONS, Declared, refusal
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.runs.inspection import load_run
+from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import best_skill, try_heritage
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.policy import load_policy
 from music_tf.training.build import build_trainer
+from music_tf.types import ACTIONS, Declared, refusal
 from tests.kit import counting
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import save_checkpoint, save_run, small_config

@@ -11,9 +11,9 @@ import pytest
 
 import music_tf
 from music_tf.cli import run_verb
-from music_tf.config.command import parse_train
-from music_tf.config.stored import stored_tasks
 from music_tf.errors import ModuleNotAllowed
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import stored_tasks
 from music_tf.runs import session
 from music_tf.storage.run_directory import link_latest
 from tests.kit.pearl import CHANGES as SMALL_PEARL

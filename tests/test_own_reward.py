@@ -14,9 +14,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from music_tf import intrinsic, recipes
 from music_tf.cli import run_verb
-from music_tf.config.command import parse_train
-from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.runs import session
 from music_tf.storage.metrics import METRICS
 from tests.kit.saved_run import load_weights, rows_of

@@ -8,13 +8,14 @@ import pytest
 
 from music_tf.cli import run_verb
 from music_tf.config import world as worlds
-from music_tf.config.command import parse_train
 from music_tf.config.world import World, register_world
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.measures.behaviour import summarize
+from music_tf.reading.command import parse_train
 from music_tf.rollout import Conditions, play
-from music_tf.runs.inspection import load_run, measure
+from music_tf.runs.inspection import measure
+from music_tf.runs.loaded import load_run
 from tests.kit.arm import ARM
 from tests.kit.saved_run import rows_of
 from tests.kit.sessions import run_session

@@ -13,7 +13,7 @@ from scipy import stats
 
 from music_tf import recipes
 from music_tf.cli import VERBS
-from music_tf.config.command import parse_train
+from music_tf.reading.command import parse_train
 from music_tf.storage.results import read_result
 
 ROOT = Path(__file__).parents[1]

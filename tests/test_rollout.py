@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from music_tf.conditions import fresh_conditions
 from music_tf.config.settings import (
     CollectConfig,
     ConditionConfig,
@@ -10,14 +11,7 @@ from music_tf.config.settings import (
 )
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.rollout import (
-    Conditions,
-    ConditionSampler,
-    Perturbation,
-    fresh_conditions,
-    perturbation,
-    play,
-)
+from music_tf.rollout import Conditions, ConditionSampler, Perturbation, perturbation, play
 
 STEPS = 30
 PUSH = "music_tf/PointPush-v0"

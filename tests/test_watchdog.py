@@ -12,7 +12,8 @@ HANGING = 86
 
 def run(body, limit=30):
     """Runs a program that watches itself, with a limit of one second unless it says otherwise."""
-    program = "import math, pathlib, sys, time\nfrom music_tf.process import *\n"
+    program = "import math, pathlib, sys, time\n"
+    program += "from music_tf.process.signals import *\nfrom music_tf.process.watchdog import *\n"
     program += textwrap.dedent(body)
     start = time.monotonic()
     done = subprocess.run(
@@ -124,7 +125,8 @@ def test_an_mpi_that_does_not_come_up_ends_the_rank_with_its_stack(tmp_path, wai
         sys.path.insert(0, {str(tmp_path)!r})
         os.environ |= {{"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}}
         from music_tf.cli import train
-        train._START_SECONDS, train._AFTER_THE_WATCHDOG = 1.0, {after}
+        from music_tf.runs import start
+        start.START_SECONDS, train._AFTER_THE_WATCHDOG = 1.0, {after}
         train.die_with_parent = lambda number: None
         train.main(["ddpg", "--hang-after", "0.5"])
     """)

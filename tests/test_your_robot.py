@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 from music_tf.cli import run_verb
-from music_tf.config.command import parse_train
+from music_tf.reading.command import parse_train
 from tests.kit.saved_run import rows_of
 from tests.kit.sessions import run_session
 

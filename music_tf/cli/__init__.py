@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from music_tf import process
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, UsageError
-from music_tf.process import launched_rank
+from music_tf.process.launcher import launched_rank
+from music_tf.process.signals import end_as_ctrl_c, install_signal_handlers
 
 VERBS = {
     "train": "trains a recipe, or continues a run",
@@ -37,7 +37,7 @@ _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "versio
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs one verb and ends the process with its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    process.end_as_ctrl_c()
+    end_as_ctrl_c()
     leave(guarded(lambda: run_verb(arguments)))
 
 
@@ -49,11 +49,11 @@ def run_verb(arguments: list[str]) -> int:
     """
     verb, *rest = arguments or ["help"]
     if verb in ("train", "launch"):
-        process.install_signal_handlers()
+        install_signal_handlers()
     if verb != "train" and launched_rank() > 0:
         return EXIT_DONE
     if verb in _ALIASES:
-        version = importlib.import_module("music_tf").__version__  # its front imports all stages
+        version = sys.modules["music_tf"].__version__
         help_asked = _ALIASES[verb] == "help"
         sys.stdout.write(help_text() if help_asked else f"music-tf {version}\n")
         return EXIT_DONE

@@ -26,7 +26,8 @@ from music_tf.errors import (
     MusicError,
     NoMpi,
 )
-from music_tf.process import is_ctrl_c, launched_rank, launched_world_size
+from music_tf.process.launcher import launched_rank, launched_world_size
+from music_tf.process.signals import is_ctrl_c
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.process import run_command
+from music_tf.process.children import run_command
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _MOST_SLOTS = 4096
@@ -17,7 +17,7 @@ _FORWARDED = ("PYTHONPATH", "OMP_NUM_THREADS", "KERAS_BACKEND", "TF_", "MUSIC_TF
 KEEPALIVE = {"time": 5, "intvl": 2, "probes": 3}
 """Seconds after which mpirun asks a silent host, and how often: it notes a lost one in 11 s."""
 _PROBE = (
-    "import socket, music_tf; from music_tf.process import launched_rank; "
+    "import socket, music_tf; from music_tf.process.launcher import launched_rank; "
     "print('host', launched_rank(), socket.gethostname(), music_tf.__version__)"
 )
 _SAID = re.compile(r"^host (\d+) (\S+) (\S+)$", re.MULTILINE)

@@ -13,19 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from music_tf import process
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
-from music_tf.cli.mpirun import (
-    OPEN_MPI,
-    ask_version,
-    find_mpirun,
-    flavour,
-    needed,
-    own_sessions,
-    rank_words,
-)
-from music_tf.config.command import asks_for_help, parse_train, resume_line
 from music_tf.config.names import suggestion
 from music_tf.errors import (
     EXIT_DONE,
@@ -35,14 +24,19 @@ from music_tf.errors import (
     Stopped,
     UsageError,
 )
-from music_tf.process import (
-    ASKED_VARIABLE,
-    END_VARIABLE,
-    LAUNCH_VARIABLE,
-    PIP_INSTALL,
-    check_topology,
-    death_follower,
+from music_tf.process.children import PIP_INSTALL, death_follower
+from music_tf.process.launcher import ASKED_VARIABLE, END_VARIABLE, LAUNCH_VARIABLE, check_topology
+from music_tf.process.mpirun import (
+    OPEN_MPI,
+    ask_version,
+    find_mpirun,
+    flavour,
+    needed,
+    own_sessions,
+    rank_words,
 )
+from music_tf.process.signals import install_signal_handlers, stop_requested
+from music_tf.reading.command import asks_for_help, parse_train, resume_line
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\
@@ -102,7 +96,7 @@ def main(arguments: list[str]) -> int:
     code = None
     try:
         start = _mpirun(ranks, hosts, environment)
-        if process.stop_requested():
+        if stop_requested():
             raise Stopped("stopped before the start")
         with own_sessions(os.environ) as sessions:
             code = run_job([*start, *command], {**environment, **sessions}, proof, again)
@@ -125,7 +119,7 @@ def run_job(
     exit code into `proof`, just before it left; once it has, mpirun is waited for no longer than
     `_END_SECONDS`. Where a host was lost, the user is told to go on with `again`.
     """
-    process.install_signal_handlers()
+    install_signal_handlers()
     ask_at, end = time.monotonic() + _START_SECONDS, math.inf
     job = subprocess.Popen(
         command,
@@ -136,7 +130,7 @@ def run_job(
     )
     try:
         while True:
-            if process.stop_requested() and time.monotonic() > ask_at:
+            if stop_requested() and time.monotonic() > ask_at:
                 job.send_signal(signal.SIGUSR1)
                 ask_at = time.monotonic() + _REPEAT_SECONDS
             with contextlib.suppress(subprocess.TimeoutExpired):

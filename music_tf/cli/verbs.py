@@ -18,12 +18,17 @@ import tyro
 
 from music_tf import recipes
 from music_tf.config.changes import LEARNED, NOW
-from music_tf.config.command import Flag, Options, read
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
 from music_tf.config.settings import EnvConfig, JsonObject
 from music_tf.config.start import parse_parts, parts_of
-from music_tf.config.stored import (
+from music_tf.config.world import load_function, trust
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
+from music_tf.process.launcher import launched_world_size
+from music_tf.process.machine import available_cores
+from music_tf.process.tensorflow_start import prepare_tensorflow
+from music_tf.reading.command import Flag, Options, read
+from music_tf.reading.stored import (
     CONFIG_NAME,
     LATEST,
     allow_modules,
@@ -31,9 +36,6 @@ from music_tf.config.stored import (
     runs_root,
     stored_env_id,
 )
-from music_tf.config.world import load_function, trust
-from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
-from music_tf.process import available_cores, launched_world_size, prepare_tensorflow
 from music_tf.storage.run_directory import agents, film_path, find_agent, find_run, place_of
 
 if TYPE_CHECKING:  # numpy
@@ -210,12 +212,8 @@ class Evaluate(Measured):
                 f"on the others, expected --tasks both, got {self.tasks}"
             )
         prepare_tensorflow()
-        from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
-            Beyond,
-            evaluate_run,
-            load_run,
-            visiting,
-        )
+        from music_tf.runs.inspection import Beyond, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.loaded import load_run, visiting  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
         from music_tf.tools.visits import draw_visits  # noqa: PLC0415 - Pillow
 
@@ -345,11 +343,8 @@ class Skills(Measured):
                 )
             trust([self.reward])  # the user has typed it
             reward = (self.reward, load_function(self.reward, "--reward"))
-        from music_tf.runs.inspection import (  # noqa: PLC0415 - numpy, MuJoCo
-            describe,
-            load_run,
-            written_to,
-        )
+        from music_tf.runs.inspection import describe, written_to  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.loaded import load_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.skills import SKILLS_NAME, show_skills  # noqa: PLC0415 - the same
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
 

@@ -12,7 +12,6 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -27,9 +26,6 @@ from typing import (
 )
 
 from music_tf.errors import UsageError
-
-if TYPE_CHECKING:
-    from music_tf.config.settings import Config
 
 Tree = TypeVar("Tree", bound="Settings")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -88,10 +84,11 @@ class Settings:
         """Returns all metrics that such settings may bring to a run, with their meaning."""
         return cls.metrics
 
-    def foreseen(self, run: "Config") -> Mapping[str, str]:
+    def foreseen(self, run: Any) -> Mapping[str, str]:
         """Returns those of `declared` that get a column in a run even while they are blank.
 
-        All by default. One that is left out gets its column with its first value.
+        All by default. One that is left out gets its column with its first value. `run` is the
+        `Config` of the run.
         """
         del run
         return self.declared()

@@ -107,6 +107,10 @@ MLP, GRU = "mlp", "gru"
 """Encoders of ours."""
 LEAST_VARIANCE = 1e-7
 """Of what one row of a context says of a latent; smaller ones count as that."""
+OUTCOME_VARIANCES = 1e-8, 200.0
+"""Least and largest variance of the model of what follows an action."""
+ONE_OF_SOFTPLUS = math.log(math.e - 1.0)
+"""softplus of this is 1."""
 
 
 class Inference(NamedTuple):

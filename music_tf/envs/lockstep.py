@@ -19,7 +19,6 @@ from music_tf.config.changes import OPTION
 from music_tf.config.names import POINT_ROBOT, few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
-from music_tf.declared import Declared
 from music_tf.envs import simulator
 from music_tf.envs.actions import action_bounds, in_space
 from music_tf.envs.changes import Changes
@@ -39,12 +38,14 @@ from music_tf.errors import (
     Stopped,
     UsageError,
 )
-from music_tf.process import heartbeat, stop_requested
+from music_tf.process.signals import stop_requested
+from music_tf.process.watchdog import heartbeat
 from music_tf.types import (
     ACHIEVED_REST,
     DESIRED_REST,
     Array,
     BoolArray,
+    Declared,
     EnvSpec,
     all_finite,
     finite,

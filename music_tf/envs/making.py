@@ -23,7 +23,8 @@ from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError, UsageError
-from music_tf.process import PIP_INSTALL, standard_error_to
+from music_tf.process.children import PIP_INSTALL
+from music_tf.process.tensorflow_start import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 _FIRST_BROKEN_MUJOCO = (3, 12)

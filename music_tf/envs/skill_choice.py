@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
-from music_tf.declared import ACTIONS, Declared, refusal
 from music_tf.envs.actions import in_space
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.types import ACTIONS, Declared, refusal
 
 _SEEN = ("observation", "desired_goal")
 _LOADER = "music_tf.storage.policy:load_policy"

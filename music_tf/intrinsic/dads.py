@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from music_tf.conditions import continuous_conditions
 from music_tf.distributions import mixture_log_density
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Feed, TermContext, Weights, as_floats, scale_variables
@@ -19,7 +20,6 @@ from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
 from music_tf.replay.rows import Store
-from music_tf.rollout import continuous_conditions
 from music_tf.types import Array, Episodes, Metrics, Transition
 
 _VARIANCES = 1e-6, 1e6

@@ -8,7 +8,7 @@ import math
 
 import tensorflow as tf
 
-from music_tf.recipes.influence import AT_ZERO, VARIANCES
+from music_tf.config.settings import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
 
 
 def variance_of(outputs: tf.Tensor) -> tf.Tensor:
@@ -16,7 +16,9 @@ def variance_of(outputs: tf.Tensor) -> tf.Tensor:
 
     .. math:: \operatorname{clip}(\log(1 + e^{w + \log(e - 1)}) + 10^{-8}, 10^{-8}, 200)
     """
-    return tf.clip_by_value(tf.nn.softplus(outputs + AT_ZERO) + VARIANCES[0], *VARIANCES)
+    return tf.clip_by_value(
+        tf.nn.softplus(outputs + ONE_OF_SOFTPLUS) + OUTCOME_VARIANCES[0], *OUTCOME_VARIANCES
+    )
 
 
 def divergences(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:

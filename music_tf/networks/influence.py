@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from music_tf.recipes.influence import AT_ZERO, VARIANCES
+from music_tf.config.settings import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
 from music_tf.types import Array
 
 INFLUENCE_MODEL = "influence_model"
@@ -29,8 +29,8 @@ def influences(arrays: Mapping[str, Array], states: Array, actions: Array) -> Ar
     for index in range(0, len(hidden), 2):
         rows = np.tanh(rows @ hidden[index] + hidden[index + 1])
     mean = rows @ mean_kernel + mean_bias  # [B, N, n]
-    raw = np.logaddexp(rows @ kernel + bias + np.float32(AT_ZERO), np.float32(0.0))
-    variance = np.clip(raw + VARIANCES[0], *VARIANCES)
+    raw = np.logaddexp(rows @ kernel + bias + np.float32(ONE_OF_SOFTPLUS), np.float32(0.0))
+    variance = np.clip(raw + OUTCOME_VARIANCES[0], *OUTCOME_VARIANCES)
     return _from_mixture(mean.astype(np.float64), variance.astype(np.float64))
 
 

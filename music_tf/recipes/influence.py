@@ -1,7 +1,6 @@
 """The influence of actions as a reward, beside a task, and to explore by (arXiv:2106.03443)."""
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -25,10 +24,6 @@ from music_tf.recipes.music import ddpg_music
 from music_tf.recipes.tasks import ddpg_her
 
 _PUSH = "FetchPush-v4"
-VARIANCES = 1e-8, 200.0
-"""Least and largest variance of the model of what follows an action."""
-AT_ZERO = math.log(math.e - 1.0)
-"""softplus of this is 1."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,31 +1,28 @@
 """A rank that only acts, from its first line to the end that the learner gives it."""
 
 import contextlib
-from pathlib import Path
 
-from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
-from music_tf.process import watchdog
+from music_tf.process.watchdog import watchdog
+from music_tf.reading.command import TrainCommand
 from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
+from music_tf.runs.begun import Begun
 from music_tf.storage.run_directory import log_path, open_run
-from music_tf.storage.start import Heritage
 from music_tf.training.actors import Actor
 
 
-def act(
-    command: TrainCommand, comm: Communicator, path: Path, heritage: Heritage | None = None
-) -> None:
-    """Acts for the learner, which goes through `runs.session.run` meanwhile.
+def act(command: TrainCommand, comm: Communicator, begun: Begun) -> None:
+    """Acts for the learner, which goes through `runs.session.learn` meanwhile.
 
     Args:
         command: What the user asked for.
         comm: All ranks.
-        path: The run directory.
-        heritage: What a new run takes over from an earlier one, the same on every rank.
+        begun: Where the run goes, and what it takes over.
 
     Raises:
         MusicError: The run is refused, or the learner has ended it with an exit code.
     """
+    path, heritage = begun.path, begun.heritage
     speaker = f"music-tf: rank {comm.rank}"
     with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):
         comm.patient_barrier()  # the learner loads TensorFlow meanwhile

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config
-from music_tf.config.stored import StoredRun, flatten, run_to_json
 from music_tf.distributed import Communicator
 from music_tf.envs.making import with_registered_world
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.process import longer_timeout
+from music_tf.process.watchdog import longer_timeout
+from music_tf.reading.stored import StoredRun, flatten, run_to_json
 from music_tf.storage.run_directory import versions
 from music_tf.training.rehearsal import rehearse
 
 if TYPE_CHECKING:
-    from music_tf.config.command import TrainCommand
+    from music_tf.reading.command import TrainCommand
 
 Result = TypeVar("Result")
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
-from music_tf.process import Interruption, SecondInterrupt, longer_timeout
+from music_tf.process.signals import Interruption, SecondInterrupt
+from music_tf.process.watchdog import longer_timeout
 
 if TYPE_CHECKING:
     from music_tf.training.adaptation import Adaptations
-    from music_tf.training.trainer import Counters
+    from music_tf.training.counters import Counters
     from music_tf.types import Episodes, Metrics
 
 HOOKS = ("on_cycle", "on_epoch", "on_evaluation", "on_save")

@@ -1,29 +1,17 @@
-"""Loads what a run has learned, and measures it, without a trainer, MPI or its replay.
+"""Measures what a run has learned, without a trainer, MPI or its replay."""
 
-Everything acts with numpy; TensorFlow is loaded only where networks of rewards are asked.
-"""
-
-import dataclasses
-import functools
 import json
-import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from music_tf.config.changes import NOW, chosen_stage, stage_at
-from music_tf.config.fields import with_fields
-from music_tf.config.settings import Config, EnvConfig, TermConfig
-from music_tf.config.stored import StoredRun, read_run, runs_root
-from music_tf.declared import ALL, SPACES, refusal
-from music_tf.distributed import Communicator
-from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.config.changes import NOW
+from music_tf.config.settings import EnvConfig
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.files import read_json, replace_file
 from music_tf.networks.embedding import Embedding
-from music_tf.process import load_tensorflow, prepare_tensorflow
-from music_tf.rollout import Policy
+from music_tf.reading.stored import runs_root
 from music_tf.runs.adapting import measure_adaptation, show_adaptation
 from music_tf.runs.judging import (
     COVERED,
@@ -34,199 +22,27 @@ from music_tf.runs.judging import (
     measure_skills,
     skill_rows,
 )
+from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import skill_arrays
 from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.zero_shot import GOALS, measure_zero_shot
-from music_tf.storage.files import read_json, replace_file
-from music_tf.storage.gate import Arrays
 from music_tf.storage.metrics import JUDGED
-from music_tf.storage.policy import AdaptivePolicy, SavedPolicy, saved_policy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
-from music_tf.training.adaptation import PARTS, VISITS, MetaEvaluation
-from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
-from music_tf.training.tasks import recorded_tasks, task_sets
+from music_tf.training.adaptation import VISITS
+from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
-
-if TYPE_CHECKING:  # loads TensorFlow
-    from music_tf.runs.learned import Learned
 
 Export: TypeAlias = Callable[[Episodes, Mapping[str, Any], Mapping[str, Any], EnvConfig], list[str]]
 """Writes the episodes of an evaluation."""
-_MOST_ENVIRONMENTS = 32
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
 _LONGEST_WORDS = 80
-_LOGGER = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class LoadedRun:
-    """A run as its newest intact checkpoint left it, ready to act."""
-
-    path: Path
-    """Its directory, as its user typed it."""
-    here: Path
-    """The folder in which that was typed: its environment may leave it, and files belong there."""
-    stored: StoredRun
-    """What `config.json` says; the configuration is the run's own."""
-    saved: SavedPolicy
-    """What acts, and how far training has come."""
-    learned: Arrays
-    """Weights and scales of the networks that belong to rewards, by name; empty without any."""
-    evaluation: Evaluation
-    """Plays its episodes, in a few environments."""
-    elsewhere: str = ""
-    """Arguments of the environment that differ from those of training, as JSON; empty: none."""
-    stage: str = NOW
-    """Which stage of a changing world it acts in: `NOW`, `LEARNED`, or a number."""
-    adaptation: MetaEvaluation | None = None
-    """Measures how it adapts to its tasks, where it has several."""
-
-    @property
-    def policy(self) -> Policy:
-        """The policy of the checkpoint: the mean action of the actor, not of its target."""
-        return policy_of(self.saved.snapshot)
-
-    @property
-    def agent(self) -> Snapshot:
-        """What acts and infers, in a run that adapts to tasks.
-
-        Raises:
-            ValueError: It is another run.
-        """
-        if not isinstance(self.saved, AdaptivePolicy):
-            raise ValueError(f"{self.path}: expected a run that adapts to tasks")
-        return self.saved.snapshot
-
-    @property
-    def config(self) -> Config:
-        return self.stored.config
-
-    @property
-    def envs(self) -> LockstepEnvs:
-        return self.evaluation.envs
-
-    @functools.cached_property
-    def networks(self) -> "Learned":
-        """The networks of rewards; loads TensorFlow when first asked.
-
-        Raises:
-            UsageError: They do not fit the configuration.
-        """
-        prepare_tensorflow()
-        load_tensorflow()
-        from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow
-
-        return Learned(self.evaluation, self.learned)
 
 
 Draw: TypeAlias = Callable[[LoadedRun], list[str]]
 """Draws what has been evaluated."""
-
-
-def load_run(
-    run: Path,
-    typed_env_id: str | None = None,
-    environments: int | None = None,
-    elsewhere: str = "",
-    stage: str = NOW,
-) -> LoadedRun:
-    """Builds a run's environments and networks and loads its newest intact checkpoint.
-
-    Args:
-        run: The run directory.
-        typed_env_id: The environment that the user typed, if any: `module:Id` is taken from
-            nowhere else.
-        environments: How many to make; as many as the run had on one rank by default, up to 32.
-        elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
-        stage: Of its world: `NOW`, `LEARNED`, or a number.
-
-    Raises:
-        UsageError: No run, no checkpoint yet, another environment than the one typed, no such
-            stage, or weights that do not fit the configuration; the text names the first of them.
-        EnvironmentFault: Every checkpoint is damaged, or the environment cannot be created.
-    """
-    here = Path.cwd()  # the user's environment may leave this folder
-    stored = read_run(run, typed_env_id)
-    config = stored.config
-    if elsewhere:
-        both = json.dumps(json.loads(config.env.kwargs) | json.loads(elsewhere))
-        config = with_fields(config, {"env.kwargs": both})
-        stored = stored._replace(config=config)
-    if typed_env_id is not None and typed_env_id != config.env_id:
-        raise UsageError(
-            f"--env-id: the run was trained on {config.env_id}, got {typed_env_id[:80]!r}\n"
-            "it may be left out, unless the id is of the form module:Id"
-        )
-    if stored.notice and not comes_with_package(run):
-        _LOGGER.warning("%s: %s", run, stored.notice)
-    saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
-    stored, config = saved.stored, saved.stored.config
-    now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills)  # the next one's
-    world = chosen_stage(stage, config.env.stages, now, saved.worlds)
-    count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
-    envs = LockstepEnvs(config.env_id, count, config.evaluated_env, world=config.world)
-    compared = SPACES if elsewhere or config.evaluation.length else ALL
-    if text := refusal(saved.declared, envs.declared, str(run), compared):
-        envs.close()
-        raise UsageError(text)
-    for part in ("observation", "goal", "action"):
-        expected, came = (getattr(one, f"{part}_dim") for one in (envs.spec, saved))
-        if expected != came:
-            envs.close()
-            raise UsageError(
-                f"{run}: the checkpoint does not fit config.json\n"
-                f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
-            )
-    if isinstance(saved, AdaptivePolicy) and not saved.snapshot.encoder:
-        envs.close()
-        raise UsageError(
-            f"{run}: expected weights of an encoder, which infers the task, found none\n"
-            "export them as well: --parts actor,encoder,normalizer"
-        )
-    evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
-    learned = learned_arrays(found.arrays, config.rewards)
-    tasks = recorded_tasks(stored.tasks, config) if stored.tasks else task_sets(config, envs)
-    adaptation = None if tasks is None else MetaEvaluation(envs, config, evaluation.comm, tasks)
-    return LoadedRun(run, here, stored, saved, learned, evaluation, elsewhere, stage, adaptation)
-
-
-def visiting(
-    loaded: LoadedRun, parts: Sequence[str] = PARTS, explore: int | None = None
-) -> LoadedRun:
-    """Returns a run whose visits are to `parts` of its tasks, and explore for so many episodes.
-
-    Raises:
-        UsageError: It does not adapt to tasks; its environments are closed then.
-    """
-    if tuple(parts) == PARTS and explore is None:
-        return loaded
-    adaptation, config = loaded.adaptation, loaded.config
-    if adaptation is None:
-        loaded.envs.close()
-        raise UsageError(
-            "--tasks, --explore: expected a run that adapts to tasks, got one of "
-            f"{loaded.stored.recipe}, which has one task"
-        )
-    if explore is not None:
-        config = with_fields(config, {"tasks.explore": explore})
-    visits = adaptation._replace(config=config, parts=tuple(parts))
-    return dataclasses.replace(loaded, adaptation=visits)
-
-
-def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
-    """Returns weights and scales of the networks of rewards, among the arrays of a checkpoint.
-
-    Nothing where one of these networks was left behind, as in a folder of exported weights. And
-    nothing without any: then a gain that follows the reward is all that there is.
-    """
-    networks = [f"parameters/{one}/" for term in rewards.values() for one in term.networks]
-    if not networks or not all(any(n.startswith(one) for n in arrays) for one in networks):
-        return {}
-    wanted = ("scales/", *networks)
-    return {name: array for name, array in arrays.items() if name.startswith(wanted)}
 
 
 class Beyond(NamedTuple):

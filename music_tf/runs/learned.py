@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.stored import allow_modules, read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_DONE, MusicError, UsageError
+from music_tf.gate import Arrays
 from music_tf.intrinsic.answers import reward_of
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout
+from music_tf.reading.stored import allow_modules, read_run
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.judging import Trace
-from music_tf.storage.gate import Arrays
 from music_tf.training.build import build_terms
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.update import joined

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from music_tf.config.telling import Telling
-from music_tf.process import launched_world_size
+from music_tf.process.launcher import launched_world_size
 from music_tf.types import Metrics
 
 Row: TypeAlias = Mapping[str, float | str | None]

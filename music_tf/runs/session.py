@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import json
 import logging
@@ -14,32 +13,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from music_tf.config.command import TrainCommand, allowing, resume_line
 from music_tf.config.start import other_source
-from music_tf.config.stored import runs_root, stored_start, stored_tasks
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import repeats_itself
 from music_tf.errors import FROM_USERS, EnvironmentFault, NumbersFault, Stopped, UsageError
-from music_tf.process import (
-    check_topology,
-    claim_gpu,
-    launch_words,
-    limit_threads,
-    longer_timeout,
-    since_launch,
-    stop_requested,
-    threads_per_rank,
-    watchdog,
-)
+from music_tf.gate import success_rate
+from music_tf.process.launcher import launch_words
+from music_tf.process.signals import since_launch, stop_requested
+from music_tf.process.watchdog import longer_timeout, watchdog
+from music_tf.reading.command import TrainCommand, allowing, resume_line
+from music_tf.reading.stored import runs_root, stored_start, stored_tasks
 from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
+from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
-from music_tf.storage.gate import success_rate
 from music_tf.storage.metrics import Drawn, MetricsWriter, foreseen, known_to
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
@@ -64,23 +56,21 @@ Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Drawn]]
 """Draws an evaluation of the run in a directory."""
 
 
-def run(
+def learn(
     command: TrainCommand,
     comm: Communicator,
-    path: Path,
-    heritage: Heritage | None = None,
+    begun: Begun,
     draw: Draw | None = None,
     callbacks: Iterable[object] = (),
 ) -> None:
-    """Trains as a command says, in a directory of its own; every rank must call it together.
+    """Trains as a command says, in a directory of its own; ranks that learn call it together.
 
     A new run that is refused leaves nothing behind.
 
     Args:
         command: What the user asked for.
-        comm: The ranks.
-        path: The run directory.
-        heritage: What a new run takes over from an earlier one, the same on every rank.
+        comm: All ranks.
+        begun: Where the run goes, what it takes over, and the threads and the GPU that it claims.
         draw: Draws evaluations; None draws nothing.
         callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
 
@@ -92,15 +82,13 @@ def run(
         CallbackFailed: A callback raised something, on the root; the others are stopped then.
     """
     root = runs_root().absolute()  # before code of the user's may leave this folder
-    workers, learners = command.config.workers, command.learners
-    check_topology(workers, comm.size, learners, command.device, command.resume)
-    limit_threads(threads_of(command, comm))
+    path, heritage = begun.path, begun.heritage
     speaker = f"music-tf: rank {comm.rank}"
     with contextlib.ExitStack() as stack:
         stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
         if command.learners:
             comm.patient_barrier()
-        gpu = fail_together(functools.partial(found_gpu, command), comm)
+        gpu = fail_together(begun.claim, comm)
         command, record = agreed(command, heritage.record if heritage else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
@@ -110,7 +98,8 @@ def run(
                     acting = stack.enter_context(Actors(command.config, comm, command.learners))
                     ranks = Ranks(acting.learning, acting, gpu)
                 listeners = Listeners(callbacks if comm.is_root else ())
-                session = Session(command, ranks, directory, heritage, draw, listeners)
+                session = Session(command, ranks, directory, draw, listeners)
+                session.begin(heritage)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 cure = f"to go on:\n{_resuming(command, path, comm.size)}"
                 if not command.resume:
@@ -129,17 +118,6 @@ def run(
                 session.run(record)
 
 
-def threads_of(command: TrainCommand, comm: Communicator) -> int:
-    """Returns the threads of a rank that learns."""
-    learners = command.learners or comm.size
-    return threads_per_rank(command.config.threads, learners, comm.actors_here(command.learners))
-
-
-def found_gpu(command: TrainCommand) -> str | None:
-    """Returns the GPU that learns, if any; raises as `claim_gpu`."""
-    return claim_gpu(command.device == "gpu", command.may_use_gpu)
-
-
 class Session:
     """One job's part of a run: what it shows, writes and saves around the trainer."""
 
@@ -148,58 +126,31 @@ class Session:
         command: TrainCommand,
         ranks: Ranks,
         directory: RunDirectory,
-        heritage: Heritage | None,
         draw: Draw | None,
         listeners: Listeners,
     ) -> None:
-        """Builds the trainer and brings it to where the run was left, or to where it starts."""
-        config = self._config = command.config
-        comm = self._comm = ranks.learning
-        self._ranks, self._directory, self._draw = ranks, directory, draw
-        self._listeners = listeners
+        """Takes what the run was begun with; `begin` builds the trainer."""
+        self._command, self._config = command, command.config
+        self._ranks, self._comm, self._directory = ranks, ranks.learning, directory
+        self._draw, self._listeners = draw, listeners
         self._resuming = _resuming(command, directory.path, ranks.size)
-        self._allowing = allowing(command)
-        begun_from = heritage.record if heritage else None
-        origin = stored_start(directory.path) if command.resume else begun_from
-        self._before = taken_before(origin, directory.path)
-        self._progress = Progress(shown=comm.is_root)
-        count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
-        played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
-        ratio = config.collect.updates_per_step
-        updates = f"{config.updates} updates" if ratio is None else f"{ratio:g} updates per step"
-        self._progress.banner(
-            [
-                f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, "
-                f"seed {config.seed}",
-                f"workers {config.workers} on {ranks.described(config)}; "
-                f"global batch {config.workers * config.replay.batch_size}",
-                f"an epoch is {config.cycles} cycles of {played} and {updates}",
-                *([start_line(origin)] if origin is not None else []),
-                f"run directory: {directory.path}",
-            ]
-        )
-        self._trainer = build_trainer(config, comm, ranks.actors)
-        if ranks.gpu is not None:
-            self._trainer.update.use_xla()
-            self._progress.banner([self._trainer.copy_replay()])
-        self._try_environment()
-        self._progress.banner(self._trainer.notices)
-        self._keep_tasks()
-        goals = self._trainer.envs.spec.goal_dim > 0
-        self._metrics = known_to(config)
-        self._blank = dict.fromkeys(foreseen(config, self._trainer.envs.info, goals))
-        self._progress.telling = tellings(config, self._trainer.envs.info, self._blank)
-        self._progress.banner(explanation(self._progress.telling))
-        self._checkpoints, self._worlds = (
-            Checkpoints(directory.checkpoints, comm),
-            Worlds(self._trainer, directory.path, directory.disk_warning),
-        )
+        self._progress = Progress(shown=self._comm.is_root)
+        self._checkpoints = Checkpoints(directory.checkpoints, self._comm)
         self._row: Metrics = {}
         self._best: float | None = None
         self._saved_cycle = -1
+        self._forgets = command.without_replay
+
+    def begin(self, heritage: Heritage | None) -> None:
+        """Builds the trainer and brings it to where the run was left, or to where it starts."""
+        command, directory, comm = self._command, self._directory, self._comm
+        begun_from = heritage.record if heritage else None
+        origin = stored_start(directory.path) if command.resume else begun_from
+        self._before = taken_before(origin, directory.path)
+        self._progress.banner(_first_lines(command, self._ranks, directory.path, origin))
+        self._build()
         if command.notice and command.resume and comm.is_root:
             _LOGGER.warning("%s", command.notice)
-        self._forgets = command.without_replay
         if command.resume and not self._restore():
             if origin is not None:
                 raise UsageError(
@@ -216,6 +167,23 @@ class Session:
             self._trainer.start_from(heritage.arrays)  # and needs its source no more
             self._make_sure_it_is_saved()
         self._writer = self._opened_writer(command.resume)
+
+    def _build(self) -> None:
+        """Builds the trainer and what writes of it, and tries the environment."""
+        config, ranks = self._config, self._ranks
+        self._trainer = build_trainer(config, self._comm, ranks.actors)
+        if ranks.gpu is not None:
+            self._trainer.update.use_xla()
+            self._progress.banner([self._trainer.copy_replay()])
+        self._try_environment()
+        self._progress.banner(self._trainer.notices)
+        self._keep_tasks()
+        info = self._trainer.envs.info
+        self._metrics = known_to(config)
+        self._blank = dict.fromkeys(foreseen(config, info, self._trainer.envs.spec.goal_dim > 0))
+        self._progress.telling = tellings(config, info, self._blank)
+        self._progress.banner(explanation(self._progress.telling))
+        self._worlds = Worlds(self._trainer, self._directory.path, self._directory.disk_warning)
 
     def run(self, record: Mapping[str, Any]) -> None:
         """Trains to the last epoch, or for as long as allowed, then compares and sums up.
@@ -498,9 +466,28 @@ class Session:
             [
                 f"run directory: {path}",
                 f"watch:  {python} -m tensorboard.main --logdir {place} --host localhost",
-                f"play:   music-tf play {place}{self._allowing}",
+                f"play:   music-tf play {place}{allowing(self._command)}",
             ]
         )
+
+
+def _first_lines(
+    command: TrainCommand, ranks: Ranks, path: Path, origin: Mapping[str, Any] | None
+) -> list[str]:
+    """Returns what a run says before it builds anything."""
+    config = command.config
+    count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
+    played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
+    ratio = config.collect.updates_per_step
+    updates = f"{config.updates} updates" if ratio is None else f"{ratio:g} updates per step"
+    return [
+        f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
+        f"workers {config.workers} on {ranks.described(config)}; "
+        f"global batch {config.workers * config.replay.batch_size}",
+        f"an epoch is {config.cycles} cycles of {played} and {updates}",
+        *([start_line(origin)] if origin is not None else []),
+        f"run directory: {path}",
+    ]
 
 
 def _worker_name(worker: int) -> str:

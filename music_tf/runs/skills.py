@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
+from music_tf.files import replace_file
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     diversity_returns,
@@ -17,12 +18,9 @@ from music_tf.measures.skills import (
     separation,
 )
 from music_tf.runs.judging import variance_explained
+from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress, Row
-from music_tf.storage.files import replace_file
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
-
-if TYPE_CHECKING:  # which hands episodes to this module
-    from music_tf.runs.inspection import LoadedRun
 
 StepRewards = Callable[[Array, Array, Array], Array]
 """Rewards [T] of an episode's observations [T, O], actions [T, A] and next observations [T, O]."""
@@ -55,7 +53,7 @@ class Followed(NamedTuple):
         return self.seen[:, -1]
 
 
-def follow(loaded: "LoadedRun", played: Episodes, rewards: StepRewards | None = None) -> Followed:
+def follow(loaded: LoadedRun, played: Episodes, rewards: StepRewards | None = None) -> Followed:
     """Returns what the episodes of one skill tell of it, under other rewards where they are given.
 
     Raises:
@@ -93,7 +91,7 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
     return played._replace(reward=paid)
 
 
-def skill_arrays(loaded: "LoadedRun", played: Episodes) -> dict[str, np.ndarray]:
+def skill_arrays(loaded: LoadedRun, played: Episodes) -> dict[str, np.ndarray]:
     """Returns what `evaluate --out` adds for one-hot skills: `skill/...` by episode, as follows.
 
     `return` and `diversity_return` [E], `descriptor` [T, E, D] and `kept` [T, E], the steps before
@@ -111,7 +109,7 @@ def skill_arrays(loaded: "LoadedRun", played: Episodes) -> dict[str, np.ndarray]
     return arrays if diversity is None else arrays | {"skill/diversity_return": diversity}
 
 
-def _diversity(loaded: "LoadedRun", kept: Episodes, likelihood: Array | None) -> Array | None:
+def _diversity(loaded: LoadedRun, kept: Episodes, likelihood: Array | None) -> Array | None:
     """Returns how far episodes tell their skills, [E], unscaled; None where nothing says it."""
     paid: Array
     if likelihood is not None:
@@ -125,7 +123,7 @@ def _diversity(loaded: "LoadedRun", kept: Episodes, likelihood: Array | None) ->
     return paid
 
 
-def _judged(loaded: "LoadedRun", played: Episodes) -> tuple[Episodes, Array, Array | None]:
+def _judged(loaded: LoadedRun, played: Episodes) -> tuple[Episodes, Array, Array | None]:
     """Returns episodes as far as they count, what is seen of them, [E, T + 1, D], and log q."""
     played = loaded.evaluation.counted(played)
     seen, names = loaded.evaluation.seen(played), loaded.saved.discriminator
@@ -136,7 +134,7 @@ def _judged(loaded: "LoadedRun", played: Episodes) -> tuple[Episodes, Array, Arr
 
 
 def follow_each(
-    loaded: "LoadedRun",
+    loaded: LoadedRun,
     episodes: int,
     only: Sequence[int] = (),
     rewards: StepRewards | None = None,
@@ -214,7 +212,7 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
 
 
 def show_skills(
-    loaded: "LoadedRun",
+    loaded: LoadedRun,
     title: str,
     path: Path,
     episodes: int,

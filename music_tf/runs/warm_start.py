@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from music_tf.config.settings import Config
-from music_tf.config.stored import read_run
-from music_tf.declared import ACTIONS, refusal
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
+from music_tf.reading.stored import read_run
 from music_tf.storage.policy import load_policy
 from music_tf.storage.run_directory import find_agent
 from music_tf.storage.start import Heir, Heritage, inherit
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
-from music_tf.types import Array
+from music_tf.types import ACTIONS, Array, refusal
 
 _TRIED_TOGETHER = 8
 

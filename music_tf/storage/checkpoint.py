@@ -23,18 +23,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.declared import refusal
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.files import (
-    DRAFT,
-    describe,
-    parse_json,
-    read_at_most,
-    remove_drafts,
-    sync_directory,
-)
-from music_tf.storage.gate import (
+from music_tf.files import DRAFT, describe, parse_json, read_at_most, remove_drafts, sync_directory
+from music_tf.gate import (
     Arrays,
     DamagedError,
     Entry,
@@ -48,6 +40,7 @@ from music_tf.storage.gate import (
     read_object,
     write_file,
 )
+from music_tf.types import refusal
 
 Found = TypeVar("Found")
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from music_tf.errors import UsageError
+from music_tf.gate import Arrays
 from music_tf.networks.acting import SKILLS
 from music_tf.storage.checkpoint import StoredWeights
-from music_tf.storage.gate import Arrays
 from music_tf.types import Array
 
 _ACTOR, _FIRST = f"{SKILLS}actor/", "parameters/actor/hidden_0/kernel"

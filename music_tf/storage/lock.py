@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.errors import UsageError
-from music_tf.storage.files import read_json, replace_file
+from music_tf.files import read_json, replace_file
 
 LOCK_NAME = "lock.json"
 _LARGEST_LOCK = 10_000

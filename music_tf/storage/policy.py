@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import Config
-from music_tf.config.stored import StoredRun, allow_modules, read_run, stored_env_id
 from music_tf.config.world import is_function
-from music_tf.declared import Declared
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
+from music_tf.gate import Expected, Kind, MisfitError, declared_in, is_count
 from music_tf.networks.acting import (
     ENCODER,
     SKILLS,
@@ -34,11 +33,11 @@ from music_tf.networks.belief import Belief, Encoder, Steps, context_rows, encod
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.networks.embedding import PHI, Embedding, embedding_of
 from music_tf.normalizer import Normalizer
+from music_tf.reading.stored import StoredRun, allow_modules, read_run, stored_env_id
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
 from music_tf.storage.frozen import worlds_of
-from music_tf.storage.gate import Expected, Kind, MisfitError, declared_in, is_count
 from music_tf.storage.run_directory import find_agent
-from music_tf.types import Array
+from music_tf.types import Array, Declared
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or what a goal environment gives: a dictionary of them and goals."""

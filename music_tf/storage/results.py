@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import UsageError
-from music_tf.storage.files import parse_json, read_at_most
+from music_tf.files import parse_json, read_at_most
 from music_tf.storage.metrics import CSV_NAME
 
 Numbers = npt.NDArray[np.float64]

@@ -22,7 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_tf.config.names import suggestion, without_module
-from music_tf.config.stored import (
+from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.files import remove_drafts, replace_file
+from music_tf.process.machine import available_cores
+from music_tf.reading.stored import (
     CONFIG_NAME,
     LATEST,
     named_run,
@@ -30,14 +33,11 @@ from music_tf.config.stored import (
     refuse_changes,
     runs_root,
 )
-from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.process import available_cores
-from music_tf.storage.files import remove_drafts, replace_file
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 
 if TYPE_CHECKING:
-    from music_tf.config.command import TrainCommand
     from music_tf.distributed import Communicator
+    from music_tf.reading.command import TrainCommand
 
 AGENTS = Path(__file__).resolve().parents[1] / "weights"
 """Agents that come with the package: a folder each, of weights, settings and `agent.json`."""

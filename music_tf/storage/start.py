@@ -17,14 +17,9 @@ import numpy as np
 from music_tf import recipes
 from music_tf.config.settings import TermConfig
 from music_tf.config.start import parts_of as parts_with
-from music_tf.config.stored import CONFIG_NAME, StoredRun, run_to_json
-from music_tf.declared import ACTIONS, Declared, refusal
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.networks.acting import SKILLS
-from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
-from music_tf.storage.files import replace_file
-from music_tf.storage.frozen import of_one_skill, with_zeros
-from music_tf.storage.gate import (
+from music_tf.files import replace_file
+from music_tf.gate import (
     ENVIRONMENT,
     Arrays,
     MisfitError,
@@ -33,7 +28,12 @@ from music_tf.storage.gate import (
     expected_of,
     is_count,
 )
+from music_tf.networks.acting import SKILLS
+from music_tf.reading.stored import CONFIG_NAME, StoredRun, run_to_json
+from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
+from music_tf.storage.frozen import of_one_skill, with_zeros
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
+from music_tf.types import ACTIONS, Declared, refusal
 
 _PREFIXES = {
     "actor": ("parameters/actor/", SKILLS),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from music_tf.errors import EnvironmentFault
-from music_tf.storage.files import read_at_most, replace_file
+from music_tf.files import read_at_most, replace_file
 from music_tf.types import all_finite
 
 WORLDS_NAME = "worlds.csv"

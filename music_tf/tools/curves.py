@@ -19,7 +19,9 @@ import numpy as np
 
 from music_tf.config.fields import fields_of, show_value
 from music_tf.config.names import FEW, few, suggestion
-from music_tf.config.stored import (
+from music_tf.config.telling import INFORMATION
+from music_tf.errors import ModuleNotAllowed, UsageError
+from music_tf.reading.stored import (
     MAY_CHANGE_ON_RESUME,
     StoredRun,
     flatten,
@@ -27,8 +29,6 @@ from music_tf.config.stored import (
     read_run,
     stored_env_id,
 )
-from music_tf.config.telling import INFORMATION
-from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.storage.metrics import CSV_NAME, METRICS
 from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
 from music_tf.storage.start import digest_of, parts_of, taken_before

@@ -19,15 +19,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from music_tf.cli.mpirun import ask_version, find_mpirun, flavour, needed, own_sessions, rank_words
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
-from music_tf.process import (
-    PIP_INSTALL,
-    Probe,
-    available_cores,
-    available_memory,
-    run_command,
-    run_python,
+from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_python
+from music_tf.process.machine import available_cores, available_memory
+from music_tf.process.mpirun import (
+    ask_version,
+    find_mpirun,
+    flavour,
+    needed,
+    own_sessions,
+    rank_words,
 )
 
 USAGE = "music-tf doctor: checks this installation and says how to mend it; it takes no options\n"

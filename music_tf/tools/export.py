@@ -19,8 +19,8 @@ from music_tf.envs.actions import action_bounds
 from music_tf.envs.making import make_environment
 from music_tf.envs.portable import MadeAgain, held_by, spaces_of
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
-from music_tf.process import PIP_INSTALL
-from music_tf.storage.files import replace_file
+from music_tf.files import replace_file
+from music_tf.process.children import PIP_INSTALL
 from music_tf.types import Episodes
 
 _LOGGER = logging.getLogger(__name__)

@@ -32,12 +32,14 @@ from music_tf.config.names import (
     without_module,
 )
 from music_tf.config.settings import Config
-from music_tf.config.stored import read_run
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
-from music_tf.process import prepare_tensorflow, run_command
+from music_tf.process.children import run_command
+from music_tf.process.tensorflow_start import prepare_tensorflow
+from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
-from music_tf.runs.inspection import LoadedRun, describe, load_run
+from music_tf.runs.inspection import describe
 from music_tf.runs.judging import Trace
+from music_tf.runs.loaded import LoadedRun, load_run
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.pace import Pace, Steps, pace_of, reported

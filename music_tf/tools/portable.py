@@ -13,7 +13,7 @@ from music_tf.config.settings import GRU
 from music_tf.config.world import is_function
 from music_tf.errors import EnvironmentFault
 from music_tf.networks.acting import GAUSSIANS, SkillSnapshots, Snapshot
-from music_tf.process import PIP_INSTALL
+from music_tf.process.children import PIP_INSTALL
 from music_tf.storage.policy import SavedPolicy
 from music_tf.tools import robot_policy
 from music_tf.tools.drawing import appearing

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from music_tf import recipes
-from music_tf.config.command import as_typed
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
 from music_tf.envs.columns import Found, Proposal, listed
 from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import EnvironmentInfo, lookup
 from music_tf.errors import UsageError
+from music_tf.reading.command import as_typed
 from music_tf.types import SplitSpec
 
 _MINUTES = 10.0

@@ -19,11 +19,11 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
-from music_tf.config.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.files import read_at_most, read_json, replace_file
 from music_tf.measures.behaviour import direction
+from music_tf.reading.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
 from music_tf.storage.checkpoint import labels
-from music_tf.storage.files import read_at_most, read_json, replace_file
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME

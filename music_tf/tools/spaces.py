@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
-from music_tf.storage.files import read_json
+from music_tf.files import read_json
 
 _LARGEST_FILE = 100_000
 _PAIR = 2

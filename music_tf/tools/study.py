@@ -33,9 +33,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from music_tf.config.command import parse_train
 from music_tf.config.names import check_env_id, names_a_module, suggestion
-from music_tf.config.stored import CONFIG_NAME, runs_root, stored_start
 from music_tf.errors import (
     EXIT_DONE,
     EXIT_ENVIRONMENT,
@@ -45,9 +43,12 @@ from music_tf.errors import (
     MusicError,
     UsageError,
 )
-from music_tf.process import available_cores, run_command
+from music_tf.files import read_json, replace_file
+from music_tf.process.children import run_command
+from music_tf.process.machine import available_cores
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import CONFIG_NAME, runs_root, stored_start
 from music_tf.storage.checkpoint import labels
-from music_tf.storage.files import read_json, replace_file
 from music_tf.storage.lock import RunLock, refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED
 from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, WORLDS, header, read_result
@@ -71,7 +72,7 @@ TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and those that were looked at while it was done."""
 _FOLLOWER = """
 import os, signal, sys
-from music_tf.process import die_with_parent
+from music_tf.process.children import die_with_parent
 die_with_parent(signal.SIGTERM)
 if os.getppid() == int(sys.argv[1]):
     os.execvp(sys.argv[2], sys.argv[2:])

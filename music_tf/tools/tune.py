@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from music_tf import recipes
-from music_tf.config.command import TrainCommand, as_typed, parse_train
 from music_tf.config.fields import fields_of, hints_of, show_value
-from music_tf.config.stored import runs_root
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
-from music_tf.process import PIP_INSTALL
+from music_tf.process.children import PIP_INSTALL
+from music_tf.reading.command import TrainCommand, as_typed, parse_train
+from music_tf.reading.stored import runs_root
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import SUMMARY_NAME, folder_name, versions

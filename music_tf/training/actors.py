@@ -36,14 +36,10 @@ from music_tf.networks.acting import (
     Snapshot,
     policy_of,
 )
-from music_tf.process import (
-    NO_GPU,
-    available_cores,
-    longer_timeout,
-    request_stop,
-    stop_requested,
-    threads_per_rank,
-)
+from music_tf.process.machine import available_cores, threads_per_rank
+from music_tf.process.signals import request_stop, stop_requested
+from music_tf.process.tensorflow_start import NO_GPU
+from music_tf.process.watchdog import longer_timeout
 from music_tf.training.adaptation import Adaptation, MetaEvaluation, among_all
 from music_tf.training.collect import Collected, Order, make_environments
 from music_tf.training.evaluation import Evaluation

@@ -15,7 +15,7 @@ from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import Stopped
 from music_tf.measures.behaviour import support_lost_at
 from music_tf.networks.acting import EXPLORER, Snapshot, policy_of
-from music_tf.process import stop_requested
+from music_tf.process.signals import stop_requested
 from music_tf.randomness import stream
 from music_tf.rollout import (
     Candidates,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from music_tf.conditions import continuous_conditions
 from music_tf.config.settings import Config, pays_motion
 from music_tf.config.telling import INFORMATION
 from music_tf.distributed import Communicator
@@ -18,7 +19,7 @@ from music_tf.measures.behaviour import summarize
 from music_tf.measures.information import paired_information
 from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.randomness import reset_seeds, stream
-from music_tf.rollout import Conditions, Perturbation, Policy, blank, continuous_conditions, play
+from music_tf.rollout import Conditions, Perturbation, Policy, blank, play
 from music_tf.training.collect import cut_where_lost
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
 

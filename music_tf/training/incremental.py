@@ -4,11 +4,12 @@ import bisect
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from music_tf.config.settings import Config
+from music_tf.gate import Expected, ExpectedFrom, take_over
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.measures.skills import separation
 from music_tf.networks.acting import (
@@ -20,17 +21,43 @@ from music_tf.networks.acting import (
     skill_arrays,
 )
 from music_tf.randomness import stream
+from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
-from music_tf.storage.gate import Expected, ExpectedFrom, take_over
+from music_tf.training.counters import Counters
 from music_tf.training.evaluation import Evaluation, random_actions, still
+from music_tf.training.update import Update
 from music_tf.types import Array, Episodes, IntArray, Metrics
-
-if TYPE_CHECKING:
-    from music_tf.training.trainer import Trainer
-
 
 _COUNTED = f"{SKILLS}moments/observation"
 """An array with a row for each skill."""
+
+
+class Learning(Protocol):
+    """What a sequence of skills needs of the trainer that goes through it."""
+
+    counters: Counters
+    update: Update
+    replay: ReplayBuffer
+    lagged: Snapshot | None
+
+    @property
+    def world(self) -> int:
+        """The stage of a changing world in this epoch."""
+        ...
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Plays in the world as it is now."""
+        ...
+
+    @property
+    def as_trained(self) -> Evaluation:
+        """The same, in episodes as training has them."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Returns what acts now."""
+        ...
 
 
 @dataclasses.dataclass
@@ -95,7 +122,7 @@ class SkillSequence:
         first, end = [0, *self._ends][skill], self._ends[skill]
         self._term.progress = (epoch - first + share) / (end - first)
 
-    def enter(self, trainer: "Trainer") -> None:
+    def enter(self, trainer: Learning) -> None:
         """Begins a skill, where the epoch at hand is its first; every rank must call it together.
 
         Learner, own past and temperature begin anew; running moments and, unless the configuration
@@ -126,7 +153,7 @@ class SkillSequence:
         if trainer.lagged is not None:
             trainer.lagged = trainer.snapshot()
 
-    def leave(self, trainer: "Trainer") -> Metrics:
+    def leave(self, trainer: Learning) -> Metrics:
         """Ends a skill, where the epoch at hand was its last; every rank must call it together.
 
         Returns:
@@ -229,7 +256,7 @@ class SkillSequence:
 
         return evaluation.play(policy_of(snapshot), settings.collected, planned=drawing)
 
-    def _initial_weights(self, trainer: "Trainer") -> Array:
+    def _initial_weights(self, trainer: Learning) -> Array:
         """Returns what the learner of the current skill begins with, flat."""
         weights, begin = self._initial(self.skill), self._config.incremental.begin
         if begin == "fresh":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.process import available_memory
+from music_tf.process.machine import available_memory
 from music_tf.replay.buffer import empty_store
 from music_tf.types import EnvSpec
 

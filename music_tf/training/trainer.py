@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from music_tf.conditions import fresh_conditions
 from music_tf.config.changes import stage_at
 from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
+from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
 from music_tf.intrinsic.answers import priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
@@ -32,14 +34,14 @@ from music_tf.networks.acting import (
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.replay.device import DeviceReplay, why_not_on_device
 from music_tf.replay.rows import Picks
 from music_tf.replay.watch import Compared
-from music_tf.rollout import Policy, fresh_conditions
-from music_tf.storage.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
+from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import Adaptations, MetaEvaluation
 from music_tf.training.collect import Collected, Collector, Order, by_worker
+from music_tf.training.counters import Counters, EpochLog
+from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.incremental import (
     Begun,
@@ -61,55 +63,6 @@ _TURN = 2**40
 """Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
 _FRESH, _RELABELLED = "fresh_condition", "relabelled"
 """Names among the noise of an update: conditions, and whether steps are seen under them."""
-
-
-@dataclasses.dataclass
-class Counters:
-    """How far a run has come, over all ranks; with the seed, all that random streams need.
-
-    Ranks agree on all but seconds, which each measures by its own clock: `elapsed_s` of playing and
-    learning, `wall_s` since the launch, of what was saved before a resume included. `episodes` came
-    to their end, `episodes_cut` were open when an epoch ended.
-    """
-
-    epoch: int = 0
-    cycle: int = 0
-    env_steps: int = 0
-    episodes: int = 0
-    episodes_cut: int = 0
-    updates: int = 0
-    elapsed_s: float = 0.0
-    wall_s: float = 0.0
-
-
-@dataclasses.dataclass
-class EpochLog:
-    """What an epoch has shown so far, over all ranks; saved when it is interrupted."""
-
-    cycles: int = 0
-    totals: list[Metrics] = dataclasses.field(default_factory=list)
-    cells: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    succeeded: int = 0
-    tried: int = 0
-    env_steps: int = 0
-    updates: int = 0
-    seconds: float = 0.0
-
-    def averages(self) -> Metrics:
-        """Returns the means of what was learned over the cycles, extremes apart."""
-        columns: dict[str, list[float]] = {}
-        for cycle in self.totals:
-            for name, value in cycle.items():
-                columns.setdefault(name, []).append(value)
-        metrics: Metrics = {}
-        for name, column in columns.items():
-            pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
-            metrics[name] = float(pick(column))
-        for square in [name for name in metrics if name.endswith("_square")]:
-            name = square.removesuffix("_square")
-            variance = metrics.pop(square) - metrics[f"{name}_mean"] ** 2
-            metrics[f"{name}_std"] = float(np.sqrt(max(0.0, variance)))
-        return metrics
 
 
 @dataclasses.dataclass

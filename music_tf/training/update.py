@@ -13,13 +13,13 @@ from music_tf.agents.base import Batch, Learner, Phase
 from music_tf.config.settings import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
+from music_tf.gate import check_fit, expected_of
 from music_tf.intrinsic.answers import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.acting import Moments
 from music_tf.networks.parameters import Layout, compiled
-from music_tf.process import heartbeat, longer_timeout
+from music_tf.process.watchdog import heartbeat, longer_timeout
 from music_tf.replay.rows import Picks
-from music_tf.storage.gate import check_fit, expected_of
 from music_tf.types import ALIGNED, Array, Metrics, Transition
 
 DESYNC_INTERVAL = 100

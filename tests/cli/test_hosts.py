@@ -7,7 +7,7 @@ import pytest
 from music_tf.cli import hosts, launch
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
 from music_tf.errors import EnvironmentFault, HostLost, UsageError
-from music_tf.process import Probe
+from music_tf.process.children import Probe
 
 TWO = {"node1": 8, "node2": 4}
 

@@ -11,8 +11,8 @@ import pytest
 
 from music_tf.cli import launch
 from music_tf.cli.launch import run_job
-from music_tf.cli.mpirun import needed, own_sessions
 from music_tf.errors import EnvironmentFault, HostLost, Stopped
+from music_tf.process.mpirun import needed, own_sessions
 from tests.kit.seen import SEEN
 from tests.kit.started import MPIRUN, ROOT, environment, finish, music_tf, start
 
@@ -110,7 +110,7 @@ def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
 
 def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
     monkeypatch.setattr(launch, "_mpirun", lambda *given: ["mpirun"])
-    monkeypatch.setattr(launch.process, "stop_requested", lambda: True)
+    monkeypatch.setattr(launch, "stop_requested", lambda: True)
     with pytest.raises(Stopped, match="before the start"):
         launch.main(["-n", "2", "recipes"])
 

@@ -9,24 +9,25 @@ import types
 
 import pytest
 
-from music_tf import process
-from music_tf.cli import train
-from music_tf.config.command import parse_train
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.process import (
-    as_guest,
+from music_tf.process import machine
+from music_tf.process.launcher import (
     asked_learners,
     check_topology,
-    claim_gpu,
-    keep_autotuning,
     launched_rank,
     launched_world_size,
+)
+from music_tf.process.machine import threads_per_rank
+from music_tf.process.signals import as_guest, since_launch
+from music_tf.process.tensorflow_start import (
+    claim_gpu,
+    keep_autotuning,
     load_tensorflow,
     prepare_tensorflow,
-    since_launch,
-    threads_per_rank,
 )
+from music_tf.reading.command import parse_train
+from music_tf.runs import start
 from tests.kit.started import python
 
 SETTLED = ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
@@ -81,11 +82,11 @@ def test_the_flags_are_there_before_tensorflow_where_a_gpu_may_learn(
         raise EnvironmentFault("far enough")
 
     monkeypatch.setenv("XLA_FLAGS", "")
-    monkeypatch.setattr(train, "load_tensorflow", import_it)
+    monkeypatch.setattr(start, "load_tensorflow", import_it)
     path = tmp_path / "run"
     words = ["ddpg_her", "--env-id", "music_tf/PointPush-v0", "--run-dir", str(path)]
     with pytest.raises(EnvironmentFault, match="far enough"):
-        train.train(parse_train([*words, "--device", device]), Communicator(alone=True))
+        start.start(parse_train([*words, "--device", device]), Communicator(alone=True))
     assert (f"results_to='{path}/autotune.textproto'" in seen[0]) == asked
 
 
@@ -94,7 +95,8 @@ def test_the_pinned_tensorflow_knows_the_flags_wherever_the_run_lies(tmp_path):
     folder.mkdir()
     (folder / "autotune.textproto").write_text("version: 3\n")
     done = python(
-        "from pathlib import Path\nfrom music_tf.process import *\nprepare_tensorflow()\n"
+        "from pathlib import Path\nfrom music_tf.process.tensorflow_start import *\n"
+        "prepare_tensorflow()\n"
         f"keep_autotuning(Path({str(folder)!r}))\nload_tensorflow()\nimport tensorflow as tf\n"
         "print(tf.function(lambda x: x + x, jit_compile=True)(tf.ones([])).numpy())\n"
     )
@@ -149,8 +151,8 @@ def test_what_the_import_logs_to_goes_on_as_standard_error_does(tmp_path, monkey
 def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, texts):
     (tmp_path / "tensorflow.py").write_text(f"import os, time\nos.write(2, b'chatter')\n{end}\n")
     program = (
-        "from music_tf.process import load_tensorflow\n"
-        "from music_tf.process import watchdog\n"
+        "from music_tf.process.tensorflow_start import load_tensorflow\n"
+        "from music_tf.process.watchdog import watchdog\n"
         "with watchdog(1.0, 'music-tf: rank 0', None):\n    load_tensorflow()\n"
     )
     job = subprocess.run(
@@ -166,13 +168,13 @@ def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, tex
     assert "chatter" not in job.stderr
 
 
-@pytest.mark.parametrize(("hang_after", "expected"), [("2", 300.0), ("1000", 1000.0)])
+@pytest.mark.parametrize(("hang_after", "expected"), [(2.0, 300.0), (1000.0, 1000.0)])
 def test_the_start_has_its_time_however_short_that_of_training_is(
     monkeypatch, hang_after, expected
 ):
     watched = []
-    monkeypatch.setattr(train, "watchdog", lambda *arguments: watched.append(arguments))
-    train._watch_the_start(parse_train(["ddpg", "--hang-after", hang_after]))
+    monkeypatch.setattr(start, "watchdog", lambda *arguments: watched.append(arguments))
+    start.watch_the_start(hang_after)
     assert watched == [(expected, "music-tf: rank 0", None)]
 
 
@@ -182,7 +184,7 @@ def test_one_rank_takes_all_cores_and_several_one_each():
 
 
 def test_a_learner_has_the_cores_of_its_host_that_no_actor_takes(monkeypatch):
-    monkeypatch.setattr(process, "available_cores", lambda: 32)
+    monkeypatch.setattr(machine, "available_cores", lambda: 32)
     assert [threads_per_rank(0, 1, here) for here in (0, 16, 31)] == [32, 16, 2]
     ranks = Communicator(alone=True)
     ranks.hosts = ["a"] * 17 + ["b"] * 16  # the first learns
@@ -249,7 +251,7 @@ def test_launchers_say_who_is_who(variables, rank, size, monkeypatch):
 
 def test_a_rank_does_not_load_what_keras_would_draw_galleries_with():
     done = python(
-        "from music_tf.process import load_tensorflow, prepare_tensorflow\n"
+        "from music_tf.process.tensorflow_start import load_tensorflow, prepare_tensorflow\n"
         "prepare_tensorflow()\nload_tensorflow()\n"
         "import sys\nassert 'keras' in sys.modules and 'matplotlib' not in sys.modules\n"
         "import matplotlib\n"
@@ -259,7 +261,9 @@ def test_a_rank_does_not_load_what_keras_would_draw_galleries_with():
 
 def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_own():
     before = time.time()
-    code = "import time; time.sleep(0.3); from music_tf.process import since_launch as since\n"
+    code = (
+        "import time; time.sleep(0.3)\nfrom music_tf.process.signals import since_launch as since\n"
+    )
     said = python(f"{code}print(since(), time.time())")
     age, then = map(float, said.stdout.split())
     assert 0.3 <= age <= then - before + 0.05  # the clock of processes has ticks of 10 ms

@@ -8,9 +8,9 @@ import pytest
 
 from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
-from music_tf.config.stored import read_run
 from music_tf.errors import UsageError
-from music_tf.runs import inspection
+from music_tf.reading.stored import read_run
+from music_tf.runs import inspection, loaded
 from music_tf.tools import visits
 from music_tf.tools.doctor import Finding
 from tests.kit.saved_run import load_weights, save_run
@@ -164,8 +164,8 @@ def stand_in_for_evaluation(monkeypatch):
         assert draw is visits.draw_visits
         calls.append((arguments, {"export": export, "beyond": beyond}))
 
-    monkeypatch.setattr(inspection, "load_run", load)
-    monkeypatch.setattr(inspection, "visiting", lambda loaded, parts, explore: loaded)
+    monkeypatch.setattr(loaded, "load_run", load)
+    monkeypatch.setattr(loaded, "visiting", lambda loaded, parts, explore: loaded)
     monkeypatch.setattr(inspection, "evaluate_run", evaluate)
     for variable in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS"):
         monkeypatch.setenv(variable, "1")

@@ -3,10 +3,10 @@ import json
 import pytest
 
 from music_tf import recipes
-from music_tf.config.command import parse_train
 from music_tf.config.start import Start, other_source, parts_of
-from music_tf.config.stored import StoredRun, read_run, run_to_json, stored_start
 from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import StoredRun, read_run, run_to_json, stored_start
 
 PICK = "FetchPickAndPlace-v4"
 WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")

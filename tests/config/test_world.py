@@ -7,9 +7,9 @@ import pytest
 import music_tf
 from music_tf import recipes
 from music_tf.config import world as module
-from music_tf.config.stored import config_from_json, config_to_json
 from music_tf.config.world import World, load_function, register_world, registered_world, trust
 from music_tf.errors import UsageError
+from music_tf.reading.stored import config_from_json, config_to_json
 from tests.kit import tidying
 
 

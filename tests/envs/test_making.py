@@ -10,7 +10,7 @@ from music_tf.envs import making
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, find_spec, goal_environments, make_environment
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.process import PIP_INSTALL
+from music_tf.process.children import PIP_INSTALL
 from tests.kit.counting import COUNTING
 from tests.kit.odd import ODD
 from tests.kit.started import python

@@ -6,12 +6,12 @@ import os
 import numpy as np
 import pytest
 
-from music_tf.config.command import parse_train
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.envs.registry import lookup
 from music_tf.envs.repeating import repeats_itself
+from music_tf.reading.command import parse_train
 from music_tf.runs import judging
 from music_tf.runs.judging import compare, cover
 from music_tf.training.build import build_trainer

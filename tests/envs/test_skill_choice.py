@@ -9,12 +9,12 @@ from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
-from music_tf.declared import Declared
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import UsageError
 from music_tf.storage import policy as storage_policy
 from music_tf.storage.policy import load_policy
+from music_tf.types import Declared
 from tests.kit.saved_run import rows_of, save_run
 
 POINT = "music_tf/PointPush-v0"

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from music_tf.config import world as worlds
-from music_tf.config.command import parse_train
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
+from music_tf.reading.command import parse_train
 from music_tf.runs.agreement import rehearsed
 from music_tf.tools.check_env import check_environment
 from music_tf.training.build import build_trainer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from music_tf.config.command import parse_train
+from music_tf.reading.command import parse_train
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "experiments/slurm"

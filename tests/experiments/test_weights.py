@@ -8,9 +8,9 @@ import pytest
 
 import music_tf
 from music_tf import recipes
-from music_tf.config.command import parse_train
 from music_tf.config.start import other_source
 from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.run_directory import find_source
 from music_tf.storage.start import start_line

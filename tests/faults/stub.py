@@ -14,7 +14,8 @@ import numpy as np
 
 from music_tf.errors import NumbersFault
 from music_tf.networks.parameters import Layout
-from music_tf.process import heartbeat, launched_rank
+from music_tf.process.launcher import launched_rank
+from music_tf.process.watchdog import heartbeat
 from music_tf.training import update
 from tests.kit.jobs import VARIABLE
 

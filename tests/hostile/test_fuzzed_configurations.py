@@ -24,7 +24,7 @@ from music_tf.cli import train as train_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.fields import choices_of, fields_of, show_option
 from music_tf.config.names import KNOWN
-from music_tf.config.stored import StoredRun, config_to_json, read_run, run_to_json
+from music_tf.reading.stored import StoredRun, config_to_json, read_run, run_to_json
 
 LONG = "MUSIC_TF_LONG_TESTS" in os.environ
 EXAMPLES = 1000 if LONG else 200

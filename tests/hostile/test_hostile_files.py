@@ -24,10 +24,10 @@ import pytest
 
 from music_tf.cli import train as train_verb
 from music_tf.cli.exits import guarded
-from music_tf.config.command import parse_train
-from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import read_run
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.lock import refuse_if_in_use

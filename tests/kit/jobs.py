@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from music_tf.cli.mpirun import own_sessions
+from music_tf.process.mpirun import own_sessions
 from music_tf.storage.metrics import OF_ACTORS
 from tests.kit.hosts import Hosts
 from tests.kit.saved_run import CLOCKS, load_weights, rows_of

@@ -2,8 +2,8 @@
 
 import json
 
-from music_tf.config.command import parse_train
-from music_tf.config.stored import StoredRun, run_to_json
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import StoredRun, run_to_json
 
 TOY = "music_tf/PointPush-v0"
 

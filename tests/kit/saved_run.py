@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from music_tf import recipes
-from music_tf.config.stored import StoredRun, run_to_json
 from music_tf.distributed import Communicator
+from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.storage.checkpoint import Checkpoints, newest_weights
 from music_tf.training.build import build_trainer
 from tests.kit.small import TIMES

@@ -5,9 +5,10 @@ import itertools
 import math
 from unittest import mock
 
-from music_tf.config.command import TrainCommand
 from music_tf.distributed import Communicator
+from music_tf.reading.command import TrainCommand
 from music_tf.runs import session
+from music_tf.runs.begun import Begun
 from music_tf.tools.pictures import Drawing
 
 
@@ -17,18 +18,18 @@ def command_of(config, path, resume=False, **more):
     return TrainCommand(config=config, run_dir=path, resume=resume, **words)
 
 
-def run_session(command, heritage=None, comm=None, episodes=4, callbacks=()):
+def run_session(command, heritage=None, comm=None, episodes=4, callbacks=(), gpu=None):
     """Trains what `command` says in its run directory, to its end or its fault.
 
     The final table takes a few episodes, and TensorFlow keeps the threads that it has.
     """
     compare = session.compare
     with (
-        mock.patch.object(session, "limit_threads"),
         mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)),
     ):
         comm = comm or Communicator()
-        session.run(command, comm, command.run_dir, heritage, Drawing(math.inf), callbacks)
+        begun = Begun(command.run_dir, heritage, claim=lambda: gpu)
+        session.learn(command, comm, begun, Drawing(math.inf), callbacks)
 
 
 @contextlib.contextmanager

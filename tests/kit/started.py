@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from music_tf.cli.mpirun import own_sessions
+from music_tf.process.mpirun import own_sessions
 
 ROOT = pathlib.Path(__file__).parents[2]
 SITE = ROOT / "tests" / "cli" / "stub_site"

@@ -212,7 +212,7 @@ FAULTS = {
             "generator.random(shape) * self._steps.shape[1]",
         ),
     ],
-    ("music_tf/replay/device.py", "tests/replay/test_device.py"): [
+    ("music_tf/training/device.py", "tests/training/test_device.py"): [
         (
             "own-goal-on-the-device",
             "chosen >= 0)[..., None], other, goal",
@@ -244,7 +244,7 @@ FAULTS = {
     ("music_tf/envs/twins.py", "tests/envs/test_columns.py"): [
         ("opposite-of-an-action", "other[:HOLD] = -after[:HOLD]", "other[:HOLD] = after[:HOLD]"),
     ],
-    ("music_tf/storage/gate.py", "tests/storage/test_checkpoint.py"): [
+    ("music_tf/gate.py", "tests/storage/test_checkpoint.py"): [
         ("sync-of-a-checkpoint", "        os.fsync(file.fileno())\n", ""),
         (
             "digest",
@@ -252,7 +252,7 @@ FAULTS = {
             "not entry.sha256",
         ),
     ],
-    ("music_tf/storage/files.py", "tests/storage/test_files.py"): [
+    ("music_tf/files.py", "tests/test_files.py"): [
         ("sync-of-a-small-file", "            os.fsync(file.fileno())\n", ""),
     ],
     ("music_tf/storage/metrics.py", "tests/storage/test_metrics.py"): [

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.gate import expected_of
 from music_tf.networks.models import critic, gaussian_actor, statistics_network
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
-from music_tf.storage.gate import expected_of
 
 
 @pytest.fixture

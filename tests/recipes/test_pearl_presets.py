@@ -4,7 +4,7 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.names import EPISODE_STEPS, HIDDEN_GOALS, POINT_ROBOT, ROBOT_FAMILIES
-from music_tf.config.stored import config_to_json, flatten
+from music_tf.reading.stored import config_to_json, flatten
 
 PRESETS = recipes.presets("sac_pearl")
 VELOCITY, DIRECTION = (f"music_tf/HalfCheetah{name}-v0" for name in ("Velocity", "Direction"))

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from music_tf.cli import main
-from music_tf.config.command import parse_train
 from music_tf.config.world import _TRUSTED, trust
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.networks import own_encoder as own_encoder_module
+from music_tf.reading.command import parse_train
 from music_tf.runs.adapting import adaptation_rows
-from music_tf.runs.inspection import Beyond, evaluate_run, load_run
+from music_tf.runs.inspection import Beyond, evaluate_run
+from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.policy import AdaptivePolicy, load_policy
 from music_tf.storage.results import read_metrics

@@ -5,10 +5,10 @@ import pytest
 
 import music_tf
 from music_tf.config.settings import ConditionConfig, TaskConfig
-from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.runs.inspection import load_run
+from music_tf.reading.stored import read_run
+from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import best_skill, with_skills_of
 from music_tf.storage.policy import load_policy
 from music_tf.training.evaluation import Evaluation

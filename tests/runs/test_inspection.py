@@ -9,7 +9,8 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import evaluate_run, load_run, measure
+from music_tf.runs.inspection import evaluate_run, measure
+from music_tf.runs.loaded import load_run
 from music_tf.training.evaluation import wilson_interval
 from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config, write_config
 

@@ -11,7 +11,7 @@ from music_tf.measures import behaviour
 from music_tf.measures.behaviour import direction, first_contact, support_cells
 from music_tf.rollout import padded
 from music_tf.runs import judging
-from music_tf.runs.inspection import Beyond, evaluate_run, load_run
+from music_tf.runs.inspection import Beyond, evaluate_run
 from music_tf.runs.judging import (
     CONTROL,
     compare,
@@ -24,6 +24,7 @@ from music_tf.runs.judging import (
     skill_rows,
     variance_explained,
 )
+from music_tf.runs.loaded import load_run
 from music_tf.storage.metrics import COVERAGE, MetricsWriter
 from music_tf.training.evaluation import Evaluation, noise, random_actions, still
 from tests.kit.saved_run import save_run, small_config

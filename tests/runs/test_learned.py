@@ -7,8 +7,8 @@ from music_tf.config.settings import MusicConfig, TaskConfig
 from music_tf.errors import UsageError
 from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.replay.buffer import all_transitions
-from music_tf.runs.inspection import learned_arrays
 from music_tf.runs.learned import Learned
+from music_tf.runs.loaded import learned_arrays
 from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import music_tf
 from music_tf.cli import run_verb
-from music_tf.config.command import parse_train
 from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
 from music_tf.runs.callbacks import CallbackFailed
 from tests.kit.jobs import assert_same_run, rows_of
 from tests.kit.sessions import run_session

@@ -13,9 +13,10 @@ from music_tf.errors import UsageError
 from music_tf.measures.skills import end_spreads, separation
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import all_transitions
-from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.runs.inspection import evaluate_run
 from music_tf.runs.judging import measure_skills
 from music_tf.runs.learned import Learned
+from music_tf.runs.loaded import load_run
 from music_tf.runs.skills import Followed, follow, follow_each, skill_arrays, summarize_skills
 from music_tf.storage.policy import load_policy
 from music_tf.tools.export import exporter

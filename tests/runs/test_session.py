@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from music_tf import process
 from music_tf.config.settings import EnvConfig, ReplayConfig
 from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
 from music_tf.envs.member import PlainMember
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
-from music_tf.process import since_launch
+from music_tf.process import signals, watchdog
+from music_tf.process.signals import since_launch
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
 from music_tf.runs.warm_start import try_heritage
@@ -97,8 +97,8 @@ def bad_numbers(monkeypatch):
     return poison
 
 
-def train(path, config=HER_RUN, resume=False, heritage=None, **more):
-    run_session(command_of(config, path, resume, **more), heritage)
+def train(path, config=HER_RUN, resume=False, heritage=None, gpu=None, **more):
+    run_session(command_of(config, path, resume, **more), heritage, gpu=gpu)
 
 
 def epochs_of(path):
@@ -463,13 +463,13 @@ def test_going_back_has_patience_and_shows_the_epochs_that_are_left(
     restore, allowances = Checkpoints.restore, []
 
     def noted(*arguments):
-        allowances.append(process._heart.factor)
+        allowances.append(watchdog._heart.factor)
         return restore(*arguments)
 
     monkeypatch.setattr(Checkpoints, "restore", noted)
     bad_numbers(7)  # in the fourth epoch, and the second was saved last
     train(tmp_path / "run", replace(HER_RUN, epochs=4, checkpoint_every=2))
-    assert allowances == [process.LONGER]
+    assert allowances == [watchdog.LONGER]
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     shown = [line[1] for line in lines if line[:1] == ["epoch"]]
     assert shown == ["1/4", "2/4", "3/4", "3/4", "4/4"]
@@ -619,14 +619,14 @@ def stopped_after(monkeypatch):
         def making(env_id, *options):
             made.append(env_id)
             if len(made) == number:
-                process._received.append(signal.SIGUSR1)
+                signals._received.append(signal.SIGUSR1)
             return make(env_id, *options)
 
         monkeypatch.setattr(lockstep, "make_environment", making)
         return made
 
     yield send
-    process.forget_signals()
+    signals.forget_signals()
 
 
 @pytest.mark.parametrize("number", [1, 2, 8])
@@ -653,17 +653,14 @@ def test_a_stop_while_environments_are_made_leaves_a_run_to_resume_as_it_is(
     with pytest.raises(Stopped, match=rf"before the first step, to go on:\n.*{path} --resume"):
         train(path, replace(HER_RUN, epochs=5), resume=True)
     assert content() == before
-    process.forget_signals()
+    signals.forget_signals()
     train(path, replace(HER_RUN, epochs=5), resume=True)
 
 
-def test_with_a_gpu_updates_look_up_replay_there_and_a_resume_is_bit_equal(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(session, "claim_gpu", lambda needed, allowed: "a GPU")
+def test_with_a_gpu_updates_look_up_replay_there_and_a_resume_is_bit_equal(tmp_path, capsys):
     straight, path, config = tmp_path / "straight", tmp_path / "run", replace(HER_RUN, epochs=2)
-    train(straight, config, device="gpu")
+    train(straight, config, gpu="a GPU", device="gpu")
     assert "replay has a copy on the device, 0.00 GiB" in capsys.readouterr().out
-    train(path, ONE, device="gpu")
-    train(path, config, resume=True, device="gpu")
+    train(path, ONE, gpu="a GPU", device="gpu")
+    train(path, config, resume=True, gpu="a GPU", device="gpu")
     np.testing.assert_equal(weights_of(path), weights_of(straight))

@@ -9,11 +9,11 @@ import pytest
 
 import music_tf
 from music_tf.cli import run_verb
-from music_tf.config.command import parse_train
-from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.runs.inspection import load_run
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import read_run
+from music_tf.runs.loaded import load_run
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import AGENTS, agents, find_agent, open_run
 from tests.kit.saved_run import save_run

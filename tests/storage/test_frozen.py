@@ -9,10 +9,10 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import IncrementalConfig, TaskConfig
-from music_tf.config.stored import read_run
 from music_tf.distributed import Communicator
 from music_tf.envs.toys import Square
 from music_tf.errors import UsageError
+from music_tf.reading.stored import read_run
 from music_tf.recipes import resolve
 from music_tf.runs.warm_start import best_skill, try_heritage, with_skills_of
 from music_tf.storage.checkpoint import newest_weights, save_weights

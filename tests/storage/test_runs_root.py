@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from music_tf.config.command import parse_train
 from music_tf.config.settings import Config
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.reading.command import parse_train
 from music_tf.storage.run_directory import (
     find_run,
     find_source,

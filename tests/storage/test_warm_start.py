@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.config.command import parse_train
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import SacConfig, TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.reading.command import parse_train
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import save_weights

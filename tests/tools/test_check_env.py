@@ -3,9 +3,9 @@ import shlex
 
 import pytest
 
-from music_tf.config.command import parse_train
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
 from music_tf.tools.check_env import check_environment
 from tests.kit.arm import ARM, ARM_WITH_GOALS
 from tests.kit.counting import COUNTING, FORGETFUL

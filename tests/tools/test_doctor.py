@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from music_tf.cli.mpirun import flavour
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
-from music_tf.process import PIP_INSTALL, Probe, run_command, run_python
+from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_python
+from music_tf.process.mpirun import flavour
 from music_tf.tools import doctor
 from music_tf.tools.doctor import Finding
 

@@ -10,7 +10,8 @@ import pytest
 from music_tf.config.settings import ConditionConfig, EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import evaluate_run, load_run
+from music_tf.runs.inspection import evaluate_run
+from music_tf.runs.loaded import load_run
 from music_tf.tools import export
 from music_tf.tools.export import exporter
 from tests.kit import counting

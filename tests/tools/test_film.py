@@ -15,9 +15,9 @@ from music_tf.config.names import CONVEYOR
 from music_tf.config.settings import ConditionConfig, MusicConfig, SkillConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
-from music_tf.process import Probe
-from music_tf.runs.inspection import load_run
+from music_tf.process.children import Probe
 from music_tf.runs.judging import Trace
+from music_tf.runs.loaded import load_run
 from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
 from music_tf.tools.film import (

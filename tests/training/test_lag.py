@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.config.command import parse_train
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
-from music_tf.config.stored import CONFIG_NAME
 from music_tf.errors import UsageError
 from music_tf.networks.acting import arrays_of
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import CONFIG_NAME
 from music_tf.recipes.influence import InfluenceConfig
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights

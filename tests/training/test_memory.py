@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from music_tf import process
 from music_tf.errors import UsageError
+from music_tf.process import machine
 from music_tf.training import memory
 from tests.kit.small import BASE, trainer_of
 
@@ -66,6 +66,6 @@ def test_ranks_of_one_host_share_its_memory(monkeypatch):
 
 
 def test_what_is_free_is_known_here_or_nothing_is_refused(monkeypatch, tmp_path):
-    assert 0.0 < process.available_memory() <= float("inf")
-    monkeypatch.setattr(process, "Path", lambda text: tmp_path / "nowhere")
-    assert process.available_memory() == float("inf")
+    assert 0.0 < machine.available_memory() <= float("inf")
+    monkeypatch.setattr(machine, "Path", lambda text: tmp_path / "nowhere")
+    assert machine.available_memory() == float("inf")

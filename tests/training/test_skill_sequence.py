@@ -11,11 +11,11 @@ import pytest
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
+from music_tf.gate import MisfitError, check_fit, expected_of
 from music_tf.intrinsic import incremental
 from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
-from music_tf.storage.gate import MisfitError, check_fit, expected_of
 from music_tf.training.build import build_trainer
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.small import go_on

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from music_tf import load_policy, recipes
-from music_tf.config.command import parse_train
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import Stopped, UsageError
 from music_tf.randomness import stream
+from music_tf.reading.command import parse_train
 from music_tf.rollout import perturbation
 from music_tf.training.build import build_trainer
 from tests.kit.counting import COUNTING

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from experiments.gpu import kernels_of
 from music_tf.errors import EnvironmentFault
-from music_tf.process import claim_gpu
+from music_tf.process.tensorflow_start import claim_gpu
 from music_tf.recipes.influence import InfluenceConfig
 from tests.kit.one_by_one import trainer_of as one_by_one
 from tests.kit.pearl import small

@@ -7,17 +7,16 @@ import time
 import types
 
 
-def run(command, comm, directory, heritage, draw, callbacks):
+def learn(command, comm, begun, draw, callbacks):
     from music_tf.storage.run_directory import link_latest
 
-    del heritage
     if comm.is_root:
-        link_latest(directory)
+        link_latest(begun.path)
     mode = os.environ["STUB_MODE"]
     comm.barrier()  # what all ranks meet, they meet where they have just been together
     fail(mode, comm.rank == comm.size - 1)
     if comm.is_root:
-        word = f"{command.recipe} {comm.size} {directory}" if mode == "fine" else "waiting"
+        word = f"{command.recipe} {comm.size} {begun.path}" if mode == "fine" else "waiting"
         sys.stdout.write(f"{word}\n")
         sys.stdout.flush()
     if mode == "stuck":
@@ -42,15 +41,15 @@ def fail(mode, failing):
 
 
 def wait(comm):
-    from music_tf import process
     from music_tf.errors import Stopped
+    from music_tf.process.signals import stop_requested
 
-    while not comm.any(process.stop_requested()):
+    while not comm.any(stop_requested()):
         time.sleep(0.02)
     raise Stopped("stopped and saved")
 
 
 if "STUB_MODE" in os.environ:
     stub = types.ModuleType("music_tf.runs.session")
-    stub.run = run
+    stub.learn = learn
     sys.modules["music_tf.runs.session"] = stub

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from music_tf.config.stored import flatten, read_record
 from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped
-from music_tf.process import PIP_INSTALL
-from music_tf.storage.files import read_json, replace_file
+from music_tf.files import read_json, replace_file
+from music_tf.process.children import PIP_INSTALL
+from music_tf.reading.stored import flatten, read_record
 from music_tf.storage.run_directory import SUMMARY_NAME
 
 TRACKING_NAME = "tracking.json"

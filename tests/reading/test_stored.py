@@ -6,10 +6,11 @@ import sys
 import pytest
 
 from music_tf import recipes
-from music_tf.config.command import parse_train
 from music_tf.config.fields import fields_of, with_fields
 from music_tf.config.settings import MusicConfig, TaskConfig
-from music_tf.config.stored import (
+from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
+from music_tf.reading.stored import (
     StoredRun,
     config_from_json,
     config_to_json,
@@ -18,7 +19,6 @@ from music_tf.config.stored import (
     refuse_changes,
     run_to_json,
 )
-from music_tf.errors import UsageError
 
 DEEP = "[" * 100_000
 

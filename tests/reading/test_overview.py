@@ -3,9 +3,9 @@
 import pytest
 
 from music_tf import recipes
-from music_tf.config.command import TrainCommand
 from music_tf.config.fields import fields_of, show_option
-from music_tf.config.overview import overview
+from music_tf.reading.command import TrainCommand
+from music_tf.reading.overview import overview
 
 
 @pytest.mark.parametrize("name", ["epochs", "updates", "seed", "env_id"])

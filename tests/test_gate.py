@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.storage.gate import MisfitError, check_fit, expected_of, success_rate, take_over
-from music_tf.training.trainer import Counters, EpochLog, _Taken
+from music_tf.gate import MisfitError, check_fit, expected_of, success_rate, take_over
+from music_tf.training.counters import Counters, EpochLog
+from music_tf.training.trainer import _Taken
 
 
 def test_counters_and_logs_come_back():

@@ -20,7 +20,7 @@ from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.replay.device import DeviceReplay
+from music_tf.training.device import DeviceReplay
 from tests.kit.episodes import SPEC, make_episodes
 from tests.kit.guessing import GuessConfig
 from tests.kit.jobs import REPOSITORY
@@ -162,7 +162,7 @@ def test_only_what_has_been_written_is_sent(monkeypatch):
 
 
 def test_a_full_store_is_sent_in_parts(monkeypatch):
-    monkeypatch.setattr("music_tf.replay.device._AT_ONCE", 3)
+    monkeypatch.setattr("music_tf.training.device._AT_ONCE", 3)
     host, device = trainers(HER)
     play(host, device, cycles=4)
     assert_same_feed(host, device)
@@ -287,7 +287,7 @@ def test_what_is_known_of_a_reward_is_compared_with_what_it_is(monkeypatch):
 
 PLACED = """
 import sys
-from music_tf.process import prepare_tensorflow
+from music_tf.process.tensorflow_start import prepare_tensorflow
 prepare_tensorflow()
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]

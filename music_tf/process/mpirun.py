@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from music_tf.errors import EnvironmentFault
-from music_tf.process import Probe, run_command
+from music_tf.process.children import Probe, run_command
 
 OPEN_MPI = "Open MPI"
 _MARKS = {OPEN_MPI: OPEN_MPI, "OpenRTE": OPEN_MPI, "HYDRA": "MPICH", "Intel": "Intel MPI"}

@@ -7,12 +7,11 @@ import types
 import numpy as np
 import pytest
 
-from music_tf.cli import train as command
-from music_tf.config.command import as_typed, parse_train
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, Stopped
-from music_tf.runs import session
-from music_tf.tools import tracking
+from music_tf.reading.command import as_typed, parse_train
+from music_tf.runs import session, start, tracking
+from music_tf.tools import new_drawing
 from tests.kit.small import OPTIONS
 
 TINY = ("ddpg_her", "--epochs", "2", *as_typed(OPTIONS))
@@ -86,14 +85,15 @@ def standing_in(monkeypatch):
     def put(module):
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setattr(tracking, "check_installed", lambda name: None)
-        monkeypatch.setattr(command, "check_installed", lambda name: None)
+        monkeypatch.setattr(start, "check_installed", lambda name: None)
         return module
 
     return put
 
 
 def train(run, *words):
-    command.train(parse_train([*words, "--run-dir", str(run)]), Communicator(alone=True))
+    command = parse_train([*words, "--run-dir", str(run)])
+    start.start(command, Communicator(alone=True), new_drawing)
 
 
 def test_wandb_gets_settings_rows_pictures_and_the_end(tmp_path, standing_in):

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.config.command import TrainCommand, as_typed, parse_train, resume_line, train_help
 from music_tf.config.fields import (
     choices_of,
     describe_range,
@@ -24,8 +23,9 @@ from music_tf.config.fields import (
     with_fields,
 )
 from music_tf.config.settings import Config
-from music_tf.config.stored import StoredRun, config_from_json, run_to_json
 from music_tf.errors import UsageError
+from music_tf.reading.command import TrainCommand, as_typed, parse_train, resume_line, train_help
+from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
 from tests.kit.typos import typos
 
 FIELDS = {
@@ -459,8 +459,8 @@ def test_help_says_what_a_recipe_starts_from(capsys):
 def test_reading_a_command_line_loads_nothing_heavy():
     code = (
         "import contextlib, io, sys\n"
-        "from music_tf.config.command import parse_train\n"
-        "from music_tf.config.command import train_help\n"
+        "from music_tf.reading.command import parse_train\n"
+        "from music_tf.reading.command import train_help\n"
         "parse_train(['ddpg'])\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
         "    train_help([])\n"

@@ -2,13 +2,7 @@ import os
 
 import pytest
 
-from music_tf.storage.files import (
-    links_and_devices,
-    open_regular,
-    parse_json,
-    read_at_most,
-    replace_file,
-)
+from music_tf.files import links_and_devices, open_regular, parse_json, read_at_most, replace_file
 
 
 def test_a_regular_file_is_read_up_to_a_limit(tmp_path):

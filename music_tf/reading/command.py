@@ -44,7 +44,6 @@ from music_tf.config.fields import (
     with_fields,
 )
 from music_tf.config.names import check_env_id, names_a_module, nearest, suggestion
-from music_tf.config.overview import ALL_OPTIONS, about_group, overview, overview_of
 from music_tf.config.settings import (
     AgentConfig,
     Config,
@@ -53,7 +52,10 @@ from music_tf.config.settings import (
     TermConfig,
 )
 from music_tf.config.start import Start, parse_parts, parts_of
-from music_tf.config.stored import (
+from music_tf.config.world import trust
+from music_tf.errors import UsageError
+from music_tf.reading.overview import ALL_OPTIONS, about_group, overview, overview_of
+from music_tf.reading.stored import (
     LATEST,
     StoredRun,
     allow_modules,
@@ -64,8 +66,6 @@ from music_tf.config.stored import (
     run_to_json,
     stored_env_id,
 )
-from music_tf.config.world import trust
-from music_tf.errors import UsageError
 
 Verb = TypeVar("Verb", bound="Options")
 Terms = Mapping[str, type[TermConfig]]

@@ -32,8 +32,8 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.declared import Declared
-from music_tf.storage.files import open_regular, parse_json
+from music_tf.files import open_regular, parse_json
+from music_tf.types import Declared
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Kind: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]

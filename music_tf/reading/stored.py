@@ -29,7 +29,7 @@ from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
 from music_tf.config.world import MAIN, trust
 from music_tf.errors import ModuleNotAllowed, UsageError
-from music_tf.storage.files import links_and_devices, read_json
+from music_tf.files import links_and_devices, read_json
 
 CONFIG_NAME = "config.json"
 LATEST = "latest"

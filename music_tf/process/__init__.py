@@ -1,0 +1,1 @@
+"""This process among others, with the standard library alone."""

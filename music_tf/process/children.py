@@ -1,0 +1,93 @@
+"""Processes that this one starts, and the ends that parent and child share."""
+
+import ctypes
+import dataclasses
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
+"""What installs a package beside this one: the pip of the environment that is running."""
+_SET_PARENT_DEATH_SIGNAL = 1
+
+
+def die_with_parent(number: int) -> None:
+    """Asks Linux to send this process a signal once its parent has died; elsewhere does nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0)
+
+
+def death_follower() -> Callable[[], None]:
+    """Returns what a child runs first: once this process dies, the child gets SIGTERM.
+
+    SIGUSR1 does not end it before it has installed a handler of its own.
+    """
+    parent = os.getpid()
+
+    def follow() -> None:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        die_with_parent(signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(0)
+
+    return follow
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """How a probing process ended, and what it wrote."""
+
+    code: int | None
+    """Exit code, negative for a signal; None where it ran out of time or could not start."""
+    output: str
+    errors: str = ""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the process ended by itself and without a fault."""
+        return self.code == 0
+
+    @property
+    def reason(self) -> str:
+        """The line that tells best why the process failed, at most 160 characters."""
+        if self.code is None and not self.errors:
+            return f"no answer within {self.seconds:.0f} s"
+        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
+        return (named or lines or [f"exit code {self.code}"])[-1][:160]
+
+
+def run_command(
+    command: Sequence[str], *, seconds: float, environment: Mapping[str, str] | None = None
+) -> Probe:
+    """Runs `command` without input for at most `seconds`, with `environment` added to ours.
+
+    A command that cannot be started is a failed probe, not an exception.
+    """
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **(environment or {})},
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return Probe(None, "", "", seconds)
+    except OSError as error:
+        return Probe(None, "", f"{type(error).__name__}: {error}", time.monotonic() - start)
+    return Probe(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
+
+
+def run_python(code: str, *, seconds: float, environment: Mapping[str, str] | None = None) -> Probe:
+    """Runs `code` with this interpreter, as `run_command` does."""
+    return run_command([sys.executable, "-c", code], seconds=seconds, environment=environment)

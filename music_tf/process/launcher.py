@@ -1,0 +1,126 @@
+"""The launcher of this process: its ranks, and whether they can share the workers."""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from music_tf.errors import UsageError
+
+ASKED_VARIABLE = "MUSIC_TF_RANKS"
+"""Set by `music-tf launch` to the number of ranks that it asked for."""
+LAUNCH_VARIABLE = "MUSIC_TF_LAUNCH"
+"""Set by `music-tf launch` to its own options, as typed: how its ranks can be started again."""
+END_VARIABLE = "MUSIC_TF_END"
+"""Set by `music-tf launch` to the file in which the first rank proves that it came to its end."""
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+_SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
+
+
+def launched_world_size() -> int:
+    """Returns how many ranks the launcher says it started; 1 outside a launcher."""
+    of_slurm = ("SLURM_STEP_NUM_TASKS",) if "SLURM_PROCID" in os.environ else ()
+    return _number(*_SIZE_VARIABLES, *of_slurm) or 1
+
+
+def asked_world_size() -> int | None:
+    """Returns how many ranks `music-tf launch` asked for; None outside of it."""
+    return _number(ASKED_VARIABLE)
+
+
+def launched_rank() -> int:
+    """Returns this process's rank as the launcher says it; else 0."""
+    of_slurm = ("SLURM_PROCID",) if launched_world_size() > 1 else ()
+    return _number(*_RANK_VARIABLES, *of_slurm) or 0
+
+
+def launch_words(ranks: int) -> str:
+    """Returns the options of `music-tf launch` that start so many ranks where they are now."""
+    return os.environ.get(LAUNCH_VARIABLE) or f"-n {ranks}"
+
+
+def _number(*names: str) -> int | None:
+    """Returns the first of these environment variables that is a number."""
+    found = (os.environ.get(name, "") for name in names)
+    return next((int(text) for text in found if text.isdigit()), None)
+
+
+def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
+    """Returns how many workers each rank has; those of a run that is resumed are `fixed`.
+
+    Raises:
+        UsageError: The ranks do not divide the workers.
+    """
+    if workers % ranks:
+        fitting = [number for number in range(1, workers + 1) if workers % number == 0]
+        other = f", or set --workers {ranks * max(1, round(workers / ranks))}"
+        raise UsageError(
+            f"workers: expected a multiple of the {ranks} ranks, got {workers}\n"
+            f"start {' or '.join(map(str, fitting[-4:]))} ranks{'' if fixed else other}"
+        )
+    return workers // ranks
+
+
+def check_topology(
+    workers: int, ranks: int, learners: int, device: str = "auto", fixed: bool = False
+) -> None:
+    """Checks that the ranks can share the workers: all alike, or those that act while one learns.
+
+    Several ranks that learn cannot use a GPU: they meet between updates. The workers of a run that
+    is resumed are `fixed`: then only another number of ranks is advised.
+
+    Raises:
+        UsageError: They cannot; the text names the nearest number that can.
+    """
+    if device == "gpu" and (learners or ranks) > 1:
+        raise UsageError(
+            f"--device gpu: expected one rank that learns, got {learners or ranks}\n"
+            "for example: --learners 1 --device gpu"
+        )
+    if not learners:
+        workers_per_rank(workers, ranks, fixed)
+        return
+    actors = ranks - learners
+    if actors < 1:
+        raise UsageError(
+            f"--learners: expected fewer than there are ranks, since the others act, got "
+            f"{learners} of {ranks}\n"
+            f"for example: music-tf launch -n {2 * learners} train ... --learners {learners}"
+        )
+    if actors % learners:
+        near = learners * max(1, round(actors / learners))
+        raise UsageError(
+            f"--learners: expected a multiple of the {learners} learners to act, got {actors}\n"
+            f"start {learners + near} ranks, of which {near} act"
+        )
+    if workers % actors:
+        learn = 1 if fixed and workers % learners else learners
+        fitting = [n for n in range(learn, workers + 1, learn) if workers % n == 0]
+        near = min(fitting, key=lambda number: abs(number - actors), default=0)
+        fewer = "" if learn == learners else f" --learners {learn} and"
+        cures = [f"start{fewer} {learn + near} ranks, of which {near} act"] if near else []
+        if not fixed:
+            cures.append(f"set --workers {actors * max(1, round(workers / actors))}")
+        raise UsageError(
+            f"workers: expected a multiple of the {actors} actors, got {workers}\n"
+            + ", or ".join(cures)
+        )
+
+
+def asked_learners(arguments: Sequence[str]) -> int:
+    """Returns how many ranks shall learn, by a command line that nobody has checked yet."""
+    found = 0
+    for word, after in zip(arguments, (*arguments, "")[1:], strict=True):
+        option, equals, value = word.partition("=")
+        text = value if equals else after
+        if option == "--learners" and text.isdecimal():
+            found = int(text)
+    return found
+
+
+def prove_end(code: int) -> None:
+    """Writes this process's exit code where the launcher looks for it, just before it leaves."""
+    place = os.environ.get(END_VARIABLE)
+    if place:
+        with contextlib.suppress(OSError):
+            Path(place).write_text(f"{code}\n", encoding="ascii")

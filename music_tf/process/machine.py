@@ -1,0 +1,29 @@
+"""The cores and the memory of this machine, and how ranks share them."""
+
+import math
+import os
+from pathlib import Path
+
+
+def available_cores() -> int:
+    """Returns how many cores this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))
+
+
+def threads_per_rank(asked: int, ranks: int, actors: int = 0) -> int:
+    """Returns the threads asked for; for 0 one of several ranks that learn has 1.
+
+    A single one has all cores of this process but those of its actors, and at least two then.
+    """
+    cores = available_cores()
+    return asked or (1 if ranks > 1 else max(2, cores - actors) if actors else cores)
+
+
+def available_memory() -> float:
+    """Returns the bytes that this machine can still give, swap included; infinity if unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+        return 1024.0 * (sizes["MemAvailable"] + sizes.get("SwapFree", 0))
+    except (OSError, ValueError, KeyError, IndexError):
+        return math.inf

@@ -1,0 +1,172 @@
+"""How TensorFlow starts: its variables, its import without chatter, its threads and its GPU."""
+
+import contextlib
+import faulthandler
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from music_tf.errors import EnvironmentFault
+from music_tf.process.children import PIP_INSTALL
+
+AUTOTUNED_NAME = "autotune.textproto"
+"""File of a run in which XLA keeps the kernels that it has chosen for a GPU."""
+NO_GPU = "-1"
+"""What CUDA_VISIBLE_DEVICES says where a process shall see none."""
+_LOGGER = logging.getLogger(__name__)
+
+
+def hide_gpus() -> None:
+    """Hides all GPUs from this process, whatever the user chose; before anything is imported."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = NO_GPU
+
+
+def prepare_tensorflow(shows_gpus: bool = False) -> None:
+    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some.
+
+    With `shows_gpus` nothing is hidden.
+    """
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
+    if not shows_gpus:
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", NO_GPU)
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
+
+
+def keep_autotuning(directory: Path) -> None:
+    """Lets XLA keep which kernels it chooses for a GPU with the run, and choose them again.
+
+    It chooses by the clock, and other kernels round differently: a resume that chose anew could not
+    be bit-equal. XLA reads this once in a process, when it compiles first. What the user's
+    `XLA_FLAGS` say of it counts instead.
+    """
+    flags, file = os.environ.get("XLA_FLAGS", ""), directory.absolute() / AUTOTUNED_NAME
+    if "_autotune_results_" in flags or "'" in str(file):
+        return
+    added = [f"--xla_gpu_dump_autotune_results_to='{file}'"]
+    if file.is_file() and file.stat().st_size:  # XLA fails where there is none
+        added.append(f"--xla_gpu_load_autotune_results_from='{file}'")
+    os.environ["XLA_FLAGS"] = " ".join([flags, *added]).strip()
+
+
+class _Passing:
+    """A stream to one place, and later to wherever standard error is by then."""
+
+    def __init__(self, target: TextIO) -> None:
+        self.target: TextIO | None = target
+
+    def write(self, text: str) -> int:
+        return (self.target or sys.stderr).write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.target or sys.stderr, name)
+
+
+@contextlib.contextmanager
+def standard_error_to(target: TextIO) -> Iterator[None]:
+    """Sends elsewhere what Python writes to standard error within.
+
+    What keeps that stream for longer, as handlers of logging do that a library makes while it is
+    imported, writes to standard error afterwards.
+    """
+    passing = _Passing(target)
+    try:
+        with contextlib.redirect_stderr(cast(TextIO, passing)):
+            yield
+    finally:
+        passing.target = None
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow without the lines that its libraries write before anybody can stop them.
+
+    What they wrote is shown after all if the import fails. What Python itself says meanwhile, such
+    as where a process that stands still or breaks off does so, is shown at once.
+
+    Keras draws galleries if it finds matplotlib; here it does not, which saves each rank 20 MB.
+    """
+    sys.stderr.flush()
+    with contextlib.ExitStack() as stack:
+        chatter = stack.enter_context(open(os.memfd_create("chatter"), "r+b"))  # needs no disk
+        screen = stack.enter_context(open(os.dup(2), "w", encoding="utf-8", errors="replace"))
+        stack.enter_context(standard_error_to(screen))
+        if not faulthandler.is_enabled():
+            faulthandler.enable(screen)
+            stack.callback(faulthandler.disable)
+        os.dup2(chatter.fileno(), 2)
+        if "matplotlib" not in sys.modules:
+            sys.modules["matplotlib"] = None  # type: ignore[assignment]
+            stack.callback(sys.modules.pop, "matplotlib")
+        try:
+            tensorflow = importlib.import_module("tensorflow")
+            tensorflow.config.list_physical_devices()
+        except BaseException:
+            chatter.seek(0)
+            os.write(screen.fileno(), chatter.read())
+            raise
+        finally:
+            os.dup2(screen.fileno(), 2)
+
+
+def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
+    """Takes the first GPU that TensorFlow sees, whose memory is taken as it is needed.
+
+    Where none is allowed, TensorFlow leaves all of them alone, also those that the user's
+    CUDA_VISIBLE_DEVICES names. To be called before TensorFlow computes anything; once more is fine.
+
+    Products are those of single precision from then on, in the whole process: TensorFlow would
+    round their factors to the 10 bits of TensorFloat-32, and what is learned would be another
+    than on a CPU.
+
+    Returns:
+        Its name; None where there is none.
+
+    Raises:
+        EnvironmentFault: There is none, and one is needed; or it cannot be taken any more.
+    """
+    config = importlib.import_module("tensorflow").config
+    gpus = config.list_physical_devices("GPU")
+    if needed and not gpus:
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        raise EnvironmentFault(
+            f"--device gpu: TensorFlow sees none (CUDA_VISIBLE_DEVICES is {hidden})\n"
+            f"for one of NVIDIA's: {PIP_INSTALL} 'music_tf[gpu]'; else --device cpu"
+        )
+    taken = gpus[:1] if allowed else []
+    try:
+        config.set_visible_devices(taken, "GPU")
+        for gpu in taken:
+            config.experimental.set_memory_growth(gpu, True)
+    except RuntimeError as error:
+        if not allowed:
+            _LOGGER.warning("TensorFlow computes in this process already, and may use a GPU")
+            return None
+        raise EnvironmentFault(
+            f"--device: TensorFlow computes in this process already ({error})\n"
+            "start training before anything else uses it, or say --device cpu"
+        ) from error
+    if not taken:
+        return None
+    config.experimental.enable_tensor_float_32_execution(False)
+    details = config.experimental.get_device_details(taken[0])
+    return str(details.get("device_name", taken[0].name))
+
+
+def limit_threads(threads: int) -> None:
+    """Gives TensorFlow this many threads, once per process and before it computes anything.
+
+    They run independent operations side by side, such as the losses of actor, critics and
+    statistics network. They do not share the work of a single one: products of 256 rows are too
+    small for that. So the numbers do not depend on how many there are.
+    """
+    pools = importlib.import_module("tensorflow").config.threading
+    try:
+        pools.set_intra_op_parallelism_threads(1)
+        pools.set_inter_op_parallelism_threads(threads)
+    except RuntimeError:
+        _LOGGER.warning("TensorFlow computes in this process already, with the threads that it has")

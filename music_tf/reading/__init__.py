@@ -1,0 +1,1 @@
+"""Command lines, calls of Python and stored files, read into configurations."""

@@ -1,0 +1,188 @@
+"""Starts a run: the one way that the command line and Python go.
+
+Topology, folder, what is taken over, threads and GPU are decided here, once. Imports need neither
+numpy nor TensorFlow, so that what is refused is refused at once.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from music_tf.config.fields import with_fields
+from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError
+from music_tf.process.launcher import check_topology, launched_rank
+from music_tf.process.machine import threads_per_rank
+from music_tf.process.tensorflow_start import (
+    claim_gpu,
+    keep_autotuning,
+    limit_threads,
+    load_tensorflow,
+)
+from music_tf.process.watchdog import watchdog
+from music_tf.reading.command import TrainCommand
+from music_tf.runs.begun import Begun
+from music_tf.runs.callbacks import CallbackFailed
+from music_tf.runs.tracking import check_installed, tracking
+from music_tf.storage.run_directory import (
+    find_source,
+    missing_folders,
+    prepare_directory,
+    remove_empty,
+)
+
+if TYPE_CHECKING:
+    from music_tf.distributed import Communicator
+    from music_tf.runs.session import Draw
+    from music_tf.storage.start import Heritage
+
+START_SECONDS = 300.0
+"""Least time that a start may take before the watchdog ends it."""
+_FAULTS = {kind.exit_code: kind for kind in (MusicError, UsageError, EnvironmentFault)}
+_Found: TypeAlias = "tuple[Path, Heritage | None, Mapping[str, int | None]]"
+
+
+def start(
+    command: TrainCommand,
+    comm: "Communicator",
+    drawing: "Callable[[], Draw] | None" = None,
+    callbacks: Iterable[object] = (),
+) -> Path:
+    """Trains as a command says and returns the run's directory; a run refused leaves none.
+
+    Every rank must call it together, with signal handlers and the environment of TensorFlow set.
+
+    Args:
+        command: What the user asked for.
+        comm: The ranks.
+        drawing: Makes what draws evaluations; None draws nothing.
+        callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
+
+    Raises:
+        MusicError: The run is refused, fails, or has been stopped.
+        BaseException: What a callback raised, after saving.
+    """
+    folders = missing_folders(command) if comm.is_root else []
+    try:
+        with watch_the_start(command.config.hang_after):
+            command, begun = _begun(command, comm)
+            if comm.is_root and command.run_dir is None:
+                folders.insert(0, begun.path)
+        if begun.acts:
+            from music_tf.runs.actors import act  # noqa: PLC0415 - numpy, MuJoCo
+
+            act(command, comm, begun)
+        else:
+            _learn(command, comm, begun, drawing, callbacks)
+        return begun.path
+    except CallbackFailed as failed:
+        fault = failed.fault
+    except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt):
+        remove_empty(folders)
+        raise
+    raise fault  # out of reach of our own handlers, and without them in its traceback
+
+
+def watch_the_start(hang_after: float) -> contextlib.AbstractContextManager[None]:
+    """Ends the process if it hangs before training begins."""
+    return watchdog(seconds_to_start(hang_after), f"music-tf: rank {launched_rank()}", None)
+
+
+def seconds_to_start(hang_after: float) -> float:
+    """Returns how long a start may take: `hang_after`, but at least `START_SECONDS`."""
+    return max(START_SECONDS, hang_after)
+
+
+def _begun(command: TrainCommand, comm: "Communicator") -> tuple[TrainCommand, Begun]:
+    """Decides all that a run is begun with; returns the command with what follows from it."""
+    acts = 0 < command.learners <= comm.rank
+    workers, learners = command.config.workers, command.learners
+    check_topology(workers, comm.size, learners, command.device, command.resume)
+    claim = functools.partial(_claim, command, comm)
+    if command.start is not None and not acts:
+        load_tensorflow()  # what is taken over is tried on networks before anything is written
+    path, heritage, found = _prepared(command, comm, claim)
+    command = dataclasses.replace(command, config=with_fields(command.config, found))
+    return command, Begun(path, heritage, acts, claim)
+
+
+def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
+    """Takes the threads and the GPU of a rank that learns; doing so once more is fine."""
+    learners = command.learners or comm.size
+    actors = comm.actors_here(command.learners)
+    limit_threads(threads_per_rank(command.config.threads, learners, actors))
+    return claim_gpu(command.device == "gpu", command.may_use_gpu)
+
+
+def _learn(
+    command: TrainCommand,
+    comm: "Communicator",
+    begun: Begun,
+    drawing: "Callable[[], Draw] | None",
+    callbacks: Iterable[object],
+) -> None:
+    """Trains, and tracks what the run writes."""
+    if command.may_use_gpu:
+        keep_autotuning(begun.path)
+    with watch_the_start(command.config.hang_after):
+        load_tensorflow()
+        from music_tf.runs.session import learn  # noqa: PLC0415 - TensorFlow, after all checks
+
+        draw = None if drawing is None else drawing()
+    try:
+        with tracking(command.track if comm.is_root else None, begun.path) as trackers:
+            learn(command, comm, begun, draw, (*callbacks, *trackers))
+    except MemoryError as error:
+        lower = "lower --replay.capacity or --workers"
+        cure = f"{lower}, and remove {begun.path}: it holds nothing yet"
+        if any(begun.path.glob("checkpoints/epoch_*")):
+            cure = f"go on where there is more: --run-dir {shlex.quote(str(begun.path))} --resume"
+        raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
+
+
+def _prepared(
+    command: TrainCommand, comm: "Communicator", claim: Callable[[], str | None]
+) -> _Found:
+    """Returns the run's directory, what it takes over, and settings that follow from its source.
+
+    Those are the number of skills, and the one that the run is held to.
+
+    Raises the root's fault everywhere.
+    """
+    found: _Found | None = None
+    config = command.config
+    fault_text, code = "", 0
+    if comm.is_root:
+        try:
+            if command.track is not None:
+                check_installed(command.track)
+            heritage = None
+            if command.start is not None:
+                from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
+                    best_skill,
+                    try_heritage,
+                    with_skills_of,
+                )
+
+                claim()  # before networks are made
+                source = find_source(command.start.path)
+                if command.start.same_skills:
+                    config = with_skills_of(config, command.start.path)
+                if command.start.best_of is not None:
+                    best, returns = best_skill(config, command.start.path, command.start.best_of)
+                    shown = "  ".join(f"{value:.3g}" for value in returns)
+                    sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
+                    config = dataclasses.replace(config, pinned_skill=best)
+                heritage = try_heritage(config, source, command.start.parts)
+            follows = {"skills": config.skills, "pinned_skill": config.pinned_skill}
+            found = prepare_directory(command), heritage, follows
+        except MusicError as fault:
+            fault_text, code = str(fault), fault.exit_code
+    found, fault_text, code = comm.broadcast_object((found, fault_text, code))
+    if found is None:
+        raise _FAULTS[code](fault_text)
+    return found
