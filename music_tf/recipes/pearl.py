@@ -50,7 +50,8 @@ class PearlConfig(SacValueConfig):
     """Takes the mean of what the rows of a context say as the latent, without variance or KL."""
     posterior: Literal["diagonal", "full"] = "diagonal"
     """What a belief is a product of: Gaussians with a diagonal covariance, as published, or the
-    prior and observations of one direction of the latent each, which make a full covariance."""
+    prior and observations of one direction of the latent each, which make a full covariance.
+    Deterministic latents have neither."""
     encoder: Encoder = MLP
     """What infers a latent from a context. `mlp` reads each step by itself, and multiplies what
     all of them say. `gru` reads a run of steps in order, and its last state says all. Yours, as
