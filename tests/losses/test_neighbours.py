@@ -46,6 +46,16 @@ def test_any_way_to_compute_it_agrees_with_sorting(k, columns):
     )
 
 
+@pytest.mark.parametrize("count", [13, 16])
+def test_of_any_order_of_near_and_far_rows_the_kth_is_found(count):
+    # a network of comparisons that is right for all zeros and ones is right (Knuth, 5.3.4)
+    rows = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
+    given = tf.constant(rows[..., None], tf.float32)
+    for k in range(1, 6):
+        found = kth_nearest(tf.zeros([len(rows), 1, 1]), given, k)
+        np.testing.assert_array_equal(found[:, 0], np.sort(rows, axis=-1)[:, k - 1])
+
+
 def test_far_from_the_origin_a_centimetre_still_is_one():
     rows = np.float32([60.0, 40.0]) + np.float32([[0.0, 0.0], [0.01, 0.0], [0.0, 0.03]])
     for k, expected in ((1, 0.0), (2, 0.01), (3, 0.03)):

@@ -115,7 +115,8 @@ FAULTS = {
         ("either-moves", "agent & surrounding, tf.float32", "agent | surrounding, tf.float32"),
     ],
     ("music_tf/losses/neighbours.py", "tests/losses/test_neighbours.py"): [
-        ("one-neighbour-less", "for _ in range(k - 1):", "for _ in range(k - 2):"),
+        ("one-neighbour-less", "return sorted_lists[k - 1][0]", "return sorted_lists[k - 2][0]"),
+        ("unsorted-lists", "apart = whole // 2\n", "apart = whole // 4\n"),
     ],
     ("music_tf/intrinsic/incremental.py", "tests/intrinsic/test_incremental.py"): [
         (
