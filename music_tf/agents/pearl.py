@@ -25,6 +25,9 @@ from music_tf.recipes.pearl import PearlConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array
 
+_OF_CRITICS = ("train/critic_loss", "train/mean_q")
+"""What the first of several phases logs of `SacValue`."""
+
 
 class Pearl(SacValue):
     r"""SAC with a state value on latents z ~ q(z | c) of contexts c (arXiv:1903.08254).
@@ -34,9 +37,11 @@ class Pearl(SacValue):
 
     Critics' loss and divergence alone move the encoder; actor and state value read z without a
     gradient. z is inferred once in an update, by the encoder before its step, as in the authors'
-    code. Deviations from the paper's algorithm are those of that code: the divergence is a sum over
-    the tasks of an update while the critics' loss is a mean over their steps, critics are twins,
-    and the actor's mean, log-deviation and sample before squashing cost something.
+    code. Losses of state value and actor are logged by their own phases, on critics that have
+    moved, so that the first phase need not compute them. Deviations from the paper's algorithm are
+    those of that code: the divergence is a sum over the tasks of an update while the critics' loss
+    is a mean over their steps, critics are twins, and the actor's mean, log-deviation and sample
+    before squashing cost something.
     """
 
     _config: PearlConfig
@@ -123,7 +128,8 @@ class Pearl(SacValue):
         """
         del critic_inputs
         config = self._config
-        if "latent" in noise:
+        later = "latent" in noise
+        if later:
             latent, divergence = noise["latent"], tf.zeros(noise["latent"].shape[:2])
         else:
             latent, divergence = self.infer(weights, noise["context"], noise["belief"])
@@ -137,16 +143,15 @@ class Pearl(SacValue):
         found = super().losses(weights, targets, seen, noise, entropy_weight, live)
         # gradients are averaged over workers, and this is a sum over the tasks of all of them
         pull = config.kl_weight * config.meta_batch * tf.reduce_mean(divergence, axis=-1)
+        at_once = config.update_order == "simultaneous"
+        logged = found.metrics if later or at_once else _OF_CRITICS
         metrics = {
+            **{name: found.metrics[name] for name in logged},
             "pearl/kl": tf.reduce_mean(divergence, axis=-1),
             "pearl/latent_mean": tf.reduce_mean(latent, axis=[1, 2]),
             "pearl/latent_square": tf.reduce_mean(tf.square(latent), axis=[1, 2]),
         }
-        return Losses(
-            total=found.total + pull,
-            metrics={**found.metrics, **metrics},
-            carried={"latent": latent},
-        )
+        return Losses(total=found.total + pull, metrics=metrics, carried={"latent": latent})
 
     def infer(
         self, weights: Weights, context: tf.Tensor, noise: tf.Tensor

@@ -117,6 +117,19 @@ def test_later_phases_take_the_latent_that_the_first_one_inferred():
     assert not case.by_network(tape.gradient(total, case.flat))["encoder"].any()
 
 
+def test_the_first_of_several_phases_logs_critics_and_belief_and_later_ones_the_rest():
+    case = PearlCase(update_order="sequential")
+    first = case.losses()
+    assert {n for n in first.metrics if not n.startswith("pearl/")} == {
+        "train/critic_loss",
+        "train/mean_q",
+    }
+    case.noise["latent"] = first.carried["latent"]
+    at_once = PearlCase(update_order="simultaneous").losses()
+    assert case.losses().metrics.keys() == at_once.metrics.keys()
+    np.testing.assert_array_equal(first.total, at_once.total)
+
+
 def test_losses_are_those_of_sac_on_observations_beside_latents():
     case = PearlCase(kl_weight=0.0, mean_l2=0.0, log_deviation_l2=0.0)
     latent, _ = case.latents()
