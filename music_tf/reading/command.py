@@ -612,7 +612,9 @@ def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
     """Returns the epochs that skills one after the other take; nothing where there are none."""
     each = changes.get("incremental.epochs", config.incremental.epochs)
     skills = changes.get("skills", config.skills)
-    return {"epochs": sum(IncrementalConfig(epochs=each).of_each(skills))} if each else {}
+    if not each or skills < 1:  # which is refused as the number of skills that it is
+        return {}
+    return {"epochs": sum(IncrementalConfig(epochs=each).of_each(skills))}
 
 
 def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> Start | None:
