@@ -12,7 +12,7 @@ import dataclasses
 import operator
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +155,7 @@ class Run:
         episodes: int = 4,
         skill: int | str = "all",
         stage: int | str = LEARNED,
+        reach: Sequence[float] = (),
     ) -> "Film":
         """Films the latest policy in a process of its own; in a notebook the result shows itself.
 
@@ -163,6 +164,7 @@ class Run:
             episodes: How many, of each skill.
             skill: One, from 0 on, several as in "0,2,7", or all.
             stage: Of a world that changes, counted from 0; or `now`, or `learned`.
+            reach: Where to go in place of a skill, as `music-tf play --reach` takes it.
 
         Raises:
             MusicError: As `music-tf play` refuses or fails.
@@ -170,6 +172,7 @@ class Run:
         out = film_path(self.path) if path is None else Path(path)
         words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
         words += [f"--skill={skill}", f"--stage={stage}", "--allow-import"]
+        words += ["--reach", *map(str, reach)] if reach else []
         read_run(self.path, self.env_id)  # refuses what its user has not typed or allowed
         # TensorFlow and Mesa may not share a process, and MuJoCo must not be loaded yet
         found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)

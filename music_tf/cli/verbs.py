@@ -40,6 +40,7 @@ from music_tf.storage.run_directory import agents, film_path, find_agent, find_r
 
 if TYPE_CHECKING:  # numpy
     from music_tf.storage.policy import SavedPolicy
+    from music_tf.tools.film import Aim
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
@@ -175,8 +176,8 @@ class Evaluate(Measured):
     (docs/metrics.md explains them); takes a minute or two longer. Of a run that adapts to tasks:
     how well the belief tells the task, and whether one task's visits depend on another."""
     zero_shot: Flag = False
-    """Measure how many of the environment's goals it reaches, none of which training had (docs/
-    distance.md)."""
+    """Measure how many of the environment's goals it reaches, none of which training had: by its
+    embedding (docs/distance.md), or by skills whose ends music-tf skills RUN has measured."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None
@@ -268,6 +269,11 @@ class Play(OfOneRun):
     """How many episodes, of each skill."""
     skill: str = "all"
     """Which, counted from 0: one, several as in 0,2,7, or all."""
+    reach: tuple[float, ...] = ()
+    """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
+    what skills are told apart by (docs/distance.md). The goal is drawn."""
+    zero_shot: Flag = False
+    """Go to the environment's own goals, none of which training had."""
     stage: str = LEARNED
     """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
     that training has reached, or `learned` for the one in which each skill was learned."""
@@ -292,10 +298,14 @@ class Play(OfOneRun):
             raise UsageError("--episode and --frames: they need --strip; films have --episodes")
         if self.strip is not None and self.out is not None:
             raise UsageError("--strip: it takes the place of a film, leave out --out")
+        if self.reach and self.zero_shot:
+            raise UsageError("--reach: it says where to go, and so does --zero-shot; leave one out")
+        if (self.reach or self.zero_shot) and self.skill != "all":
+            raise UsageError("--skill: the goal decides which skill acts; leave it out")
         out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
         picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
-        skills = [] if self.skill == "all" else [int(number) for number in self.skill.split(",")]
         prepare_tensorflow()
+        skills = self._skills()
         if picture is not None:
             from music_tf.tools.film import Moments, strip  # noqa: PLC0415 - numpy, MuJoCo
 
@@ -303,10 +313,18 @@ class Play(OfOneRun):
             strip(run, picture, moments, skills, env_id, stage=self.stage)
             sys.stdout.write(f"{picture}\n")
         else:
-            from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
+            from music_tf.tools.film import play  # noqa: PLC0415 - the same
 
             play(run, self.episodes, skills, out, env_id, stage=self.stage)
         return EXIT_DONE
+
+    def _skills(self) -> "Sequence[int] | Aim":
+        """Returns which skills to film, none for all, or where to go instead."""
+        if self.reach or self.zero_shot:
+            from music_tf.tools.film import Aim  # noqa: PLC0415 - numpy, MuJoCo
+
+            return Aim(self.reach)
+        return [] if self.skill == "all" else [int(number) for number in self.skill.split(",")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -345,7 +363,8 @@ class Skills(Measured):
             reward = (self.reward, load_function(self.reward, "--reward"))
         from music_tf.runs.inspection import describe, written_to  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.loaded import load_run  # noqa: PLC0415 - numpy, MuJoCo
-        from music_tf.runs.skills import SKILLS_NAME, show_skills  # noqa: PLC0415 - the same
+        from music_tf.runs.skills import show_skills  # noqa: PLC0415 - the same
+        from music_tf.storage.ends import SKILLS_NAME  # noqa: PLC0415 - the same
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
 
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)

@@ -59,6 +59,15 @@ class Embedding(NamedTuple):
         found: Array = (long * unit).astype(np.float32)
         return found
 
+    def leading(self, here: Array, there: Array) -> Array:
+        """Returns the condition that leads from one place to another, each [..., n]."""
+        return self.towards(self.way(here, there))
+
+    def distance(self, here: Array, there: Array) -> Array:
+        """Returns how far two places are apart in the embedding, [...]."""
+        apart: Array = np.linalg.norm(self.way(here, there), axis=-1)
+        return apart
+
 
 def embedding_of(
     arrays: Mapping[str, Array],

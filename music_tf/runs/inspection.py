@@ -8,9 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from music_tf.config.changes import NOW
 from music_tf.config.settings import EnvConfig
+from music_tf.envs.registry import descriptor_of
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_json, replace_file
 from music_tf.networks.embedding import Embedding
+from music_tf.networks.ends import Ends
 from music_tf.reading.stored import runs_root
 from music_tf.runs.adapting import measure_adaptation, show_adaptation
 from music_tf.runs.judging import (
@@ -26,7 +28,7 @@ from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import skill_arrays
 from music_tf.runs.telling import explanation, of_note, tellings
-from music_tf.runs.zero_shot import GOALS, measure_zero_shot
+from music_tf.runs.zero_shot import GOALS, Leads, measure_zero_shot
 from music_tf.storage.metrics import JUDGED
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
@@ -96,7 +98,7 @@ def evaluate_run(
     adapts = loaded.adaptation is not None
     episodes = episodes or (VISITS if adapts else EPISODES)
     _refuse_export(loaded, export is not None)
-    leads = _leading_to_goals(loaded) if beyond.zero_shot else None
+    leads = leading_to_goals(loaded) if beyond.zero_shot else None
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
     try:
@@ -162,18 +164,33 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
             progress.table(rows, f"{title} of each skill{where}", "skill")
 
 
-def _leading_to_goals(loaded: LoadedRun) -> Embedding:
-    """Returns what leads to goals, or refuses before anything is measured."""
-    leads = loaded.saved.embedding
+def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
+    """Returns what leads to goals, or refuses, and closes the environments, before anything else.
+
+    Args:
+        loaded: The run.
+        asked: The option that asks for it, for messages.
+
+    Raises:
+        UsageError: Nothing leads to places, or the run was trained on goals.
+    """
+    leads = loaded.saved.leads
     text = leads if isinstance(leads, str) else "nothing in it leads to places"
-    if isinstance(leads, Embedding) and loaded.config.goals == "zero":
-        return leads
-    if isinstance(leads, Embedding):
+    if isinstance(leads, Ends):
+        columns, extra = descriptor_of(loaded.envs.info, loaded.envs.spec)
+        if extra or len(columns) != leads.seen:
+            text = "its skills are told apart by what no column of the observation holds"
+            leads = None
+        else:
+            leads = leads._replace(columns=tuple(columns))
+    if isinstance(leads, Embedding | Ends):
+        if loaded.config.goals == "zero" or not loaded.envs.spec.goal_dim:
+            return leads
         text = "it was trained on goals, so that none of them is new"
     loaded.envs.close()
     raise UsageError(
-        f"--zero-shot: {loaded.path}: expected a run without goals that has learned an embedding, "
-        f"as sac_metra does; {text}"
+        f"{asked}: {loaded.path}: expected a run without goals that has learned an embedding, "
+        f"as sac_metra does, or skills whose ends are known; {text}"
     )
 
 

@@ -24,8 +24,6 @@ from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 StepRewards = Callable[[Array, Array, Array], Array]
 """Rewards [T] of an episode's observations [T, O], actions [T, A] and next observations [T, O]."""
-SKILLS_NAME = "skills.json"
-"""What `music-tf skills` writes into a run directory."""
 
 
 class Followed(NamedTuple):

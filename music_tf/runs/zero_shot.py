@@ -1,13 +1,14 @@
-"""Lets a run reach places that it never had as goals, by the embedding that it has learned."""
+"""Lets a run reach places that it never had as goals: by its embedding, or by its skills."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
+from music_tf.networks.ends import Ends
 from music_tf.rollout import Policy
 from music_tf.training.evaluation import Evaluation, random_actions, still
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
@@ -22,79 +23,116 @@ _SAME = 1e-5
 """Up to which difference a column and a number of the achieved goal are the same."""
 _APART = 10**6
 """Number of the first of these episodes, beyond those of any evaluation."""
+_TOLD = {Embedding: "an embedding that sees", Ends: "skills that are told apart by"}
+_COLUMNS = {Embedding: "--distance.columns", Ends: "--world.descriptor"}
 _STOPS = (0.0, 0.1, 0.2, 0.3, 0.45)
 """Distances to try, as shares of the median distance at the start of an episode. The first is
 no brake."""
 
 
-class Places(NamedTuple):
-    """How goals of an environment become what the embedding sees."""
+Leads: TypeAlias = Embedding | Ends
+"""What leads to places: conditions by an embedding, or skills by where they end."""
 
-    columns: IntArray  # [n], of the observation, that the embedding sees
+
+class Places(NamedTuple):
+    """How goals of an environment become places that a condition leads to."""
+
+    columns: IntArray  # [n], of the observation, that a place consists of
     given: BoolArray  # [n], which of them a goal says
     numbers: IntArray  # [n], which number of the goal that is
 
     def of(self, observation: Array, goal: Array) -> tuple[Array, Array]:
-        """Returns what is seen of states [E, O], and would be seen at goals [E, G], each [E, n]."""
+        """Returns the places of states [E, O], and those at goals [E, G], each [E, n]."""
         here = observation[:, self.columns]
         return here, np.where(self.given, goal[:, self.numbers], here)
 
+    def goal_at(self, place: Array, achieved: Array) -> Array:
+        """Returns goals [E, G] that say a place [n], and beside it what is achieved [E, G]."""
+        goals = achieved.copy()
+        goals[:, self.numbers[self.given]] = place[self.given]
+        return goals
 
-def places_of(embedding: Embedding, played: Episodes, run: str) -> Places:
-    """Returns how goals become what the embedding sees.
+
+def places_of(leads: Leads, played: Episodes, run: str) -> Places:
+    """Returns how goals become places.
 
     A goal says a column where that is always equal to a number of the achieved goal. What it does
     not say stays as it is.
 
     Args:
-        embedding: What leads to places.
+        leads: What leads to places.
         played: Any episodes of the environment.
         run: For messages.
 
     Raises:
-        UsageError: No goal says anything of what the embedding sees.
+        UsageError: No goal says anything of a place.
     """
-    seen = played.observation[..., list(embedding.columns), None]
+    seen = played.observation[..., list(leads.columns), None]
     alike = np.isclose(seen, played.achieved_goal[..., None, :], rtol=0.0, atol=_SAME)
     same: BoolArray = np.asarray(alike.all(axis=(0, 1)))  # [n, G]
     given = np.array([row.any() for row in same], np.bool_)
     if not given.any():
         raise UsageError(
-            f"--zero-shot: {run}: expected an embedding that sees what goals are about, got "
-            f"columns {list(embedding.columns)}, none of which is in the achieved goal\n"
-            "train one that does: --distance.columns"
+            f"--zero-shot: {run}: expected {_TOLD[type(leads)]} what goals are about, got "
+            f"columns {list(leads.columns)}, none of which is in the achieved goal\n"
+            f"train one with them: {_COLUMNS[type(leads)]}"
         )
-    return Places(np.array(embedding.columns), given, same.argmax(axis=1))
+    return Places(np.array(leads.columns), given, same.argmax(axis=1))
 
 
 @dataclasses.dataclass(frozen=True)
 class Reaching:
     """A snapshot as a policy that goes to the goal of its environment, of which it is not told.
 
-    The embedding turns the goal into a condition at each step. The networks of the policy see zero
-    goals, as in training.
+    The goal becomes a condition at each step: by the embedding, or the skill that ends nearest. The
+    networks of the policy see zero goals, as in training.
     """
 
     snapshot: Snapshot | SkillSnapshots
-    embedding: Embedding
+    leads: Leads
     places: Places
     stop: float = 0.0
-    """Distance in the embedding below which it does nothing."""
+    """Distance, in the embedding where there is one, below which it does nothing."""
+    place: Array | None = None
+    """Where it goes in place of the goal, [n]."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
         """Returns actions [E, A]."""
         del skill, noise
-        way = self.embedding.way(*self.places.of(observation, goal))
-        condition = self.embedding.towards(way)
+        here = observation[:, self.places.columns]
+        if self.place is None:
+            here, there = self.places.of(observation, goal)
+        else:
+            there = np.broadcast_to(self.place, here.shape)
+        condition = self.leads.leading(here, there)
         action = self.snapshot.act(observation, np.zeros_like(goal), condition, None)
-        near = np.linalg.norm(way, axis=-1) < self.stop
+        near = self.leads.distance(here, there) < self.stop
         return np.where(near[:, None], np.float32(0.0), action)
+
+
+def reaching(
+    evaluation: Evaluation, snapshot: Snapshot | SkillSnapshots, leads: Leads, run: str
+) -> tuple[Evaluation, Reaching]:
+    """Returns what plays under the environment's own goals, and the policy that goes there.
+
+    Raises:
+        UsageError: The environment has no goals, or none that says anything of a place.
+    """
+    spec = evaluation.envs.spec
+    if not spec.goal_dim:
+        raise UsageError(f"--zero-shot: {run}: {spec.env_id} has no goals that could be reached")
+    config = dataclasses.replace(evaluation.config, goals="environment")
+    shown = evaluation._replace(config=config)
+    few = np.arange(_APART, _APART + _FEW)
+    aimless = _under_fixed_conditions(snapshot)
+    places = places_of(leads, shown.play_some(aimless, few, len(shown.envs)), run)
+    return shown, Reaching(snapshot, leads, places)
 
 
 def measure_zero_shot(
     evaluation: Evaluation,
     snapshot: Snapshot | SkillSnapshots,
-    embedding: Embedding,
+    leads: Leads,
     run: str,
     goals: int = GOALS,
 ) -> dict[str, Metrics]:
@@ -103,7 +141,7 @@ def measure_zero_shot(
     Args:
         evaluation: Of the run.
         snapshot: What acts.
-        embedding: What it has learned.
+        leads: What leads to places.
         run: For messages.
         goals: How many.
 
@@ -113,24 +151,19 @@ def measure_zero_shot(
         Beside the run: conditions at random, random actions and none.
 
     Raises:
-        UsageError: The environment has no goals, or none that says what the embedding sees.
+        UsageError: The environment has no goals, or none that says anything of a place.
     """
     spec = evaluation.envs.spec
-    if not spec.goal_dim:
-        raise UsageError(f"--zero-shot: {run}: {spec.env_id} has no goals that could be reached")
-    config = dataclasses.replace(evaluation.config, goals="environment")
-    shown = evaluation._replace(config=config)
+    shown, plain = reaching(evaluation, snapshot, leads, run)
     others = np.arange(_APART, _APART + _PRACTICE)
     aimless = _under_fixed_conditions(snapshot)
 
-    def practised(policy: Policy, episodes: IntArray = others) -> Episodes:
-        return shown.play_some(policy, episodes, len(shown.envs))
+    def practised(policy: Policy) -> Episodes:
+        return shown.play_some(policy, others, len(shown.envs))
 
-    places = places_of(embedding, practised(aimless, others[:_FEW]), run)
-    plain = Reaching(snapshot, embedding, places)
     starts = practised(plain)
-    first = embedding.way(*places.of(starts.observation[:, 0], starts.desired_goal))
-    usual = float(np.median(np.linalg.norm(first, axis=-1)))
+    first = plain.places.of(starts.observation[:, 0], starts.desired_goal)
+    usual = float(np.median(leads.distance(*first)))
     braked = [dataclasses.replace(plain, stop=share * usual) for share in _STOPS]
     tried = (starts, *map(practised, braked[1:]))  # the first has no brake
     best = braked[int(np.argmax([_shares(shown, played)["zero_shot/end"] for played in tried]))]

@@ -218,7 +218,7 @@ ZERO_SHOT = {
     "zero_shot/end": "share of goals that are reached at the last step",
     "zero_shot/end_with_brake": "the same where the robot does nothing as long as it is within "
     "`zero_shot/stop` of the goal",
-    "zero_shot/stop": "that distance in the embedding, chosen on 48 other goals",
+    "zero_shot/stop": "that distance, in the embedding or between places, chosen on 48 other goals",
 }
 """What `evaluate --zero-shot` measures."""
 

@@ -32,9 +32,11 @@ from music_tf.networks.acting import (
 from music_tf.networks.belief import Belief, Encoder, Steps, context_rows, encoder_shapes
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.networks.embedding import PHI, Embedding, embedding_of
+from music_tf.networks.ends import Ends
 from music_tf.normalizer import Normalizer
 from music_tf.reading.stored import StoredRun, allow_modules, read_run, stored_env_id
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
+from music_tf.storage.ends import ends_of
 from music_tf.storage.frozen import worlds_of
 from music_tf.storage.run_directory import find_agent
 from music_tf.types import Array, Declared
@@ -77,6 +79,9 @@ class SavedPolicy:
         """Stage of a changing world in which each skill was learned, of those that rest then."""
         self.embedding: Embedding | str | None = None
         """What leads to places; a text that says why it does not fit, None where there is none."""
+        self.ends: Ends | str | None = None
+        """Where skills end, of which one leads nearest to a place; a text that says why nobody
+        knows, None without skills."""
         self.snapshot = snapshot
         self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
         self._why_not = discriminator if isinstance(discriminator, str) else ""
@@ -91,6 +96,13 @@ class SavedPolicy:
         self.observation_dim = len(snapshot.inputs.observation.mean)
         self.goal_dim = len(snapshot.inputs.goal.mean)
         self.action_dim = snapshot.action_dim
+
+    @property
+    def leads(self) -> Embedding | Ends | str | None:
+        """What leads to places: an embedding, else skills whose ends are known."""
+        if isinstance(self.embedding, str):
+            return f"the checkpoint does not fit config.json: {self.embedding}"
+        return self.ends if self.embedding is None else self.embedding
 
     def act(
         self,
@@ -111,7 +123,8 @@ class SavedPolicy:
                 condition has the shape [K] or [B, K].
             reach: Where what the embedding of a run sees is to be, [n] or [B, n], in the order of
                 its columns, as in [x, y] of a block; takes the place of a skill. The run chooses
-                the condition that leads there, and sees the goals of training.
+                the condition that leads there, and sees the goals of training. Of skills without
+                an embedding the one acts that ends nearest, in what skills are told apart by.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
@@ -123,9 +136,10 @@ class SavedPolicy:
         if goal is not None and not self.goal_dim:
             raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
         if goal is not None and self.zero_goals and np.any(goal):
+            instead = ", or reach=" if isinstance(self.leads, Embedding | Ends) else ""
             raise ValueError(
                 f"goal: {self.recipe} was trained without goals, and does anything under others; "
-                "leave goal= out" + (", or reach=" if self.embedding else "")
+                f"leave goal= out{instead}"
             )
         if goal is None and (self.zero_goals or not self.goal_dim):
             goal = np.zeros(self.goal_dim)
@@ -159,15 +173,16 @@ class SavedPolicy:
 
     def _towards(self, reach: npt.ArrayLike, skill: Any, given: Array) -> Array:
         """Returns the condition that leads to a place, [K] or [B, K]."""
-        leads = self.embedding
+        leads = self.leads
         if isinstance(leads, str):
-            raise ValueError(f"reach: the checkpoint does not fit config.json: {leads}")
+            raise ValueError(f"reach: {leads}")
         if leads is None:
             raise ValueError(
                 f"reach: {self.recipe} on {self.env_id} has nothing that leads to places; expected "
-                "a run with the reward distance, or an export with --parts actor,normalizer,phi"
+                "a run with the reward distance, an export with --parts actor,normalizer,phi, or "
+                "a run with skills"
             )
-        if not leads.columns:
+        if isinstance(leads, Embedding) and not leads.columns:
             raise ValueError("reach: its embedding sees no columns of the observation")
         if skill is not None:
             raise ValueError("reach: the place decides which condition acts; leave skill= out")
@@ -177,8 +192,10 @@ class SavedPolicy:
                 f"reach: expected one place, or one for each observation {list(given.shape)}, got "
                 f"{list(there.shape)}"
             )
+        if isinstance(leads, Ends):
+            return leads.nearest(there)
         here = given[..., list(leads.columns)]
-        return leads.towards(leads.way(here, np.broadcast_to(there, here.shape)))
+        return leads.leading(here, np.broadcast_to(there, here.shape))
 
     def _condition(self, skill: Any, given: Array) -> Array:
         """Returns skills or continuous conditions, [K] or [B, K]."""
@@ -519,6 +536,7 @@ def saved_policy(
     policy = SavedPolicy(stored, snapshot, counters, names, declared)
     policy.worlds = worlds
     policy.embedding = _embedding_in(config, found, policy.observation_dim)
+    policy.ends = ends_of(run, policy.stored.config, counters)
     return policy, found
 
 

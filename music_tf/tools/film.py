@@ -6,6 +6,7 @@ TensorFlow: what the networks of rewards say comes from another process.
 """
 
 import contextlib
+import dataclasses
 import itertools
 import math
 import os
@@ -37,9 +38,10 @@ from music_tf.process.children import run_command
 from music_tf.process.tensorflow_start import prepare_tensorflow
 from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
-from music_tf.runs.inspection import describe
+from music_tf.runs.inspection import describe, leading_to_goals
 from music_tf.runs.judging import Trace
 from music_tf.runs.loaded import LoadedRun, load_run
+from music_tf.runs.zero_shot import Places, Reaching, reaching
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.pace import Pace, Steps, pace_of, reported
@@ -85,6 +87,20 @@ Page = tuple[Sequence[Shot], int]
 """Shots that are shown together, and in how many columns."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Aim:
+    """Where a film sends a run that never had a goal."""
+
+    place: tuple[float, ...] = ()
+    """Values of what its embedding sees, or of what its skills are told apart by; empty: the
+    environment's own goals, another one in each episode."""
+
+    @property
+    def option(self) -> str:
+        """What asks for it."""
+        return "--reach" if self.place else "--zero-shot"
+
+
 class View(NamedTuple):
     """One episode at one time."""
 
@@ -116,7 +132,7 @@ SIX = Moments()
 def play(
     run: Path,
     episodes: int,
-    skills: Sequence[int],
+    skills: Sequence[int] | Aim,
     out: Path,
     typed_env_id: str | None = None,
     stage: str = LEARNED,
@@ -129,13 +145,14 @@ def play(
     Args:
         run: The run directory.
         episodes: How many, of each skill.
-        skills: Which ones; none for all, or for continuous conditions.
+        skills: Which ones; none for all, or for continuous conditions. Or where it is sent: then
+            the goals are shown, of which the policy is told by its conditions alone.
         out: A file ending in .mp4 or .gif; it appears when it is complete.
         typed_env_id: The environment that the user typed, if any.
         stage: Of a changing world: its number, `NOW`, or that in which a skill was `LEARNED`.
 
     Raises:
-        UsageError: No such run, skill or stage.
+        UsageError: No such run, skill or stage, or nothing leads to places.
         EnvironmentFault: Nothing can be drawn here, or the file cannot be written.
         NumbersFault: The policy gives actions that are not finite.
     """
@@ -153,7 +170,8 @@ def play(
         with contextlib.closing(loaded.envs) as envs:
             steps, pace = envs.spec.max_episode_steps, pace_of(envs.steps_per_second)
             say(_announcement(sheets, steps, pace))
-            frames = frames_of(loaded, sheets, draft.suffix, pace)
+            aim = skills if isinstance(skills, Aim) else None
+            frames = frames_of(loaded, sheets, draft.suffix, pace, aim)
             most = len(sheets) * (pace.most_frames(steps) + _frames_at_the_end(pace))
             if console.is_terminal:
                 shown = track(frames, "filming", most, console=console, transient=True)
@@ -178,7 +196,7 @@ def strip(
     run: Path,
     out: Path,
     shown: Moments = SIX,
-    skills: Sequence[int] = (),
+    skills: Sequence[int] | Aim = (),
     typed_env_id: str | None = None,
     stage: str = LEARNED,
 ) -> None:
@@ -216,7 +234,8 @@ def strip(
                 spaced = [_spaced(steps, shown.frames) for steps in lengths.tolist()]
                 return np.unique(np.concatenate(spaced))
 
-            rows = moments(film(loaded, shots, evenly), shown.frames)
+            aim = skills if isinstance(skills, Aim) else None
+            rows = moments(film(loaded, shots, evenly, aim), shown.frames)
         tiles = []
         for row, shot in zip(rows, shots, strict=True):
             named = _named(loaded, shot)
@@ -314,7 +333,7 @@ def visit_episodes(config: Config) -> list[int]:
 
 
 def frames_of(
-    loaded: LoadedRun, sheets: Sequence[Page], suffix: str, pace: Pace
+    loaded: LoadedRun, sheets: Sequence[Page], suffix: str, pace: Pace, aim: Aim | None = None
 ) -> Iterator[Image.Image]:
     """Yields the frames of a film: sheet after sheet, with the last of each for a moment longer.
 
@@ -331,12 +350,13 @@ def frames_of(
         return pace.shown(int(lengths.max()))
 
     for shots, columns in sheets:
-        for views in film(loaded, shots, thinned):
+        for views in film(loaded, shots, thinned, aim):
             tiles = []
             for shot, view in zip(shots, views, strict=True):
                 named = _named(loaded, shot)
                 text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}{view.note}"
-                good = view.success and loaded.config.goals == "environment"
+                aimed = aim is not None or loaded.config.goals == "environment"
+                good = view.success and aimed
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
             sheet = grid(tiles, columns, (across, down))
             title = line(describe(loaded), sheet.width, _TITLE)
@@ -350,7 +370,10 @@ def _frames_at_the_end(pace: Pace) -> int:
 
 
 def film(
-    loaded: LoadedRun, shots: Sequence[Shot], choose: Callable[[Steps], Steps]
+    loaded: LoadedRun,
+    shots: Sequence[Shot],
+    choose: Callable[[Steps], Steps],
+    aim: Aim | None = None,
 ) -> Iterator[list[View]]:
     """Plays episodes side by side, under the goals of training, and shows some of their states.
 
@@ -362,20 +385,23 @@ def film(
         loaded: The run, with an environment for each shot.
         shots: What is played.
         choose: Takes the lengths of the episodes and returns the steps that are shown, in order.
+        aim: Where the run is sent instead. Environments then have goals there, which they draw.
 
     Raises:
+        UsageError: Nothing leads there.
         EnvironmentFault: An environment breaks, cannot be drawn, or does not repeat itself.
         NumbersFault: The policy gives actions that are not finite.
     """
     config, envs = loaded.config, loaded.envs
-    skills = [shot.skill or 0 for shot in shots]
-    conditions, notes = _conditions(loaded, shots)
-    if config.acting_skills:
-        one_hot = np.eye(config.condition_size, dtype=np.float32)
-        conditions = conditions._replace(skills=one_hot[skills])
+    policy: rollout.Policy = loaded.policy
+    if aim is not None:
+        conditions, policy, notes = _aimed(loaded, shots, aim)
+    else:
+        conditions, notes = _conditions(loaded, shots)
     loaded.evaluation.set_world(conditions.skills)
-    played = rollout.play(envs, loaded.policy, conditions, None)
-    paid = rewards_along(loaded, played)
+    played = rollout.play(envs, policy, conditions, None)
+    # conditions that change from step to step stand nowhere, and rewards depend on them
+    paid = rewards_along(loaded, played) if aim is None else []
     traces = [
         [trace._replace(values=trace.values[episode, :steps]) for trace in paid]
         for episode, steps in enumerate(played.length)
@@ -418,6 +444,10 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
     if adaptation is None:
         episodes = [shot.episode for shot in shots]
         conditions = evaluation_conditions(episodes, config, loaded.envs.spec.goal_dim)
+        if config.acting_skills:
+            one_hot = np.eye(config.condition_size, dtype=np.float32)
+            skills = [shot.skill or 0 for shot in shots]
+            conditions = conditions._replace(skills=one_hot[skills])
         return conditions, [""] * len(shots)
     tasks = list(dict.fromkeys(shot.skill or 0 for shot in shots))
     starts, unsure = adaptation.starts(loaded.agent, tasks)
@@ -427,6 +457,36 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
         starts.seeds[rows], None, starts.skills[rows], None if places is None else places[rows]
     )
     return conditions, [f"   belief ±{unsure[row]:.2f}" for row in rows]
+
+
+def _aimed(
+    loaded: LoadedRun, shots: Sequence[Shot], aim: Aim
+) -> tuple[Conditions, Reaching, list[str]]:
+    """Returns what episodes start from that go somewhere, what acts in them, and where they go."""
+    envs, snapshot, run = loaded.envs, loaded.saved.snapshot, str(loaded.path)
+    leads, size = leading_to_goals(loaded, aim.option), envs.spec.goal_dim
+    if aim.place and len(aim.place) != len(leads.columns):
+        raise UsageError(
+            f"--reach: {run}: expected {len(leads.columns)} numbers, for columns "
+            f"{list(leads.columns)} of the observation, got {len(aim.place)}"
+        )
+    config = dataclasses.replace(loaded.config, goals="environment")
+    conditions = evaluation_conditions([shot.episode for shot in shots], config, size)
+    place = np.array(aim.place, np.float32)
+    if aim.place and not size:
+        nothing = np.zeros(len(place), np.int64)
+        places = Places(np.array(leads.columns), nothing > 0, nothing)
+        policy = Reaching(snapshot, leads, places, place=place)
+    else:
+        policy = reaching(loaded.evaluation, snapshot, leads, run)[1]
+        if aim.place:
+            policy = dataclasses.replace(policy, place=place)
+            loaded.evaluation.set_world(conditions.skills)
+            first = envs.reset(range(len(shots)), conditions.seeds.tolist(), None)
+            goals = policy.places.goal_at(place, first.achieved_goal)
+            conditions = conditions._replace(goals=goals)
+    note = "   to " + " ".join(f"{number:.2f}" for number in aim.place) if aim.place else ""
+    return conditions, policy, [note] * len(shots)
 
 
 def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
@@ -530,6 +590,8 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: flo
 def _named(loaded: LoadedRun, shot: Shot) -> str:
     """Returns which skill an episode follows, or which task it is in, where there are several."""
     config = loaded.config
+    if shot.skill is None:
+        return ""
     if config.agent.inference is not None:
         return f"task {(shot.skill or 0) + 1}   "  # as --episode counts them
     if not config.acting_skills or config.condition_size < 2:  # noqa: PLR2004
@@ -539,8 +601,10 @@ def _named(loaded: LoadedRun, shot: Shot) -> str:
     return f"skill {skill} in stage {stage}   " if config.env.stages else f"skill {skill}   "
 
 
-def _skills(config: Config, skills: Sequence[int]) -> Sequence[int | None]:
+def _skills(config: Config, skills: Sequence[int] | Aim) -> Sequence[int | None]:
     """Returns the skills that were asked for, or all that act; refuses one that is not there."""
+    if isinstance(skills, Aim):  # which decides what acts
+        return [None]
     if not skills:
         return config.acting_skills or [None]
     if not config.acting_skills:

@@ -206,10 +206,15 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
     words = ["--episodes", "2", "--skill", "3", "--out", "a.gif", "--env-id", "mine:Task-v0"]
     assert run_verb(["play", str(stored_run)]) == 0
     assert run_verb(["play", str(stored_run), *words, "--stage", "1"]) == 0
+    sys.modules["music_tf.tools.film"].Aim = lambda place: ("to", place)
+    for where in (["--reach", "-1.5", "2"], ["--zero-shot"]):
+        assert run_verb(["play", str(stored_run), *where]) == 0
     default = stored_run / "videos" / "policy.mp4"
     assert calls == [
         ((stored_run, 4, [], default, None), {"stage": "learned"}),
         ((stored_run, 2, [3], pathlib.Path("a.gif"), "mine:Task-v0"), {"stage": "1"}),
+        ((stored_run, 4, ("to", (-1.5, 2.0)), default, None), {"stage": "learned"}),
+        ((stored_run, 4, ("to", ()), default, None), {"stage": "learned"}),
     ]
 
 

@@ -6,9 +6,11 @@ import pytest
 from music_tf.config.settings import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.toys import STEP_LENGTH
 from music_tf.errors import UsageError
 from music_tf.networks.embedding import Embedding
-from music_tf.runs.zero_shot import Places, Reaching, measure_zero_shot, places_of
+from music_tf.networks.ends import Ends
+from music_tf.runs.zero_shot import Places, Reaching, measure_zero_shot, places_of, reaching
 from music_tf.training.evaluation import Evaluation
 from tests.kit.episodes import make_episodes
 from tests.kit.small import BASE
@@ -73,6 +75,44 @@ def test_it_stops_within_its_distance_and_goes_on_beyond():
     goals = np.float32([[0.09, 0.0, 0.0], [0.11, 0.0, 0.0]])
     actions = policy(here, goals, None, None)
     np.testing.assert_allclose(actions, [[0.0, 0.0], [1.0, 0.0]], atol=1e-6)
+
+
+def test_of_skills_the_one_acts_that_ends_nearest_to_the_goal(evaluation):
+    line = np.linspace(-1.0, 1.0, 13, dtype=np.float32)
+    places = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+
+    class Walker:
+        """Goes to the place of its skill, and remembers its skills."""
+
+        def __init__(self):
+            self.skills = []
+
+        def act(self, observation, goal, skill, noise):
+            del goal, noise
+            self.skills.append(skill)
+            way = skill @ places - observation[:, :2]
+            return np.clip(way / STEP_LENGTH, -1.0, 1.0)
+
+    skilled = dataclasses.replace(REACH, condition=ConditionConfig(), skills=169)
+    walker, shown = Walker(), evaluation._replace(config=skilled)
+    found = measure_zero_shot(shown, walker, Ends(places, (0, 1)), "RUN", goals=24)
+    assert found["ours"]["zero_shot/end"] > 0.9  # the grid is finer than what counts as reached
+    assert found["random conditions"]["zero_shot/end"] < 0.3
+    places = np.float32([[0.7, 0.7], [-0.7, 0.7], [-0.7, -0.7], [0.7, -0.7]])
+    few = evaluation._replace(config=dataclasses.replace(skilled, skills=4))
+    _, policy = reaching(few, walker, Ends(places, (0, 1)), "RUN")
+    here, goals = np.zeros([2, 3]), np.float32([[0.5, 0.1, 0.0], [-0.1, -0.5, 0.0]])
+    policy(here, goals, None, None)
+    np.testing.assert_array_equal(walker.skills[-1], np.eye(4)[[0, 2]])
+    goes = dataclasses.replace(policy, place=np.float32([-0.4, 0.4]))
+    goes(here, goals, None, None)  # wherever the goal is
+    np.testing.assert_array_equal(walker.skills[-1], np.eye(4)[[1, 1]])
+
+
+def test_goals_at_a_place_keep_what_the_place_does_not_say():
+    places = Places(np.array([7, 4]), np.array([False, True]), np.array([0, 1]))
+    goals = places.goal_at(np.float32([9.0, 0.4]), np.float32([[0.1, 0.2, 0.3]]))
+    np.testing.assert_allclose(goals, [[0.1, 0.4, 0.3]])
 
 
 def episodes_of(observation, achieved):

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 from music_tf import rollout
+from music_tf.cli import run_verb
 from music_tf.config.fields import with_fields
 from music_tf.config.names import CONVEYOR
 from music_tf.config.settings import ConditionConfig, MusicConfig, SkillConfig
@@ -21,6 +23,7 @@ from music_tf.runs.loaded import load_run
 from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
 from music_tf.tools.film import (
+    Aim,
     Moments,
     Shot,
     View,
@@ -314,6 +317,84 @@ def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
     (_, seeds, _), (_, (again,), _), (_, drawn, goals) = envs.resets
     assert drawn == [seeds[0], again] == [seeds[0], seeds[1] + 1]
     assert goals is None  # seeds bring their own
+
+
+@pytest.fixture(scope="module")
+def aimed(tmp_path_factory):
+    """A run with an embedding of the disc's place, and one of skills whose ends are known."""
+    folder = tmp_path_factory.mktemp("aimed")
+    changes = {"condition": ConditionConfig(kind="sphere", size=2)}
+    save_run(folder / "embedded", "sac_metra", **changes)
+    save_run(folder / "skilled", "sac_diayn", skills=3)
+    ends = [[0.5, 0.0, 0.0], [-0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
+    each = [{"skill": skill, "end": end} for skill, end in enumerate(ends)]
+    measured = {"checkpoint": {"epoch": 1, "env_steps": 100}, "each": each}
+    (folder / "skilled/skills.json").write_text(json.dumps(measured))
+    return folder
+
+
+def is_drawn_at(image, x, y):
+    """Whether the toy's goal is: (x + 1.5) / 3 and (1.5 - y) / 3 of 96 pixels."""
+    return tuple(image[round(32.0 * (1.5 - y)), round(32.0 * (x + 1.5))]) == (80, 200, 80)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("embedded", (1.25, 1.0)), ("skilled", (1.25, 1.0, 0))]
+)
+def test_a_place_to_reach_is_drawn_as_the_goal_and_written_below(aimed, name, place):
+    loaded = load_run(aimed / name, environments=2)
+    shots = [Shot(0, None), Shot(1, None)]
+    *_, last = film.film(loaded, shots, every_step, Aim(place))
+    for view in last:
+        assert is_drawn_at(view.image, 1.25, 1.0)
+        assert view.note.startswith("   to 1.25 1.00")
+        assert view.traces == []
+    loaded.envs.close()
+
+
+def test_the_environments_own_goals_are_drawn_while_the_policy_sees_zeros(aimed, monkeypatch):
+    loaded = load_run(aimed / "embedded", environments=2)
+    seen, own = [], type(loaded.saved.snapshot).act
+
+    def watched(snapshot, observation, goal, skill, noise):
+        seen.append((goal, skill))
+        return own(snapshot, observation, goal, skill, noise)
+
+    monkeypatch.setattr(type(loaded.saved.snapshot), "act", watched)
+    *_, last = film.film(loaded, [Shot(0, None), Shot(1, None)], every_step, Aim())
+    goals = [member.environment.unwrapped.goal for member in loaded.envs._members]
+    for view, goal in zip(last, goals, strict=True):
+        assert np.abs(goal[:2]).max() > 0.0
+        assert view.note == ""
+        assert (view.image == (80, 200, 80)).all(axis=-1).any()
+    assert not np.any([goal for goal, _ in seen])
+    assert len(np.unique([skill[0] for _, skill in seen], axis=0)) > 3
+    loaded.envs.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "aim", "text"),
+    [
+        ("embedded", Aim((1.0,)), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
+        ("plain", Aim((1.0, 2.0)), r"--reach: .* expected a run without goals that has learned an"),
+        ("plain", Aim(), r"--zero-shot: .* expected a run without goals that has learned an"),
+    ],
+)
+def test_a_film_of_a_run_that_nothing_leads_is_refused(aimed, runs, tmp_path, name, aim, text):
+    run = (runs if name == "plain" else aimed) / name
+    with pytest.raises(UsageError, match=text):
+        play(run, 1, aim, tmp_path / "film.gif")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_to_go_is_typed_once_and_takes_the_place_of_a_skill(aimed):
+    run = str(aimed / "embedded")
+    for words, text in (
+        (["--reach", "1", "2", "--zero-shot"], "--reach: it says where to go"),
+        (["--reach", "1", "2", "--skill", "0"], "--skill: the goal decides which skill acts"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            run_verb(["play", run, *words])
 
 
 # Strips.

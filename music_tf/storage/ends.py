@@ -1,0 +1,69 @@
+"""Reads where the skills of a run end, as `music-tf skills` has measured and written it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from music_tf.config.settings import Config
+from music_tf.files import read_json
+from music_tf.networks.ends import Ends
+from music_tf.reading.stored import runs_root
+from music_tf.storage.run_directory import comes_with_package
+
+SKILLS_NAME = "skills.json"
+"""What `music-tf skills` writes into a run directory."""
+_LARGEST = 10_000_000
+_FINITE = 1e30
+"""Beyond any place; single precision holds it."""
+
+
+def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | str | None:
+    """Returns where the skills of a run end; a text that says why nobody knows, None without.
+
+    What is known of an agent of the package lies under the root of all runs.
+
+    Args:
+        run: The run directory, as its user typed it.
+        config: Its configuration; counts the skills that there are.
+        counters: Of the checkpoint whose skills they have to be: `epoch` and `env_steps`.
+    """
+    skills = config.acting_skills
+    if len(skills) < 2:  # noqa: PLR2004
+        return None
+    path = run / SKILLS_NAME
+    if comes_with_package(run):
+        path = runs_root() / f"{run.name}_{SKILLS_NAME}"
+    measure = f"measure it: music-tf skills {run}"
+    try:
+        found = read_json(path, _LARGEST)
+    except FileNotFoundError:
+        return f"nothing has measured where its skills end\n{measure}"
+    except (OSError, ValueError) as error:
+        return f"{path} cannot be read: {str(error)[:200]}\n{measure}"
+    now = {name: counters[name] for name in ("epoch", "env_steps")}
+    measured = found.get("checkpoint") if isinstance(found, dict) else None
+    if measured != now:
+        came = str(measured)[:80]
+        return f"{path} is of another checkpoint, expected {now}, found {came}\n{measure}"
+    rows = found.get("each")
+    points = _points(rows, skills) if isinstance(rows, list) else None
+    if points is None:
+        return f"{path} does not hold an end of each of {len(skills)} skills\n{measure}"
+    return Ends(points)
+
+
+def _points(rows: list[Any], skills: tuple[int, ...]) -> np.ndarray | None:
+    """Returns the ends of rows, [K, n]; None unless each skill has one of as many numbers."""
+    ends = {row.get("skill"): row.get("end") for row in rows if isinstance(row, dict)}
+    found = [ends.get(skill) for skill in skills]
+    first = found[0]
+    if not isinstance(first, list) or not first:
+        return None
+    for end in found:
+        if not isinstance(end, list) or len(end) != len(first):
+            return None
+        if not all(type(part) in (int, float) and abs(part) < _FINITE for part in end):
+            return None
+    return np.array(found, np.float32)

@@ -1,0 +1,114 @@
+"""Skills that end nearest to a place; `music-tf skills` has written where they end."""
+
+import json
+
+import numpy as np
+import pytest
+
+from music_tf.errors import UsageError
+from music_tf.networks.ends import Ends
+from music_tf.runs.inspection import leading_to_goals
+from music_tf.runs.loaded import load_run
+from music_tf.storage.policy import load_policy
+from tests.kit.saved_run import save_run
+
+OBSERVATION = np.linspace(-1.0, 1.0, 8, dtype=np.float32)
+PLACES = [[0.5, 0.0, 0.0], [-0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
+NOW = {"epoch": 1, "env_steps": 100}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of three skills on the disc; where they end is written anew by each test."""
+    folder = tmp_path_factory.mktemp("skilled")
+    save_run(folder, "sac_diayn", skills=3).envs.close()
+    return folder
+
+
+def note(run, ends=PLACES, checkpoint=NOW, **other):
+    each = [{"skill": skill, "end": end} for skill, end in enumerate(ends)]
+    (run / "skills.json").write_text(json.dumps({"checkpoint": checkpoint, "each": each} | other))
+
+
+def refused(run):
+    with pytest.raises(ValueError, match="reach: ") as found:
+        load_policy(run).act(OBSERVATION, reach=[0.0, 0.0, 0.0])
+    assert str(found.value).endswith(f"music-tf skills {run}")
+    return str(found.value)
+
+
+def test_the_skill_that_ends_nearest_to_a_place_acts(run):
+    note(run)
+    policy = load_policy(run)
+    for skill, place in enumerate([[0.4, 0.1, 0.0], [-9.0, 1.0, 0.0], [0.2, 0.4, 0.0]]):
+        expected = policy.act(OBSERVATION, skill=skill)
+        np.testing.assert_array_equal(policy.act(OBSERVATION, reach=place), expected)
+    both = policy.act([OBSERVATION] * 2, reach=[PLACES[2], PLACES[0]])
+    np.testing.assert_array_equal(both, policy.act([OBSERVATION] * 2, skill=[2, 0]))
+    with pytest.raises(ValueError, match=r"reach: expected numbers of shape \[3\]"):
+        policy.act(OBSERVATION, reach=[0.1, 0.2])
+    with pytest.raises(ValueError, match=r"goal: sac_diayn .*, or reach="):
+        policy.act(OBSERVATION, goal=[0.1, 0.2, 0.0])
+
+
+def test_without_a_measurement_of_this_checkpoint_a_place_is_refused_with_what_makes_one(run):
+    (run / "skills.json").unlink(missing_ok=True)
+    assert "nothing has measured where its skills end" in refused(run)
+    note(run, checkpoint={"epoch": 3, "env_steps": 300})
+    assert "is of another checkpoint, expected {'epoch': 1, 'env_steps': 100}" in refused(run)
+    (run / "skills.json").write_text("{")
+    assert "cannot be read" in refused(run)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [*PLACES[:2], [0.0, 0.5]],
+        PLACES[:2],
+        [*PLACES[:2], None],
+        [*PLACES[:2], ["0", "1", "2"]],
+        [*PLACES[:2], [True, 0.0, 0.0]],
+        [*PLACES[:2], [1e39, 0.0, 0.0]],
+        [[], [], []],
+    ],
+)
+def test_ends_that_are_not_there_are_not_made_up(run, ends):
+    note(run, ends)
+    assert "does not hold an end of each of 3 skills" in refused(run)
+    note(run, each="none")
+    assert "does not hold an end of each of 3 skills" in refused(run)
+
+
+def test_ends_of_an_agent_of_the_package_lie_under_the_root_of_all_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    policy = load_policy("cheetah")
+    with pytest.raises(ValueError, match=r"nothing has measured (.|\n)*music-tf skills .*cheetah"):
+        policy.act(np.zeros(17), reach=[1.0])
+    (tmp_path / "runs").mkdir()
+    checkpoint = {"epoch": policy.epoch, "env_steps": policy.env_steps}
+    note(tmp_path, [[-30.0], [-2.0], [2.0], [30.0]], checkpoint)
+    (tmp_path / "skills.json").rename(tmp_path / "runs/cheetah_skills.json")
+    found = load_policy("cheetah").act(np.ones(17), reach=[25.0])
+    np.testing.assert_array_equal(found, policy.act(np.ones(17), skill=3))
+
+
+def test_goals_are_led_to_by_the_columns_that_tell_skills_apart(run):
+    note(run)
+    loaded = load_run(run, environments=1)
+    leads = leading_to_goals(loaded)
+    assert leads.columns == (3, 4, 5)
+    np.testing.assert_array_equal(leads.points, np.float32(PLACES))
+    note(run, [[0.0], [1.0], [2.0]])
+    other = load_run(run, environments=1)
+    with pytest.raises(UsageError, match=r"--zero-shot: .* no column of the observation holds"):
+        leading_to_goals(other)
+
+
+def test_the_nearest_end_is_chosen_wherever_one_is_and_distances_are_those_of_places():
+    ends = Ends(np.float32([[0.0, 0.0], [2.0, 0.0]]))
+    there = np.float32([[0.9, 0.0], [1.1, 0.0]])
+    for here in (np.zeros([2, 2]), np.full([2, 2], 7.0)):
+        np.testing.assert_array_equal(ends.leading(here, there), np.eye(2))
+    np.testing.assert_allclose(
+        ends.distance(np.float32([[0.9, 1.0]] * 2), there), [1.0, 1.0198], 1e-3
+    )
