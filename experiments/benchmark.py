@@ -64,7 +64,7 @@ _PACKAGES = (
     *("tensorflow", "keras", "numpy", "mujoco", "gymnasium", "gymnasium-robotics", "mpi4py"),
     *("stable-baselines3", "torch"),
 )
-_RANKED = frozenset({"ranks", "reductions", "guards", "overlap", "actors"})
+_RANKED = frozenset({"ranks", "reductions", "guards", "overlap"})
 _THREADS = {"update_2t": 2, "our_sac": 2, "our_ddpg": 2}
 """Where it is not one."""
 _FIRST_STEP = """

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,17 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")
 import numpy as np
 import tensorflow as tf
 
-from experiments.benchmark import FULL, QUICK, header
+from experiments.benchmark import FULL, QUICK, header, sizes_of
 from experiments.gpu_programs import kernels_of
 from experiments.measure import configuration, fed, filled_trainer
-from experiments.scale import cycle_ms
 from music_tf.distributed import Communicator
+from music_tf.errors import EnvironmentFault
+from music_tf.process.children import run_command
 from music_tf.process.machine import available_cores
 from music_tf.process.tensorflow_start import NO_GPU, claim_gpu
 from music_tf.storage.checkpoint import newest_weights
+from music_tf.storage.metrics import CSV_NAME
+from music_tf.storage.results import read_result
 
 RECIPES = ("ddpg_her", "ddpg_music", "sac_her")
 ROWS = (256, 1024, 4096, 16384)
@@ -115,6 +118,38 @@ def topologies(device: str, quick: bool) -> dict[str, float]:
         "learner_lag_1_ms": taken(1 + actors, *learner, "--lag", "1"),
         "equal_ranks_ms": taken(actors, "--device", "cpu"),
     }
+
+
+def cycle_ms(launch: Sequence[str], words: Sequence[str], workers: int, quick: bool) -> float:
+    """Trains `ddpg_her` on FetchPush for four epochs; returns the median of those but the first.
+
+    Args:
+        launch: What starts `music-tf launch` on some ranks.
+        words: What tells them who learns, and on what.
+        workers: Of the run, each with two rollouts a cycle.
+        quick: Whether tiny sizes on a toy will do.
+
+    Raises:
+        EnvironmentFault: The run fails.
+    """
+    given, cycles = sizes_of(quick), 2 if quick else 20
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        task = f"train ddpg_her --env-id {given.memory_env} --workers {workers} --rollouts 2"
+        sizes = (
+            f"--epochs 4 --cycles {cycles} --updates {given.updates} "
+            f"--replay.batch-size {given.batch}"
+        )
+        said = [*task.split(), *sizes.split(), "--evaluation.episodes", "2", *words]
+        done = run_command(
+            [*launch, *said, "--run-dir", str(run)],
+            seconds=900.0,
+            environment={**os.environ, "PYTHONPATH": os.getcwd()},
+        )
+        if not done.ok:
+            raise EnvironmentFault(f"{' '.join(said)}\nfailed, code {done.code}: {done.reason}")
+        rates = read_result(run / CSV_NAME).columns["time/updates_per_second"]
+    return float(1e3 * given.updates / np.median(rates[1:]))
 
 
 def main() -> None:

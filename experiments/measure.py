@@ -524,11 +524,10 @@ def reductions(sizes: Sizes) -> dict[str, float]:
     return found
 
 
-def asleep(sizes: Sizes, seconds: float, spread: float) -> dict[str, float]:
-    """Times cycles of a learner and actors that sleep in place of what takes long.
+def asleep(sizes: Sizes) -> dict[str, float]:
+    """Times cycles of a learner and actors that each sleep for 0.2 s in place of what takes long.
 
-    All sleep for some seconds in a cycle; actors for a normal number of them, whose deviation over
-    its mean is `spread`. What else they do is a toy's, and takes milliseconds.
+    What else they do is a toy's, and takes milliseconds.
 
     Returns:
         Seconds of a cycle at each lag, medians.
@@ -538,17 +537,16 @@ def asleep(sizes: Sizes, seconds: float, spread: float) -> dict[str, float]:
     workers = comm.size - 1
     small = {"workers": workers, "rollouts": 1, "updates": 1, "cycles": 10**6, "threads": 1}
     found: dict[str, float] = {"ranks": comm.size}
-    generator = np.random.default_rng(comm.rank)
 
-    def after_sleep(method: Callable[..., Any], spread: float) -> Callable[..., Any]:
+    def after_sleep(method: Callable[..., Any]) -> Callable[..., Any]:
         def late(*given: Any) -> Any:
-            time.sleep(seconds * (1.0 + spread * generator.standard_normal()))
+            time.sleep(0.2)
             return method(*given)
 
         return late
 
     if comm.rank:
-        slow = after_sleep(Collector.collect, spread)
+        slow = after_sleep(Collector.collect)
         Collector.collect = slow  # type: ignore[method-assign]
     for lag in (0, 1):
         toy = resolve("ddpg_her", env_id="music_tf/PointPush-v0")
@@ -558,7 +556,7 @@ def asleep(sizes: Sizes, seconds: float, spread: float) -> dict[str, float]:
             continue
         with Actors(config, comm) as actors:
             trainer = build_trainer(config, actors.learning, actors)
-            slow = after_sleep(trainer.update.run_parts, 0.0)
+            slow = after_sleep(trainer.update.run_parts)
             trainer.update.run_parts = slow  # type: ignore[method-assign]
             for _ in range(sizes["warm_cycles"]):
                 trainer.run_cycle()
@@ -580,8 +578,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "ranks": ranks,
     "guards": guards,
     "reductions": reductions,
-    "overlap": partial(asleep, seconds=0.2, spread=0.0),
-    "actors": partial(asleep, seconds=0.3, spread=0.058),
+    "overlap": asleep,
 }
 
 

@@ -47,13 +47,6 @@ class Hosts:
         """Puts it on the network again."""
         self._script("mend", host)
 
-    def slow(self, rate: str) -> None:
-        """Limits what each host sends, for instance to 1gbit; `OSError` where that is refused."""
-        for host in (1, 2):
-            limited = self._script("slow", host, rate)
-            if limited.returncode:
-                raise OSError(f"no link can be limited to {rate}: {limited.stderr.strip()[:100]}")
-
     def pids(self, *hosts: int) -> list[int]:
         """Returns the process ids that live on some hosts, or on any."""
         said = [self._script("pids", host).stdout.split() for host in hosts or (1, 2)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Hosts without sshd, for tests as root: a network namespace each behind one bridge. Host name, /dev/shm,
 # /var/tmp and IPC are private to what `on` starts. $HOSTS_TAG tells several sets of hosts apart.
-#   hosts.sh up N | down | on I COMMAND... | cut I | mend I | slow I RATE | pids I | agent [SSH OPTIONS] HOST COMMAND...
+#   hosts.sh up N | down | on I COMMAND... | cut I | mend I | pids I | agent [SSH OPTIONS] HOST COMMAND...
 # `agent` stands in for ssh: PRTE_MCA_plm_ssh_agent="hosts.sh agent".
 set -euo pipefail
 tag=${HOSTS_TAG:-mtf}
@@ -44,7 +44,6 @@ on)
     ;;
 cut) ip -n "$tag-s" link set "p$2" down ;;
 mend) ip -n "$tag-s" link set "p$2" up ;;
-slow) ip netns exec "$tag$2" tc qdisc add dev eth0 root tbf rate "$3" burst 512kb latency 100ms ;;
 pids) ip netns pids "$tag$2" ;;
 agent)
     shift
