@@ -42,7 +42,7 @@ HOLDS, CONTROLS = "music_holds/music", "music_controls"
 RESULTS = {
     "FetchPush, co-motion of `ddpg_music`": (f"{HOLDS}_FetchPush-v4", MOTION),
     "with a frozen network, `ddpg_music_frozen`": (f"{CONTROLS}/frozen_FetchPush-v4", MOTION),
-    "with a hand-made reward, `ddpg_joint_motion`": (
+    "with a hand-made reward (5 mm), `ddpg_joint_motion`": (
         f"{CONTROLS}/joint_motion5_FetchPush-v4",
         MOTION,
     ),
