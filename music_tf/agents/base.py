@@ -65,7 +65,7 @@ class Learner(abc.ABC):
     """
 
     entropy_weight: Schedule = ((0.0, 0.0),)
-    """Of the entropy in the target."""
+    """Weight of the entropy in the TD target, by epoch."""
 
     @property
     def phases(self) -> Sequence[Phase]:
@@ -85,7 +85,7 @@ class Learner(abc.ABC):
     @property
     @abc.abstractmethod
     def target_networks(self) -> Sequence[Network]:
-        """Those that have a slowly moving copy."""
+        """Networks with a target network."""
 
     @abc.abstractmethod
     def draws(

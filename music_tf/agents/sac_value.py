@@ -17,7 +17,7 @@ from music_tf.types import Array
 
 
 class SacValue(GaussianActorCritic):
-    r"""SAC of January 2018 (arXiv:1801.01290): critics learn from a slow copy of a state value.
+    r"""SAC of January 2018 (arXiv:1801.01290): critics learn from the target of a state value.
 
     .. math:: L_V = \frac{1}{B} \sum_b (V(s_b) - y_V)^2, \quad
         y_V = \min_i Q_i(s, \tilde a) - \alpha \log \pi(\tilde a | s), \quad

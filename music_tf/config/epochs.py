@@ -13,7 +13,7 @@ class Epoch(NamedTuple):
     """How much of an epoch each environment plays."""
 
     steps: int
-    """Of a cycle."""
+    """Steps of the environment in a cycle."""
     cycles: int
 
 

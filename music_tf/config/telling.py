@@ -10,7 +10,7 @@ class Telling(NamedTuple):
     """A metric that a person can follow, and what its value has to be read beside."""
 
     metric: str
-    """Its name in `metrics.csv`."""
+    """Column of `metrics.csv`."""
     label: str
     """What the progress line calls it."""
     unit: str = ""

@@ -19,7 +19,7 @@ _KINDS = {
     "gear": ("actuator", ("actuator_gear",)),
     "place": ("body", ("body_pos",)),
 }
-"""Of each change, what it names and the arrays of MuJoCo's model that it writes."""
+"""For each change: the kind of element it names and the arrays of MuJoCo's model it writes."""
 _COUNTS = {"body": "nbody", "geom": "ngeom", "joint": "njnt", "actuator": "nu"}
 _FREE = 0
 """How MuJoCo calls the joint of a body that nothing holds."""

@@ -20,7 +20,7 @@ from music_tf.errors import UsageError
 SEEDS, MORE, SHORT = 16, 64, 5
 """Seeds at first and at most, and steps that are too few for an episode."""
 _EPISODES = 24
-"""Of random actions, to see what moves in them."""
+"""Episodes of random actions, to see what moves in them."""
 _ONE_SIDED = 0.5
 """Effects of an action and of its opposite added up, as a share of both, from which on a thing is
 pushed: a joint goes the other way."""
@@ -55,7 +55,7 @@ class Found(NamedTuple):
     """What playing has shown."""
 
     kinds: Sequence[Kind]
-    """Of each column."""
+    """Kind of each column."""
     relations: Mapping[int, str]
     """What some columns are, seen from others."""
     verdict: Verdict

@@ -73,7 +73,7 @@ class Extras(NamedTuple):
     """What is kept beside each state."""
 
     sizes: Mapping[str, int] = {}
-    """Of each, in the order in which they are kept."""
+    """Numbers of each extra, in the order in which they are kept."""
     readers: Mapping[str, Reader | Entry | None] = {}
     """What members read, so neither achieved goals nor times; None for an entry of `info`."""
     asked: Mapping[str, Entry] = {}

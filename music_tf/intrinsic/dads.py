@@ -1,4 +1,4 @@
-"""Skills whose consequences can be foretold (Sharma et al., 2020, arXiv:1907.01657)."""
+"""Skills with predictable consequences (Sharma et al., 2020, arXiv:1907.01657)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class RunningMoments(NamedTuple):
 
 
 class Dads(GatedTerm):
-    r"""Rewards changes that the active skill foretells and other skills do not.
+    r"""Rewards changes that the active skill predicts and other skills do not.
 
     .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
         l_k = \log q_\phi(f(s') - f(s) | f(s), e_k)
@@ -126,7 +126,7 @@ class Dads(GatedTerm):
         }
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns how much better the active skill foretells each change than all do, [W, B]."""
+        """Returns how much better the active skill predicts each change than all do, [W, B]."""
         before, after = (self._seen.of(batch, after=last) for last in (False, True))
         change = self._normalized(after - before, feed)[..., None, :]
         if self._continuous:  # the active one, then those that were drawn for this minibatch

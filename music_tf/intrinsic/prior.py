@@ -20,7 +20,7 @@ class LearnedPrior:
     def __init__(self, skills: int) -> None:
         """Starts with all of the K skills alike."""
         self.means = np.zeros([2, skills])
-        """Of log q over all replayed steps, each skill's part of it, and of its share of steps."""
+        """Running means over replayed steps, [2, K]: each skill's part of log q, and its share."""
 
     @property
     def chances(self) -> npt.NDArray[np.float64]:

@@ -161,7 +161,7 @@ class Skill(GatedTerm):
     def forget(self) -> None:
         """Lets the discriminator rest until each skill has `resume_rows` fresh rows.
 
-        What few rows there are right after would be learned by heart, and pay for anything.
+        The few rows right after it would be memorised, and pay for anything.
         """
         if self._config.resume_rows and not self._density:
             self._rows = np.zeros(self._skills, np.int64)

@@ -9,7 +9,7 @@ _CLIP = 50.0
 
 
 def skill_dynamics_reward(log_densities: tf.Tensor, active: tf.Tensor) -> tf.Tensor:
-    r"""How much better the active skill foretells a change than K skills do on average.
+    r"""How much better the active skill predicts a change than K skills do on average.
 
     .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
         l_k = \log q(\Delta | f(s), z_k)
@@ -19,7 +19,7 @@ def skill_dynamics_reward(log_densities: tf.Tensor, active: tf.Tensor) -> tf.Ten
         active: Which of them is z, one-hot, shape [..., K].
 
     Returns:
-        Nats, at most log K, and 0 where all skills foretell alike; shape [...].
+        Nats, at most log K, and 0 where all skills predict alike; shape [...].
     """
     log_densities.shape.assert_is_compatible_with(active.shape)
     its_own = tf.reduce_sum(log_densities * active, axis=-1, keepdims=True)

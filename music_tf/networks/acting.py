@@ -72,7 +72,7 @@ class Snapshot(NamedTuple):
     actor: str
     """Which of `ACTORS`; a learner's settings name it."""
     weights: Mapping[str, Array]
-    """Of the actor by name, `actor/hidden_0/kernel`, in the order of its Keras model."""
+    """Weights of the actor by name, as `actor/hidden_0/kernel`, in the order of its Keras model."""
     inputs: NetworkInputs
     prior: Array | None = None
     """Chances [K] with which exploring episodes draw one-hot conditions; None: all alike."""

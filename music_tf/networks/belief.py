@@ -25,7 +25,7 @@ class Steps(NamedTuple):
     reward: Array  # [...], the environment's own
     next_observation: Array  # [..., O]
     next_extras: Mapping[str, Array] = MappingProxyType({})
-    """Of the state after each step by name, [..., D]."""
+    """Extras of the state after each step by name, [..., D]."""
 
 
 class Belief(NamedTuple):

@@ -17,7 +17,7 @@ class Discriminator(NamedTuple):
     scale: Array | None
     """Centre and unit of what it sees, [2, D]; None where that enters raw."""
     columns: tuple[int, ...]
-    """Of the observation; empty where it sees something beside it."""
+    """Columns of the observation; empty where the descriptor is an extra."""
     after: bool
     """Whether it looks at the state after an action, or at the one before."""
     actions: int = 0

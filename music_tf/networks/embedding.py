@@ -23,7 +23,7 @@ class Embedding(NamedTuple):
     scale: Array | None
     """Centre and unit of what it sees, [2, n]; None where that enters raw."""
     columns: tuple[int, ...]
-    """Of the observation; empty where it sees something beside it."""
+    """Columns of the observation; empty where the descriptor is an extra."""
     condition: str
     """Kind of the conditions: `one_hot`, `gaussian` or `sphere`."""
 

@@ -15,7 +15,7 @@ from music_tf.types import Array
 
 _OPTION = "agent.encoder"
 _SEED = "seed_generator_state"
-"""Of a dropout that a recurrent layer need not have."""
+"""Name of Keras's variable for the seed of a dropout, which is no weight."""
 _CONTEXTS = (2, 3)
 """Contexts, and rows of each, on which a model is tried."""
 

@@ -168,7 +168,7 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """What the presets do differently from each other."""
 _MUSIC_WEIGHT = 4.0
-"""Of what pays at most 4 a step: as much as 16 cm from a goal cost at the scale of `laptop`."""
+"""Weight of MUSIC, which pays at most 4 a step: what 16 cm from a goal cost under `laptop`."""
 _AS_DOCUMENTED: Mapping[str, Any] = {"agent.context_next_observation": True, "agent.kl_weight": 1.0}
 """What the paper says, and the authors' code does not do."""
 

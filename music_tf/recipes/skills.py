@@ -107,7 +107,7 @@ _ANY_GATE = (1000.0, 100.0, 1.0)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DadsConfig(DiversityConfig):
-    """How much better the active skill foretells changes than others do (arXiv:1907.01657)."""
+    """How much better the active skill predicts changes than others do (arXiv:1907.01657)."""
 
     name: ClassVar[str] = "dads"
     term: ClassVar[str] = "music_tf.intrinsic.dads:Dads"
@@ -123,7 +123,7 @@ class DadsConfig(DiversityConfig):
 
     omit: Annotated[int | Literal["all"], In(0, 10**6)] = 2
     """Numbers at the beginning of the descriptor that the skill dynamics do not see; of all, they
-    foretell changes from the skill alone."""
+    predict changes from the skill alone."""
     normalize_target: bool = True
     """Learns changes in units of their running moments."""
     normalize_inputs: bool = False
@@ -150,7 +150,7 @@ class DadsConfig(DiversityConfig):
         return only(super().foreseen(run), there)
 
     def tells(self, run: Config) -> Sequence[Telling]:
-        """Returns how much better a skill foretells changes than others, where not learned from."""
+        """Returns how much better a skill predicts changes than others do, on held-out episodes."""
         del run
         scale = "nats a step; guessing earns 0, and no step more than log K"
         return (Telling("dads/reward_heldout", "skill reward", chance=0.0, scale=scale),)
@@ -166,7 +166,7 @@ def sac_diayn(
 
     `laptop`: 20 skills, discriminator on the next state. Where there are goals, five skills that
     are told apart by the object. The reward is then clipped at 0, and the discriminator is too
-    small to know episodes by heart.
+    small to memorise episodes.
     `paper`: sizes, rates and state value of the DIAYN authors; the discriminator sees the present
     state.
     `qdax` and `diayn_torch`: two public codes, whose discriminators learn on the present state and
@@ -181,10 +181,10 @@ def sac_diayn(
 
 
 def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = _BOX) -> Config:
-    """Skills whose consequences can be foretold, without any task reward.
+    """Skills with predictable consequences, without any task reward.
 
     Dynamics-aware discovery of skills (arXiv:1907.01657), the off-policy form of QDax: the mixture
-    that foretells changes is learned beside the agent. Its settings are those of `sac_diayn`. There
+    that predicts changes is learned beside the agent. Its settings are those of `sac_diayn`. There
     is no preset `paper`: the published comparison with QDax has DADS beside a task alone.
     """
     return dataclasses.replace(_compared(preset, env_id), rewards={"dads": _dads(preset)})

@@ -59,7 +59,7 @@ class StepRing:
         self.of_parts = tuple(name for name in names if name not in own)
         """Names of the arrays that have a row for each part."""
         self._returns = np.empty([_FEWEST_PARTS], np.float32)
-        """Of each episode, as far as it is known now."""
+        """Return of each episode so far."""
         self._episodes = 0
         self._latest: dict[int, int] = {}
         """Episodes whose parts came last, by seed: the next parts may go on with them."""

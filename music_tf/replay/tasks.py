@@ -31,7 +31,7 @@ class TaskStore:
         if inference is None:
             raise ValueError("TaskStore: expected an agent that infers its task")
         self.numbers = np.array(tasks_of(config, worker))
-        """Of the tasks, among those of all workers."""
+        """Indices of the tasks among those of all workers."""
         self._together, self._ordered = inference.tasks // config.workers, inference.ordered
         capacity = max(1, config.replay.capacity // len(self.numbers))
         replay = dataclasses.replace(config.replay, capacity=capacity)

@@ -36,7 +36,7 @@ class Followed(NamedTuple):
     diversity: Array | None
     """Sum of log q - log p over an episode, or of what DADS pays, [E]; None without either."""
     named: Array | None
-    """In which share of the steps each skill was named, [K]."""
+    """Share of the steps in which each skill was named, [K]."""
     log_likelihood: float | None
     """Mean of log q(z | s) over the steps, in nats."""
 

@@ -21,7 +21,7 @@ class Acting(NamedTuple):
     """A skill, or all that a run has learned, as it acts now."""
 
     skill: int | None
-    """Its number; None for one policy whose conditions take turns."""
+    """Number of the skill; None for one policy whose conditions take turns."""
     learned_in: int
     """Stage of the world in which it was learned last."""
     policy: Policy

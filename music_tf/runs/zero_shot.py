@@ -18,7 +18,7 @@ GOALS = 200
 _PRACTICE = 48
 """Other goals, on which the distance is chosen at which to stop."""
 _FEW = 8
-"""Of these, episodes that show which columns goals are about."""
+"""Episodes among these that show which columns goals are about."""
 _SAME = 1e-5
 """Up to which difference a column and a number of the achieved goal are the same."""
 _APART = 10**6

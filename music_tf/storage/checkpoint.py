@@ -71,9 +71,9 @@ class StoredWeights(NamedTuple):
 
     folder: Path
     sha256: str
-    """Of its manifest, which holds the digests of all else."""
+    """SHA-256 of the manifest, which holds the digests of all other files."""
     names: tuple[str, ...]
-    """Of all its arrays, read or not."""
+    """Names of all its arrays, read or not."""
     arrays: Arrays
     meta: dict[str, Any]
 
@@ -87,7 +87,7 @@ class Manifest(NamedTuple):
     shards: Mapping[str, tuple[Entry, ...]]
     """Replay by worker, in order of saving."""
     sha256: str
-    """Of the manifest itself."""
+    """SHA-256 of the manifest itself."""
 
     @property
     def replay(self) -> list[str]:

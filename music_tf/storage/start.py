@@ -68,7 +68,7 @@ class Heir(NamedTuple):
     declared: Declared
     """What its environment declares; actions must mean what they did to the source."""
     terms: Iterable[TermConfig] = ()
-    """Its reward terms."""
+    """Reward terms of the new run."""
     condition: int = 0
     """Numbers of a condition that its actor reads."""
     skill: int | None = None

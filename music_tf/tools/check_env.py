@@ -35,7 +35,7 @@ from music_tf.training.rehearsal import Rehearsal
 _STEPS = 30
 _TOLERANCE = 1e-6
 _CORNERS: Sequence[Sequence[float]] = ((-1.0,), (1.0,), (-1.0, 1.0))
-"""Of the actions: all of them low, all high, and in turns."""
+"""Corners of the action space: all low, all high, and alternating."""
 
 Verdict: TypeAlias = tuple[str, str] | rehearsal.Verdict
 """What was found, and the cure; an empty one where all is well. That of a rehearsal also says

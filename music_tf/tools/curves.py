@@ -66,7 +66,7 @@ class Run(NamedTuple):
     """What is drawn of a run."""
 
     name: str
-    """Its own label."""
+    """Label of the run."""
     group: str
     """Runs of one group differ in their seed only and share a line."""
     columns: Mapping[str, Numbers]

@@ -63,7 +63,7 @@ _PALETTE_FRAMES = 64
 """From how many of the first frames a gif takes its colours."""
 _LAST_STATE_SECONDS = 0.6
 _COLOURS = ("#0068ab", "#c75c00", "#5a3c96", "#007350", "#aa234b", "#5f503c")
-"""Of the rewards of a run by their order, and then from the front again."""
+"""Colours of the rewards of a run, in their order, repeated from the front."""
 _PALE = 0.22
 """Share of its colour that a reward keeps in the part of the episode that is still to come."""
 _FINER = 3
@@ -126,7 +126,7 @@ class Moments(NamedTuple):
 
 
 SIX = Moments()
-"""Of the first episode."""
+"""The default: six moments of the first episode."""
 
 
 def play(

@@ -10,7 +10,7 @@ from music_tf.tools.skills import skills_in_training
 from music_tf.types import Episodes
 
 SHARE = 0.03
-"""Of the time of a run, for pictures of skills: each takes a quarter of a second."""
+"""Largest share of the time of a run for pictures of skills, a quarter of a second each."""
 
 
 class Drawing:

@@ -22,7 +22,7 @@ from music_tf.types import Array
 ROBOT = "robot"
 """Folder beside exported weights that a robot needs, and nothing else."""
 _OPSET, _IR_VERSION = 17, 8
-"""Of ONNX: old enough for runtimes of 2022."""
+"""Versions of ONNX, old enough for runtimes of 2022."""
 
 
 def write_robot(saved: SavedPolicy, folder: Path) -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # an extra
 
 STORAGE_NAME = "study.db"
 _FORMAT = 1
-"""Of what is stored beside Optuna's own tables."""
+"""Format of what is stored beside Optuna's own tables."""
 _POLL_SECONDS, _SECONDS_TO_BEGIN = 0.5, 60.0
 _ENOUGH_FOR_PRUNING = 4
 """Trials that run to their end before any is pruned."""
@@ -73,7 +73,7 @@ class Search:
     recipe: str
     preset: str
     epochs: int
-    """Of each run."""
+    """Epochs of each run."""
     space: Space
     metrics: tuple[str, ...]
     """The first of them that a run has scores it; larger is better."""

@@ -18,7 +18,7 @@ from music_tf.tools.paths import COLOURS
 from music_tf.types import Array
 
 PICTURE = "adaptation.png"
-"""In `videos/` of a run, or beside what else is made of an agent of the package."""
+"""File name in `videos/` of a run, or beside the other files of an agent of the package."""
 PARTS = {"test": COLOURS[0], "train": COLOURS[1]}
 """Kinds of tasks with the colours of their curves."""
 _MOST_TASKS, _MOST_EPISODES = 5, 7

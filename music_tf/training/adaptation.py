@@ -58,13 +58,13 @@ class MetaEvaluation(NamedTuple):
     """Measures how an agent adapts to tasks; all ranks call it together."""
 
     envs: LockstepEnvs
-    """Of this rank."""
+    """Environments of this rank."""
     config: Config
-    """Of the run."""
+    """Configuration of the run."""
     comm: Communicator
     tasks: TaskSets
     parts: Sequence[str] = PARTS
-    """Of the tasks, which `evaluate` visits."""
+    """Which tasks `evaluate` visits."""
     actors: Callable[[Snapshot, str, int], Adaptation] | None = None
     """Lets actors play this rank's share of visits with a snapshot, where there are any."""
 

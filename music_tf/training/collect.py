@@ -53,7 +53,7 @@ class Collected(NamedTuple):
     parts: Sequence[int]
     """How many of them each worker has."""
     succeeded: BoolArray
-    """Of each episode that came to its end, whether it succeeded."""
+    """Whether each finished episode succeeded."""
     unfinished: int = 0
     """Episodes that go on in the next cycle, unless an epoch ends first."""
 

@@ -40,9 +40,9 @@ class Evaluation(NamedTuple):
     """Measures any policy on the evaluation episodes of a run; all ranks call it together."""
 
     envs: LockstepEnvs
-    """Of this rank."""
+    """Environments of this rank."""
     config: Config
-    """Of the run."""
+    """Configuration of the run."""
     comm: Communicator
     actors: Callable[[Snapshot, int, int], dict[str, np.ndarray]] | None = None
     """Lets actors play this rank's share of episodes with a snapshot, where there are any."""

@@ -23,7 +23,7 @@ from music_tf.types import BoolArray, EnvSpec, Episodes
 
 Data = npt.NDArray[np.uint8]
 FORMAT = 4
-"""Of messages; another version of this module may have another."""
+"""Version of the message format; ranks with another one are refused."""
 PLAY, EVALUATE, END, ADAPT = 1, 2, 3, 4
 """What an order asks for: a cycle, evaluation episodes, to end with an exit code, or visits to
 tasks."""
@@ -36,13 +36,13 @@ class OrderHeader(NamedTuple):
 
     kind: int = END
     number: int = 0
-    """Of the order, counted from 1."""
+    """Number of the order, counted from 1."""
     cycle: int = 0
     at_random: int = 0
     begins_epoch: int = 0
     """Whether what is open is cut off first."""
     episodes: int = 0
-    """Of an evaluation, or visits to each task."""
+    """Episodes of an evaluation, or visits to each task."""
     code: int = 0
     """Exit code at the end."""
     world: int = 0
@@ -50,14 +50,14 @@ class OrderHeader(NamedTuple):
     initial: int = 0
     """Whether every task has to be visited."""
     part: int = 0
-    """Of the tasks that are visited, by its number among `TaskSets`."""
+    """Which tasks are visited: index of a field of `TaskSets`."""
 
 
 class AnswerHeader(NamedTuple):
     """The header of what an actor has played, or of the text of a fault."""
 
     number: int
-    """Of the order."""
+    """Number of the order."""
     cycle: int
     first_worker: int
     workers: int
@@ -134,7 +134,7 @@ class SnapshotFormat:
         ends = itertools.accumulate(map(math.prod, self.shapes.values()), initial=0)
         self._slices = [slice(*pair) for pair in itertools.pairwise(ends)]
         self.bytes = 4 * sum(map(math.prod, self.shapes.values()))
-        """Of the numbers of a snapshot."""
+        """Length of a packed snapshot."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "SnapshotFormat":
@@ -228,7 +228,7 @@ class VisitFormat(NamedTuple):
     """How what visits to tasks brought lies in an answer: one number after the other."""
 
     episodes: int
-    """Of a visit."""
+    """Episodes of a visit."""
     latent: int
 
     def pack(self, found: Adaptation) -> bytes:

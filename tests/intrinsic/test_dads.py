@@ -50,7 +50,7 @@ def test_the_reward_has_its_known_values():
         assert float(found) == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_reward_is_zero_where_skills_foretell_alike_and_never_above_log_k():
+def test_the_reward_is_zero_where_skills_predict_alike_and_never_above_log_k():
     generator = np.random.default_rng(0)
     skill = tf.one_hot(generator.integers(SKILLS, size=50), SKILLS)
     np.testing.assert_allclose(skill_dynamics_reward(tf.fill([50, 3], -7.0), skill), 0.0, atol=1e-6)
@@ -116,7 +116,7 @@ def test_no_gradient_passes_through_the_reward():
 
 @pytest.mark.parametrize("learn_deviations", [False, True])
 @pytest.mark.parametrize("omit", [0, 1, 2])
-def test_skills_that_move_apart_are_soon_foretold(omit, learn_deviations):
+def test_skills_that_move_apart_are_soon_predictable(omit, learn_deviations):
     term = dads(omit=omit, learn_deviations=learn_deviations, learning_rate=1e-2)
     term.observe({0: parted(60)}, 0)
     weights, losses = train(term, replay(parted(60)), 200)
@@ -141,7 +141,7 @@ def test_what_is_omitted_is_not_looked_at():
         assert np.allclose(*found, atol=1e-3) == alike
 
 
-def test_where_all_is_omitted_changes_are_foretold_from_the_skill_alone():
+def test_where_all_is_omitted_changes_are_predicted_from_the_skill_alone():
     term, width = dads(omit="all"), dads(omit=2)
     assert term.inputs == width.inputs == {"dynamics": {"components": [0, 2], "omit": 2}}
     kernel = term.networks[0].model.trainable_variables[0]

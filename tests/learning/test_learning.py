@@ -36,7 +36,7 @@ def test_skills_of_a_point_are_soon_told_apart_by_where_it_is(tmp_path):
     assert float(last["skill/accuracy_heldout"]) >= 0.8  # one in five by chance
 
 
-def test_skills_are_soon_foretold_by_how_a_point_moves_where_no_wall_is_met(tmp_path):
+def test_skills_are_soon_predictable_from_how_a_point_moves_where_no_wall_is_met(tmp_path):
     words = "--skills 4 --dads.omit 2 --env.max-episode-steps 5 --epochs 12"
     last = trained(tmp_path / "run", "sac_dads", f"--env-id music_tf/UnitBox-v0 {words}")[-1]
     assert float(last["dads/reward_heldout"]) >= 0.8  # 0 by chance, at most log 4 = 1.39
