@@ -247,7 +247,12 @@ def learn(trainer: Trainer) -> None:
     trainer.update.run(trainer.feed(), trainer.schedules())
 
 
-def updates_per_s(trainer: Trainer, sizes: Sizes, peak: MatrixPeak | None = None) -> float:
+def updates_per_s(
+    trainer: Trainer,
+    sizes: Sizes,
+    peak: MatrixPeak | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Times the learning half of training cycles."""
     learn(trainer)  # compiles
     seconds = 0.0
@@ -255,7 +260,9 @@ def updates_per_s(trainer: Trainer, sizes: Sizes, peak: MatrixPeak | None = None
         if peak is not None:
             peak.look()
         trainer.counters.cycle += 1
-        seconds += _seconds(learn, trainer)
+        start = clock()
+        learn(trainer)
+        seconds += clock() - start
     return float(sizes["rounds"] * sizes["updates"] / seconds)
 
 
@@ -287,15 +294,7 @@ def meta(sizes: Sizes) -> dict[str, float]:
     config = with_fields(resolve("sac_pearl", env_id=CHEETAH_VELOCITY), changes)
     trainer = build_trainer(config, Communicator())
     trainer.collect()
-    learn(trainer)  # compiles
-    seconds = 0.0
-    for _ in range(sizes["rounds"]):
-        peak.look()
-        trainer.counters.cycle += 1
-        start = time.process_time()
-        learn(trainer)
-        seconds += time.process_time() - start
-    rate = sizes["rounds"] * sizes["updates"] / seconds
+    rate = updates_per_s(trainer, sizes, peak, time.process_time)
     return {"updates_per_s": rate, "peak_flop_per_s": peak.flop_per_s}
 
 

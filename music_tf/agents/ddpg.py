@@ -43,12 +43,12 @@ class Ddpg(ActorCritic):
     ) -> Losses:
         """Returns critic and actor losses, both at the weights before the update."""
         del noise, entropy_weight
-        next_action = self._policy(targets, batch.next_inputs)
+        next_action = self._actor.rows(targets["actor"], batch.next_inputs)
         next_q = self.values(targets, batch.next_inputs, next_action)
         target = td_target(batch.reward, batch.discount, next_q, self._bounds)
         q = self.values(weights, batch.inputs, batch.action)
         value_loss = self.critic_loss(q, target, batch.truncated)
-        action = self._policy(weights, batch.inputs)
+        action = self._actor.rows(weights["actor"], batch.inputs)
         action_value = self.values(weights, batch.inputs, action, frozen=True)
         policy_loss = deterministic_policy_loss(
             tf.reduce_min(action_value, axis=0), action, self._config.action_l2
@@ -59,7 +59,3 @@ class Ddpg(ActorCritic):
             "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
         }
         return Losses(value_loss + policy_loss, metrics)
-
-    def _policy(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
-        rows = self._actor(weights["actor"], tf.reshape(inputs, [-1, inputs.shape[-1]]))
-        return tf.reshape(rows, [*inputs.shape[:2], rows.shape[-1]])

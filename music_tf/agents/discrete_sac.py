@@ -12,7 +12,7 @@ from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.settings import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.losses.temporal_difference import td_target
-from music_tf.networks.models import choices
+from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network
 from music_tf.types import Array
 
@@ -30,14 +30,16 @@ class DiscreteSac(SoftActorCritic):
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
         """The logit of each choice."""
         config = self._config
-        return choices(input_dim, action_dim, config.actor_layers, seed, config.initializer)
+        return plain(input_dim, action_dim, "choice", config.actor_layers, seed, config.initializer)
 
     def make_critic(
         self, input_dim: int, action_dim: int, seed: np.random.Generator
     ) -> keras.Model:
         """The value of each choice."""
         config = self._config
-        return choices(input_dim, action_dim, config.critic_layers, seed, config.initializer)
+        return plain(
+            input_dim, action_dim, "choice", config.critic_layers, seed, config.initializer
+        )
 
     @property
     def wanted_entropy(self) -> float:

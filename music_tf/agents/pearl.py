@@ -18,7 +18,7 @@ from music_tf.losses.posterior import (
 )
 from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.belief import Steps, context_rows
-from music_tf.networks.models import encoder, recurrent_encoder
+from music_tf.networks.models import plain, recurrent_encoder
 from music_tf.networks.own_encoder import own_encoder
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.recipes.pearl import PearlConfig
@@ -61,11 +61,14 @@ class Pearl(SacValue):
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         inference = config.inference
         row_dim = inference.row_dim(input_dim - inference.latent, action_dim)
-        given = (row_dim, inference.outputs, inference.sizes, seed, config.initializer)
+        given = (inference.sizes, seed, config.initializer)
         rate = config.encoder_learning_rate
-        if inference.encoder in (MLP, GRU):
-            make = encoder if inference.encoder == MLP else recurrent_encoder
-            self._encoder = Network("encoder", make(*given), rate)
+        if inference.encoder == MLP:
+            model = plain(row_dim, inference.outputs, "factor", *given)
+            self._encoder = Network("encoder", model, rate)
+        elif inference.encoder == GRU:
+            model = recurrent_encoder(row_dim, inference.outputs, *given)
+            self._encoder = Network("encoder", model, rate)
         else:
             self._encoder = own_encoder(inference, row_dim, int(seed.integers(2**31)), rate)
 
@@ -176,10 +179,9 @@ class Pearl(SacValue):
 
     def _said(self, weights: list[tf.Tensor], context: tf.Tensor) -> tf.Tensor:
         """Returns what M parts of contexts [W, m, N, C] say of each latent, [W, m, M, outputs]."""
-        encoder, row_dim = self._config.encoder, context.shape[-1]
+        encoder = self._config.encoder
         if encoder == MLP:
-            outputs = self._encoder(weights, tf.reshape(context, [-1, row_dim]))
-            return tf.reshape(outputs, [*context.shape[:-1], outputs.shape[-1]])
+            return self._encoder.rows(weights, context)
         runs = tf.reshape(context, [-1, *context.shape[2:]])
         if encoder != GRU:
             outputs = self._encoder(weights, runs)

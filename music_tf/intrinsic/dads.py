@@ -14,7 +14,7 @@ from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Feed, TermContext, Weights, as_floats, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
-from music_tf.networks.models import skill_dynamics
+from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig
@@ -87,9 +87,10 @@ class Dads(GatedTerm):
         compared = config.samples + 1 if self._continuous else context.skills
         self.mixing = self.mixed_up_to(math.log(compared))
         self._moments = RunningMoments(np.zeros(width), np.ones(width), np.zeros([]))
-        model = skill_dynamics(
+        model = plain(
             width - omit + context.skills,
             config.components * (1 + width * (2 if config.learn_deviations else 1)),
+            "mixture",
             config.hidden_sizes,
             stream(context.seed, "initial weights/dynamics"),
             config.initializer,

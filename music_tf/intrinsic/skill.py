@@ -26,7 +26,7 @@ from music_tf.losses.discriminator import (
     skill_log_likelihood,
 )
 from music_tf.losses.prior import effective_skills
-from music_tf.networks.models import skill_discriminator
+from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
@@ -90,9 +90,10 @@ class Skill(GatedTerm):
         self._rows: npt.NDArray[np.int64] | None = None
         """Fresh rows of each skill since replay was left behind; None where it was not."""
         self.mixing = self.mixed_up_to(certain)
-        model = skill_discriminator(
+        model = plain(
             width,
             outputs,
+            "logits",
             config.hidden_sizes,
             stream(context.seed, "initial weights/discriminator"),
             config.initializer,

@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from music_tf.networks.acting import mlp, weight_shapes
 from music_tf.types import Array
 
 
 class Discriminator(NamedTuple):
     """A discriminator q(z | s) over K skills, as it was saved."""
 
-    layers: Sequence[tuple[Array, Array]]
-    """Kernel and bias of each, the hidden ones with a ReLU after them."""
+    weights: Sequence[Array]
+    """Kernels and biases of its layers in turn, the hidden ones with a ReLU after them."""
     scale: Array | None
     """Centre and unit of what it sees, [2, D]; None where that enters raw."""
     columns: tuple[int, ...]
@@ -28,7 +29,7 @@ class Discriminator(NamedTuple):
     @property
     def size(self) -> int:
         """How many numbers D it sees of a state."""
-        return len(self.layers[0][0]) - self.actions
+        return len(self.weights[0]) - self.actions
 
     def log_likelihood(self, seen: Array, action: Array | None = None) -> Array:
         """Returns log q(z | s) in nats for each skill, [..., K].
@@ -41,10 +42,7 @@ class Discriminator(NamedTuple):
         if self.actions and action is not None:
             rows = np.concatenate([rows, action], axis=-1)
         rows = rows if self.scale is None else (rows - self.scale[0]) / self.scale[1]
-        for kernel, bias in self.layers[:-1]:
-            rows = np.maximum(rows @ kernel + bias, 0.0)
-        kernel, bias = self.layers[-1]
-        logits = rows @ kernel + bias
+        logits = mlp(self.weights, rows)
         apart = logits - logits.max(axis=-1, keepdims=True)
         found: Array = apart - np.log(np.exp(apart).sum(axis=-1, keepdims=True))
         return found
@@ -69,21 +67,9 @@ def discriminator_of(
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
     first = arrays.get(f"{prefix}/hidden_0/kernel", np.zeros([0, 0], np.float32))
-    sizes = [len(first), *hidden, skills]
-    layers = []
-    for index, shape in enumerate(itertools.pairwise(sizes)):
-        layer = f"{prefix}/{f'hidden_{index}' if index < len(hidden) else 'logits'}"
-        for part, expected in (("kernel", shape), ("bias", shape[1:])):
-            found = arrays.get(f"{layer}/{part}")
-            if found is None or found.shape != expected:
-                came = "nothing" if found is None else found.shape
-                raise ValueError(f"{layer}/{part}: expected {expected}, found {came}")
-        layers.append((arrays[f"{layer}/kernel"], arrays[f"{layer}/bias"]))
+    weights = weights_of(arrays, prefix, "logits", [len(first), *hidden, skills])
     said = inputs if isinstance(inputs, dict) else {}
-    listed = said.get("components")
-    columns = tuple(listed) if isinstance(listed, list) else ()
-    if not all(type(column) is int and column >= 0 for column in columns):
-        columns = ()  # the name of what stands beside the observation
+    columns = columns_of(said)
     scale, actions = arrays.get("scales/discriminator"), said.get("actions", 0)
     fits = type(actions) is int and 0 <= actions < len(first)
     fits = fits and (scale is None or scale.shape == (2, len(first)))
@@ -91,4 +77,40 @@ def discriminator_of(
     if not fits or said.get("state") not in ("current", "next"):
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
     after, blind = said["state"] == "next", said.get("blind") is True
-    return Discriminator(layers, scale, columns, after, actions, blind)
+    return Discriminator(weights, scale, columns, after, actions, blind)
+
+
+def weights_of(
+    arrays: Mapping[str, Array], prefix: str, head: str, sizes: Sequence[int]
+) -> list[Array]:
+    """Returns kernel and bias of each layer of a network in a checkpoint, one after the other.
+
+    Args:
+        arrays: Of the checkpoint.
+        prefix: How their names begin.
+        head: Name of the layer after the hidden ones.
+        sizes: Inputs, units of the hidden layers, and outputs.
+
+    Raises:
+        ValueError: One is missing or of another shape; the text names it.
+    """
+    names = [*(f"hidden_{index}" for index in range(len(sizes) - 2)), head]
+    kernels = dict(zip(names, itertools.pairwise(sizes), strict=True))
+    shapes = weight_shapes(f"{prefix}/", kernels)
+    for name, expected in shapes.items():
+        found = arrays.get(name)
+        if found is None or found.shape != expected:
+            came = "nothing" if found is None else found.shape
+            raise ValueError(f"{name}: expected {expected}, found {came}")
+    return [arrays[name] for name in shapes]
+
+
+def columns_of(inputs: Any) -> tuple[int, ...]:
+    """Returns the columns of an observation that a checkpoint says a network sees.
+
+    None where it sees all of them, or an extra, whose name then stands there.
+    """
+    listed = inputs.get("components") if isinstance(inputs, dict) else None
+    columns = tuple(listed) if isinstance(listed, list) else ()
+    known = all(type(column) is int and column >= 0 for column in columns)
+    return columns if known else ()

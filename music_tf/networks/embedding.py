@@ -1,12 +1,12 @@
 """Finds the way to a place in plain numpy, with an embedding that has been learned."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from music_tf.networks.acting import mlp
+from music_tf.networks.discriminator import columns_of, weights_of
 from music_tf.types import Array
 
 PHI = "phi"
@@ -96,22 +96,10 @@ def embedding_of(
     first = arrays.get(f"{prefix}/hidden_0/kernel", np.zeros([0, 0], np.float32))
     if first.ndim != 2:  # noqa: PLR2004
         raise ValueError(f"{prefix}/hidden_0/kernel: expected a matrix, found {first.shape}")
-    hidden = settings.hidden_sizes
-    names = [*(f"hidden_{index}" for index in range(len(hidden))), "point"]
-    weights: list[Array] = []
-    for layer, shape in zip(names, itertools.pairwise([len(first), *hidden, size]), strict=True):
-        for part, expected in (("kernel", shape), ("bias", shape[1:])):
-            found = arrays.get(f"{prefix}/{layer}/{part}")
-            if found is None or found.shape != expected:
-                came = "nothing" if found is None else found.shape
-                raise ValueError(f"{prefix}/{layer}/{part}: expected {expected}, found {came}")
-            weights.append(found)
+    weights = weights_of(arrays, prefix, "point", [len(first), *settings.hidden_sizes, size])
     if settings.constraint == "spectral":
         weights = [_of_spectral_norm_one(each) for each in weights]
-    listed = inputs.get("components") if isinstance(inputs, dict) else None
-    columns = tuple(listed) if isinstance(listed, list) else ()
-    if not all(type(column) is int and column >= 0 for column in columns):
-        columns = ()  # the name of what stands beside the observation
+    columns = columns_of(inputs)
     if beyond := [column for column in columns if column >= observation]:
         raise ValueError(
             f"{prefix}: expected columns of the observation, 0 to {observation - 1}, found "

@@ -112,17 +112,6 @@ def critic(
     return plain(input_dim + action_dim, 1, "value", hidden_sizes, seed, initializer)
 
 
-def choices(
-    input_dim: int,
-    count: int,
-    hidden_sizes: Sequence[int],
-    seed: np.random.Generator,
-    initializer: str = "glorot",
-) -> keras.Model:
-    """Maps inputs [B, input_dim] to a number for each choice, [B, K]: its logit, or its value."""
-    return plain(input_dim, count, "choice", hidden_sizes, seed, initializer)
-
-
 def statistics_network(
     agent_dim: int,
     surrounding_dim: int,
@@ -148,28 +137,6 @@ def statistics_network(
     return keras.Model([agent, surrounding], score)
 
 
-def skill_discriminator(
-    state_dim: int,
-    skills: int,
-    hidden_sizes: Sequence[int],
-    seed: np.random.Generator,
-    initializer: str = "glorot",
-) -> keras.Model:
-    """Maps states [B, state_dim] to skill logits [B, K]."""
-    return plain(state_dim, skills, "logits", hidden_sizes, seed, initializer)
-
-
-def skill_dynamics(
-    inputs_dim: int,
-    outputs: int,
-    hidden_sizes: Sequence[int],
-    seed: np.random.Generator,
-    initializer: str = "glorot",
-) -> keras.Model:
-    """Maps states beside skills, [B, inputs_dim], to the parameters of a mixture, [B, outputs]."""
-    return plain(inputs_dim, outputs, "mixture", hidden_sizes, seed, initializer)
-
-
 def influence_model(
     inputs_dim: int,
     outputs: int,
@@ -185,17 +152,6 @@ def influence_model(
         hidden = _dense(units, "tanh", f"hidden_{index}", seed, "orthogonal")(hidden)
     heads = [_dense(outputs, None, name, seed, "orthogonal") for name in ("mean", "variance")]
     return keras.Model(inputs, [head(hidden) for head in heads])
-
-
-def encoder(
-    row_dim: int,
-    outputs: int,
-    hidden_sizes: Sequence[int],
-    seed: np.random.Generator,
-    initializer: str = "glorot",
-) -> keras.Model:
-    """Maps rows of a context, [B, row_dim], to what each says of the latent, [B, outputs]."""
-    return plain(row_dim, outputs, "factor", hidden_sizes, seed, initializer)
 
 
 def recurrent_encoder(
@@ -229,7 +185,7 @@ def plain(
     name: str,
     hidden_sizes: Sequence[int],
     seed: np.random.Generator,
-    initializer: str,
+    initializer: str = "glorot",
 ) -> keras.Model:
     """Maps [B, size] to [B, outputs] by hidden layers and a linear one of this name."""
     inputs = keras.Input([size])

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from music_tf.config.settings import TermConfig
 from music_tf.intrinsic.base import RewardTerm
-from music_tf.networks.models import skill_discriminator
+from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.recipes.tasks import ddpg
@@ -29,7 +29,7 @@ class Guess(RewardTerm):
     def __init__(self, config, context):
         super().__init__(config, context)
         seed = stream(context.seed, "initial weights/guesser")
-        model: keras.Model = skill_discriminator(context.spec.observation_dim, 1, (8,), seed)
+        model: keras.Model = plain(context.spec.observation_dim, 1, "logits", (8,), seed)
         self.networks = [Network("guesser", model, 1e-3)]
         self.inputs = {"guesser": {"of": "the state after"}}
 

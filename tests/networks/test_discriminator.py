@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from music_tf.networks.discriminator import Discriminator, discriminator_of
-from music_tf.networks.models import skill_discriminator
+from music_tf.networks.models import plain
 from music_tf.networks.parameters import Layout, Network
 
 SEEN = {"components": [0, 2], "state": "next"}
@@ -13,7 +13,7 @@ SCALE = np.array([[0.1, -0.2], [2.0, 0.5]], np.float32)
 def arrays(hidden=(4, 6), columns=2, skills=3):
     network = Network(
         "discriminator",
-        skill_discriminator(columns, skills, hidden, np.random.default_rng(0)),
+        plain(columns, skills, "logits", hidden, np.random.default_rng(0)),
         0.1,
     )
     layout = Layout([network])
@@ -24,7 +24,7 @@ def arrays(hidden=(4, 6), columns=2, skills=3):
 def test_the_golden_values_of_three_logits():
     kernel = np.zeros([1, 3], np.float32)
     bias = np.array([2.0, 0.0, -1.0], np.float32)
-    names = Discriminator([(kernel, bias)], None, (0,), True)
+    names = Discriminator([kernel, bias], None, (0,), True)
     np.testing.assert_allclose(
         names.log_likelihood(np.zeros([1, 1])), [[-0.169846, -2.169846, -3.169846]], atol=1e-5
     )

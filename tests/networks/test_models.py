@@ -6,7 +6,7 @@ from music_tf.networks.models import (
     critic,
     deterministic_actor,
     gaussian_actor,
-    skill_discriminator,
+    plain,
     statistics_network,
 )
 
@@ -30,8 +30,8 @@ def rng():
         # 2*(3*128+128) + 128+1
         (lambda: statistics_network(3, 3, 128, rng()), 1_153),
         # 3*128+128 + 2*(128*128+128) + 128*K+K
-        (lambda: skill_discriminator(3, 1, (128, 128, 128), rng()), 33_665),
-        (lambda: skill_discriminator(3, 5, (128, 128, 128), rng()), 34_181),
+        (lambda: plain(3, 1, "logits", (128, 128, 128), rng()), 33_665),
+        (lambda: plain(3, 5, "logits", (128, 128, 128), rng()), 34_181),
     ],
 )
 def test_parameter_counts_are_those_of_the_release(model, parameters):
