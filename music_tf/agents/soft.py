@@ -18,7 +18,7 @@ from music_tf.networks.parameters import Network, Scalar
 
 
 class SoftActorCritic(ActorCritic):
-    """An actor-critic whose policy is drawn from, and whose entropy has a price."""
+    """An actor-critic with a stochastic policy and a temperature, the weight of its entropy."""
 
     _config: SoftConfig
 

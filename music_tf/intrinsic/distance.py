@@ -43,13 +43,13 @@ class Distance(GatedTerm):
     which makes steps sqrt(D) times as long. METRA (arXiv:2310.08887) has d = 1, so that phi tells
     how many steps lie between two states. In CSD (arXiv:2302.05103) d is large where a density
     model finds the change unlikely. In LSD (arXiv:2202.00914) kernels of phi have spectral norm 1,
-    so that d is the distance of its inputs. Embedding, price and density take one step together
+    so that d is the distance of its inputs. Embedding, dual variable and density step together
     with actor and critics, on the same weights; the authors' codes take one after the other.
     Columns that the embedding does not see are free.
     """
 
     def __init__(self, config: DistanceConfig, context: TermContext) -> None:
-        """Builds the embedding, its price, and the model of changes.
+        """Builds the embedding, its dual variable, and the model of changes.
 
         Raises:
             UsageError: A column that the observation does not have.
@@ -112,7 +112,7 @@ class Distance(GatedTerm):
         return tf.stop_gradient(inner_product_reward(step, towards))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns the loss of embedding, price and density, [W]."""
+        """Returns the loss of embedding, dual variable and density, [W]."""
         if not self._config.train:
             return tf.zeros([]), {}
         step = self._step(weights, feed["seen"], feed["seen_after"])

@@ -71,7 +71,7 @@ def slack(step: tf.Tensor, squared_distance: tf.Tensor, mean: bool, most: float)
 def embedding_loss(
     reward: tf.Tensor, left: tf.Tensor, log_dual: tf.Tensor, log_floor: float = -math.inf
 ) -> tf.Tensor:
-    r"""Returns the losses of embedding and price in one, [...].
+    r"""Returns the losses of embedding and dual variable in one, [...].
 
     .. math:: -(r + \operatorname{sg}[\lambda] \, c) + \log \lambda \, \operatorname{sg}[c]
 

@@ -40,7 +40,7 @@ class DistanceConfig(DiversityConfig):
     term: ClassVar[str] = "music_tf.intrinsic.distance:Distance"
     networks: ClassVar[Sequence[str]] = ("phi", "dual", "change_mean", "change_deviation")
     metrics: ClassVar[Mapping[str, str]] = {
-        "distance/dual": "price lambda of the constraint",
+        "distance/dual": "dual variable lambda of the constraint",
         "distance/slack": "mean slack of the constraint, at most `slack`; below 0 it is violated",
         "distance/violated": "share of replayed steps that go further than the distance allows",
         "distance/weight_spread": "largest less smallest log-weight of a column in the density "
@@ -55,11 +55,12 @@ class DistanceConfig(DiversityConfig):
     }
 
     constraint: Literal["dual", "spectral"] = "dual"
-    """How the embedding is kept from going further than the distance: by a price that is learned,
-    or by kernels whose largest singular value is 1 (then the distance is that of its inputs)."""
+    """How the embedding is kept from going further than the distance: by a dual variable that is
+    learned, or by kernels whose largest singular value is 1 (then the distance is that of its
+    inputs)."""
     distance: Literal["one", "l2", "density"] = "one"
-    """With a price: squared distance that a step may have: 1, the mean square of the change, or how
-    unlikely a Gaussian model finds the change."""
+    """With a dual variable: squared distance that a step may have: 1, the mean square of the
+    change, or how unlikely a Gaussian model finds the change."""
     norm: Literal["mean", "sum"] = "mean"
     """Squared length of a step of the embedding: mean over its D numbers, as released, or their
     sum; the largest reward is sqrt(D) times that of the other."""
@@ -73,11 +74,11 @@ class DistanceConfig(DiversityConfig):
     lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
     """What each step after a lost object pays, for ever, under `lost_object absorb`."""
     dual_start: Annotated[float, In(0, 1e9, "(]")] = 30.0
-    """Price lambda at the start."""
+    """Dual variable lambda at the start."""
     dual_learning_rate: Rate = 1e-3
-    """Adam step size of its logarithm, so of the share by which it changes in an update."""
+    """Adam step size of log lambda."""
     lambda_floor: Annotated[float, In(0, 1e9)] = 0.0
-    """Least price; a long time without violations would otherwise bring it near 0."""
+    """Lower bound of lambda, which otherwise nears 0 after a long time without violations."""
     slack: Annotated[float, In(0, 1e6)] = 1e-3
     """Slack epsilon from which on more slack counts nothing."""
     density_loss: Literal["nll", "released"] = "nll"
@@ -90,7 +91,7 @@ class DistanceConfig(DiversityConfig):
 
     @property
     def priced(self) -> bool:
-        """Whether a price is learned that keeps the embedding within the distance."""
+        """Whether a dual variable keeps the embedding within the distance."""
         return self.constraint == "dual"
 
     @property
