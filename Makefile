@@ -118,7 +118,7 @@ mutants: $(STAMP)  ## Break the code in 30 places and see that tests notice; wri
 	$(VENV_PYTHON) tests/mutants/mutants.py $(ARGS)
 
 results: $(STAMP)  ## Rebuild tables and pictures from experiments/results
-	$(VENV_PYTHON) experiments/tables.py
+	$(VENV_PYTHON) -m experiments.tables
 	$(VENV_PYTHON) -m experiments.columns
 
 bench: $(STAMP)  ## Measure the throughput on this machine

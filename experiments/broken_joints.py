@@ -3,9 +3,9 @@
 SKILLS and PLAIN are patterns of runs on one environment with a joint that may be broken, in quotes.
 Every skill of the first plays the same episodes with each joint broken in turn. The one with the
 highest return in the first half of them counts, by its return in the second half. Beside it stand
-runs without skills, on the same second half. Each cell is a mean over seeds, then every seed. The
+runs without skills, on the same second half. Each cell is a mean over seeds with its interval. The
 difference has the half width of its 95 % interval (Student's t). What was found is kept in
-`experiments/results/broken_joints.json`, from which `make results` writes the table of docs.
+`experiments/results/broken_joints.json`.
 
     runs=runs/studies/skills_smerl
     python -m experiments.broken_joints "$runs/smerl/*/seed*" "$runs/sac/*/seed*"
@@ -16,12 +16,14 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from experiments.tables import JOINTS, RESULTS, joints_table
+from experiments.intervals import difference, mean
+from experiments.stored import RESULTS
+from experiments.tables import markdown
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.files import replace_file
@@ -74,6 +76,15 @@ def measured(
     }
 
 
+def table(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """Returns a row for each joint: both sides, and their difference."""
+    rows = [
+        [joint, mean(sides["skills"]), mean(sides["plain"]), difference(*sides.values())]
+        for joint, sides in returns.items()
+    ]
+    return markdown(["broken joint", "best skill", "without skills", "difference"], rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table, and keeps what it shows."""
     summary, _, examples = (__doc__ or "").partition("\n\n")
@@ -84,19 +95,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("plain", help="pattern of runs without skills")
     parser.add_argument("--joints", type=int, nargs="+", default=range(6))
     parser.add_argument("--episodes", type=int, default=20, help="of each skill and joint, even")
-    parser.add_argument("--out", type=Path, default=RESULTS / JOINTS)
+    parser.add_argument("--out", type=Path, default=RESULTS / "broken_joints.json")
     given = parser.parse_args(arguments)
     if given.episodes < 2 or given.episodes % 2:  # noqa: PLR2004 - two halves
         raise UsageError(f"--episodes: expected an even number from 2 on, got {given.episodes}")
     skilled, plain = runs_in(given.skills), runs_in(given.plain)
     words = shlex.join(sys.argv[1:] if arguments is None else arguments)
+    returns = measured(skilled, plain, [None, *given.joints], given.episodes)
     found = {
         "command": f"python -m experiments.broken_joints {words}",
         "code": code_version(),
-        "returns": measured(skilled, plain, [None, *given.joints], given.episodes),
+        "returns": returns,
     }
     replace_file(given.out, (json.dumps(found, indent=1) + "\n").encode())
-    sys.stdout.write(joints_table(given.out.name, given.out.parent) + "\n")
+    sys.stdout.write(table(returns) + "\n")
     return EXIT_DONE
 
 

@@ -36,7 +36,7 @@ FROM_PYTHON = re.findall(
 )
 NOTEBOOK = json.loads((DOCS / "quickstart.ipynb").read_text(encoding="utf-8"))
 COMMANDS = re.findall(r"^music-tf (evaluate .*)$", AFTER, re.MULTILINE)
-PAGES = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_page_begins_with_what_its_reader_can_do_after_it(page):
     assert first.startswith("After this page you ")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
 def test_every_link_leads_to_a_page_and_a_heading(page):
     links = re.findall(r"\]\(([^):]*)\)", page.read_text(encoding="utf-8"))
     targets = [(link, (page.parent / link.partition("#")[0])) for link in links]

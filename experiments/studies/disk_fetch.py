@@ -18,10 +18,6 @@ STUDY = Study(
     shown={
         "control/skill_variance": "variance of ends by skill",
         "control/skill_variance_chance": "by chance",
-        "coverage/displacement_cells": "kept displacement cells",
-        "coverage/kept_rate": "kept",
         "skill/hausdorff_mean": "mean Hausdorff distance (m)",
-        "skill/hausdorff_min": "least (m)",
-        "skill/spread": "spread within a skill (m)",
     },
 )

@@ -58,7 +58,6 @@ STUDY = Study(
     ),
     shown={
         "skill/hausdorff_mean": "mean Hausdorff distance (m)",
-        "skill/hausdorff_min": "least (m)",
         "skill/spread": "spread within a skill (m)",
         "worlds/moved": "moved in the old world (m)",
     },

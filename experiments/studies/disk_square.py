@@ -25,5 +25,6 @@ STUDY = Study(
     shown={
         "skill/hausdorff_mean": "mean Hausdorff distance",
         "skill/hausdorff_min": "least",
+        "skill/spread": "spread within a skill",
     },
 )

@@ -39,7 +39,6 @@ STUDY = Study(
     shown={
         "worlds/furthest": "x of the furthest end",
         "skill/hausdorff_mean": "mean Hausdorff distance",
-        "skill/hausdorff_min": "least",
         "skill/spread": "spread within a skill",
     },
 )

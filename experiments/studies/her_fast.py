@@ -6,16 +6,28 @@ one core. Five seeds of FetchReach take the 10 epochs of the recipe, two minutes
 Settings were chosen on seeds 100 to 102, those of FetchReach on 0 to 4.
 """
 
-from music_tf.tools.study import Condition, Study, Task
+from music_tf.tools.study import Condition, Picture, Study, Task
+
+SUCCESS = "eval/success_rate"
 
 STUDY = Study(
     question="How soon does ddpg_her_fast learn a task?",
     role="reported",
     tasks=(
-        Task(env_id="FetchPush-v4", seeds=range(200, 210), epochs=20),
-        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 205), epochs=30),
-        Task(env_id="FetchSlide-v4", seeds=range(200, 203), epochs=30),
-        Task(env_id="FetchReach-v4", seeds=range(200, 205), epochs=10),
+        Task(env_id="FetchPush-v4", seeds=range(200, 210), epochs=20, level={SUCCESS: 0.95}),
+        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 205), epochs=30, level={SUCCESS: 0.9}),
+        Task(env_id="FetchSlide-v4", seeds=range(200, 203), epochs=30, level={SUCCESS: 0.6}),
+        Task(env_id="FetchReach-v4", seeds=range(200, 205), epochs=10, level={SUCCESS: 0.98}),
     ),
-    conditions=(Condition(name="fast", recipe="ddpg_her_fast"),),
+    conditions=(Condition(name="fast", label="`ddpg_her_fast`", recipe="ddpg_her_fast"),),
+    shown={
+        SUCCESS: "success",
+        "level/steps": "its level: seeds, thousand steps",
+        "level/minutes": "minutes",
+    },
+    beside=("sb3_push/ddpg", "sb3_push/sac"),
+    followed=(SUCCESS,),
+    pictures=(
+        Picture(name="push_success", metrics=(SUCCESS,), tasks=("FetchPush-v4",), axis="minutes"),
+    ),
 )

@@ -8,19 +8,33 @@ seed 100 hindsight with one critic or two, 80 updates or 160, were alike.
 
 from music_tf.tools.study import Condition, Study, Task
 
+SUCCESS = "eval/success_rate"
+
 STUDY = Study(
     question="What does ddpg_her_fast owe to hindsight alone, and what to the learned bound?",
     role="reported",
     tasks=(
-        Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=12),
-        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 203), epochs=14),
+        Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=12, level={SUCCESS: 0.95}),
+        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 203), epochs=14, level={SUCCESS: 0.9}),
     ),
     conditions=(
-        Condition(name="frozen", recipe="ddpg_her_fast", arguments="--music.train False"),
+        Condition(
+            name="frozen",
+            label="`ddpg_her_fast`, frozen T",
+            recipe="ddpg_her_fast",
+            arguments="--music.train False",
+        ),
         Condition(
             name="alone",
+            label="hindsight alone",
             recipe="ddpg_her",
             arguments="--agent.critics 2 --updates 160 --exploration.random-hold 4",
         ),
     ),
+    shown={
+        SUCCESS: "success",
+        "level/steps": "its level: seeds, thousand steps",
+        "level/minutes": "minutes",
+    },
+    followed=(SUCCESS,),
 )

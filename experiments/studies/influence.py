@@ -17,20 +17,28 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id="music_tf/FetchPushConveyor-v0", seeds=range(280, 283), epochs=12),),
     conditions=(
-        Condition(name="music", recipe="sac_music", arguments=f"{WORLD} --music.clip -4 4"),
-        Condition(name="cai", recipe="ddpg_cai", arguments=WORLD),
+        Condition(
+            name="music",
+            label="learned T, SAC",
+            recipe="sac_music",
+            arguments=f"{WORLD} --music.clip -4 4",
+        ),
+        Condition(name="cai", label="CAI", recipe="ddpg_cai", arguments=WORLD),
         Condition(
             name="cai_both",
+            label="CAI of both blocks",
             recipe="ddpg_cai",
             arguments=f"{WORLD} --influence.columns 3 4 5 25 26 27",
         ),
         Condition(
             name="metra_alone",
+            label="METRA",
             recipe="sac_metra",
             arguments=f"{METRA} --collect.update-after 0",
         ),
         Condition(
             name="metra",
+            label="METRA after MUSIC",
             recipe="sac_metra",
             arguments=METRA,
             epochs={"music_tf/FetchPushConveyor-v0": 7},
@@ -38,4 +46,9 @@ STUDY = Study(
             parts="actor,normalizer",
         ),
     ),
+    shown={
+        "eval/object_moved_rate": "moved",
+        "coverage/moved_and_kept_rate": "moved and kept",
+        "eval/object_displacement_m": "displacement",
+    },
 )

@@ -1,17 +1,28 @@
 """Does the stochastic actor control the block as well, under the same preset?
 
 `sac_music` on FetchPush, 160 thousand steps, three seeds that nothing was chosen on.
-`rate_1e3` has the step size of the preset before `music_slow`.
+`rate_1e3` has a statistics network that takes steps of 1e-3, not of 1e-4: the agent `push_sac` that
+comes with the package is its run.
 """
 
-from music_tf.tools.study import Condition, Study, Task
+from music_tf.tools.study import CONTROL, Condition, Study, Task
 
 STUDY = Study(
     question="Does sac_music control the block on seeds that nobody tuned on?",
     role="reported",
-    tasks=(Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=20),),
+    tasks=(Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=20, level=CONTROL),),
     conditions=(
-        Condition(name="music", recipe="sac_music"),
-        Condition(name="rate_1e3", recipe="sac_music", arguments="--music.learning-rate 1e-3"),
+        Condition(name="music", label="SAC, learned T", recipe="sac_music"),
+        Condition(
+            name="rate_1e3",
+            label="SAC, learned T at 1e-3",
+            recipe="sac_music",
+            arguments="--music.learning-rate 1e-3",
+        ),
     ),
+    shown={
+        "eval/object_comotion_m": "co-motion (m)",
+        "level/steps": "control: seeds, thousand steps",
+        "level/held": "held",
+    },
 )

@@ -7,7 +7,7 @@ All runs take 80 thousand steps. A search has fewer than three seeds of each: it
 nothing.
 """
 
-from music_tf.tools.study import Condition, Study, Task
+from music_tf.tools.study import CONTROL, Condition, Study, Task
 
 REWARDS = {
     "music": ("ddpg_music", "music", "--music.learning-rate 1e-3"),
@@ -28,7 +28,7 @@ STUDY = Study(
     question="Which settings serve FetchPush and FetchPickAndPlace alike, for each reward?",
     role="tuning",
     tasks=tuple(
-        Task(env_id=env_id, seeds=(102, 103), epochs=10)
+        Task(env_id=env_id, seeds=(102, 103), epochs=10, level=CONTROL)
         for env_id in ("FetchPush-v4", "FetchPickAndPlace-v4")
     ),
     conditions=tuple(
@@ -44,4 +44,9 @@ STUDY = Study(
         Condition(name=f"{reward}_{setting}", recipe=REWARDS[reward][0], arguments=arguments)
         for (reward, setting), arguments in OWN.items()
     ),
+    shown={
+        "level/share": "evaluations with control",
+        "eval/object_comotion_m": "co-motion (m)",
+        "eval/object_lift_rate": "lifted",
+    },
 )

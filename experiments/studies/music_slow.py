@@ -5,18 +5,30 @@ more slowly, so that values can follow. Tasks and steps are those of `music_sett
 of FetchPush. FetchPickAndPlace has fewer than three seeds, too few to show anything.
 """
 
-from music_tf.tools.study import Condition, Study, Task
+from music_tf.tools.study import CONTROL, Condition, Study, Task
 
 STUDY = Study(
     question="Does a slowly moving statistics network do better?",
     role="tuning",
     tasks=(
-        Task(env_id="FetchPush-v4", seeds=range(102, 108), epochs=10),
-        Task(env_id="FetchPickAndPlace-v4", seeds=(102, 103), epochs=10),
+        Task(env_id="FetchPush-v4", seeds=range(102, 108), epochs=10, level=CONTROL),
+        Task(env_id="FetchPickAndPlace-v4", seeds=(102, 103), epochs=10, level=CONTROL),
     ),
     conditions=(
-        Condition(name="slow", recipe="ddpg_music", arguments="--music.learning-rate 1e-4"),
-        Condition(name="middle", recipe="ddpg_music", arguments="--music.learning-rate 3e-4"),
-        Condition(name="preset", recipe="ddpg_music", arguments="--music.learning-rate 1e-3"),
+        Condition(
+            name="slow", label="1e-4", recipe="ddpg_music", arguments="--music.learning-rate 1e-4"
+        ),
+        Condition(
+            name="middle", label="3e-4", recipe="ddpg_music", arguments="--music.learning-rate 3e-4"
+        ),
+        Condition(
+            name="preset", label="1e-3", recipe="ddpg_music", arguments="--music.learning-rate 1e-3"
+        ),
     ),
+    shown={
+        "level/share": "evaluations with control",
+        "eval/object_comotion_m": "co-motion (m)",
+        "eval/object_lift_rate": "lifted",
+    },
+    beside=("music_settings/music_preset",),
 )

@@ -2,8 +2,8 @@
 
 MUSIC and its frozen control, 40 thousand steps of FetchPickAndPlace each. Then 96 thousand of
 FetchPush: on from the policy, with hindsight, or paid by the statistics network beside the task,
-without, as released. A policy or a network is taken over from the run of the same seed. `learned`
-has the step size of the preset before `music_slow`, `preset` that of now.
+without, as released. A policy or a network is taken over from the run of the same seed. The
+learned bound is that of the preset.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -19,16 +19,16 @@ STUDY = Study(
     ),
     conditions=(
         *(
-            Condition(name=name, recipe=recipe, arguments=arguments, tasks=(PICK,))
-            for name, recipe, arguments in (
-                ("preset", "ddpg_music", ""),
-                ("learned", "ddpg_music", "--music.learning-rate 1e-3"),
-                ("frozen", "ddpg_music_frozen", ""),
+            Condition(name=name, label=label, recipe=recipe, tasks=(PICK,))
+            for name, label, recipe in (
+                ("preset", "learned T", "ddpg_music"),
+                ("frozen", "frozen T", "ddpg_music_frozen"),
             )
         ),
         *(
             Condition(
                 name=f"{start}_{what}",
+                label=f"{label} of FetchPickAndPlace, its {what}",
                 recipe=recipe,
                 tasks=(PUSH,),
                 start_from=start,
@@ -38,7 +38,9 @@ STUDY = Study(
                 ("policy", "ddpg_music_finetune_her"),
                 ("reward", "ddpg_music_transfer"),
             )
-            for start in ("preset", "learned", "frozen")
+            for start, label in (("preset", "learned T"), ("frozen", "frozen T"))
         ),
     ),
+    shown={"eval/success_rate": "success", "eval/object_moved_rate": "moved"},
+    followed=("eval/success_rate",),
 )

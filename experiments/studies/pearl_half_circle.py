@@ -39,7 +39,5 @@ STUDY = Study(
         "adapt/context_return_prior": "sparse return, first episode",
         "adapt/context_return_late": "episodes 15 to 20",
         "adapt/context_return_last": "last episode",
-        "adapt/return_prior": "dense return, first episode",
-        "adapt/return_last": "last episode",
     },
 )

@@ -22,17 +22,14 @@ STUDY = Study(
         ),
         Condition(
             name="diagonal",
-            label="diagonal, as published",
+            label="PEARL, diagonal, as published",
             recipe="sac_pearl",
             arguments="--agent.posterior diagonal",
         ),
     ),
     shown={
         "adapt/return_prior": "prior",
-        "adapt/return_1": "after 1 episode",
-        "adapt/return_2": "after 2",
+        "adapt/return_2": "after 2 episodes",
         "adapt/return_last": "after 6",
-        "adapt/train_return": "training tasks, after 6",
-        "adapt/probe_r2": "R² of the probe",
     },
 )

@@ -22,7 +22,5 @@ STUDY = Study(
         "adapt/success_prior": "success, prior",
         "adapt/success_2": "after 2 episodes",
         "adapt/success_last": "after 6",
-        "adapt/return_prior": "return, prior",
-        "adapt/return_last": "after 6",
     },
 )

@@ -21,10 +21,7 @@ STUDY = Study(
     conditions=(Condition(name="pearl", label="PEARL", recipe="sac_pearl"),),
     shown={
         "adapt/success_prior": "success, prior",
-        "adapt/success_1": "after 1 episode",
-        "adapt/success_2": "after 2",
+        "adapt/success_2": "after 2 episodes",
         "adapt/success_last": "after 6",
-        "adapt/return_prior": "return, prior",
-        "adapt/return_2": "after 2",
     },
 )

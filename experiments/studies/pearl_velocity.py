@@ -25,7 +25,5 @@ STUDY = Study(
         "adapt/return_prior": "prior",
         "adapt/return_1": "after 1 episode",
         "adapt/return_last": "after 2",
-        "adapt/train_return": "training tasks, after 2",
-        "adapt/probe_r2": "R² of the probe",
     },
 )

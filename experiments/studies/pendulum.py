@@ -9,6 +9,14 @@ from music_tf.tools.study import Condition, Study, Task
 STUDY = Study(
     question="Does sac learn Pendulum within ten thousand steps?",
     role="reported",
-    tasks=(Task(env_id="Pendulum-v1", seeds=range(220, 225), epochs=10),),
-    conditions=(Condition(name="sac", recipe="sac"),),
+    tasks=(
+        Task(env_id="Pendulum-v1", seeds=range(220, 225), epochs=10, level={"eval/return": -200.0}),
+    ),
+    conditions=(Condition(name="sac", label="`sac`", recipe="sac"),),
+    shown={
+        "eval/return": "return",
+        "level/steps": "-200: seeds, thousand steps",
+        "spent/minutes": "minutes in all",
+    },
+    followed=("eval/return",),
 )

@@ -8,6 +8,7 @@ core. About four minutes a run on it.
 from music_tf.tools.study import Condition, Study, Task
 
 SEEDS = range(220, 226)
+
 STUDY = Study(
     question="What is the return of sac after 40 thousand steps?",
     role="reported",
@@ -15,5 +16,7 @@ STUDY = Study(
         Task(env_id="HalfCheetah-v5", seeds=SEEDS, epochs=8),
         Task(env_id="Hopper-v5", seeds=SEEDS, epochs=8),
     ),
-    conditions=(Condition(name="sac", recipe="sac"),),
+    conditions=(Condition(name="sac", label="`sac`", recipe="sac"),),
+    shown={"eval/return": "return", "spent/steps_a_minute": "steps a minute"},
+    beside=("sb3_sac_locomotion/sb3",),
 )

@@ -34,24 +34,45 @@ STUDY = Study(
     conditions=(
         Condition(
             name="cool",
+            label="DIAYN, temperature from 0.02",
             recipe="sac_diayn",
             arguments=f"{APART} --agent.temperature 0.02",
             tasks=(PLANE,),
         ),
-        Condition(name="skills", recipe="sac_diayn", arguments=APART, tasks=(PLANE,)),
+        Condition(
+            name="skills",
+            label="DIAYN, temperature from 1",
+            recipe="sac_diayn",
+            arguments=APART,
+            tasks=(PLANE,),
+        ),
         Condition(
             name="controller",
+            label="controller of five skills",
             recipe="skills_controller",
             arguments=f"--env.skills {SKILLS}",
             tasks=(GOALS,),
         ),
-        Condition(name="sac", recipe="sac", arguments=SLOWLY, tasks=(GOALS,), epochs={GOALS: 40}),
+        Condition(
+            name="sac",
+            label="`sac`",
+            recipe="sac",
+            arguments=SLOWLY,
+            tasks=(GOALS,),
+            epochs={GOALS: 40},
+        ),
         Condition(
             name="sac_counted",
+            label="`sac`, steps of the skills counted",
             recipe="sac",
             arguments=SLOWLY,
             tasks=(GOALS,),
             epochs={GOALS: 140},
         ),
     ),
+    shown={
+        "eval/return": "return",
+        "skills/mean/skill/accuracy_heldout": "recognised",
+        "skills/mean/skill/diversity_return": "diversity return",
+    },
 )

@@ -20,18 +20,36 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id=BOX, seeds=range(240, 243), epochs=20),),
     conditions=(
-        Condition(name="four", recipe="sac_diayn", arguments=FOUR),
-        Condition(name="ten", recipe="sac_diayn", arguments="--skills 10", epochs={BOX: 40}),
-        Condition(name="shuffled", recipe="experiments.shuffled:sac_shuffled", arguments=FOUR),
+        Condition(name="four", label="DIAYN, four skills", recipe="sac_diayn", arguments=FOUR),
+        Condition(
+            name="ten",
+            label="DIAYN, ten skills",
+            recipe="sac_diayn",
+            arguments="--skills 10",
+            epochs={BOX: 40},
+        ),
+        Condition(
+            name="shuffled",
+            label="DIAYN, shuffled skills",
+            recipe="experiments.shuffled:sac_shuffled",
+            arguments=FOUR,
+        ),
         Condition(
             name="dads",
+            label="DADS, four skills",
             recipe="sac_dads",
             arguments=f"{FOUR} --dads.omit 2 --env.max-episode-steps 5",
         ),
         Condition(
             name="smerl",
+            label="SMERL, four skills",
             recipe="sac_smerl",
             arguments=f"{FOUR} --skill.target 4 --skill.margin 0.5",
         ),
     ),
+    shown={
+        "skills/mean/skill/accuracy_heldout": "recognised",
+        "skills/least/eval/return": "least return of a skill",
+        "skills/most/eval/return": "most",
+    },
 )

@@ -32,16 +32,24 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id=CHEETAH, seeds=range(241, 244), epochs=60),),
     conditions=(
-        Condition(name="sac", recipe="sac", arguments=SLOWLY),
+        Condition(name="sac", label="SAC, no skills", recipe="sac", arguments=SLOWLY),
         Condition(
             name="smerl",
+            label="SMERL, five skills",
             recipe="sac_smerl",
             arguments=f"{SLOWLY} {LEARNED} --skill.target 4000 --skill.margin 400",
         ),
         Condition(
             name="closed",
+            label="SMERL, gate at 6030",
             recipe="sac_smerl",
             arguments=f"{SLOWLY} {LEARNED} --skill.target 6700 --skill.margin 670",
         ),
     ),
+    shown={
+        "eval/return": "return",
+        "skills/mean/skill/accuracy_heldout": "recognised",
+        "skills/mean/skill/diversity_return": "diversity return",
+    },
+    compared_with="sac",
 )

@@ -10,4 +10,5 @@ STUDY = Study(
     role="tuning",
     tasks=(Task(env_id="music_tf/HalfCheetah-v0", seeds=(100, 101), epochs=60),),
     conditions=(Condition(name="sac", recipe="sac", arguments="--collect.updates-per-step 0.25"),),
+    shown={"eval/return": "return"},
 )

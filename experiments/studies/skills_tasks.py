@@ -28,12 +28,14 @@ STUDY = Study(
     conditions=(
         Condition(
             name="twenty",
+            label="20 skills",
             recipe="sac_diayn",
             arguments=f"{TURNS} --cycles 100 --skills 20 --evaluation.episodes 20",
             tasks=(HOPPER, CHEETAH),
         ),
         Condition(
             name="arriving",
+            label="20 skills, prior not subtracted",
             recipe="sac_diayn",
             arguments=(
                 f"{TURNS} --cycles 20 --skills 20 --evaluation.episodes 20 "
@@ -43,6 +45,7 @@ STUDY = Study(
         ),
         Condition(
             name="fifty",
+            label="50 skills",
             recipe="sac_diayn",
             arguments=(
                 f"{TURNS} --cycles 100 --skills 50 --evaluation.episodes 50 "
@@ -51,4 +54,10 @@ STUDY = Study(
             tasks=(WALKER,),
         ),
     ),
+    shown={
+        "skills/mean/skill/log_likelihood_heldout": "log q, held out (nats)",
+        "skills/mean/skill/accuracy_heldout": "recognised",
+        "skills/most/eval/return": "best return of a skill",
+    },
+    followed=("skill/log_likelihood_running",),
 )

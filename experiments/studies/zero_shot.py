@@ -35,6 +35,5 @@ STUDY = Study(
         "zero_shot/ever": "goals reached at any step",
         "zero_shot/end": "at the end",
         "zero_shot/end_with_brake": "at the end, with a brake",
-        "distance/aligned": "cosine of way and condition",
     },
 )

@@ -1,7 +1,7 @@
 """`music-tf study FILE`: compares conditions by training each of them with several seeds.
 
-FILE is Python that defines STUDY; docs/results.md shows one. Every condition is trained on every
-task with every seed of the task, unless it says on which. A run that has come to its end is
+FILE is Python that defines STUDY; docs/results/how_to.md shows one. Every condition is trained on
+every task with every seed of the task, unless it says on which. A run that has come to its end is
 measured by a process of its own (`evaluate --full`). Then its metrics are stored under comments
 that say how it came about.
 """
@@ -24,7 +24,7 @@ import sys
 import time
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import IO, Any
@@ -50,7 +50,7 @@ from music_tf.reading.command import parse_train
 from music_tf.reading.stored import CONFIG_NAME, runs_root, stored_start
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.lock import RunLock, refuse_if_in_use
-from music_tf.storage.metrics import CSV_NAME, JUDGED
+from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
 from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, WORLDS, header, read_result
 from music_tf.storage.run_directory import (
     EVALUATION_NAME,
@@ -113,6 +113,13 @@ class Task(_Declared):
     """Budget in epochs; unset: the recipe's."""
     minutes: float | None = None
     """Budget in minutes of training; unset: none."""
+    level: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Least values of metrics that count as learned when one evaluation has them all. When each
+    run came there, and what held after it, are measures under `level/`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_unknown(f"Task {self.env_id}: level", self.level, METRICS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,6 +149,37 @@ class Condition(_Declared):
 
 
 Role: typing.TypeAlias = typing.Literal["tuning", "reported", "looked at"]
+Axis: typing.TypeAlias = typing.Literal["steps", "minutes"]
+Lines: typing.TypeAlias = typing.Literal["means", "seeds"]
+CONTROL: Mapping[str, float] = types.MappingProxyType(
+    {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
+)
+"""What the pages call control of an object."""
+LIFTED: Mapping[str, float] = types.MappingProxyType({**CONTROL, "eval/object_lift_rate": 0.6})
+"""Control where an object can be lifted."""
+MOST_SHOWN = 3
+"""Metrics in the table of a study: more are not read at a glance."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Picture(_Declared):
+    """Learning curves of a study, and of the conditions beside it."""
+
+    name: str
+    """Of its file in docs/images, without `.png`."""
+    metrics: Sequence[str]
+    """Columns of metrics.csv, a panel each."""
+    tasks: Sequence[str] = ()
+    """Ids of the environments that are drawn; empty: all of the study."""
+    conditions: Sequence[str] = ()
+    """Names of its own conditions that are drawn; empty: all."""
+    axis: Axis = "steps"
+    lines: Lines = "means"
+    """A line with its band for each condition, or one for each seed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_unknown(f"Picture {self.name}: metrics", self.metrics, METRICS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -156,12 +194,54 @@ class Study(_Declared):
     tasks: Sequence[Task]
     conditions: Sequence[Condition]
     shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Metrics that its table shows, with their titles: what was measured at the end of each run,
-    else the last value in its metrics.csv. Empty: what the last 100 episodes have."""
+    """Metrics that its table on a page shows, with their titles: what was measured at the end of
+    each run, else the last value in its metrics.csv. At most `MOST_SHOWN`; `make results` writes
+    all others, seed by seed, into the README beside the stored results."""
+    beside: Sequence[str] = ()
+    """Conditions of other studies that stand before its own where the tasks are the same, as
+    in `music_holds/music`."""
+    compared_with: str = ""
+    """Condition from which the README has the differences of all others; empty: none."""
+    followed: Sequence[str] = ()
+    """Columns of metrics.csv that the README shows on the way."""
+    pictures: Sequence[Picture] = ()
+    by_hand: str = ""
+    """How its runs were made, where it was not by `music-tf study`, which then refuses it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.shown) > MOST_SHOWN:
+            raise UsageError(
+                f"Study: shown: expected at most {MOST_SHOWN} metrics, got {len(self.shown)}; the "
+                "README that `make results` writes has all"
+            )
+        own = {one.name for one in self.conditions}
+        others = {name.partition("/")[2] for name in self.beside}
+        if "" in others:
+            raise UsageError(
+                f"Study: beside: expected STUDY/CONDITION, as in 'music_holds/music', got "
+                f"{[name for name in self.beside if not name.partition('/')[2]]}"
+            )
+        _refuse_unknown("Study: compared_with", filter(None, [self.compared_with]), own | others)
+        _refuse_unknown("Study: followed", self.followed, METRICS)
+        for picture in self.pictures:
+            title = f"Picture {picture.name}"
+            _refuse_unknown(f"{title}: conditions", picture.conditions, own)
+            tasks = {task.env_id for task in self.tasks}
+            _refuse_unknown(f"{title}: tasks", picture.tasks, tasks)
+
+
+def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses the first name that is not known, with the nearest that is."""
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{what}: there is no {name!r:.80}{suggestion(name, known)}")
 
 
 _EXPECTED: Mapping[Any, str] = {
     Role: "'tuning', 'reported' or 'looked at'",
+    Axis: "'steps' or 'minutes'",
+    Lines: "'means' or 'seeds'",
     str: "a text",
     int | None: "a whole number or None",
     float | None: "a number or None",
@@ -169,6 +249,8 @@ _EXPECTED: Mapping[Any, str] = {
     Sequence[str]: "a tuple or list, as in ('FetchPush-v4',) with its comma",
     Sequence[Task]: "a tuple or list, as in (Task(...),) with its comma",
     Sequence[Condition]: "a tuple or list, as in (Condition(...),) with its comma",
+    Sequence[Picture]: "a tuple or list, as in (Picture(...),) with its comma",
+    Mapping[str, float]: "least values by metric, as in {'eval/success_rate': 0.95}",
     Mapping[str, int]: "whole numbers by environment, as in {'FetchPush-v4': 25}",
     Mapping[str, str]: "titles by metric, as in {'skill/hausdorff_mean': 'mean distance'}",
 }
@@ -298,7 +380,9 @@ def load_study(path: Path) -> Study:
     except UsageError:  # of a field: it says all
         raise
     except FROM_USERS as error:  # whatever the user's file raises
-        found = re.search(r"(Task|Condition|Study)\.__init__\(\) got .* '(\w+)'", str(error))
+        found = re.search(
+            r"(Task|Condition|Picture|Study)\.__init__\(\) got .* '(\w+)'", str(error)
+        )
         fields = typing.get_type_hints(globals()[found[1]]) if found else {}
         hint = suggestion(found[2], fields) if found else ""
         raise UsageError(f"{path}: {type(error).__name__}: {error}{hint}") from error
@@ -314,8 +398,11 @@ def runs_of(name: str, study: Study) -> list[Run]:
     like.
 
     Raises:
-        UsageError: Something in the study is unknown, missing, or does not fit.
+        UsageError: Something in the study is unknown, missing, or does not fit, or its runs were
+            made by hand.
     """
+    if study.by_hand:
+        raise UsageError(f"{name}: its runs were not made by `music-tf study`: {study.by_hand}")
     _refuse_misnamed(study)
     _refuse_seeds(study)
     tasks = {task.env_id: task for task in study.tasks}

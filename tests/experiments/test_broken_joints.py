@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from experiments import broken_joints
+from experiments.stored import RESULTS, ROOT
 from music_tf.errors import UsageError
 from tests.kit.saved_run import save_run
 
@@ -38,12 +39,24 @@ def test_joints_have_a_row_each_with_the_difference(tmp_path, monkeypatch, capsy
     assert broken_joints.main(words) == 0
     # half of the interval: t(0.975, 2) = 4.303, times the deviation 0.707 * sqrt(1/2 + 1/2)
     assert capsys.readouterr().out.splitlines()[2:] == [
-        "| none | 100 (100, 101) | 100 (100, 101) | +0.00 ± 3.04 |",
-        "| 0 | 50 (50, 51) | 10 (10, 11) | +40.00 ± 3.04 |",
+        # and of a mean 12.706 times 0.707 / sqrt(2)
+        "| none | 100 ± 6.35 | 100 ± 6.35 | +0.00 ± 3.04 |",
+        "| 0 | 50.50 ± 6.35 | 10.50 ± 6.35 | +40.00 ± 3.04 |",
     ]
     kept = json.loads((tmp_path / "found.json").read_text())
     assert kept["command"].startswith("python -m experiments.broken_joints 'smerl/seed*' 'sac/")
     assert kept["returns"]["0"] == {"skills": [50.0, 51.0], "plain": [10.0, 11.0]}
+
+
+def test_the_page_tells_what_was_found():
+    # means over six joints and three seeds
+    returns = json.loads((RESULTS / "broken_joints.json").read_text())["returns"]
+    skills, plain = (
+        round(np.mean([sides[side] for joint, sides in returns.items() if joint != "none"]))
+        for side in ("skills", "plain")
+    )
+    page = " ".join((ROOT / "docs/results/robots.md").read_text(encoding="utf-8").split())
+    assert f"the best of five skills returns {skills} on average, `sac` {plain} " in page
 
 
 @pytest.mark.parametrize(

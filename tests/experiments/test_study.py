@@ -26,6 +26,7 @@ from music_tf.tools.study import (
     FAILED,
     RUNNING,
     Condition,
+    Picture,
     Pool,
     Run,
     Study,
@@ -412,6 +413,13 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
         (('"Does it run?"', "3"), "Study: question: expected a text, got 3"),
         (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
         (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
+        (("epochs=2", "epochs=2, level=0.9"), "level: expected least values by metric, as in"),
+        (("epochs=2", "level={'eval/sucess_rate': 1}"), "did you mean eval/success_rate?"),
+        (('"Does it run?"', "'?', compared_with='musik'"), "did you mean music?"),
+        (('"Does it run?"', "'?', beside=('music',)"), "expected STUDY/CONDITION, as in"),
+        (('"Does it run?"', "'?', shown=dict.fromkeys('abcd', 'x')"), "at most 3 metrics, got 4"),
+        (('"Does it run?"', "'?', pictures=('one',)"), "as in (Picture(...),) with its comma"),
+        (('"Does it run?"', "'?', by_hand='make train'"), "not made by `music-tf study`: make"),
         (('parts="actor"', f"tasks='{ENV}'"), "as in ('FetchPush-v4',) with its comma"),
         (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
         (
@@ -431,6 +439,30 @@ def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change,
     assert expected in message
     assert len(message.splitlines()) <= 10
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({"metrics": ["eval/sucess_rate"]}, "did you mean eval/success_rate?"),
+        (
+            {"conditions": ["musik"]},
+            "Picture p: conditions: there is no 'musik'\ndid you mean music",
+        ),
+        ({"tasks": ["FetchPusch-v4"]}, "did you mean FetchPush-v4?"),
+        ({"axis": "hours"}, "axis: expected 'steps' or 'minutes', got 'hours'"),
+        ({"lines": "all"}, "lines: expected 'means' or 'seeds', got 'all'"),
+    ],
+)
+def test_a_picture_of_what_is_not_there_is_refused(words, expected):
+    with pytest.raises(UsageError, match=re.escape(expected)):
+        Study(
+            question="?",
+            role="tuning",
+            tasks=(Task(env_id="FetchPush-v4", seeds=(100,)),),
+            conditions=(Condition(name="music", recipe="ddpg_music"),),
+            pictures=(Picture(**{"name": "p", "metrics": ["eval/success_rate"], **words}),),
+        )
 
 
 @pytest.mark.parametrize(
@@ -499,15 +531,19 @@ def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments/studies").glob("*.py")), ids=str)
 def test_a_study_of_ours_is_one_that_can_be_run(path):
     planned = load_study(path)
+    few = any(len(task.seeds) < 3 for task in planned.tasks)
+    assert few == ("fewer than three seeds" in " ".join(path.read_text().split()))
+    if planned.by_hand:
+        with pytest.raises(UsageError, match="not made by `music-tf study`"):
+            runs_of(path.stem, planned)
+        return
     runs = runs_of(path.stem, planned)
     names = [run.name for run in runs]
     assert len(set(names)) == len(names)
     for number, run in enumerate(runs):
         assert run.source is None or run.source.name in names[:number]
-    few = any(len(task.seeds) < 3 for task in planned.tasks)
-    assert few == ("fewer than three seeds" in path.read_text())
     done = [run for run in runs if run.result(ROOT / "experiments/results").exists()]
-    waiting = (ROOT / "docs/results.md").read_text().partition("\n## Not measured yet\n")[2]
+    waiting = (ROOT / "docs/results/not_measured.md").read_text()
     assert done or f"studies/{path.name}" in waiting
     for run in done:  # a result of another command would be refused
         assert read_result(run.result(ROOT / "experiments/results")).command == run.command

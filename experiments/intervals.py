@@ -1,0 +1,115 @@
+"""Numbers of seeds as cells of a table: means, differences and counts with their 95 % intervals."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from music_tf.storage.results import Numbers
+
+_HALF = 0.5
+_LARGE = 100.0
+
+
+def number(value: float | None) -> str:
+    """Returns a value with two digits, or none where it is large."""
+    if value is None or math.isnan(value):
+        return ""
+    if math.isinf(value):
+        return "never"
+    return f"{value:.0f}" if abs(value) >= _LARGE else f"{value:.2f}"
+
+
+def mean(values: Sequence[float | None], *, share: bool = False) -> str:
+    """Returns the mean of seeds, and half of Student's 95 % interval around it.
+
+    A single value, and equal ones, have no interval: no width would say that no other seed could
+    differ. A share at a bound has `counted` in its place. Blank where a seed lacks its value.
+    """
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    if not known or len(known) < len(values):
+        return ""
+    average = number(statistics.fmean(known))
+    if share and len(known) > 1 and at_a_bound(known):
+        return f"{average}: {counted(known)}"
+    if np.ptp(known) == 0.0:
+        return average
+    return f"{average} ± {number(half_width(known))}"
+
+
+def arrivals(times: Sequence[float | None], digits: int = 0) -> str:
+    """Returns how many seeds ever came to a level, and when: median and range.
+
+    A seed that never did is later than all others. Blank where a seed could not come there.
+    """
+    known = [value for value in times if value is not None]
+    if not known or len(known) < len(times):
+        return ""
+    there = [value for value in known if math.isfinite(value)]
+    said = f"{len(there)} of {len(known)} seeds"
+    if not there:
+        return said
+    median, first, last = (
+        "never" if math.isinf(value) else f"{value:.{digits}f}"
+        for value in (statistics.median(known), min(known), max(known))
+    )
+    return f"{said}: {median}" + (f" ({first} to {last})" if len(known) > 1 else "")
+
+
+def with_least(shares: Sequence[float | None]) -> str:
+    """Returns the mean of shares and the least of them; blank where a seed lacks its own."""
+    known = [value for value in shares if value is not None]
+    if not known or len(known) < len(shares):
+        return ""
+    return f"{number(statistics.fmean(known))} (least {number(min(known))})"
+
+
+def difference(
+    ours: Sequence[float | None], theirs: Sequence[float | None], *, share: bool = False
+) -> str:
+    """Returns the difference of two means and the half width of its 95 % interval.
+
+    The interval is Welch's, with a variance for each side; there is none where one has a single
+    seed, or where neither varies. Shares at a bound have counts of seeds in its place. Blank where
+    a seed has no value.
+    """
+    sides = [np.array(list(side), np.float64) for side in (ours, theirs)]
+    if not all(side.size and np.isfinite(side).all() for side in sides):
+        return ""
+    shown = f"{sides[0].mean() - sides[1].mean():+.2f}"
+    degrees = np.array([side.size - 1 for side in sides])
+    if not degrees.all():
+        return shown
+    if share and any(map(at_a_bound, sides)):
+        return f"{shown} ({'; '.join(map(counted, sides))})"
+    squares = np.array([side.var(ddof=1) / side.size for side in sides])
+    if not squares.any():
+        return shown
+    freedom = squares.sum() ** 2 / (squares**2 / degrees).sum()
+    return f"{shown} ± {number(stats.t.ppf(0.975, freedom) * math.sqrt(squares.sum()))}"
+
+
+def half_width(values: Sequence[float] | Numbers) -> float:
+    """Returns half of Student's 95 % interval around a mean."""
+    return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+
+
+def at_a_bound(shares: Sequence[float] | Numbers) -> bool:
+    """Whether the 95 % interval of Student's t around a mean of shares holds what no share can be.
+
+    So it does, too, where all are 0 or all are 1.
+    """
+    average, half = float(np.mean(shares)), half_width(shares)
+    return bool(average - half < 0.0 or average + half > 1.0 or average in (0.0, 1.0))
+
+
+def counted(shares: Sequence[float] | Numbers) -> str:
+    """Returns on how many seeds a share is at least one half, with the exact 95 % interval.
+
+    The interval is that of Clopper and Pearson (1934).
+    """
+    count = int((np.asarray(shares) >= _HALF).sum())
+    low, high = stats.binomtest(count, len(shares)).proportion_ci(method="exact")
+    return f"{count} of {len(shares)} seeds ({low:.2f} to {high:.2f})"

@@ -1,0 +1,281 @@
+"""What the stored runs of a study came to, by condition, task and seed."""
+
+import math
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from music_tf.config.names import suggestion
+from music_tf.errors import UsageError
+from music_tf.storage.results import (
+    ADAPTATION,
+    BEFORE,
+    FINAL,
+    WORLDS,
+    Numbers,
+    StoredResult,
+    read_result,
+)
+from music_tf.storage.run_directory import folder_name
+from music_tf.tools.study import Condition, Study, Task, load_study
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "experiments" / "results"
+STUDIES = ROOT / "experiments" / "studies"
+FIRST, MINUTES, HELD = "level/steps", "level/minutes", "level/held"
+"""Thousand steps and minutes until `Task.level` was met; the share of later evaluations with it."""
+ACCURACY = "skill/accuracy_heldout"
+_GROUPS = (FINAL, "coverage", ADAPTATION, "zero_shot", "control")
+"""What was measured of several policies at the end of a run."""
+_SHARES = re.compile(
+    r".*(_rate|/accuracy_heldout)|level/share|adapt/success_\w+|zero_shot/(ever|end(_with_brake)?)|"
+    r"control/(rollout_)?coverage|control/skill_variance"
+)
+
+
+class Group(NamedTuple):
+    """The stored runs of a condition on a task."""
+
+    study: str
+    condition: Condition
+    task: Task
+    files: Mapping[int, Path]
+    """By seed."""
+    runs: Mapping[int, StoredResult]
+    measured: Sequence[Mapping[str, float]]
+    """All that was measured at the end of each run."""
+
+    @property
+    def name(self) -> str:
+        """What its files begin with."""
+        return f"{self.condition.name}_{folder_name(self.task.env_id)}"
+
+    @property
+    def place(self) -> str:
+        """The task in a word."""
+        return re.sub(r"^.*[:/]|-v\d+$", "", self.task.env_id)
+
+    @property
+    def label(self) -> str:
+        """The condition in words."""
+        return self.condition.label or self.condition.name
+
+    def found(self, metric: str) -> list[float | None]:
+        """Returns what each run came to, else the last value in its metrics."""
+        return [
+            float(evaluated(run, metric)[-1])
+            if metric not in own and evaluated(run, metric).size
+            else own.get(metric)
+            for run, own in zip(self.runs.values(), self.measured, strict=True)
+        ]
+
+    def beside(self, policy: str) -> list[dict[str, float]]:
+        """Returns what was measured of a simple policy at the end of each run."""
+        return [measured_of(run, policy) for run in self.runs.values()]
+
+
+def is_share(metric: str) -> bool:
+    """Whether a measure lies in [0, 1]."""
+    return _SHARES.fullmatch(metric) is not None
+
+
+def planned(name: str) -> Study:
+    """Returns the study of a name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    file = STUDIES / f"{name}.py"
+    if not file.is_file():
+        known = [path.stem for path in STUDIES.glob("*.py")]
+        raise UsageError(f"there is no study {name!r}{suggestion(name, known)}")
+    return load_study(file)
+
+
+def groups_of(name: str, results: Path) -> list[Group]:
+    """Returns the runs of a study behind those that it says stand beside it, task by task.
+
+    Conditions that have no run yet have groups without runs.
+
+    Raises:
+        UsageError: There is no such study, a stored result is none of its runs, or is damaged.
+    """
+    study = planned(name)
+    own = [*_groups(name, study, results)]
+    known = {path for group in own for path in group.files.values()}
+    strays = sorted({*(results / name).glob("*.csv")} - known)
+    if strays:
+        raise UsageError(f"{strays[0]}: is no run of experiments/studies/{name}.py")
+    beside = [
+        group
+        for other, _, condition in (one.partition("/") for one in study.beside)
+        for group in _groups(other, planned(other), results)
+        if group.condition.name == condition
+    ]
+    return [
+        group
+        for task in study.tasks
+        for group in (*beside, *own)
+        if group.task.env_id == task.env_id
+    ]
+
+
+def _groups(name: str, study: Study, results: Path) -> Iterator[Group]:
+    for task in study.tasks:
+        for condition in study.conditions:
+            if task.env_id in (condition.tasks or [task.env_id]):
+                group = Group(name, condition, task, {}, {}, [])
+                paths = (
+                    (seed, results / name / f"{group.name}_seed{seed}.csv") for seed in task.seeds
+                )
+                files = {seed: path for seed, path in paths if path.exists()}
+                runs = {seed: read_result(path) for seed, path in files.items()}
+                measured = [measures_of(run, task) for run in runs.values()]
+                yield group._replace(files=files, runs=runs, measured=measured)
+
+
+def measured_of(run: StoredResult, policy: str) -> dict[str, float]:
+    """Returns what was measured of a policy at the end of a run."""
+    found: dict[str, float] = {}
+    for group in _GROUPS:
+        found |= run.details.get(group, {}).get(policy, {})
+    return found
+
+
+def measures_of(run: StoredResult, task: Task) -> dict[str, float]:
+    """Returns all that was measured at the end of a run.
+
+    Also when it came to the level of its task, what it took, what its skills do, and what became
+    of them in a changing world.
+    """
+    last = evaluated(run, ACCURACY)[-1:]
+    return {
+        **(dict.fromkeys([ACCURACY], float(last[0])) if last.size else {}),
+        **measured_of(run, "ours"),
+        **_level(run, task),
+        **_spent(run),
+        **_of_skills(run),
+        **_in_worlds(run),
+    }
+
+
+def policies_beside(runs: Sequence[StoredResult]) -> list[str]:
+    """Returns the simple policies that were measured beside some run."""
+    names = (name for run in runs for group in _GROUPS for name in run.details.get(group, {}))
+    return [name for name in dict.fromkeys(names) if name != "ours"]
+
+
+def evaluated(run: StoredResult, metric: str) -> Numbers:
+    """Returns the values of a metric, epochs without an evaluation left out."""
+    values = run.columns.get(metric, np.array([]))
+    return values[np.isfinite(values)]
+
+
+def followed(run: StoredResult, metric: str, steps: Sequence[float]) -> list[float | None]:
+    """Returns a metric after numbers of steps in all; None where no evaluation ended then."""
+    known = run.in_all("time/env_steps")
+    rows = [np.flatnonzero(known == count) for count in steps]
+    values = run.columns.get(metric, np.full(len(known), np.nan))
+    return [float(values[row[0]]) if row.size else None for row in rows]
+
+
+def meets(columns: Mapping[str, Numbers], level: Mapping[str, float]) -> Numbers:
+    """Returns 1 where an evaluation has all least values of a level, else 0.
+
+    An epoch where one of them is blank was not evaluated, and is nan.
+    """
+    blank = np.full(len(columns["time/elapsed_s"]), np.nan)
+    values = np.array([columns.get(name, blank) for name in level])  # [metrics, epochs]
+    limits = np.array(list(level.values()))[:, None]
+    met = np.all(values >= limits, axis=0)
+    return np.where(np.any(np.isnan(values), axis=0), np.nan, met)
+
+
+def _level(run: StoredResult, task: Task) -> dict[str, float]:
+    """Returns when a run came to the level of its task, and how often it met it.
+
+    Steps and minutes are infinite where it never did. The share that held is that of later
+    evaluations, and missing where there is none.
+    """
+    met = meets(run.columns, task.level) if task.level else np.array([np.nan])
+    if np.all(np.isnan(met)):
+        return {}
+    found = {"level/share": float(np.nanmean(met))}
+    if not np.any(met == 1.0):
+        return found | {FIRST: math.inf, MINUTES: math.inf}
+    first = int(np.nanargmax(met))
+    later = met[first + 1 :]
+    if np.any(np.isfinite(later)):
+        found[HELD] = float(np.nanmean(later))
+    steps = float(run.in_all("time/env_steps")[first]) / 1e3
+    return found | {FIRST: steps, MINUTES: float(seconds_of(run)[first]) / 60.0}
+
+
+def seconds_of(run: StoredResult) -> Numbers:
+    """Returns the seconds until each row: since the launch, what it started from included.
+
+    Of a result that does not know its launch, those of training and evaluation.
+    """
+    trained, launched = "time/elapsed_s", "time/wall_s"
+    if launched not in run.columns:
+        return run.in_all(trained)
+    before = run.details.get(BEFORE, {})
+    earlier: float = before.get(launched, before.get(trained, 0.0))
+    return run.columns[launched] + earlier
+
+
+def _spent(run: StoredResult) -> dict[str, float]:
+    """Returns thousand steps and minutes in all, and steps a minute without evaluations."""
+    steps = run.columns["time/env_steps"]
+    if "time/fps" in run.columns:
+        training = float(np.sum(np.diff(steps, prepend=0.0) / run.columns["time/fps"]))
+    else:  # the clock of `compare_baselines.py` leaves evaluations out
+        training = float(run.columns["time/elapsed_s"][-1])
+    return {
+        "spent/thousand_steps": float(run.in_all("time/env_steps")[-1]) / 1e3,
+        "spent/minutes": float(seconds_of(run)[-1]) / 60.0,
+        "spent/steps_a_minute": float(steps[-1]) / training * 60.0,
+    }
+
+
+def _of_skills(run: StoredResult) -> dict[str, float]:
+    """Returns mean, least and most over skills of all that each of them has."""
+    each = [skill["metrics"] for skill in run.details.get("skills", ())]
+    names = [name for name in (each[0] if each else {}) if all(name in one for one in each)]
+    return {
+        f"skills/{kind}/{name}": float(of([one[name] for one in each]))
+        for name in names
+        for kind, of in (("mean", statistics.fmean), ("least", min), ("most", max))
+    }
+
+
+def _in_worlds(run: StoredResult) -> dict[str, float]:
+    """Returns what became of skills in a world that changes, at the end of a run.
+
+    `worlds/furthest`: the largest first number of where a skill ends that was learned in the last
+    stage, there; `worlds/moved`: how far skills of the first stage end there from where they ended
+    before the change, on average.
+    """
+    rows: Sequence[Mapping[str, Any]] = run.details.get(WORLDS, ())
+    epochs = [row["epoch"] for row in rows]
+    first = {row["skill"] for row in rows if row["epoch"] == min(epochs) and "skill" in row}
+    last = [row for row in rows if row["epoch"] == max(epochs)]
+    new = [
+        row["end_0"]
+        for row in last
+        if row["world"] == row["learned_in"] == row["next_stage"] and "end_0" in row
+    ]
+    moved = [
+        row["moved"]
+        for row in last
+        if row["world"] == 0.0 and row.get("skill") in first and "moved" in row
+        if min(epochs) < max(epochs)
+    ]
+    return {
+        **({"worlds/furthest": max(new)} if new else {}),
+        **({"worlds/moved": statistics.fmean(moved)} if moved else {}),
+    }

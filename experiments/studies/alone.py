@@ -1,0 +1,21 @@
+"""How soon does MUSIC come to control on two ranks that have the machine to themselves?
+
+Each run was stopped at its first evaluation at the level; six minutes were allowed.
+"""
+
+from music_tf.tools.study import CONTROL, LIFTED, Condition, Study, Task
+
+STUDY = Study(
+    question="How many minutes does control take on two idle cores?",
+    role="reported",
+    tasks=(
+        Task(env_id="FetchPush-v4", seeds=range(200, 203), level=CONTROL),
+        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 203), level=LIFTED),
+    ),
+    conditions=(Condition(name="music", label="`ddpg_music`, AMD EPYC", recipe="ddpg_music"),),
+    shown={
+        "level/steps": "control: seeds, thousand steps",
+        "level/minutes": "minutes from the launch",
+    },
+    by_hand="`music-tf launch -n 2 train ddpg_music --env-id ID --seed N --max-minutes 6`",
+)

@@ -1,0 +1,32 @@
+"""How soon does `ddpg_her_fast` learn a task on two ranks that have the machine to themselves?
+
+Each run was stopped at its first evaluation at the level; twelve minutes were allowed. A few short
+commands ran beside seed 200 of FetchPickAndPlace.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+SUCCESS = "eval/success_rate"
+
+STUDY = Study(
+    question="How many minutes does a task take on two idle cores?",
+    role="reported",
+    tasks=(
+        Task(env_id="FetchPush-v4", seeds=range(200, 203), level={SUCCESS: 0.95}),
+        Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 203), level={SUCCESS: 0.9}),
+    ),
+    conditions=(
+        Condition(name="fast", label="`ddpg_her_fast`, AMD EPYC", recipe="ddpg_her_fast"),
+        Condition(
+            name="fast_xeon",
+            label="`ddpg_her_fast`, Intel Xeon",
+            recipe="ddpg_her_fast",
+            tasks=("FetchPush-v4",),
+        ),
+    ),
+    shown={
+        "level/steps": "its level: seeds, thousand steps",
+        "level/minutes": "minutes from the launch",
+    },
+    by_hand="`music-tf launch -n 2 train ddpg_her_fast --env-id ID --seed N --max-minutes 12`",
+)

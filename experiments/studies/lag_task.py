@@ -1,0 +1,34 @@
+"""What does it cost `ddpg_her_fast` to act with the weights of one cycle before?
+
+As `lag_music`, with the task's own reward: 112 thousand steps, about thirty minutes a seed on two
+cores.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="Does lag 1 cost ddpg_her_fast steps or success?",
+    role="reported",
+    tasks=(
+        Task(
+            env_id="FetchPush-v4",
+            seeds=range(260, 265),
+            epochs=14,
+            level={"eval/success_rate": 0.95},
+        ),
+    ),
+    conditions=tuple(
+        Condition(
+            name=f"lag_{lag}",
+            label=f"`ddpg_her_fast`, lag {lag}",
+            recipe="ddpg_her_fast",
+            arguments=f"--lag {lag}",
+        )
+        for lag in (0, 1)
+    ),
+    shown={
+        "eval/success_rate": "success",
+        "level/steps": "level: seeds, thousand steps",
+    },
+    compared_with="lag_0",
+)

@@ -1,0 +1,23 @@
+"""What is Stable-Baselines3's SAC worth on two locomotion tasks? Beside `sac_locomotion`.
+
+The same layers, batch, updates a step and random steps; each run took turns with one of ours on
+one core. Its return is that of the last evaluation, of 20 episodes.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+SEEDS = range(220, 226)
+
+STUDY = Study(
+    question="What does SAC of Stable-Baselines3 return on two locomotion tasks?",
+    role="reported",
+    tasks=(Task(env_id="HalfCheetah-v5", seeds=SEEDS), Task(env_id="Hopper-v5", seeds=SEEDS)),
+    conditions=(
+        Condition(name="sb3", label="SAC of Stable-Baselines3", recipe="stable-baselines3 2.9.2"),
+    ),
+    shown={"eval/return": "return", "spent/steps_a_minute": "steps a minute"},
+    by_hand=(
+        "`python experiments/compare_baselines.py SAC OUT.csv --env-id Hopper-v5 --seed 220 "
+        "--steps 40000 --every 5000 --episodes 20`"
+    ),
+)
