@@ -17,7 +17,7 @@ from music_tf.reading.command import parse_train
 from music_tf.storage.results import read_result
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = re.sub(r"<!--.*?-->", "", (ROOT / "README.md").read_text(encoding="utf-8"))
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 COMMANDS = [
     line
@@ -47,7 +47,7 @@ RESULTS = {
         MOTION,
     ),
     "FetchPickAndPlace, co-motion of `ddpg_music`": (f"{HOLDS}_FetchPickAndPlace-v4", MOTION),
-    "fresh seeds that lift": ("music_fresh/music_FetchPickAndPlace-v4", LIFT),
+    "episodes that lift, fresh seeds": ("music_fresh/music_FetchPickAndPlace-v4", LIFT),
     "PandaPush, co-motion of `ddpg_music`": (f"{HOLDS}_PandaPush-v3", MOTION),
     "FetchPush, success of `ddpg_her_fast`": ("her_fast/fast_FetchPush-v4", SUCCESS),
 }
@@ -107,7 +107,7 @@ def shown_for(values, metric):
         count, seen = sum(value >= 0.5 for value in values), len(values)
         low = stats.beta.ppf(0.025, count, seen - count + 1)
         high = stats.beta.ppf(0.975, count + 1, seen - count)
-        return f"{count} of {seen} ({low:.2f} to {high:.2f})"
+        return f"{np.mean(values):.2f}: {count} of {seen} seeds ({low:.2f} to {high:.2f})"
     half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
     return f"{np.mean(values):.2f} ± {half:.2f}" + " m" * (metric == MOTION)
 
