@@ -6,8 +6,6 @@ discriminator learns from skills that are dealt out anew, so that nothing can be
 where nothing changes whatever the skill. The target of `smerl` is 0.8 of the way to the wall.
 
 Half a minute to two minutes a run on one core, ten skills twice that: at most 35 minutes in all.
-Beside it stand `experiments/imitate.py` (which skill of one seed went where an episode of another
-seed did) and `experiments/resume_skills.py` (with the replay and without it).
 """
 
 from music_tf.tools.study import Condition, Study, Task
