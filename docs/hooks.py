@@ -45,6 +45,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return markdown.replace("](docs/", "](").replace("](../README.md", "](index.md")
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Shows equations of docstrings as they are written there."""
+    return re.sub(r"<p>\.\. math:: (.*?)</p>", r"<pre>\1</pre>", html, flags=re.DOTALL)
+
+
 def settings_page() -> str:
     """Returns every setting of a run, each method's apart, with its meaning, range and default."""
     parts = [
