@@ -23,7 +23,7 @@ import numpy as np
 
 from experiments.intervals import difference, mean
 from experiments.stored import RESULTS
-from experiments.tables import markdown
+from experiments.study_table import markdown
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.files import replace_file

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from experiments import stored, tables
+from experiments import stored, study_pictures, study_readme, tables
 from music_tf.errors import UsageError
 from music_tf.storage.results import header
 from tests.experiments.test_stored_runs import CHANGED
@@ -40,7 +40,7 @@ MADE = "commit 0123456789012345678901234567890123456789, tensorflow 2, 2 cores o
 def place(tmp_path, monkeypatch):
     """A folder with the study `mine`, and where its results lie."""
     monkeypatch.setattr(stored, "STUDIES", tmp_path)
-    monkeypatch.setattr(tables, "STUDIES", tmp_path)
+    monkeypatch.setattr(study_pictures, "STUDIES", tmp_path)
     (tmp_path / "mine.py").write_text(STUDY)
     return tmp_path
 
@@ -63,7 +63,7 @@ def lines_of(place, names="mine"):
 def test_pages_readmes_and_pictures_show_the_stored_results():
     # If this fails: make results
     assert sorted(str(path) for path in tables.outdated()) == []
-    assert tables.outdated_pictures() == []
+    assert study_pictures.outdated_pictures() == []
 
 
 def test_every_study_with_results_is_on_a_page():
@@ -187,7 +187,7 @@ def test_a_readme_has_every_seed_differences_and_what_was_followed(place):
     store(place, "her", {0: 0.25, 1: 0.5})
     control = {"ours": {"control/information": 0.5}, "shove": {"control/information": 0.125}}
     store(place, "more", {0: 0.5, 1: 0.75}, control=control)
-    lines = tables.readme("mine", place).splitlines()
+    lines = study_readme.readme("mine", place).splitlines()
     assert lines[0] == "# mine"
     assert [line for line in lines if line.startswith("#")][1:] == [
         *("## FetchPush", "### her, FetchPush", "### with more, FetchPush")
@@ -213,7 +213,7 @@ def test_a_readme_has_a_row_for_each_skill_and_which_way_it_moves_the_object(pla
         {"skill": 1, "metrics": {"eval/object_lift_rate": 0.25}, "shift_m": None},
     ]
     store(place, "her", {1: 0.5}, skills=skills)
-    lines = tables.readme("mine", place).splitlines()
+    lines = study_readme.readme("mine", place).splitlines()
     assert lines[-2:] == [
         "| 1 | 0 | 0.9 | 1 |  | +0.00, -0.10, +0.20 | ↓ 270° |",
         "| 1 | 1 |  |  | 0.25 |  |  |",
@@ -222,7 +222,7 @@ def test_a_readme_has_a_row_for_each_skill_and_which_way_it_moves_the_object(pla
 
 def test_a_readme_has_each_skill_in_each_world_at_first_and_at_the_end(place):
     store(place, "her", {0: 0.9}, worlds=CHANGED)
-    assert tables.readme("mine", place).splitlines()[-6:] == [
+    assert study_readme.readme("mine", place).splitlines()[-6:] == [
         "| seed | skill | learned in | played in | return first | at the end | "
         "ends first; at the end | moved | nearest |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -234,20 +234,20 @@ def test_a_readme_has_each_skill_in_each_world_at_first_and_at_the_end(place):
 
 
 def test_a_picture_is_outdated_when_its_results_or_its_content_change(monkeypatch, tmp_path):
-    known = tables.pictures()
+    known = study_pictures.pictures()
     study, picture = known["push_success.png"]
     with monkeypatch.context() as patch:
         changed = {**known, "push_success.png": (study, replace(picture, axis="steps"))}
-        patch.setattr(tables, "pictures", lambda: changed)
-        assert tables.outdated_pictures() == ["push_success.png"]
+        patch.setattr(study_pictures, "pictures", lambda: changed)
+        assert study_pictures.outdated_pictures() == ["push_success.png"]
     with monkeypatch.context() as patch:
-        patch.setitem(tables.METRICS, "eval/object_lift_rate", "another title")
-        assert tables.outdated_pictures() == ["music_controls_pick.png"]
+        patch.setitem(study_pictures.METRICS, "eval/object_lift_rate", "another title")
+        assert study_pictures.outdated_pictures() == ["music_controls_pick.png"]
     (tmp_path / "push_success.png").write_bytes(b"another picture")
     for name in known.keys() - {"push_success.png"}:
-        (tmp_path / name).write_bytes((tables.IMAGES / name).read_bytes())
-    monkeypatch.setattr(tables, "IMAGES", tmp_path)
-    assert tables.outdated_pictures() == ["push_success.png"]
+        (tmp_path / name).write_bytes((study_pictures.IMAGES / name).read_bytes())
+    monkeypatch.setattr(study_pictures, "IMAGES", tmp_path)
+    assert study_pictures.outdated_pictures() == ["push_success.png"]
 
 
 def test_checking_writes_nothing_and_says_what_differs(place, monkeypatch, capsys):
@@ -257,7 +257,7 @@ def test_checking_writes_nothing_and_says_what_differs(place, monkeypatch, capsy
     home.write_text("<!-- results: mine -->\n<!-- /results -->\n")
     monkeypatch.setattr(tables, "ROOT", place)
     monkeypatch.setattr(tables, "RESULTS", place)
-    monkeypatch.setattr(tables, "ORIGINS", place / "made_from.json")
+    monkeypatch.setattr(study_pictures, "ORIGINS", place / "made_from.json")
     monkeypatch.setattr(tables, "filled", partial(tables.filled, results=place))
     monkeypatch.setattr(tables, "readme", partial(tables.readme, results=place))
     assert tables.main(["--check"]) == 1

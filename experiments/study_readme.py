@@ -1,0 +1,156 @@
+"""All that was measured of a study, seed by seed: the README beside its stored results."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from experiments.intervals import difference, mean, number
+from experiments.stored import (
+    RESULTS,
+    Group,
+    evaluated,
+    followed,
+    groups_of,
+    is_share,
+    planned,
+    policies_beside,
+)
+from experiments.study_table import cell, made_by, markdown, waiting
+from music_tf.measures.behaviour import direction
+from music_tf.storage.results import WORLDS
+from music_tf.storage.worlds import ENDS
+
+_STAGES = 6
+"""Columns of a table of what is followed on the way."""
+
+
+def readme(name: str, results: Path = RESULTS) -> str:
+    """Returns all that was measured of a study, seed by seed."""
+    study, planned_groups = planned(name), groups_of(name, results)
+    own = [group for group in planned_groups if group.study == name]
+    groups = [group for group in planned_groups if group.runs]
+    parts = [
+        f"# {name}\n\n{study.question} Role: {study.role}. `make results` writes this page.",
+        f"{made_by(name, own)}.{waiting(own)}",
+        "Means have half of their 95 % interval (Student's t), differences Welch's; shares at a "
+        "bound have counts of seeds. Many measures are compared: an interval that leaves out zero "
+        "by little may be chance. [What each measure is](../../../docs/metrics.md).",
+    ]
+    for task in study.tasks:
+        here = [group for group in groups if group.task.env_id == task.env_id]
+        if not here:
+            continue
+        parts += [f"## {here[0].place}", *_differences(here, study.compared_with)]
+        parts += [_progress(here, metric) for metric in study.followed]
+        for group in here:
+            if group.study == name:
+                parts += [f"### {group.label}, {group.place}", _by_seed(group)]
+                parts += [*_each_skill(group), *_each_world(group)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _by_seed(group: Group) -> str:
+    """Returns a row for each measure: its mean, every seed, and simple policies of the first."""
+    measured = group.measured
+    others = policies_beside([*group.runs.values()])
+    beside = [group.beside(policy)[0] for policy in others]
+    names = dict.fromkeys(name for one in (*measured, *beside) for name in one)
+    rows = [
+        [
+            f"`{name}`",
+            cell(group, name) if any(name in one for one in measured) else "",
+            *(_exactly(one.get(name)) for one in (*measured, *beside)),
+        ]
+        for name in names
+    ]
+    return markdown(["", "mean", *(f"seed {seed}" for seed in group.runs), *others], rows)
+
+
+def _exactly(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if math.isfinite(value) else "never"
+
+
+def _differences(groups: Sequence[Group], base: str) -> list[str]:
+    """Returns how far conditions lie from one of them on a task, a column each."""
+    sources = [group for group in groups if group.condition.name == base]
+    others = [group for group in groups if group.condition.name != base]
+    if not sources or not others:
+        return []
+    theirs = sources[0].measured
+    names = [name for name in theirs[0] if not name.startswith(("spent/", "level/"))]
+    columns = [[one.get(name) for one in theirs] for name in names]
+    rows = [
+        [
+            f"`{name}`",
+            *(
+                difference([one.get(name) for one in group.measured], own, share=is_share(name))
+                for group in others
+            ),
+        ]
+        for name, own in zip(names, columns, strict=True)
+    ]
+    titles = [f"{group.label} minus {sources[0].label}" for group in others]
+    return [markdown(["", *titles], rows)]
+
+
+def _progress(groups: Sequence[Group], metric: str) -> str:
+    """Returns a metric of each condition after numbers of steps, those of a start included."""
+    runs = [run for group in groups for run in group.runs.values() if evaluated(run, metric).size]
+    if not runs:
+        return ""
+    known = runs[0].in_all("time/env_steps")[np.isfinite(runs[0].columns[metric])]
+    stages = known[np.linspace(0, len(known) - 1, min(_STAGES, len(known))).astype(int)]
+    rows = []
+    for group in groups:
+        if any(evaluated(run, metric).size for run in group.runs.values()):
+            found = [followed(run, metric, stages) for run in group.runs.values()]
+            cells = [mean(column, share=is_share(metric)) for column in zip(*found, strict=True)]
+            rows.append([group.label, *cells])
+    titles = [f"{count / 1e3:g} thousand steps" for count in stages]
+    return markdown([f"`{metric}` after", *titles], rows)
+
+
+def _each_skill(group: Group) -> Iterator[str]:
+    """Yields what each skill of each run does, and which way it moves the object."""
+    skills = [
+        (seed, one) for seed, run in group.runs.items() for one in run.details.get("skills", ())
+    ]
+    if skills:
+        names = dict.fromkeys(name for _, one in skills for name in one["metrics"])
+        rows = []
+        for seed, one in skills:
+            way = one.get("shift_m")
+            moved = ", ".join(f"{part:+.2f}" for part in way) if way else ""
+            cells = [_exactly(one["metrics"].get(name)) for name in names]
+            toward = direction(*way[:2]) if way else ""
+            rows.append([str(seed), str(one["skill"]), *cells, moved, toward])
+        titles = [f"`{name}`" for name in names]
+        yield markdown(["seed", "skill", *titles, "mean way (m)", "from above"], rows)
+
+
+def _each_world(group: Group) -> Iterator[str]:
+    """Yields what each skill of each run does in each stage of its world, first and last.
+
+    Both are by the weights of then; a skill that rests does the same.
+    """
+    rows = []
+    for seed, run in group.runs.items():
+        played: dict[tuple[float, float], list[dict[str, float]]] = {}
+        for row in run.details.get(WORLDS, ()):
+            played.setdefault((row.get("skill", -1.0), row["world"]), []).append(row)
+        for (skill, world), found in sorted(played.items()):
+            first, last = found[0], found[-1]
+            ends = "; ".join(
+                ", ".join(number(row[end]) for end in ENDS if end in row) for row in (first, last)
+            )
+            cells = [number(row.get("return")) for row in (first, last)]
+            cells += [ends, *(number(last.get(name)) for name in ("moved", "hausdorff"))]
+            which = f"{skill:.0f}" if skill >= 0 else ""
+            rows.append([str(seed), which, f"{last['learned_in']:.0f}", f"{world:.0f}", *cells])
+    if rows:
+        titles = ("return first", "at the end", "ends first; at the end", "moved", "nearest")
+        yield markdown(["seed", "skill", "learned in", "played in", *titles], rows)

@@ -1,0 +1,130 @@
+"""The table of a study on a page, and the mean of one condition in a sentence."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from experiments.intervals import arrivals, mean, with_least
+from experiments.stored import FIRST, HELD, MINUTES, Group, groups_of, is_share, planned
+from music_tf.config.names import suggestion
+from music_tf.errors import UsageError
+from music_tf.storage.metrics import METRICS
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table in markdown."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+
+
+def table_of(names: Sequence[str], page: Path, results: Path) -> str:
+    """Returns the table of one study or several, and how its runs were made.
+
+    Raises:
+        UsageError: There is no such study, or no run of one has a metric that its table shows.
+    """
+    titles = planned(names[0]).shown
+    if not titles:
+        raise UsageError(f"{names[0]}: does not say what its table shows (shown={{...}})")
+    groups = [group for name in names for group in groups_of(name, results)]
+    measured = [group for group in groups if group.runs]
+    notes = [origin_of(name, groups, page, results) for name in names]
+    if not measured:
+        return "\n\n".join(notes)
+    for metric in titles:
+        if not any(value is not None for group in measured for value in group.found(metric)):
+            known = [name for group in measured for one in group.measured for name in one]
+            hint = suggestion(metric, {*known, *METRICS})
+            raise UsageError(f"{names[0]}: no run has {metric!r}, which its table shows{hint}")
+    places = list(dict.fromkeys(group.place for group in measured))
+    rows = [
+        row
+        for place in places
+        for row in _rows([group for group in measured if group.place == place], titles)
+    ]
+    return "\n\n".join([markdown(["", *titles.values(), "seeds"], rows), *notes])
+
+
+def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[str]]:
+    """Yields a row for each condition on a task, and one for random actions.
+
+    A share that is 0 in all runs and under random actions is written without an interval.
+    """
+    most = max(groups, key=lambda group: len(group.runs))
+    beside = most.beside("random")
+    values = {
+        metric: [one for group in groups for one in group.found(metric)] for metric in metrics
+    }
+    never = {
+        metric
+        for metric in filter(is_share, metrics)
+        if not any(values[metric]) and not any(one.get(metric) for one in beside)
+    }
+    for group in groups:
+        seeds = f"{len(group.runs)}"
+        if len(group.runs) < len(group.task.seeds):
+            seeds += f" of {len(group.task.seeds)}"
+        cells = [cell(group, metric) for metric in metrics]
+        cells = ["0" if m in never and one else one for m, one in zip(metrics, cells, strict=True)]
+        yield [f"{group.label}, {group.place}", *cells, seeds]
+    if any(metric in one for one in beside for metric in metrics):
+        cells = [mean([one.get(metric) for one in beside]) for metric in metrics]
+        yield [f"random actions, {most.place}", *cells, f"{len(beside)}"]
+
+
+def cell(group: Group, metric: str) -> str:
+    """Returns a metric over the seeds of a group with its interval; blank where one lacks it."""
+    values = group.found(metric)
+    if metric in (FIRST, MINUTES):
+        return arrivals(values, digits=int(metric == MINUTES))
+    return with_least(values) if metric == HELD else mean(values, share=is_share(metric))
+
+
+def origin_of(name: str, groups: Sequence[Group], page: Path, results: Path) -> str:
+    """Returns how the runs of a study were made, where each of them stands, and what is missing."""
+    own = [group for group in groups if group.study == name]
+    made = made_by(name, own)
+    if not any(group.runs for group in own):
+        return f"Not measured yet: {made}."
+    link = os.path.relpath(results / name / "README.md", page.parent)
+    return f"{made}; [every seed]({link}).{waiting(own)}"
+
+
+def made_by(name: str, groups: Iterable[Group]) -> str:
+    """Returns the command of a study, and commits and processors of its runs."""
+    command = planned(name).by_hand or f"`music-tf study experiments/studies/{name}.py`"
+    made = [run.made_with for group in groups for run in group.runs.values()]
+    commits = [c[:7] for text in made for c in re.findall(r"commit (\w{40})", text)]
+    machines = [
+        machine.replace("(R)", "")
+        for text in made
+        for machine in re.findall(r"cores? of (?:an )?(\w[^,(]+(?:\(R\)[^,]+)?\w)", text)
+    ]
+    at = ", ".join(dict.fromkeys(commits))
+    title = f"commit{'s' * (len(set(commits)) > 1)}"
+    return "; ".join([command, *([f"{title} {at}"] if at else []), *dict.fromkeys(machines)])
+
+
+def waiting(groups: Iterable[Group]) -> str:
+    """Returns the conditions that have no run yet."""
+    names = [f"{group.label} on {group.place}" for group in groups if not group.runs]
+    return f" Not run yet: {'; '.join(names)}." if names else ""
+
+
+def value_of(study: str, group: str, metric: str, results: Path) -> str:
+    """Returns the mean of a metric over the seeds of a condition on a task.
+
+    Raises:
+        UsageError: There is no such group, or one of its seeds lacks the metric.
+    """
+    groups = {one.name: one for one in groups_of(study, results) if one.study == study and one.runs}
+    if group not in groups:
+        raise UsageError(f"{study}: no run of {group!r}{suggestion(group, groups)}")
+    found = cell(groups[group], metric)
+    if not found:
+        known = {name for one in groups[group].measured for name in one}
+        raise UsageError(
+            f"{study}: a seed of {group!r} lacks {metric!r}{suggestion(metric, known)}"
+        )
+    return found
