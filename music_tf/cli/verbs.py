@@ -166,11 +166,11 @@ class Evaluate(Measured):
     """How many episodes, default 100; of a run that adapts to tasks, how many visits to each,
     default 20."""
     tasks: Literal["both", "test", "train"] = "both"
-    """Of a run that adapts to tasks: which to visit, those kept for evaluation, those trained on,
+    """Tasks to visit, in a run that adapts to tasks: those kept for evaluation, those of training,
     or both."""
     explore: Annotated[int | None, In(1, 10**4)] = None
-    """Of the same: episodes under the prior before a belief is inferred; unset: as in the run
-    (tasks.explore)."""
+    """Episodes under the prior before a belief is inferred, in a run that adapts to tasks; unset:
+    as in the run (tasks.explore)."""
     full: Flag = False
     """Judge control too: coverage, contact, spread, information between robot and object
     (docs/metrics.md explains them); takes a minute or two longer. Of a run that adapts to tasks:
@@ -268,7 +268,7 @@ class Play(OfOneRun):
     episodes: Annotated[int, In(1, 1000)] = 4
     """How many episodes, of each skill."""
     skill: str = "all"
-    """Which, counted from 0: one, several as in 0,2,7, or all."""
+    """Skills to film, counted from 0: one, several as in 0,2,7, or all."""
     reach: tuple[float, ...] = ()
     """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
     what skills are told apart by (docs/distance.md). The goal is drawn."""
@@ -341,9 +341,9 @@ class Skills(Measured):
     example: ClassVar[str] = "skills latest --episodes 10"
 
     episodes: Annotated[int, In(1, 10**5)] = 10
-    """How many, of each skill."""
+    """Episodes of each skill."""
     only: tuple[int, ...] = ()
-    """Some skills, counted from 0; by default all of them."""
+    """Skills to measure, counted from 0; by default all."""
     reward: str | None = None
     """Another reward to judge them by, as module:function: a function of yours that takes the
     observations [T, O], actions [T, A] and next observations [T, O] of an episode, and returns
@@ -563,7 +563,7 @@ class Tune(Verb):
 
     The first trial is the preset where the space holds it. Trials that fall behind end early.
     What is found is then trained beside the preset on other seeds; the last line trains with it.
-    The same command goes on after a stop, and started twice it works on one study. Needs the
+    The same command resumes the study, and several processes of it share the study. Needs the
     extra tune.
     """
 
@@ -576,11 +576,11 @@ class Tune(Verb):
     preset: str = recipes.DEFAULT_PRESET
     """Where all other settings come from."""
     trials: Annotated[int, In(1, 10**5)] = 40
-    """How many, with those of earlier times."""
+    """Trials in all, those of earlier starts included."""
     epochs: Annotated[int | None, In(1, 10**9)] = None
-    """Of each trial; default those of the preset."""
+    """Epochs of each trial; default those of the preset."""
     minutes: Annotated[float, In(0, math.inf, "(]")] = math.inf
-    """Search no longer than this; runs on the other seeds follow."""
+    """Minutes of the search; the runs on the other seeds follow."""
     jobs: Annotated[int, In(1, 1024)] = dataclasses.field(default_factory=available_cores)
     """Trials side by side; by default as many as there are cores."""
     space: Path | None = None
@@ -589,9 +589,9 @@ class Tune(Verb):
     metric: str | None = None
     """A column of metrics.csv to raise; default what the method is about."""
     seeds: tuple[int, ...] = tuple(range(100, 120))
-    """Of trials, one after the other."""
+    """Seeds of the trials, in turn."""
     check_seeds: tuple[int, ...] = (200, 201, 202)
-    """Of the runs that compare what was found with the preset; none without."""
+    """Seeds of the runs that compare the best setting with the preset; empty: no such runs."""
 
     def act(self) -> int:
         """Tunes, compares, and says how to train."""

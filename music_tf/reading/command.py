@@ -290,10 +290,10 @@ class TrainCommand(Options):
     """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
     acts and learns. The numbers are those of so many ranks; it may be another with --resume."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What learns. auto: the first GPU that TensorFlow sees, for one learner with actors; else the
-    CPU. A GPU computes other last bits, and so does another kind of GPU."""
+    """Device of the learner. auto: the first GPU that TensorFlow sees, for one learner with actors;
+    else the CPU. A GPU computes other last bits, and so does another kind of GPU."""
     track: Literal["wandb", "mlflow"] | None = None
-    """Show configuration, metrics and films there too; needs the package, see docs/python.md."""
+    """Send configuration, metrics and films to W&B or MLflow; needs the package, docs/python.md."""
     config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (
         dataclasses.field(default_factory=Config)
     )

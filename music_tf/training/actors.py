@@ -393,11 +393,11 @@ class Ranks(NamedTuple):
     """Who learns, and who acts for them."""
 
     learning: Communicator
-    """Those that learn together."""
+    """Ranks that learn together."""
     actors: Actors | None = None
-    """None where all who learn also act."""
+    """Actors of this learner; None where all ranks act and learn."""
     gpu: str | None = None
-    """What learns, unless it is the CPU."""
+    """Name of the GPU that learns, if one does."""
 
     @property
     def size(self) -> int:
