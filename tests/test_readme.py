@@ -1,5 +1,6 @@
 """The README's commands and results are tried, so that they stay true."""
 
+import importlib
 import importlib.util
 import re
 import shlex
@@ -81,6 +82,15 @@ def test_every_recipe_is_in_the_page_that_the_readme_names():
     page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
     listed = " ".join(re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE))
     assert [name for name in recipes.names() if f"`{name}`" not in listed] == []
+
+
+def test_a_recipe_stands_in_the_file_that_the_readme_names():
+    rows = re.findall(r"^\| (`.*?`) \| .* \| `(\w+)\.py` \|$", README, re.MULTILINE)
+    assert len(rows) >= 7
+    for names, file in rows:
+        module = importlib.import_module(f"music_tf.recipes.{file}")
+        for name in re.findall(r"`(\w+)`", names):
+            assert getattr(module, name).__module__ == module.__name__
 
 
 def results_of(name):
