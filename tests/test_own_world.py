@@ -103,16 +103,17 @@ def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypa
      ("--world.object", "6", "--world.gripper", "4")],
     ids=["split alone", "plane", "line"],
 )  # fmt: skip
-def test_an_arm_of_a_user_is_measured_shown_and_drawn(columns, tmp_path, capsys):
+def test_an_arm_of_a_user_is_measured_shown_and_drawn(columns, tmp_path, capsys, monkeypatch):
     words = ["ddpg_music", *SMALL, "--world.agent", "4", "5", "--world.surrounding", "6", "7"]
     words[words.index(TIDYING)] = ARM
     run = tmp_path / "run"
+    monkeypatch.setenv("COLUMNS", "160")
     run_session(parse_train([*words, *columns, "--run-dir", str(run)]))
     shown = capsys.readouterr().out
     (line,) = [line for line in shown.splitlines() if line.startswith("epoch 1/1  steps 400")]
     for label in ("I(dx; dy) ", "pay ", "bound "):
         assert f"  {label}" in line
-    assert line.count("(random ") == 3
+    assert line.count("(") == 4  # of I(dx; dy), and of what random actions come to
     assert ("  co-motion " in line) == bool(columns)
     assert "eval/return" not in shown
     assert " m " not in shown

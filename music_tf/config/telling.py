@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 INFORMATION = "eval/information"
+_SMALL = 0.1
+"""Numbers below it are shown with one more digit."""
 
 
 class Telling(NamedTuple):
@@ -22,18 +24,24 @@ class Telling(NamedTuple):
     """A word for scale, as in `0.2 m is control`."""
 
     def shown(self, row: Mapping[str, float | None]) -> str:
-        """Returns it as the progress line has it; nothing where a row has no value."""
+        """Returns it as the progress line has it; nothing where a row has no value.
+
+        The value of random actions stands in brackets.
+        """
         value = row.get(self.metric)
         if value is None:
             return ""
-        text, beside = f"{self.label} {value:.3f}", row.get(self.random)
-        if self.unit:
-            text += f" {self.unit}"
+        text, beside = f"{self.label} {_short(value)}", row.get(self.random)
         if beside is not None:
-            return f"{text} (random {beside:.3f})"
+            return f"{text} ({beside:.2f})"
         return text if self.chance is None else f"{text} (chance {self.chance:.3g})"
 
     @property
     def explained(self) -> str:
-        """Its label with a word for scale."""
-        return f"{self.label} ({self.scale})" if self.scale else self.label
+        """A word for scale, with the unit where it does not say that."""
+        unit = f"in {self.unit}" if self.unit and self.unit not in self.scale.split() else ""
+        return ", ".join(filter(None, (self.scale, unit)))
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if abs(value) >= _SMALL else f"{value:.3f}"

@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,9 @@ from music_tf.types import Metrics
 
 Row: TypeAlias = Mapping[str, float | str | None]
 """Cells of a table by column."""
-_PLAIN_WIDTH = 120
+_PLAIN_WIDTH, _LINE_SIZE = 120, (80, 24)
+"""Of tables off a terminal, and of lines where neither a terminal nor COLUMNS says it."""
+_BAR_WIDTH, _GAP = 16, "  "
 _TERMINAL = "MUSIC_TF_TERMINAL"
 """Set to 1 by a launcher that passes the ranks' output on to a terminal."""
 
@@ -61,9 +64,9 @@ class Progress:
         """
         file = file or sys.stdout
         self.telling = telling
-        self.heading, self._latest = "", ""
-        """What stands before the numbers of an epoch, and what tells. Beside a heading that stays
-        from epoch to epoch."""
+        self.heading = ""
+        """What stands before the numbers of an epoch."""
+        self._latest: list[str] = []  # what tells; beside a heading it stays from epoch to epoch
         self._shown = shown
         screen = cast(TextIO, _Screen(file))
         self._console = Console(file=screen)
@@ -83,7 +86,7 @@ class Progress:
         self._bar: Bar | None = None
         self._total = self._first = self._done = 0
         self._started = time.monotonic()
-        self._note = ""
+        self._fps = ""
 
     def banner(self, lines: Iterable[str]) -> None:
         if self._shown:
@@ -99,7 +102,7 @@ class Progress:
         self._bar = Bar(
             TextColumn("epoch"),
             MofNCompleteColumn(),
-            BarColumn(bar_width=16),
+            BarColumn(bar_width=_BAR_WIDTH),
             TextColumn("{task.fields[note]}", markup=False),
             console=self._console,
             auto_refresh=not self._console.is_jupyter,  # a notebook minds other threads
@@ -111,21 +114,20 @@ class Progress:
         """Shows that `done` of an epoch's `total` cycles are over, after `env_steps` steps."""
         if self._bar is not None:
             share = self._done + done / max(1, total)
-            self._move(self._bar, share, f"cycle {done}/{total}  steps {env_steps:,}  {self._note}")
+            self._move(self._bar, share, f"cycle {done}/{total}", env_steps)
 
     def epoch(self, row: Mapping[str, float | None]) -> None:
-        """Shows the metrics of an epoch that is over."""
+        """Shows the metrics of an epoch that is over, as many as a line has room for."""
         self._done += 1
         steps, told = int(row.get("time/env_steps") or 0), [one.shown(row) for one in self.telling]
-        self._note = f"{self.heading}fps {row.get('time/fps') or 0:.0f}  "
         if any(told) or not self.heading:
-            self._latest = "".join(f"{text}  " for text in told if text)
-        self._note += self._latest
+            self._latest = [text for text in told if text]
+        self._fps = f"fps {row.get('time/fps') or 0:.0f}"
         if self._bar is not None:
-            self._move(self._bar, self._done, f"steps {steps:,}  {self._note}")
+            self._move(self._bar, self._done, "", steps)
         if self._shown and not (self._bar is not None and self._console.is_jupyter):
-            done = f"epoch {self._done}/{self._total}  steps {steps}"
-            self.banner([f"{done}  {self._note}{self._times(self._done)}"])
+            width = shutil.get_terminal_size(_LINE_SIZE).columns
+            self.banner([self._line(f"epoch {self._done}/{self._total}", steps, self._done, width)])
 
     def go_back(self, epochs: int) -> None:
         """Takes epochs back: so many are over now."""
@@ -158,19 +160,43 @@ class Progress:
         if self._shown:
             self._console.print(table)
 
-    def _times(self, done: float) -> str:
-        """Returns how long the run has taken, and at this pace will take."""
+    def _line(self, head: str, steps: int, done: float, width: int) -> str:
+        """Returns what is known after `done` epochs, the most telling of it where room is short."""
         elapsed = time.monotonic() - self._started
         trained, left = done - self._first, "?"
         if trained > 0:
             left = _clock(elapsed / trained * (self._total - done))
-        return f"elapsed {_clock(elapsed)} left {left}"
+        parts = {
+            head: 0,
+            self.heading: 1,
+            f"steps {steps:,}": 4,
+            **dict.fromkeys(self._latest, 2),
+            f"left {left}": 3,
+            f"elapsed {_clock(elapsed)}": 5,
+            self._fps: 6,
+        }
+        return fitted(parts, width)
 
-    def _move(self, bar: Bar, completed: float, note: str) -> None:
-        note = f"{note}{self._times(completed)}"
+    def _move(self, bar: Bar, completed: float, head: str, steps: int) -> None:
+        taken = f"epoch {self._total}/{self._total} {'':{_BAR_WIDTH}} "
+        note = self._line(head, steps, completed, self._console.width - len(taken))
         bar.update(bar.task_ids[0], completed=completed, note=note, refresh=True)
+
+
+def fitted(parts: Mapping[str, int], width: int) -> str:
+    """Joins texts in their order; of what is too wide together, low numbers come first.
+
+    What comes first of all is there whatever the width.
+    """
+    kept: set[str] = set()
+    for text in sorted(filter(None, parts), key=lambda text: parts[text]):
+        room = width - sum(len(one) + len(_GAP) for one in kept)
+        if not kept or len(text) <= room:
+            kept.add(text)
+    return _GAP.join(text for text in parts if text in kept)
 
 
 def _clock(seconds: float) -> str:
     minutes, seconds = divmod(int(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -182,7 +182,8 @@ class Session:
         self._metrics = known_to(config)
         self._blank = dict.fromkeys(foreseen(config, info, self._trainer.envs.spec.goal_dim > 0))
         self._progress.telling = tellings(config, info, self._blank)
-        self._progress.banner(explanation(self._progress.telling))
+        beside = "random actions in brackets"
+        self._progress.banner(explanation(self._progress.telling, beside))
         self._worlds = Worlds(self._trainer, self._directory.path, self._directory.disk_warning)
 
     def run(self, record: Mapping[str, Any]) -> None:
@@ -307,7 +308,7 @@ class Session:
             self._save()
         if trainer.sequence is not None:
             skill = trainer.sequence.skill_of(epoch - 1)
-            self._progress.heading = f"skill {skill + 1} of {config.skills}  "
+            self._progress.heading = f"skill {skill + 1} of {config.skills}"
         self._progress.epoch(row)
         self._listeners.tell("on_epoch", dict(row))
         failed = self._listeners.fault is not None

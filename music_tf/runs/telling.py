@@ -58,10 +58,17 @@ def _of_adaptation(config: Config) -> list[Telling]:
     return [*told, Telling("adapt/return_last", after, random=random, scale=scale)]
 
 
-def explanation(told: Sequence[Telling]) -> list[str]:
-    """Returns a line that says what to follow, with a word for scale; none where nothing tells."""
-    rising = "; ".join(one.explained for one in told)
-    return [f"it learns where these rise: {rising}"] if told else []
+def explanation(told: Sequence[Telling], beside: str = "") -> list[str]:
+    """Returns lines that say what to follow, with a word for scale; none where nothing tells.
+
+    Args:
+        told: What says whether a run learns.
+        beside: What is said of values of random actions, where there are any.
+    """
+    width = max((len(one.label) for one in told), default=0)
+    beside = f"; {beside}" if beside and any(one.random for one in told) else ""
+    lines = [f"  {one.label:{width}}  {one.explained}".rstrip() for one in told]
+    return [f"it learns where these rise{beside}:", *lines] if told else []
 
 
 def of_note(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:

@@ -13,6 +13,7 @@ from music_tf.config.settings import GRU
 from music_tf.config.world import is_function
 from music_tf.errors import EnvironmentFault
 from music_tf.networks.acting import GAUSSIANS, SkillSnapshots, Snapshot
+from music_tf.networks.embedding import Embedding
 from music_tf.process.children import PIP_INSTALL
 from music_tf.storage.policy import SavedPolicy
 from music_tf.tools import robot_policy
@@ -56,11 +57,20 @@ def about(saved: SavedPolicy) -> dict[str, Any]:
         "acting": list(config.acting_skills),
         "actors": len(actors(saved)),
         "choices": first.actor == "categorical",
-        "layers": layers | {"encoder": _hidden_of_encoder(saved)},
+        "layers": layers | {"encoder": _hidden_of_encoder(saved), "phi": _hidden_of_phi(saved)},
         "clip": config.normalizer.clip,
         "input_clip": config.normalizer.input_clip,
         "inference": _inference(saved),
+        "reach": _reach(saved),
     }
+
+
+def _reach(saved: SavedPolicy) -> dict[str, Any] | None:
+    """Returns what leads to places sees, and the kind of its conditions; None without it."""
+    leads = saved.embedding
+    if not isinstance(leads, Embedding):
+        return None
+    return {"columns": list(leads.columns), "condition": leads.condition}
 
 
 def _inference(saved: SavedPolicy) -> dict[str, Any] | None:
@@ -80,6 +90,9 @@ def _inference(saved: SavedPolicy) -> dict[str, Any] | None:
 def arrays(saved: SavedPolicy) -> dict[str, Array]:
     """Returns layers and moments of each actor, and of an encoder, by the names in the archive."""
     found: dict[str, Array] = {}
+    if isinstance(saved.embedding, Embedding):
+        found |= _layers("phi", list(saved.embedding.weights))
+        found |= {} if saved.embedding.scale is None else {"phi/scale": saved.embedding.scale}
     for number, one in enumerate(actors(saved)):
         found |= _layers(str(number), acting_weights(one))
         for name in ("observation", "goal"):
@@ -127,6 +140,13 @@ def _hidden_of_encoder(saved: SavedPolicy) -> list[bool]:
     if inference["recurrent"]:
         return [True] * (layers - 2)  # its unit and its last layer have five arrays
     return [True] * (layers - 1) + [False]
+
+
+def _hidden_of_phi(saved: SavedPolicy) -> list[bool]:
+    """Returns the same of an embedding."""
+    leads = saved.embedding
+    layers = len(leads.weights) // 2 if isinstance(leads, Embedding) else 0
+    return [layer < layers - 1 for layer in range(layers)]
 
 
 def _layers(name: str, weights: list[Array]) -> dict[str, Array]:

@@ -8,8 +8,7 @@ Copy `policy.py` and `policy.npz` to the computer of the robot; they need no oth
     action = policy.act(observation)
 
 Actions are in [-1, 1]: scale them to the bounds of the robot. `python policy.py` says what the
-policy takes and gives. Ways to a place, `reach=` of `music_tf.load_policy`, are left out: give the
-condition itself.
+policy takes and gives.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float32]
 Episode = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 _MATRIX, _LEAST_VARIANCE = 2, 1e-7
+_HERE = 1e-9
+"""Length of a way below which there is nowhere to go."""
 
 
 class Belief(NamedTuple):
@@ -55,6 +56,7 @@ class Policy:
         goal: npt.ArrayLike | None = None,
         skill: npt.ArrayLike | None = None,
         latent: npt.ArrayLike | None = None,
+        reach: npt.ArrayLike | None = None,
     ) -> Array:
         """Returns the action for one observation, or the actions for a batch of them.
 
@@ -64,6 +66,8 @@ class Policy:
                 none.
             skill: Which skill, counted from 0, one or [B]; needed where there are several.
             latent: Shape [L] or [B, L]: what `draw` returns, or a continuous condition.
+            reach: Where what the embedding of the agent sees is to be, [n] or [B, n], in the order
+                of `about["reach"]["columns"]`; takes the place of a skill or latent.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
@@ -81,10 +85,8 @@ class Policy:
         if goal is None:
             raise ValueError(f"goal: expected shape [{about['goal_dim']}], got none")
         goals = _numbers("goal", goal, about["goal_dim"])
-        rows = np.atleast_2d(given)
-        size = about["condition_dim"]
-        chosen = self._one_hot(skill) if about["acting"] else _numbers("latent", latent, size)
-        named = "skill" if about["acting"] else "latent"
+        rows, size = np.atleast_2d(given), about["condition_dim"]
+        named, chosen = self._chosen(skill, latent, reach, given)
         for name, values in (("goal", goals), (named, chosen)):
             if values.shape[:-1] not in {(), given.shape[:-1]}:
                 raise ValueError(
@@ -151,6 +153,61 @@ class Policy:
             state = kept * state + (1.0 - kept) * np.tanh(new + seen * old)
         outputs: Array = state @ head + head_bias
         return outputs
+
+    def _chosen(
+        self,
+        skill: npt.ArrayLike | None,
+        latent: npt.ArrayLike | None,
+        reach: npt.ArrayLike | None,
+        given: Array,
+    ) -> tuple[str, Array]:
+        """Returns by what argument a condition was chosen, and the condition, [K] or [B, K]."""
+        named = "skill" if self.about["acting"] else "latent"
+        if reach is not None:
+            if skill is not None or latent is not None:
+                raise ValueError(f"reach: the place decides what acts; leave {named}= out")
+            return "reach", self._towards(reach, given)
+        if named == "skill":
+            if latent is not None:
+                raise ValueError("latent: this agent has skills; give skill= in its place")
+            return named, self._one_hot(skill)
+        if skill is not None:
+            raise ValueError("skill: this agent has no skills to count; give latent= in its place")
+        return named, _numbers(named, latent, self.about["condition_dim"])
+
+    def _towards(self, reach: npt.ArrayLike, given: Array) -> Array:
+        """Returns the condition that leads to a place, [K] or [B, K]."""
+        leads = self.about["reach"]
+        if leads is None:
+            raise ValueError(
+                "reach: this agent has nothing that leads to places; expected one that was trained "
+                "with the reward distance"
+            )
+        if not leads["columns"]:
+            raise ValueError("reach: its embedding sees no columns of the observation")
+        there = _numbers("reach", reach, len(leads["columns"]))
+        if there.shape[:-1] not in {(), given.shape[:-1]}:
+            raise ValueError(
+                f"reach: expected one place, or one for each observation {list(given.shape)}, got "
+                f"{list(there.shape)}"
+            )
+        here = given[..., leads["columns"]]
+        way = self._place(np.broadcast_to(there, here.shape)) - self._place(here)
+        size = way.shape[-1]
+        if leads["condition"] == "one_hot":
+            one_hot: Array = np.eye(size, dtype=np.float32)[way.argmax(axis=-1)]
+            return one_hot
+        length = np.linalg.norm(way, axis=-1, keepdims=True)
+        unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
+        long = np.sqrt(size) if leads["condition"] == "gaussian" else 1.0
+        found: Array = (long * unit).astype(np.float32)
+        return found
+
+    def _place(self, seen: Array) -> Array:
+        """Returns points [..., D] of the embedding."""
+        scale = self._arrays.get("phi/scale")
+        rows = seen if scale is None else (seen - scale[0]) / scale[1]
+        return self._network("phi", np.asarray(rows, np.float32))
 
     def _one_hot(self, skill: npt.ArrayLike | None) -> Array:
         acting, size = self.about["acting"], self.about["condition_dim"]

@@ -1,5 +1,6 @@
 import importlib.machinery
 import io
+import re
 import sys
 import types
 
@@ -20,6 +21,7 @@ def nobody_launched_us(monkeypatch):
     for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "NO_COLOR", "MUSIC_TF_TERMINAL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
 
 
 SUCCESS = Telling("eval/success_rate", "success")
@@ -57,8 +59,64 @@ def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     assert shown(io.StringIO()).splitlines() == [
         "train [ddpg_her]",
-        "epoch 3/5  steps 300  fps 42  success 0.250  elapsed 0:01:00 left 0:02:00",
-        "epoch 4/5  steps 400  fps 40  elapsed 0:02:05 left 0:01:02",
+        "epoch 3/5  steps 300  success 0.25  left 2:00  elapsed 1:00  fps 42",
+        "epoch 4/5  steps 400  left 1:02  elapsed 2:05  fps 40",
+    ]
+
+
+MUSIC = [
+    Telling("eval/object_comotion_m", "co-motion", "m"),
+    Telling("eval/information", "I(dx; dy)", random="eval/information_random"),
+    Telling("music/paid_heldout", "pay", random="music/paid_random"),
+    Telling("music/bound_heldout", "bound", random="music/bound_random"),
+]
+"""What says whether MUSIC learns, with what an epoch of it came to."""
+TOLD = dict(zip([one.metric for one in MUSIC], (0.214, 1.149, 1.027, 0.016), strict=True)) | dict(
+    zip([one.random for one in MUSIC[1:]], (-0.009, 0.074, 0.0), strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (30, "co-motion 0.21"),
+        (60, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  left ?"),
+        (80, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  left ?"),
+        (95, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  bound 0.016 (0.00)"),
+        (
+            160,
+            "steps 96,000  co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  "
+            "bound 0.016 (0.00)  left ?  elapsed 0:00  fps 99",
+        ),
+    ],
+)
+def test_a_line_holds_what_tells_most_and_is_no_wider_than_the_terminal(width, told, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    file = io.StringIO()
+    bar = Progress(MUSIC, file=file)
+    bar.start(60, 12)
+    bar.go_back(11)
+    bar.epoch({"time/env_steps": 96000.0, "time/fps": 99.0, **TOLD})
+    assert file.getvalue() == f"epoch 12/60  {told}\n"
+    assert len(file.getvalue()) <= width
+
+
+def test_a_bar_stays_on_one_line_of_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    file = Terminal()
+    bar = Progress(MUSIC, file=file)
+    bar.start(60, 11)
+    bar.epoch({"time/env_steps": 96000.0, "time/fps": 99.0, **TOLD})
+    bar.cycle(3, 20, 100000)
+    bar.stop()
+    bars = [one for one in re.split(r"[\n\r]|\x1b\[[0-9;?]*[A-Za-z]", file.getvalue()) if one]
+    assert "cycle 3/20  co-motion 0.21" in "".join(bars)
+    assert "pay" not in "".join(bars).rpartition("cycle")[2]  # there is no room beside the bar
+
+
+def test_hours_are_shown_where_there_are_any():
+    assert [progress._clock(seconds) for seconds in (59.9, 754, 3600)] == [
+        *("0:59", "12:34", "1:00:00"),
     ]
 
 
@@ -77,8 +135,8 @@ def test_on_a_terminal_a_bar_shows_cycles_and_lines_of_epochs_stay_above_it():
     text = shown(Terminal())
     assert "\x1b[" in text
     assert "cycle 1/10  steps 250" in text
-    assert "epoch 3/5  steps 300  fps 42  success 0.250" in text
-    assert "epoch 4/5  steps 400  fps 40" in text
+    assert "epoch 3/5  steps 300  success 0.25  left" in text
+    assert "epoch 4/5  steps 400  left" in text
 
 
 def test_no_colour_is_used_where_none_is_wanted(monkeypatch):
@@ -156,7 +214,7 @@ def test_a_notebook_shows_a_bar_if_it_has_widgets_else_a_line_an_epoch(widgets, 
     assert [type(one) for one in said].count(Output) == widgets
     text = "".join(one.text for one in said if not isinstance(one, Output))
     assert text.startswith("train [ddpg_her]\n")
-    assert ("epoch 3/5  steps 300  fps 42" in text) is not widgets
+    assert ("epoch 3/5  steps 300  success 0.25" in text) is not widgets
     assert ("cycle 1/10  steps 250" in text) is widgets
 
 
@@ -165,9 +223,9 @@ def test_beside_a_heading_the_leading_metric_stays():
     bar = progress.Progress([Telling("skill/hausdorff_mean", "apart")], file=out)
     bar.start(4, 0)
     for epoch, value in ((1, None), (2, 9.5), (3, None)):
-        bar.heading = f"skill {epoch} of 3  "
+        bar.heading = f"skill {epoch} of 3"
         bar.epoch({"time/env_steps": 100.0 * epoch, "skill/hausdorff_mean": value})
     lines = out.getvalue().splitlines()
-    told = ["apart 9.500" in line for line in lines]
+    told = ["apart 9.50" in line for line in lines]
     assert told == [False, True, True]
-    assert lines[2].startswith("epoch 3/4  steps 300  skill 3 of 3  fps 0  ")
+    assert lines[2].startswith("epoch 3/4  skill 3 of 3  steps 300  apart 9.50  ")

@@ -68,23 +68,28 @@ def test_metres_are_named_and_control_has_a_number_where_they_are_known_alone():
 
 def test_a_value_stands_beside_that_of_random_actions_or_chance():
     pay = Telling("music/paid_heldout", "pay", random="music/paid_random")
-    assert pay.shown({"music/paid_heldout": 1.25, "music/paid_random": 0.5}) == (
-        "pay 1.250 (random 0.500)"
-    )
-    assert pay.shown({"music/paid_heldout": 1.25}) == "pay 1.250"
+    assert pay.shown({"music/paid_heldout": 1.25, "music/paid_random": 0.5}) == "pay 1.25 (0.50)"
+    assert pay.shown({"music/paid_heldout": 0.0125}) == "pay 0.013"
     assert pay.shown({"music/paid_random": 0.5}) == ""
     named = Telling("skill/accuracy_heldout", "accuracy", chance=0.25)
-    assert named.shown({"skill/accuracy_heldout": 0.5}) == "accuracy 0.500 (chance 0.25)"
-    assert Telling("eval/object_comotion_m", "co-motion", "m").shown(
-        {"eval/object_comotion_m": 0.2}
-    ) == ("co-motion 0.200 m")
+    assert named.shown({"skill/accuracy_heldout": 0.5}) == "accuracy 0.50 (chance 0.25)"
 
 
-def test_one_line_says_what_to_follow_with_words_for_scale():
-    (line,) = explanation(list(told("sac_diayn", "Hopper-v5", goals=False, skills=4).values()))
-    assert line == (
-        "it learns where these rise: accuracy (share of steps whose skill is named; chance is 0.25)"
-    )
+def test_lines_say_what_to_follow_with_words_for_scale_and_units():
+    found = list(told("sac_diayn", "Hopper-v5", goals=False, skills=4).values())
+    assert explanation(found, "in brackets random actions") == [
+        "it learns where these rise:",
+        "  accuracy  share of steps whose skill is named; chance is 0.25",
+    ]
+    pay = Telling("a", "pay", random="b", scale="a step")
+    motion = Telling("c", "co-motion", "m", scale="0.2 m is control")
+    path = Telling("d", "path", "m", scale="of the object")
+    assert explanation([pay, motion, path], "in brackets random actions") == [
+        "it learns where these rise; in brackets random actions:",
+        "  pay        a step",
+        "  co-motion  0.2 m is control",
+        "  path       of the object, in m",
+    ]
     assert explanation([]) == []
 
 
@@ -122,4 +127,4 @@ def test_a_run_with_sparse_contexts_is_told_by_what_they_hold():
     ]
     row = {"adapt/return_last": -9.0, "adapt/random_return": -21.0}
     dense = told("sac_pearl", "music_tf/PointRobot-v0", goals=False)
-    assert dense["after 6"].shown(row) == "after 6 -9.000 (random -21.000)"
+    assert dense["after 6"].shown(row) == "after 6 -9.00 (-21.00)"

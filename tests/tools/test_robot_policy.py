@@ -44,6 +44,9 @@ def runs(tmp_path_factory):
     save_run(folder / "skills", "sac_diayn", skills=3)
     save_run(folder / "pinned", "sac_diayn_finetune", skills=3, pinned_skill=2)
     save_run(folder / "continuous", condition=ConditionConfig(kind="gaussian", size=3))
+    save_run(folder / "metra", "sac_metra")
+    few = {"condition": ConditionConfig(kind="one_hot"), "skills": 3}
+    save_run(folder / "metra_skills", "sac_metra", **few)
     return folder
 
 
@@ -101,6 +104,24 @@ def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path,
     found = acted_alone(tmp_path / "robot", renamed(given, policy), tmp_path)
     assert np.abs(expected).max() > 0.0
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("run", ["metra", "metra_skills"])
+def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, tmp_path, run):
+    policy = music_tf.load_policy(runs / run)
+    write_robot(policy, tmp_path / "robot")
+    draw = np.random.default_rng(0)
+    given = {
+        "observation": draw.standard_normal([7, policy.observation_dim]),
+        "reach": draw.standard_normal([7, policy.embedding.seen]),
+    }
+    given["reach"][0] = given["observation"][0, list(policy.embedding.columns)]  # it is there
+    expected = policy.act(**given)
+    assert len(np.unique(expected, axis=0)) == 7
+    found = acted_alone(tmp_path / "robot", given, tmp_path)
+    np.testing.assert_array_equal(found, expected)
+    one = {name: values[3] for name, values in given.items()}
+    np.testing.assert_array_equal(own(tmp_path / "robot").act(**one), policy.act(**one))
 
 
 def own(folder):
@@ -162,6 +183,14 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
             r"latent: expected one, or one for each .* got \[2\]",
         ),
         ("continuous", {"goal": [0.0, 0.0, 0.0]}, "latent: expected numbers of shape"),
+        ("continuous", {"goal": [0.0, 0.0, 0.0], "skill": 1}, "skill: this agent has no skills"),
+        ("skills", {"latent": [1.0, 0.0, 0.0]}, "latent: this agent has skills; give skill="),
+        ("skills", {"reach": [0.0, 0.0]}, "reach: this agent has nothing that leads to places"),
+        ("metra", {"reach": [0.0]}, r"reach: expected shape \[2\] or \[B, 2\]"),
+        ("metra", {"reach": np.zeros([3, 2])}, r"reach: expected one place, .* got \[3, 2\]"),
+        ("metra", {"reach": [0.0, np.inf]}, "reach: expected finite numbers"),
+        ("metra", {"reach": [0.0, 0.0], "latent": [1.0, 0.0]}, "reach: .*; leave latent= out"),
+        ("metra_skills", {"reach": [0.0, 0.0], "skill": 1}, "reach: .*; leave skill= out"),
     ],
 )
 def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text):
