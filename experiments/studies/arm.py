@@ -1,0 +1,39 @@
+"""How soon does somebody's own arm push its disc, by the lines that `check-env` prints?
+
+The arm of docs/your_robot.md as `tests/kit/arm.py` has it, so run this in a checkout. Plain Box:
+the MUSIC line of `check-env`. With goals: `ddpg_her` without a flag. Seeds 313 to 315 were not
+looked at before. About two and four minutes a run on one core.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+ARM, WITH_GOALS = "tests.kit.arm:Arm-v0", "tests.kit.arm:ArmWithGoals-v0"
+_WORLD = "--world.agent 4 5 --world.surrounding 6 7 --world.object 6 7 --world.gripper 4 5"
+
+STUDY = Study(
+    question="Does somebody's own arm learn by the lines of check-env?",
+    role="reported",
+    tasks=(
+        Task(
+            env_id=ARM,
+            seeds=range(313, 316),
+            epochs=8,
+            level={"eval/object_comotion_m": 0.2},
+        ),
+        Task(
+            env_id=WITH_GOALS,
+            seeds=range(313, 316),
+            epochs=20,
+            level={"eval/success_rate": 0.8},
+        ),
+    ),
+    conditions=(
+        Condition(name="music", label="MUSIC", recipe="ddpg_music", arguments=_WORLD, tasks=(ARM,)),
+        Condition(name="her", label="hindsight", recipe="ddpg_her", tasks=(WITH_GOALS,)),
+    ),
+    shown={
+        "eval/object_comotion_m": "co-motion",
+        "eval/success_rate": "success",
+        "level/minutes": "0.2 of co-motion, or 0.8 of success, after (minutes)",
+    },
+)

@@ -1,0 +1,34 @@
+"""What does `--workers` do to learning, steps being equal?
+
+A worker adds episodes to each cycle and rows to each update, and no update. So W workers take 192
+thousand steps of FetchPush in 96 / W epochs, and learn from them with as many times fewer, larger
+updates. On one core about six minutes a run with 4 workers, three with 32.
+"""
+
+from music_tf.tools.study import CONTROL, Condition, Study, Task
+
+PUSH = "FetchPush-v4"
+WORKERS = (4, 8, 16, 32)
+STEPS_OF_A_WORKER = 2_000
+"""In an epoch: 20 cycles of two episodes of 50 steps."""
+
+STUDY = Study(
+    question="What does the number of workers do to learning at equal steps?",
+    role="reported",
+    tasks=(Task(env_id=PUSH, seeds=range(310, 313), level=CONTROL),),
+    conditions=tuple(
+        Condition(
+            name=f"workers_{workers}",
+            label=f"{workers} workers",
+            recipe="ddpg_music",
+            arguments=f"--workers {workers}",
+            epochs={PUSH: 192_000 // (STEPS_OF_A_WORKER * workers)},
+        )
+        for workers in WORKERS
+    ),
+    shown={
+        "eval/object_comotion_m": "co-motion (m)",
+        "eval/information": "I(dx; dy)",
+        "level/steps": "control",
+    },
+)
