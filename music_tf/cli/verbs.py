@@ -217,6 +217,7 @@ class Evaluate(Measured):
         from music_tf.runs.loaded import load_run, visiting  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
         from music_tf.tools.visits import draw_visits  # noqa: PLC0415 - Pillow
+        from music_tf.training.adaptation import PARTS  # noqa: PLC0415 - numpy
 
         if onnx is not None:
             from music_tf.tools.portable import write_onnx  # noqa: PLC0415 - the same
@@ -227,7 +228,7 @@ class Evaluate(Measured):
             self._export_weights(run, self.export, self.parts)
         export = exporter(self.out, self.minari)
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
-        parts = ("test", "train") if self.tasks == "both" else (self.tasks,)
+        parts = PARTS if self.tasks == "both" else (self.tasks,)
         loaded = visiting(loaded, parts, self.explore)
         evaluate_run(
             loaded,

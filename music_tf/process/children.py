@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import importlib.util
 import os
 import shlex
 import signal
@@ -10,9 +11,30 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from music_tf.errors import EnvironmentFault
+
 PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
 """What installs a package beside this one: the pip of the environment that is running."""
 _SET_PARENT_DEATH_SIGNAL = 1
+
+
+def check_extra(asked: str, package: str, extra: str, otherwise: str = "") -> None:
+    """Refuses what a person asked for if a package of an extra is not there.
+
+    Args:
+        asked: The option or verb that needs it.
+        package: As it is imported.
+        extra: Which installs it.
+        otherwise: What does without.
+
+    Raises:
+        EnvironmentFault: It is not installed.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise EnvironmentFault(
+            f"{asked}: expected the package {package}, which is not installed\n"
+            f"install it with: {PIP_INSTALL} 'music_tf[{extra}]'{otherwise}"
+        )
 
 
 def die_with_parent(number: int) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError
+from music_tf.process.children import check_extra
 from music_tf.process.launcher import check_topology, launched_rank
 from music_tf.process.machine import threads_per_rank
 from music_tf.process.tensorflow_start import (
@@ -27,7 +28,7 @@ from music_tf.process.watchdog import watchdog
 from music_tf.reading.command import TrainCommand
 from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed
-from music_tf.runs.tracking import check_installed, tracking
+from music_tf.runs.tracking import tracking
 from music_tf.storage.run_directory import (
     find_source,
     missing_folders,
@@ -159,7 +160,7 @@ def _prepared(
     if comm.is_root:
         try:
             if command.track is not None:
-                check_installed(command.track)
+                check_extra(f"--track {command.track}", command.track, command.track)
             heritage = None
             if command.start is not None:
                 from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow

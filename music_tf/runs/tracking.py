@@ -6,7 +6,6 @@ fails there costs a warning, never the run.
 
 import contextlib
 import importlib
-import importlib.util
 import json
 import logging
 import math
@@ -16,9 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Stopped
+from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, Stopped
 from music_tf.files import read_json, replace_file
-from music_tf.process.children import PIP_INSTALL
 from music_tf.reading.stored import flatten, read_record
 from music_tf.storage.run_directory import SUMMARY_NAME
 
@@ -32,19 +30,6 @@ _PARAMETERS_AT_ONCE = 100
 """MLflow's limit."""
 _LONGEST_PARAMETER = 500
 _LOGGER = logging.getLogger(__name__)
-
-
-def check_installed(name: str) -> None:
-    """Refuses a tracker whose package is not there.
-
-    Raises:
-        EnvironmentFault: It is not installed.
-    """
-    if importlib.util.find_spec(name) is None:
-        raise EnvironmentFault(
-            f"--track {name}: the package {name} is not installed\n"
-            f"install it with: {PIP_INSTALL} 'music_tf[{name}]'"
-        )
 
 
 @contextlib.contextmanager

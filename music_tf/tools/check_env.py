@@ -328,11 +328,9 @@ def _columns(played: Played) -> list[Finding]:
     cure = "let every step run with any action in its bounds" if found.fault else ""
     if Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
         cure = "observe what the actions move, as numbers that change with each step"
-    info = envs.info
-    known, pays = all(map(math.isfinite, info.reward_bounds)), None
-    if played.has_goals:
-        pays, known = _pays(played, info.reward_bounds)
-    task = Task(played.env_id, played.settings, info, envs.spec.max_episode_steps, pays, known)
+    info, length = envs.info, envs.spec.max_episode_steps
+    pays, known = _pays(played, info.reward_bounds) if played.has_goals else (None, True)
+    task = Task(played.env_id, played.settings, info, length, pays, known)
     findings = [
         Finding("columns", columns_text(found), cure=cure),
         Finding("world", world_text(found, info)),

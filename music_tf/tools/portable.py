@@ -1,6 +1,5 @@
 """Policies for computers without this package: numpy and one file of Python, or ONNX."""
 
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,10 +10,9 @@ import numpy as np
 
 from music_tf.config.settings import GRU
 from music_tf.config.world import is_function
-from music_tf.errors import EnvironmentFault
 from music_tf.networks.acting import GAUSSIANS, SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
-from music_tf.process.children import PIP_INSTALL
+from music_tf.process.children import check_extra
 from music_tf.storage.policy import SavedPolicy
 from music_tf.tools import robot_policy
 from music_tf.tools.drawing import appearing
@@ -159,20 +157,6 @@ def _layers(name: str, weights: list[Array]) -> dict[str, Array]:
 # --- ONNX -------------------------------------------------------------------------------------
 
 
-def check_onnx() -> None:
-    """Checks that ONNX files can be written here.
-
-    Raises:
-        EnvironmentFault: The package is missing.
-    """
-    if importlib.util.find_spec("onnx") is None:
-        raise EnvironmentFault(
-            "--onnx: expected the package onnx, which is not installed\n"
-            f"install it with: {PIP_INSTALL} 'music_tf[onnx]'\n"
-            "without it: --export FOLDER --parts actor,normalizer writes a policy for numpy"
-        )
-
-
 def write_onnx(saved: SavedPolicy, path: Path) -> None:
     """Writes the policy with the normalisation of its inputs as ONNX.
 
@@ -183,7 +167,8 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
     Raises:
         EnvironmentFault: The package is missing, or the file cannot be written.
     """
-    check_onnx()
+    otherwise = "\nwithout it: --export FOLDER --parts actor,normalizer writes a policy for numpy"
+    check_extra("--onnx", "onnx", "onnx", otherwise)
     import onnx  # noqa: PLC0415 - an extra
 
     model = _Graph(onnx, saved).model()

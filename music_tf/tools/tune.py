@@ -8,7 +8,6 @@ trained once more beside the preset, on seeds that no trial has used.
 import dataclasses
 import fcntl
 import hashlib
-import importlib.util
 import json
 import math
 import os
@@ -31,7 +30,7 @@ import numpy as np
 from music_tf import recipes
 from music_tf.config.fields import fields_of, hints_of, show_value
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
-from music_tf.process.children import PIP_INSTALL
+from music_tf.process.children import check_extra
 from music_tf.reading.command import TrainCommand, as_typed, parse_train
 from music_tf.reading.stored import runs_root
 from music_tf.storage.metrics import CSV_NAME
@@ -168,19 +167,6 @@ def search_of(
     return search
 
 
-def check_installed() -> None:
-    """Checks that Optuna is there.
-
-    Raises:
-        EnvironmentFault: It is not.
-    """
-    if importlib.util.find_spec("optuna") is None:
-        raise EnvironmentFault(
-            "tune: expected the package optuna, which is not installed\n"
-            f"install it with: {PIP_INSTALL} 'music_tf[tune]'"
-        )
-
-
 class Tuner:
     """Works on a study until it has enough trials, in as many threads as there are jobs."""
 
@@ -196,7 +182,7 @@ class Tuner:
             UsageError: It is stored by another version, or was begun with another search.
             EnvironmentFault: Optuna is missing, or the file cannot be written.
         """
-        check_installed()
+        check_extra("tune", "optuna", "tune")
         self._search, self._say, self._trainer = search, say, tuple(trainer)
         self._stop = threading.Event()
         self._failures: list[str] = []

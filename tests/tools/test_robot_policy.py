@@ -12,7 +12,7 @@ from music_tf.cli import run_verb
 from music_tf.config.settings import ConditionConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import SkillSnapshots
-from music_tf.tools import portable
+from music_tf.process import children
 from music_tf.tools.portable import write_onnx, write_robot
 from tests.kit.pearl import small
 from tests.kit.saved_run import save_run
@@ -273,7 +273,7 @@ def test_an_actor_for_each_skill_acts_where_its_skill_is_asked_for(runs, tmp_pat
 
 
 def test_onnx_without_the_package_names_what_installs_it(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(portable.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(children.importlib.util, "find_spec", lambda name: None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EnvironmentFault, match=r"pip install 'music_tf\[onnx\]'"):
         run_verb(["evaluate", str(runs / "zero"), "--onnx", "a.onnx"])

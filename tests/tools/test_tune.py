@@ -11,6 +11,7 @@ import pytest
 
 from music_tf.cli import run_verb
 from music_tf.errors import EnvironmentFault, Stopped, UsageError
+from music_tf.process import children
 from music_tf.tools import tune
 from music_tf.tools.spaces import METHODS, Choices, Method, Numbers, method_of, read_space
 
@@ -134,7 +135,7 @@ def test_a_search_that_makes_no_sense_is_refused(tmp_path, monkeypatch, words, t
 
 def test_without_optuna_what_installs_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(tune.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(children.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentFault, match=r"-m pip install 'music_tf\[tune\]'"):
         run_verb(["tune", "FetchReach-v4"])
     assert not (tmp_path / "runs").exists()
