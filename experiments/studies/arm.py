@@ -34,6 +34,6 @@ STUDY = Study(
     shown={
         "eval/object_comotion_m": "co-motion",
         "eval/success_rate": "success",
-        "level/minutes": "0.2 of co-motion, or 0.8 of success, after (minutes)",
+        "level/minutes": "0.2 of co-motion or 0.8 of success: minutes from the launch",
     },
 )

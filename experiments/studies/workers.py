@@ -29,6 +29,6 @@ STUDY = Study(
     shown={
         "eval/object_comotion_m": "co-motion (m)",
         "eval/information": "I(dx; dy)",
-        "level/steps": "control",
+        "level/steps": "control: seeds, thousand steps",
     },
 )
