@@ -12,7 +12,7 @@ from pathlib import Path
 from music_tf import recipes
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
-from music_tf.config.settings import ENTROPY, reward_metrics
+from music_tf.config.terms import ENTROPY, reward_metrics
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.storage.metrics import JUDGED, SECTIONS
 

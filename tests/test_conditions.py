@@ -12,12 +12,11 @@ from music_tf.config.settings import (
     Config,
     EvaluationConfig,
     ReplayConfig,
-    SkillConfig,
-    TaskConfig,
 )
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.randomness import stream
-from music_tf.recipes.skills import DadsConfig
+from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.rollout import ConditionSampler
 from tests.kit.counting import COUNTING
 from tests.kit.small import BASE, LEARNED_PRIOR, TIMES, go_on, paying, trainer_of

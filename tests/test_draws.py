@@ -8,9 +8,10 @@ import hashlib
 import numpy as np
 import pytest
 
-from music_tf.config.settings import Config, ExplorationConfig, MusicConfig, ReplayConfig
+from music_tf.config.settings import Config, ExplorationConfig, ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.randomness import reset_seeds, stream
+from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.rollout import ConditionSampler, perturbation

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.base import Learner, Phase, Weights, stopped
-from music_tf.config.settings import AgentConfig
+from music_tf.config.agents import AgentConfig
 from music_tf.losses.temporal_difference import critic_loss, half_mean_critic_loss
 from music_tf.networks.models import critic
 from music_tf.networks.parameters import Network, Scalar

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.settings import Schedule
+from music_tf.config.values import Schedule
 from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.replay.buffer import ReplayBuffer

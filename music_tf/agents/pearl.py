@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.agents.sac_value import SacValue
-from music_tf.config.settings import GRU, MLP
+from music_tf.config.agents import GRU, MLP
 from music_tf.distributions import SquashedSample
 from music_tf.losses.posterior import (
     drawn_from_root,

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.agents.soft import GaussianActorCritic
-from music_tf.config.settings import ENTROPY, SacConfig
+from music_tf.config.agents import SacConfig
+from music_tf.config.terms import ENTROPY
 from music_tf.losses.policy import (
     deterministic_policy_loss,
     entropy_loss,

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Losses, Weights
 from music_tf.agents.soft import GaussianActorCritic
-from music_tf.config.settings import SacValueConfig
+from music_tf.config.agents import SacValueConfig
 from music_tf.distributions import SquashedSample
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss
 from music_tf.losses.temporal_difference import td_target, value_target

@@ -20,8 +20,9 @@ from music_tf import recipes
 from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
-from music_tf.config.settings import EnvConfig, JsonObject
+from music_tf.config.settings import EnvConfig
 from music_tf.config.start import parse_parts, parts_of
+from music_tf.config.values import JsonObject
 from music_tf.config.world import load_function, trust
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
 from music_tf.process.launcher import launched_world_size

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from music_tf.config.agents import AgentConfig
 from music_tf.config.names import suggestion
-from music_tf.config.settings import AgentConfig, TermConfig
+from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 
 

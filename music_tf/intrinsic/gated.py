@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from music_tf.config.settings import DiversityConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
+from music_tf.recipes.skills import DiversityConfig
 from music_tf.replay.buffer import LEARNING, ReplayBuffer
 from music_tf.replay.rows import Picks
 from music_tf.types import Transition

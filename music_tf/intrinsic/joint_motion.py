@@ -3,9 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.settings import JointMotionConfig
 from music_tf.intrinsic.base import Feed, TermContext, Weights
 from music_tf.intrinsic.paid import PaidTerm
+from music_tf.recipes.controls import JointMotionConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Transition
 

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.config.settings import MusicConfig
 from music_tf.intrinsic.base import (
     Feed,
     Seen,
@@ -21,6 +20,7 @@ from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
 from music_tf.networks.two_layers import two_layers
 from music_tf.randomness import stream
+from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
 from music_tf.replay.rows import Store
 from music_tf.types import Array, Episodes, IntArray, Metrics, Transition

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.settings import PaidConfig
+from music_tf.config.terms import PaidConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
 from music_tf.types import Metrics, Transition
 

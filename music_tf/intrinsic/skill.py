@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.config.settings import SkillConfig
 from music_tf.distributions import log_prior
 from music_tf.intrinsic.base import (
     Feed,
@@ -29,6 +28,7 @@ from music_tf.losses.prior import effective_skills
 from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
+from music_tf.recipes.skills import SkillConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
 from music_tf.replay.rows import Store
 from music_tf.types import Array, Episodes, Metrics, Transition

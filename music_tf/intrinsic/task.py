@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from music_tf.config.settings import TaskConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext, Weights
 from music_tf.types import Transition
 

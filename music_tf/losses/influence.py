@@ -8,7 +8,7 @@ import math
 
 import tensorflow as tf
 
-from music_tf.config.settings import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
+from music_tf.config.agents import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
 
 
 def variance_of(outputs: tf.Tensor) -> tf.Tensor:

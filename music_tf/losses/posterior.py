@@ -6,7 +6,7 @@ factors are diagonal; those that observe one direction each make a full covarian
 
 import tensorflow as tf
 
-from music_tf.config.settings import LEAST_VARIANCE
+from music_tf.config.agents import LEAST_VARIANCE
 
 
 def product_of_gaussians(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.config.settings import GRU, LEAST_VARIANCE, Inference
+from music_tf.config.agents import GRU, LEAST_VARIANCE, Inference
 from music_tf.config.world import is_function
 from music_tf.networks.acting import ENCODER, NetworkInputs, gru, mlp, weight_shapes
 from music_tf.types import Array

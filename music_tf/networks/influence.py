@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from music_tf.config.settings import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
+from music_tf.config.agents import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
 from music_tf.types import Array
 
 INFLUENCE_MODEL = "influence_model"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
-from music_tf.config.settings import Inference
+from music_tf.config.agents import Inference
 from music_tf.config.world import load_function
 from music_tf.errors import FROM_USERS, UsageError
 from music_tf.networks.parameters import Network

@@ -27,6 +27,7 @@ from tyro.constructors import (
 )
 
 from music_tf import recipes
+from music_tf.config.agents import AgentConfig, DiscreteSacConfig
 from music_tf.config.changes import OPTION, SKILL
 from music_tf.config.fields import (
     Field,
@@ -44,14 +45,9 @@ from music_tf.config.fields import (
     with_fields,
 )
 from music_tf.config.names import check_env_id, names_a_module, nearest, suggestion
-from music_tf.config.settings import (
-    AgentConfig,
-    Config,
-    DiscreteSacConfig,
-    IncrementalConfig,
-    TermConfig,
-)
+from music_tf.config.settings import Config, IncrementalConfig
 from music_tf.config.start import Start, parse_parts, parts_of
+from music_tf.config.terms import TermConfig
 from music_tf.config.world import trust
 from music_tf.errors import UsageError
 from music_tf.reading.overview import ALL_OPTIONS, about_group, overview, overview_of

@@ -18,7 +18,8 @@ from music_tf.config.fields import (
     show_value,
 )
 from music_tf.config.names import suggestion
-from music_tf.config.settings import Config, TermConfig
+from music_tf.config.settings import Config
+from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 
 ALL_OPTIONS = "all"

@@ -14,9 +14,13 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Literal, TypeAlias, get_args, get_type_hints
 
-from music_tf.config import settings, world
+from music_tf.config import agents as own_agents
+from music_tf.config import terms as own_terms
+from music_tf.config import world
+from music_tf.config.agents import AgentConfig
 from music_tf.config.names import suggestion
-from music_tf.config.settings import AgentConfig, Config, Source, TermConfig
+from music_tf.config.settings import Config, Source
+from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 
 Preset: TypeAlias = Literal["laptop", "paper"]
@@ -75,13 +79,13 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
     """
     found: dict[str, type[TermConfig]] = {}
     own = [importlib.import_module(recipe.partition(":")[0])] if ":" in recipe else []
-    for module in (settings, *_modules(), *own):
+    for module in (own_terms, *_modules(), *own):
         for kind in vars(module).values():
             if not (isinstance(kind, type) and issubclass(kind, TermConfig)):
                 continue
             if not hasattr(kind, "term"):  # what several have in common
                 continue
-            if kind.name == settings.ENTROPY or found.setdefault(kind.name, kind) is not kind:
+            if kind.name == own_terms.ENTROPY or found.setdefault(kind.name, kind) is not kind:
                 raise UsageError(f"{module.__name__}: there is a reward {kind.name!r} already")
     return found
 
@@ -89,7 +93,7 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
 def agents() -> list[type[AgentConfig]]:
     """Returns the settings of agents of ours."""
     found: dict[type[AgentConfig], None] = {}
-    for module in (settings, *_modules()):
+    for module in (own_agents, *_modules()):
         for kind in vars(module).values():
             if (
                 isinstance(kind, type)

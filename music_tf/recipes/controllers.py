@@ -3,12 +3,12 @@
 import math
 from typing import Literal
 
+from music_tf.config.agents import DiscreteSacConfig
 from music_tf.config.epochs import whole_epoch
 from music_tf.config.names import episode_steps
 from music_tf.config.settings import (
     CollectConfig,
     Config,
-    DiscreteSacConfig,
     EnvConfig,
     EvaluationConfig,
     ExplorationConfig,

@@ -2,12 +2,30 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from music_tf.config.fields import with_fields
-from music_tf.config.settings import Config, JointMotionConfig, PaidConfig
+from music_tf.config.fields import In, with_fields
+from music_tf.config.settings import Config
+from music_tf.config.terms import PaidConfig
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JointMotionConfig(PaidConfig):
+    """One where robot and surroundings both move in a step, else zero: nothing is learned."""
+
+    name: ClassVar[str] = "joint_motion"
+    term: ClassVar[str] = "music_tf.intrinsic.joint_motion:JointMotion"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "reward/joint_motion_raw": "share of replayed steps with joint motion; with gain auto",
+        "reward/joint_motion_gain": "reward for joint motion that the gain auto has come to",
+    }
+
+    threshold: Annotated[float, In(0, 1e6)] = 0.001
+    """How far both must move, in the unit of the observation (metres for Fetch)."""
+    shift: Annotated[float, In(-1e9, 1e9)] = -1.0
+
 
 _PUSH = "FetchPush-v4"
 

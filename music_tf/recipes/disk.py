@@ -14,9 +14,9 @@ from music_tf.config.settings import (
     EvaluationConfig,
     IncrementalConfig,
     ReplayConfig,
-    TermConfig,
 )
 from music_tf.config.telling import Telling
+from music_tf.config.terms import TermConfig
 from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
 from music_tf.recipes.music import sac_music

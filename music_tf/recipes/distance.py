@@ -8,17 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of, of_family
-from music_tf.config.settings import (
-    CollectConfig,
-    ConditionConfig,
-    Config,
-    DiversityConfig,
-    Layers,
-    Rate,
-    TermConfig,
-)
+from music_tf.config.settings import CollectConfig, ConditionConfig, Config
+from music_tf.config.terms import TermConfig
+from music_tf.config.values import Layers, Rate
 from music_tf.errors import UsageError
 from music_tf.recipes.music import sac_music
+from music_tf.recipes.skills import DiversityConfig
 from music_tf.recipes.tasks import sac
 
 _PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"

@@ -4,20 +4,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
+from music_tf.config.agents import DdpgConfig, DiscreteSacConfig
 from music_tf.config.fields import In, only
-from music_tf.config.settings import (
-    Bounds,
-    CollectConfig,
-    Config,
-    DdpgConfig,
-    DiscreteSacConfig,
-    EvaluationConfig,
-    Layers,
-    PaidConfig,
-    Rate,
-    ReplayConfig,
-)
+from music_tf.config.settings import CollectConfig, Config, EvaluationConfig, ReplayConfig
 from music_tf.config.telling import INFORMATION, Telling
+from music_tf.config.terms import PaidConfig
+from music_tf.config.values import Bounds, Layers, Rate
 from music_tf.errors import UsageError
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music

@@ -1,17 +1,73 @@
 """MUSIC (arXiv:2103.08107): learning to control an object without any task reward."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
-from music_tf.config.settings import (
-    Config,
-    DdpgConfig,
-    EvaluationConfig,
-    ExplorationConfig,
-    MusicConfig,
-    ReplayConfig,
-    SacConfig,
-)
+from music_tf.config.agents import DdpgConfig, SacConfig
+from music_tf.config.fields import In, only
+from music_tf.config.settings import Config, EvaluationConfig, ExplorationConfig, ReplayConfig
+from music_tf.config.telling import Telling
+from music_tf.config.terms import PaidConfig
+from music_tf.config.values import Rate, Schedule
 from music_tf.recipes import Preset
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MusicConfig(PaidConfig):
+    """Mutual information between agent and surrounding state (arXiv:2103.08107)."""
+
+    name: ClassVar[str] = "music"
+    term: ClassVar[str] = "music_tf.intrinsic.music:Music"
+    networks: ClassVar[Sequence[str]] = ("statistics",)
+    metrics: ClassVar[Mapping[str, str]] = {
+        "music/bound": "bound on the mutual information in nats, on training trajectories",
+        "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
+        "music/bound_random": "the same bound on episodes of random actions",
+        "music/paid_heldout": "mean pay of a step in evaluation episodes, at full weight",
+        "music/paid_random": "the same pay in episodes of random actions",
+        "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
+        "music/gain": "reward per nat that the gain auto has come to",
+    }
+
+    gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = None
+    """Reward per nat of the pair bound; auto: `mean` over a running mean of the bound, so that no
+    unit matters; unset: the environment's own, and auto where it has none."""
+    shift: Annotated[float, In(-1e9, 1e9)] = -1.0
+    """Added after clipping; -1 makes every reward a cost, 0 leaves an idle step worth nothing."""
+    weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
+    pair_negatives: Literal["random", "swap", "all_pairs"] = "random"
+    """Mismatched pairs of a transition: a coin flip between none and both swapped that a whole
+    minibatch shares (as released), always swapped, or all four combinations."""
+    trajectory_negatives: Literal["shared", "independent"] = "shared"
+    """Whether all trajectories of a batch are shuffled by one permutation or each by its own."""
+    normalize_inputs: bool = False
+    """Feeds the statistics network normalised instead of raw columns; needs another gain, such as
+    auto. Each column has a deviation of its own, but x, y and z of gripper and object share one."""
+    train: bool = True
+    """False leaves the statistics network as it starts, at random or as loaded."""
+    hidden_size: Annotated[int, In(1, 8192)] = 128
+    """Units of the statistics network."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """Of these units. The pair bound is a second difference: a step within a flat piece of a ReLU
+    is paid nothing, while tanh bends everywhere."""
+    learning_rate: Rate = 1e-3
+    """Adam step size of the statistics network."""
+    trajectories: Annotated[int, In(1, 65536)] = 256
+    """Episodes in a batch of the statistics network."""
+
+    def foreseen(self, run: Config) -> Mapping[str, str]:
+        """Returns its metrics, the bound that is trained where it is."""
+        return only(super().foreseen(run), {"music/bound": self.train})
+
+    def tells(self, run: Config) -> Sequence[Telling]:
+        """Returns what moves together, and what is paid and bounded beside random actions."""
+        return (
+            *super().tells(run)[:1],
+            Telling("music/paid_heldout", "pay", random="music/paid_random", scale=self._paid),
+            Telling("music/bound_heldout", "bound", random="music/bound_random", scale="nats"),
+        )
+
 
 _PUSH, _PICK, _SLIDE = "FetchPush-v4", "FetchPickAndPlace-v4", "FetchSlide-v4"
 

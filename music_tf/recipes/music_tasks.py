@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import Config, Source, TaskConfig
+from music_tf.config.settings import Config, Source
+from music_tf.config.terms import TaskConfig
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
 from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her

@@ -4,24 +4,20 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
+from music_tf.config.agents import GRU, MLP, Inference, SacValueConfig
 from music_tf.config.fields import In, Where, with_fields
 from music_tf.config.names import POINT_ROBOT, of_family
 from music_tf.config.settings import (
-    GRU,
-    MLP,
     ConditionConfig,
     Config,
     EvaluationConfig,
     ExplorationConfig,
-    Inference,
-    Layers,
     NormalizerConfig,
-    Rate,
     ReplayConfig,
-    SacValueConfig,
-    TaskConfig,
     TasksConfig,
 )
+from music_tf.config.terms import TaskConfig
+from music_tf.config.values import Layers, Rate
 from music_tf.config.world import is_function
 from music_tf.recipes.families import HIDDEN_PUSH, OF_FAMILIES
 from music_tf.recipes.music import ddpg_music

@@ -5,30 +5,186 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
 from music_tf.config.names import ANT_MAZE, WITH_GOALS, episode_steps, is_one_of
 from music_tf.config.settings import (
     Config,
-    DiversityConfig,
     EnvConfig,
     EvaluationConfig,
     ExplorationConfig,
-    GaussianConfig,
-    Layers,
-    Rate,
     ReplayConfig,
-    SacConfig,
-    SacValueConfig,
-    SkillConfig,
     Source,
-    TaskConfig,
-    TermConfig,
 )
 from music_tf.config.telling import Telling
+from music_tf.config.terms import TaskConfig, TermConfig
+from music_tf.config.values import Bounds, Initializer, Layers, Rate
+from music_tf.errors import UsageError
 from music_tf.recipes import Preset
 from music_tf.recipes.music import sac_music_skills
 from music_tf.recipes.tasks import sac
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiversityConfig(TermConfig):
+    """What rewards for skills that differ have in common: a rhythm, and a gate by the return."""
+
+    scale: Annotated[float, In(0, 1e9)] = 1.0
+    """Factor on the reward before clipping."""
+    target: float | None = None
+    """Pays only on episodes that the environment itself has paid at least `target - margin` so far
+    (arXiv:2010.14484); unset, or -inf: on all."""
+    margin: Annotated[float | None, In(0, 1e12)] = None
+    """How far below the target an episode's return may be."""
+    every: Annotated[int, In(1, 10**6)] = 1
+    """Its network learns at every n-th update."""
+    times: Annotated[int, In(1, 1000)] = 1
+    """Steps of its network at such an update, each on states of its own unless they are shared."""
+    batch: Literal["own", "shared"] = "own"
+    """Whether its network learns from minibatches of its own, or from that of actor and critics, as
+    public codes of DIAYN and QDax do."""
+    train: bool = True
+    """False leaves the network as it starts."""
+    initializer: Initializer = "glorot"
+    """How kernels of the network start, as `agent.initializer` has it."""
+    learning_rate: Rate = 1e-3
+    """Adam step size of the network."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it pays or costs anything in any epoch."""
+        return super().counts and self.scale != 0.0
+
+    @property
+    def gated(self) -> bool:
+        """Whether a target decides where it pays."""
+        return self.target is not None and self.target > -math.inf
+
+    def check(self, run: Config) -> None:
+        """Refuses half a gate, and a run in which no two skills could be told apart."""
+        if (self.target is None) != (self.margin is None):
+            given, other = ("target", "margin") if self.margin is None else ("margin", "target")
+            raise UsageError(
+                f"{self.shown(given)}: the gate opens at target - margin and needs both, got no "
+                f"{other}\nfor example: --{self.name}.target 1000 --{self.name}.margin 100"
+            )
+        if self.target is not None and (math.isnan(self.target) or self.target == math.inf):
+            raise UsageError(
+                f"{self.shown('target')}: expected a return or -inf, got {self.target}\n"
+                f"for example: --{self.name}.target 1000"
+            )
+        discrete = run.condition.kind == "one_hot"
+        if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
+            raise UsageError(
+                f"skills: the {self.name} reward needs at least 2 that act, got skills "
+                f"{run.condition_size} and pinned_skill {run.pinned_skill}\n"
+                "for example: --skills 5 --pinned-skill None"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SkillConfig(DiversityConfig):
+    """Log-likelihood of the active skill given what it led to (arXiv:1802.06070)."""
+
+    name: ClassVar[str] = "skill"
+    term: ClassVar[str] = "music_tf.intrinsic.skill:Skill"
+    networks: ClassVar[Sequence[str]] = ("discriminator",)
+    metrics: ClassVar[Mapping[str, str]] = {
+        "skill/accuracy": "share of states whose skill the discriminator names",
+        "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
+        "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
+        "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+        "skill/log_likelihood_running": "running average of log_likelihood over episodes",
+        "skill/loss": "loss of the discriminator: minus the log-likelihood",
+        "skill/effective": "exp of the entropy of a learned prior: how many skills act in effect",
+        "skill/diversity_return": "sum of log q - log p over an evaluation episode, unclipped",
+        "skill/gate_open": "share of replayed steps on which a target lets the reward be paid",
+    }
+
+    scale: Annotated[float, In(0, 1e9)] = 0.5
+    """Factor on the reward before clipping."""
+    clip: Bounds = (-1.0, 0.0)
+    """Bounds of the scaled reward."""
+    state: Literal["current", "next"] = "current"
+    """Whether the reward looks at the state before the action (as released) or after."""
+    trained_on: Literal["current", "next"] | None = None
+    """Which of the two the discriminator learns from; unset: the same."""
+    include_actions: bool = False
+    """Shows the discriminator the action as well."""
+    missing_descriptor: Literal["observation", "zeros"] = "observation"
+    """What skills are told apart by where nothing says it: the whole observation, or two zeros as
+    in QDax, by which nothing can be told."""
+    subtract_prior: bool = False
+    """Subtracts log p(z), so that guessing is worth zero, as in the DIAYN paper."""
+    prior: Literal["uniform", "learned"] = "uniform"
+    """How often each of the one-hot skills acts: alike, or as exp(E[log q(z | s)]) over its own
+    states says, averaged over some 1000 updates."""
+    prior_offset: Annotated[float, In(0, 1)] = 0.0
+    """Added to p(z) before its logarithm is taken; 1e-6 in a public PyTorch DIAYN."""
+    resume_rows: Annotated[int, In(0, 10**9)] = 500
+    """After `--resume --without-replay`: fresh steps of each skill until the discriminator learns
+    on; 0: at once."""
+    posterior: Literal["gaussian", "von_mises_fisher"] | None = None
+    """Density q(z | s) of continuous conditions; unset: von_mises_fisher on the sphere, a Gaussian
+    with its own deviations elsewhere."""
+    normalize_inputs: bool = False
+    """Feeds the discriminator normalised instead of raw components."""
+    hidden_sizes: Layers = (128, 128, 128)
+    """Units of each hidden layer of the discriminator."""
+
+    def foreseen(self, run: Config) -> Mapping[str, str]:
+        """Returns its metrics, less those of what it does not learn, gate or tell apart."""
+        discrete = run.condition.kind == "one_hot"
+        there = {
+            "skill/accuracy": self.train and discrete,
+            "skill/log_likelihood": self.train,
+            "skill/accuracy_heldout": discrete,
+            "skill/log_likelihood_running": self.train,
+            "skill/loss": self.train,
+            "skill/effective": self.train and self.prior == "learned",
+            "skill/gate_open": self.gated,
+        }
+        return only(super().foreseen(run), there)
+
+    def tells(self, run: Config) -> Sequence[Telling]:
+        """Returns whether skills can be told apart in episodes that were not learned from."""
+        if run.condition.kind != "one_hot":
+            name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
+            return (Telling(name, "log-likelihood", scale=scale),)
+        chance = 1.0 / run.skills
+        scale = f"share of steps whose skill is named; chance is {chance:.3g}"
+        return (Telling("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
+
+    def check(self, run: Config) -> None:
+        """Refuses densities and priors of the wrong kind of condition."""
+        super().check(run)
+        kind, sampler = run.condition.kind, run.condition.sampler
+        for wrong, text in (
+            (
+                self.prior == "learned" and (kind != "one_hot" or sampler != "random"),
+                f"prior: learned says how often each of the one_hot skills is drawn, got "
+                f"condition.kind {kind}, condition.sampler {sampler}\n"
+                "for example: --condition.kind one_hot --condition.sampler random --skills 5",
+            ),
+            (
+                self.prior == "learned" and run.pinned_skill is not None,
+                "prior: learned draws among skills, got a pinned_skill; leave one of the two out",
+            ),
+            (
+                self.posterior is not None and kind == "one_hot",
+                f"posterior: {self.posterior} is for continuous conditions, got one_hot; leave it "
+                "out, or for example --condition.kind sphere --condition.size 3 --skills 1",
+            ),
+            (
+                self.posterior == "von_mises_fisher" and kind != "sphere",
+                f"posterior: von_mises_fisher is a density on the sphere, got condition.kind {kind}"
+                "\nnearest: gaussian, or --condition.kind sphere",
+            ),
+        ):
+            if wrong:
+                raise UsageError(f"{self.name}.{text}")
+
 
 _PICK, _SLIDE = "FetchPickAndPlace-v4", "FetchSlide-v4"
 _BOX, _WITHOUT_GOALS = "music_tf/UnitBox-v0", "Hopper-v5"

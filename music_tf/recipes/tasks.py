@@ -2,18 +2,16 @@
 
 import dataclasses
 
+from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig
 from music_tf.config.epochs import whole_epoch
 from music_tf.config.fields import with_fields
 from music_tf.config.names import TOYS_WITHOUT_GOALS, WITH_GOALS, episode_steps, is_one_of
 from music_tf.config.settings import (
-    AgentConfig,
     CollectConfig,
     Config,
-    DdpgConfig,
     EvaluationConfig,
     ExplorationConfig,
     ReplayConfig,
-    SacConfig,
 )
 from music_tf.recipes import Preset
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import Config, TermConfig
+from music_tf.config.settings import Config
+from music_tf.config.terms import TermConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_tf import recipes
-from music_tf.config.settings import TermConfig
 from music_tf.config.start import parts_of as parts_with
+from music_tf.config.terms import TermConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import replace_file
 from music_tf.gate import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from music_tf.config.settings import GRU
+from music_tf.config.agents import GRU
 from music_tf.config.world import is_function
 from music_tf.networks.acting import GAUSSIANS, SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from music_tf.agents.base import Learner
+from music_tf.config.agents import AgentConfig, SacConfig
 from music_tf.config.epochs import cut_by_epochs
-from music_tf.config.settings import AgentConfig, Config, SacConfig
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import UsageError

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.agents import Inference
 from music_tf.config.names import POINT_ROBOT, with_hidden_goal
-from music_tf.config.settings import Config, Inference
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner, Phase
-from music_tf.config.settings import AgentConfig
+from music_tf.config.agents import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.gate import check_fit, expected_of

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.ddpg import Ddpg
-from music_tf.config.settings import DdpgConfig
+from music_tf.config.agents import DdpgConfig
 from music_tf.networks.acting import deterministic_action
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.discrete_sac import DiscreteSac
-from music_tf.config.settings import DiscreteSacConfig
+from music_tf.config.agents import DiscreteSacConfig
 from music_tf.errors import UsageError
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.networks.acting import ACTORS, actor_shapes

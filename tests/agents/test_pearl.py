@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from music_tf.agents.pearl import Pearl
 from music_tf.agents.sac_value import SacValue
-from music_tf.config.settings import SacValueConfig
+from music_tf.config.agents import SacValueConfig
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
 

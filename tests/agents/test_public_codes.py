@@ -10,7 +10,7 @@ import tensorflow as tf
 from music_tf import recipes
 from music_tf.agents.sac import Sac
 from music_tf.agents.sac_value import SacValue
-from music_tf.config.settings import SacConfig
+from music_tf.config.agents import SacConfig
 from music_tf.intrinsic.skill import Skill
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
 from tests.kit.terms import context

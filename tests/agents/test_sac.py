@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.sac import Sac
-from music_tf.config.settings import SacConfig
+from music_tf.config.agents import SacConfig
 from music_tf.distributions import sample_tanh_gaussian
 from music_tf.networks.acting import ACTORS
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random

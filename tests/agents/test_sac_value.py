@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.sac_value import SacValue
-from music_tf.config.settings import Config, ExplorationConfig, SacValueConfig
+from music_tf.config.agents import SacValueConfig
+from music_tf.config.settings import Config, ExplorationConfig
 from music_tf.distributions import sample_tanh_gaussian
 from music_tf.errors import UsageError
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case

@@ -4,7 +4,7 @@ import pytest
 
 from experiments import columns
 from music_tf import recipes
-from music_tf.config.settings import ENTROPY, reward_metrics
+from music_tf.config.terms import ENTROPY, reward_metrics
 from music_tf.errors import UsageError
 from music_tf.storage.metrics import JUDGED, METRICS
 

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from music_tf.config.settings import TaskConfig
+from music_tf.config.terms import TaskConfig
 from tests.kit.small import SMALL_MUSIC, paying
 
 os.environ["KERAS_BACKEND"] = "tensorflow"

@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from music_tf import recipes
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import ReplayConfig, TaskConfig
+from music_tf.config.settings import ReplayConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.influence import Influence
 from music_tf.losses.influence import influence_of_actions

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 
 from music_tf import recipes
-from music_tf.config.settings import JointMotionConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.joint_motion import JointMotion
+from music_tf.recipes.controls import JointMotionConfig
 from music_tf.types import SplitSpec
 from tests.kit.small import MUSIC, go_on, paying, trainer_of
 from tests.kit.terms import context, transitions

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.config.settings import MusicConfig, TaskConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.intrinsic.base import Mixing, paid_for, schedule_value
 from music_tf.intrinsic.task import TaskReward
+from music_tf.recipes.music import MusicConfig
 from tests.kit.terms import context, made_transition
 
 MUSIC = Mixing(5000.0, (0.0, 1.0), -1.0, ((0.0, 1.0),))

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.config.settings import MusicConfig, ReplayConfig
+from music_tf.config.settings import ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.losses.mutual_information import donsker_varadhan
 from music_tf.networks.parameters import Layout
+from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.types import EnvSpec, Episodes, SplitSpec
 from tests.kit.terms import context, gradient_of_reward, train, transitions, weights_of

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.config.settings import JointMotionConfig, MusicConfig
 from music_tf.intrinsic.joint_motion import JointMotion
 from music_tf.intrinsic.random_reward import RandomReward
-from music_tf.recipes.controls import RandomRewardConfig
+from music_tf.recipes.controls import JointMotionConfig, RandomRewardConfig
+from music_tf.recipes.music import MusicConfig
 from music_tf.types import SplitSpec
 from tests.intrinsic.test_music import replay_of
 from tests.kit.small import MUSIC, go_on, paying, trainer_of

@@ -6,9 +6,10 @@ import pytest
 import tensorflow as tf
 
 from music_tf import recipes
-from music_tf.config.settings import ReplayConfig, SkillConfig
+from music_tf.config.settings import ReplayConfig
 from music_tf.intrinsic.skill import Skill
 from music_tf.losses.prior import effective_skills, learned_prior
+from music_tf.recipes.skills import SkillConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.terms import context, gradient_of_reward, train, weights_of

@@ -6,7 +6,7 @@ from typing import ClassVar
 import keras
 import tensorflow as tf
 
-from music_tf.config.settings import TermConfig
+from music_tf.config.terms import TermConfig
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network

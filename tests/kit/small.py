@@ -4,18 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from music_tf.config.settings import (
-    Config,
-    DdpgConfig,
-    EvaluationConfig,
-    ExplorationConfig,
-    MusicConfig,
-    ReplayConfig,
-    SacConfig,
-    SkillConfig,
-    TaskConfig,
-)
+from music_tf.config.agents import DdpgConfig, SacConfig
+from music_tf.config.settings import Config, EvaluationConfig, ExplorationConfig, ReplayConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
+from music_tf.recipes.music import MusicConfig
+from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_trainer
 
 PUSH = "music_tf/PointPush-v0"

@@ -3,7 +3,8 @@ import functools
 import numpy as np
 import pytest
 
-from music_tf.config.settings import DdpgConfig, NormalizerConfig, SacConfig, SacValueConfig
+from music_tf.config.agents import DdpgConfig, SacConfig, SacValueConfig
+from music_tf.config.settings import NormalizerConfig
 from music_tf.networks.acting import (
     ACTORS,
     GAUSSIANS,

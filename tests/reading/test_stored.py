@@ -7,7 +7,7 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.fields import fields_of, with_fields
-from music_tf.config.settings import MusicConfig, TaskConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import (
@@ -19,6 +19,7 @@ from music_tf.reading.stored import (
     refuse_changes,
     run_to_json,
 )
+from music_tf.recipes.music import MusicConfig
 
 DEEP = "[" * 100_000
 

@@ -5,17 +5,13 @@ from pathlib import Path
 import pytest
 
 from music_tf import recipes
+from music_tf.config.agents import DdpgConfig, DiscreteSacConfig, SacConfig
 from music_tf.config.fields import fields_of, with_fields
 from music_tf.config.names import KNOWN
-from music_tf.config.settings import (
-    DdpgConfig,
-    DiscreteSacConfig,
-    MusicConfig,
-    SacConfig,
-    TaskConfig,
-)
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
+from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
 
 REACH, PUSH, PICK, SLIDE = (

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from music_tf.config.settings import Config, MusicConfig, ReplayConfig
+from music_tf.config.settings import Config, ReplayConfig
 from music_tf.errors import UsageError
+from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.hindsight import dense_ranks, draw_probabilities
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import music_tf
-from music_tf.config.settings import ConditionConfig, TaskConfig
+from music_tf.config.settings import ConditionConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run

@@ -3,9 +3,10 @@ import pytest
 import tensorflow as tf
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import MusicConfig, TaskConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.recipes.controls import RandomRewardConfig
+from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.learned import Learned
 from music_tf.runs.loaded import learned_arrays

@@ -8,10 +8,9 @@ import tensorflow as tf
 
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
-from music_tf.config.settings import SkillConfig
 from music_tf.errors import UsageError
 from music_tf.measures.skills import end_spreads, separation
-from music_tf.recipes.skills import DadsConfig
+from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import evaluate_run
 from music_tf.runs.judging import measure_skills

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import IncrementalConfig, TaskConfig
+from music_tf.config.settings import IncrementalConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.toys import Square
 from music_tf.errors import UsageError

@@ -12,18 +12,15 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.util import tensor_util
 
 from music_tf import recipes
+from music_tf.config.agents import SacConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.names import WITH_GOALS, is_one_of
-from music_tf.config.settings import (
-    CollectConfig,
-    Config,
-    JointMotionConfig,
-    MusicConfig,
-    SacConfig,
-    SkillConfig,
-    TaskConfig,
-)
+from music_tf.config.settings import CollectConfig, Config
+from music_tf.config.terms import TaskConfig
 from music_tf.envs.registry import lookup
+from music_tf.recipes.controls import JointMotionConfig
+from music_tf.recipes.music import MusicConfig
+from music_tf.recipes.skills import SkillConfig
 from music_tf.storage import metrics
 from music_tf.storage.metrics import METRICS, MetricsWriter, foreseen, known_to
 

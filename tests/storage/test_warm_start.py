@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
+from music_tf.config.agents import SacConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import SacConfig, TaskConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
 from music_tf.recipes.distance import DistanceConfig

@@ -14,10 +14,12 @@ from music_tf import rollout
 from music_tf.cli import run_verb
 from music_tf.config.fields import with_fields
 from music_tf.config.names import CONVEYOR
-from music_tf.config.settings import ConditionConfig, MusicConfig, SkillConfig
+from music_tf.config.settings import ConditionConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
 from music_tf.process.children import Probe
+from music_tf.recipes.music import MusicConfig
+from music_tf.recipes.skills import SkillConfig
 from music_tf.runs.judging import Trace
 from music_tf.runs.loaded import load_run
 from music_tf.tools import film

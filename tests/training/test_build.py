@@ -5,18 +5,14 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.config.settings import (
-    AgentConfig,
-    DdpgConfig,
-    MusicConfig,
-    SacConfig,
-    SkillConfig,
-    TaskConfig,
-)
+from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing
+from music_tf.recipes.music import MusicConfig
+from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
 from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from music_tf import load_policy, recipes
-from music_tf.config.settings import SacValueConfig
+from music_tf.config.agents import SacValueConfig
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import allow_modules, config_from_json, config_to_json

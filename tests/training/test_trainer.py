@@ -5,16 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from music_tf.config.agents import SacConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import (
-    ExplorationConfig,
-    MusicConfig,
-    SacConfig,
-    SkillConfig,
-    TaskConfig,
-)
+from music_tf.config.settings import ExplorationConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
+from music_tf.recipes.music import MusicConfig
+from music_tf.recipes.skills import SkillConfig
 from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
 from music_tf.training import trainer as trainer_module

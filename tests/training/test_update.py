@@ -8,19 +8,14 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner, Losses, Phase
+from music_tf.config.agents import DdpgConfig, SacConfig, SacValueConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import (
-    DdpgConfig,
-    SacConfig,
-    SacValueConfig,
-    SkillConfig,
-    TaskConfig,
-)
+from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.networks.parameters import Scalar
-from music_tf.recipes.skills import DadsConfig
+from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.training import update as update_module
 from music_tf.training.update import (
     AdamState,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.config.settings import MusicConfig
 from music_tf.reading.command import parse_train
+from music_tf.recipes.music import MusicConfig
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.run_directory import find_source
 from tests.kit.saved_run import load_weights

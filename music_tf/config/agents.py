@@ -1,0 +1,306 @@
+"""Settings of the learners, and what their networks have in common."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from music_tf.config.fields import In, Settings, Where, only
+from music_tf.config.terms import ENTROPY, reward_metrics
+from music_tf.config.values import (
+    Bounds,
+    Initializer,
+    Layers,
+    OwnLayers,
+    Rate,
+    Schedule,
+    is_word_or_rising,
+)
+from music_tf.errors import UsageError
+
+MLP, GRU = "mlp", "gru"
+"""Encoders of ours."""
+LEAST_VARIANCE = 1e-7
+"""Of what one row of a context says of a latent; smaller ones count as that."""
+OUTCOME_VARIANCES = 1e-8, 200.0
+"""Least and largest variance of the model of what follows an action."""
+ONE_OF_SOFTPLUS = math.log(math.e - 1.0)
+"""softplus of this is 1."""
+
+
+class Inference(NamedTuple):
+    """How a belief over tasks is inferred from a context, the latest steps in a task."""
+
+    encoder: str
+    """`MLP`, `GRU`, or a function of the user's as `module:function`."""
+    latent: int
+    """Numbers L in a latent, the condition of the policy."""
+    deterministic: bool
+    """Whether a latent has no variance."""
+    full: bool
+    """Whether a belief has a full covariance, which latents without variance have no use for."""
+    tasks: int
+    """Tasks of an update, over all workers."""
+    rows: int
+    """Steps in a context."""
+    chunk: int
+    """Steps of a context after each of which there is a belief; as many as `rows`: one belief."""
+    next_observation: bool
+    """Whether a context says what followed each step."""
+    reward: str
+    """The extra that is the reward in a context; empty: the environment's own."""
+    sizes: tuple[int, ...]
+    """Units of each hidden layer of the encoder."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a context is a run of steps as they happened, in place of single ones."""
+        return self.encoder != MLP
+
+    @property
+    def beliefs(self) -> int:
+        """How many beliefs a context brings in training."""
+        return self.rows // self.chunk
+
+    def row_dim(self, observation_dim: int, action_dim: int) -> int:
+        """Returns how many numbers C an encoder reads of a step."""
+        after = observation_dim if self.next_observation else 0
+        return observation_dim + action_dim + 1 + after
+
+    @property
+    def observations(self) -> int:
+        """How many directions of a latent an encoder observes at once, with a full covariance.
+
+        A state that says all observes as many as there are.
+        """
+        return self.latent if self.encoder == GRU else 1
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that an encoder says of a step."""
+        if self.deterministic:
+            return self.latent
+        return self.observations * (self.latent + 1) if self.full else 2 * self.latent
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AgentConfig(Settings):
+    """What all learners share: an actor, critics, and how fast they learn.
+
+    A subclass names the learner that is built from it, so that nobody has to list either.
+    """
+
+    name: ClassVar[str] = "agent"
+    learner: ClassVar[str]
+    """The `Learner` that is built from it, as `module:Class`."""
+    networks: ClassVar[Sequence[str]] = ()
+    """Names of what it learns beside actor and critics that a later run can take over."""
+    metrics: ClassVar[Mapping[str, str]] = {
+        "train/critic_loss": "squared TD error, summed over critics, or half their mean",
+        "train/actor_loss": "loss of the actor",
+        "train/mean_q": "mean value of replayed actions in minibatches",
+    }
+
+    hidden_sizes: Layers = (256, 256, 256)
+    """Units of each hidden layer of actor and critics, unless they have sizes of their own."""
+    actor_sizes: OwnLayers = ()
+    """Units of each hidden layer of the actor; empty: `agent.hidden_sizes`."""
+    critic_sizes: OwnLayers = ()
+    """Units of each hidden layer of the critics; empty: `agent.hidden_sizes`."""
+    initializer: Initializer = "glorot"
+    """How kernels start; biases are 0. Glorot-uniform, uniform within sqrt(3 / fan-in), hidden
+    layers normal with deviation sqrt(2 / fan-in) and Glorot-uniform heads, or orthogonal."""
+    actor_learning_rate: Rate = 1e-3
+    """Adam step size of the actor."""
+    critic_learning_rate: Rate = 1e-3
+    """Adam step size of the critics."""
+    gradient_reduce: Literal["sum", "mean"] = "mean"
+    """Gradients of the workers are averaged, or summed (as released); Adam nearly hides it."""
+    critics: Annotated[int, In(1, 10)] = 1
+    """Members of the critic ensemble; targets use the lowest of them."""
+    critic_loss: Literal["sum", "half_mean"] = "sum"
+    """Squared errors, averaged over the batch: summed over critics, or half their mean. Those of a
+    state value are halved with them."""
+    truncated: Literal["bootstrap", "masked"] = "bootstrap"
+    """What critics make of a step at which the time was over: its value goes on, or it is left out
+    of their loss."""
+    update_order: Literal["simultaneous", "sequential"] = "simultaneous"
+    """Whether all networks step from the same weights, or each sees those before it already moved:
+    critics, then value, actor and temperature."""
+    polyak: Annotated[float, In(0, 1)] = 0.95
+    """Share of the old target weights that a target update keeps."""
+    polyak_every: Annotated[int | Literal["cycle", "update"], In(1, 10**6)] = "cycle"
+    """When target networks move: after each cycle, each update, or every n-th update."""
+    action_l2: Annotated[float, In(0, 1e6)] = 1.0
+    """Weight of the mean squared action in the actor's loss."""
+    discount: Annotated[float | None, In(0, 1, "[)")] = None
+    """Gamma per environment step; unset means 1 - 1/T for episodes of T steps."""
+    return_clip: Annotated[
+        Literal["off", "symmetric", "auto"] | tuple[float, float],
+        Where("the lower first (inf allowed)", is_word_or_rising),
+    ] = "off"
+    """Bounds of the TD target: none, +-4/(1 - gamma), what the active rewards allow, or given."""
+
+    @property
+    def actor(self) -> str:
+        """How its policy acts: one of `networks.acting.ACTORS`."""
+        return "deterministic"
+
+    @property
+    def inference(self) -> "Inference | None":
+        """How the condition of its policy is inferred; None where conditions are drawn."""
+        return None
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Functions of the user's that it names, as `module:function`."""
+        return ()
+
+    @property
+    def actor_layers(self) -> tuple[int, ...]:
+        """Units of each hidden layer of the actor."""
+        return self.actor_sizes or self.hidden_sizes
+
+    @property
+    def critic_layers(self) -> tuple[int, ...]:
+        """Units of each hidden layer of the critics."""
+        return self.critic_sizes or self.hidden_sizes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DdpgConfig(AgentConfig):
+    """Deep deterministic policy gradient (arXiv:1509.02971)."""
+
+    learner: ClassVar[str] = "music_tf.agents.ddpg:Ddpg"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SoftConfig(AgentConfig):
+    """What all cores of soft actor-critic share: a temperature, the price of entropy."""
+
+    metrics: ClassVar[Mapping[str, str]] = {
+        **AgentConfig.metrics,
+        "train/entropy": "mean of -log pi in nats, for stochastic policies",
+        "train/temperature": "weight of the entropy, for SAC",
+        "train/temperature_loss": "loss of the temperature, where it is learned",
+    }
+
+    temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
+    """Alpha at the start."""
+    learn_temperature: bool = False
+    """Tunes alpha towards the wanted entropy."""
+    temperature_learning_rate: Rate = 1e-3
+    """Adam step size of log alpha."""
+
+    @property
+    def soft_values(self) -> bool:
+        """Whether the values count entropy beside the rewards."""
+        return True
+
+    def foreseen(self, run: Any) -> Mapping[str, str]:
+        """Returns its metrics, the loss of the temperature where that is learned."""
+        return only(super().foreseen(run), {"train/temperature_loss": self.learn_temperature})
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range, and settings that contradict each other."""
+        super().__post_init__()
+        if self.soft_values and self.return_clip == "auto":
+            raise UsageError(
+                "agent.return_clip: 'auto' is what the rewards allow, and soft values count "
+                "entropy as well; choose 'off', 'symmetric' or two numbers"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GaussianConfig(SoftConfig):
+    """What the cores with a squashed Gaussian policy share."""
+
+    linear_features: bool = True
+    """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
+    deviation: Literal["tanh", "softplus", "clip"] = "tanh"
+    """What the actor's output w says of its deviation: a tanh scales log sigma to [-5, 2], sigma is
+    softplus(w) + 0.001, or log sigma is w, clipped to [-20, 2]."""
+    squash_correction: Literal["exact", "epsilon"] = "exact"
+    """Log-slope of the tanh that squashes actions a: as it is, or log(1 - a^2 + 1e-6)."""
+    target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
+    """Wanted entropy in nats for each component of the action."""
+
+    @property
+    def actor(self) -> str:
+        """Gaussian, with the linear layer before its heads or without, and its deviation."""
+        plain = "" if self.linear_features else "_plain"
+        return f"gaussian{plain}" + ("" if self.deviation == "tanh" else f"_{self.deviation}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SacConfig(GaussianConfig):
+    """Soft actor-critic (arXiv:1801.01290); the defaults are the released MUSIC variant.
+
+    That variant is a stochastic DDPG. A clipped entropy reward at o_t is averaged over the batch
+    before it enters the target, and the actor's loss has none.
+    """
+
+    learner: ClassVar[str] = "music_tf.agents.sac:Sac"
+    metrics: ClassVar[Mapping[str, str]] = {**GaussianConfig.metrics, **reward_metrics(ENTROPY)}
+
+    entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
+    """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
+    that cannot steer the policy; `per_sample` what was meant; `next_state` the soft Bellman
+    target of the SAC paper, scaled by the temperature."""
+    entropy_scale: Annotated[float, In(0, 1e6)] = 0.02
+    """Factor on -log pi before clipping."""
+    entropy_clip: Bounds = (-1.0, 0.0)
+    """Bounds of the scaled entropy reward."""
+    entropy_weight: Schedule = ((0.0, 0.2), (24.0, 0.2), (200.0, 0.2))
+    """Weight of the entropy reward, by epoch."""
+    actor_entropy: bool = False
+    """Adds alpha log pi to the actor's loss, as in the SAC paper."""
+    next_action: Literal["target", "main"] = "target"
+    """Which actor proposes the next action of the TD target."""
+
+    @property
+    def soft_values(self) -> bool:
+        """Whether the TD target counts the entropy of the next state."""
+        return self.entropy_mode == "next_state"
+
+    def foreseen(self, run: Any) -> Mapping[str, str]:
+        """Returns its metrics, those of the entropy reward where the mode has one."""
+        paid = self.entropy_mode in {"batch_mean", "per_sample"}
+        return only(super().foreseen(run), dict.fromkeys(reward_metrics(ENTROPY), paid))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SacValueConfig(GaussianConfig):
+    """Soft actor-critic as first published (arXiv:1801.01290): critics learn from a state value.
+
+    The core of DIAYN (arXiv:1802.06070). Entropy is in the state value and in the actor's loss,
+    and only the state value has a target network.
+    """
+
+    learner: ClassVar[str] = "music_tf.agents.sac_value:SacValue"
+    metrics: ClassVar[Mapping[str, str]] = {
+        **GaussianConfig.metrics,
+        "train/value_loss": "squared error of the state value, for SAC that has one",
+    }
+
+    value_learning_rate: Rate = 1e-3
+    """Adam step size of the state value."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiscreteSacConfig(SoftConfig):
+    """Soft actor-critic over K choices (arXiv:1910.07207); an action's largest number counts."""
+
+    learner: ClassVar[str] = "music_tf.agents.discrete_sac:DiscreteSac"
+
+    action_l2: Annotated[float, In(0, 0)] = 0.0
+    """0: a choice has no size that could cost something."""
+    learn_temperature: bool = True
+    """Tunes alpha towards the wanted entropy."""
+    target_entropy: Annotated[float, In(0, 1)] = 0.98
+    """Wanted entropy as a share of log K, the most that there can be."""
+
+    @property
+    def actor(self) -> str:
+        """Categorical."""
+        return "categorical"

@@ -1,0 +1,162 @@
+"""Settings of reward terms: what all have, the task, and terms that are clipped and weighed."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
+
+from music_tf.config.fields import In, Settings, only
+from music_tf.config.telling import INFORMATION, Telling
+from music_tf.config.values import Bounds, Schedule
+
+ENTROPY = "entropy"
+"""What metrics call the reward that SAC adds by itself; no term may have this name."""
+
+
+def reward_metrics(name: str) -> dict[str, str]:
+    """Returns the metrics that a reward of this name has, with their meaning."""
+    statistics = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
+    reward = f"the {name.replace('_', ' ')} reward in minibatches, clipped, weighted"
+    return {f"reward/{name}_{short}": f"{long} of {reward}" for short, long in statistics.items()}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TermConfig(Settings):
+    """A reward term, of which weight * (clip(raw reward) + shift) enters the sum of rewards.
+
+    A subclass names the term and the class that computes it. Nobody has to list either: whatever a
+    module of recipes holds is found there.
+    """
+
+    name: ClassVar[str]
+    """What users call it: prefix of its options and of its metrics `reward/NAME_mean`."""
+    metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Metrics that it alone writes, with their meaning, beside those of its reward."""
+    term: ClassVar[str]
+    """The `RewardTerm` that is built from it, as `module:Class`."""
+    networks: ClassVar[Sequence[str]] = ()
+    """Names of what it learns; each is a part that a later run can take over."""
+    chooser: ClassVar[str] = ""
+    """The function that scores actions to explore by, as `module:function`: of the arrays of its
+    networks, observations [B, O] and actions [B, N, A], [B, N]. Counts where it `explores`."""
+    incremental: ClassVar[bool] = False
+    """Whether it tells a skill from those before it, so that each is learned in its turn."""
+
+    clip: Bounds = (-math.inf, math.inf)
+    """Bounds of the scaled reward."""
+    shift: Annotated[float, In(-1e9, 1e9)] = 0.0
+    """Added after clipping."""
+    weight: Schedule = ((0.0, 1.0),)
+    """Weight in the sum of rewards, by epoch."""
+
+    @classmethod
+    def declared(cls) -> Mapping[str, str]:
+        """Returns the metrics of its reward, and its own."""
+        return {**reward_metrics(cls.name), **cls.metrics}
+
+    def foreseen(self, run: Any) -> Mapping[str, str]:
+        """Returns all its metrics where it counts, now or later; a term that never does rests."""
+        return super().foreseen(run) if self.counts else {}
+
+    @property
+    def counts(self) -> bool:
+        """Whether it pays or costs anything in any epoch."""
+        return any(weight for _, weight in self.weight)
+
+    @property
+    def unit_weight(self) -> float:
+        """Weight at which it pays at most 1 a step, as much as a step of a task costs.
+
+        Counts for terms whose upper bound is finite and over 0.
+        """
+        return 1.0 / self.clip[1]
+
+    @property
+    def explores(self) -> int:
+        """Random actions of which exploration takes the one that its `chooser` scores highest."""
+        return 0
+
+    def check(self, run: Any) -> None:
+        """Refuses a run in which this term cannot work; any is fine by default.
+
+        Raises:
+            UsageError: Says which setting must change.
+        """
+
+    def tells(self, run: Any) -> Sequence[Telling]:
+        """Returns what says whether its reward is earned, the most telling first.
+
+        By default what replay pays a step. Of what a run has no column for nothing is shown.
+        """
+        del run
+        return (Telling(f"reward/{self.name}_mean", f"pay for {self.name}", scale=self._paid),)
+
+    @property
+    def _paid(self) -> str:
+        low, high = (end + self.shift for end in self.clip)
+        ends = f", {low:g} to {high:g}" if math.isfinite(low) and math.isfinite(high) else ""
+        return f"a step{ends}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskConfig(TermConfig):
+    """The environment's own reward under the goal: w * (clip(scale * r, *clip) + shift)."""
+
+    name: ClassVar[str] = "task"
+    term: ClassVar[str] = "music_tf.intrinsic.task:TaskReward"
+
+    scale: Annotated[float, In(-1e9, 1e9)] = 1.0
+    """Factor before clipping."""
+    clip: Bounds = (-math.inf, math.inf)
+    """Bounds of the scaled reward, beside those that the environment is known to keep."""
+
+    def tells(self, run: Any) -> Sequence[Telling]:
+        """Returns success, of which runs without goals know nothing, and then the return."""
+        del run
+        return (
+            Telling("eval/success_rate", "success", scale="share of episodes"),
+            Telling("eval/return", "return", scale="sum of the task's rewards in an episode"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PaidConfig(TermConfig):
+    """A reward without a unit: w * (pay(gain * r) + shift)."""
+
+    gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = 1.0
+    """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
+    mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
+    """With gain auto: what gain times raw reward is on average, before it is clipped or logged."""
+    pay: Literal["clip", "log"] = "clip"
+    """What a scaled reward r is paid, within `clip`: r, or sign(r) log(1 + |r|), which rises ever
+    more slowly."""
+    clip: Bounds = (0.0, 1.0)
+    """Bounds of what the scaled reward is paid; with -4 4 noise, whose mean is 0, pays nothing."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it pays or costs anything in any epoch."""
+        return super().counts and self.gain != 0.0
+
+    @property
+    def measured(self) -> Sequence[str]:
+        """Its last two metrics: mean positive raw reward and gain, with the gain auto."""
+        return tuple(self.metrics)[-2:]
+
+    def foreseen(self, run: Any) -> Mapping[str, str]:
+        """Returns its metrics, those of the gain where that is auto.
+
+        Where it is unset, the environment decides.
+        """
+        return only(super().foreseen(run), dict.fromkeys(self.measured, self.gain == "auto"))
+
+    def tells(self, run: Any) -> Sequence[Telling]:
+        """Returns what moves together, whoever pays for it, and what is paid."""
+        moved = Telling(
+            INFORMATION,
+            "I(dx; dy)",
+            random=f"{INFORMATION}_random",
+            scale="nats that moves of robot and surroundings share; 0 is none",
+        )
+        return (moved, *super().tells(run))

@@ -1,0 +1,52 @@
+"""Types of settings that several groups share, with their ranges."""
+
+import itertools
+import json
+import math
+from typing import Annotated, Literal, TypeAlias
+
+from music_tf.config.fields import In, Where
+
+_MOST_LAYERS = 16
+
+
+def is_word_or_rising(value: str | tuple[float, float]) -> bool:
+    return isinstance(value, str) or value[0] < value[1]
+
+
+def _is_constructor(text: str) -> bool:
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(given, dict) and "render_mode" not in given
+
+
+def _is_schedule(value: tuple[tuple[float, float], ...]) -> bool:
+    numbers = [number for point in value for number in point]
+    rising = all(before[0] < after[0] for before, after in itertools.pairwise(value))
+    return bool(value) and rising and all(map(math.isfinite, numbers))
+
+
+Schedule: TypeAlias = Annotated[
+    tuple[tuple[float, float], ...], Where("finite, with increasing epochs", _is_schedule)
+]
+"""Values by epoch, `((epoch, value), ...)`: linear in between, constant outside."""
+Bounds: TypeAlias = Annotated[
+    tuple[float, float], Where("the lower first (inf allowed)", lambda ends: ends[0] <= ends[1])
+]
+Layers: TypeAlias = Annotated[
+    tuple[int, ...],
+    Where("1 to 16 of them, each", lambda sizes: 1 <= len(sizes) <= _MOST_LAYERS),
+    In(1, 8192),
+]
+OwnLayers: TypeAlias = Annotated[
+    tuple[int, ...],
+    Where("at most 16 of them, each", lambda sizes: len(sizes) <= _MOST_LAYERS),
+    In(1, 8192),
+]
+JsonObject: TypeAlias = Annotated[
+    str, Where('a JSON object such as {"frame_skip": 4}, no render_mode', _is_constructor)
+]
+Rate: TypeAlias = Annotated[float, In(0, 1)]
+Initializer: TypeAlias = Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"]
