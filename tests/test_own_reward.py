@@ -35,7 +35,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from music_tf.config.fields import In
-from music_tf.config.settings import Bounds, TermConfig
+from music_tf.config.terms import TermConfig
+from music_tf.config.values import Bounds
 from music_tf.recipes.music import ddpg_music
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from music_tf.config.settings import SacValueConfig
+from music_tf.config.agents import SacValueConfig
 from music_tf.recipes import tasks
 
 

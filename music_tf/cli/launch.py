@@ -36,7 +36,8 @@ from music_tf.process.mpirun import (
     rank_words,
 )
 from music_tf.process.signals import install_signal_handlers, stop_requested
-from music_tf.reading.command import asks_for_help, parse_train, resume_line
+from music_tf.reading.command import parse_train, resume_line
+from music_tf.reading.options import asks_for_help
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
 USAGE = """\

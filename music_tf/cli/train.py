@@ -10,7 +10,8 @@ from music_tf.process.children import die_with_parent
 from music_tf.process.launcher import asked_learners, launched_rank, launched_world_size
 from music_tf.process.tensorflow_start import hide_gpus, prepare_tensorflow
 from music_tf.process.watchdog import backstop
-from music_tf.reading.command import TrainCommand, asks_for_help, parse_train, train_help
+from music_tf.reading.command import TrainCommand, parse_train, train_help
+from music_tf.reading.options import asks_for_help
 from music_tf.runs.start import seconds_to_start, start, watch_the_start
 from music_tf.tools import new_drawing
 

@@ -28,7 +28,7 @@ from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, Usage
 from music_tf.process.launcher import launched_world_size
 from music_tf.process.machine import available_cores
 from music_tf.process.tensorflow_start import prepare_tensorflow
-from music_tf.reading.command import Flag, Options, read
+from music_tf.reading.options import Flag, Options, read
 from music_tf.reading.stored import (
     CONFIG_NAME,
     LATEST,

@@ -43,7 +43,8 @@ OWN = """
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from music_tf.config.settings import SacConfig, TermConfig
+from music_tf.config.agents import SacConfig
+from music_tf.config.terms import TermConfig
 from music_tf.recipes.tasks import ddpg
 
 

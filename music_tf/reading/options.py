@@ -1,0 +1,236 @@
+"""Command lines: what a verb's dataclass says of its options is read, explained and refused here.
+
+tyro converts values and writes the help. A wrong command line is told in our own words: what was
+expected, what came, and the nearest valid name.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+
+import tyro
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructFieldSpec,
+    StructTypeInfo,
+)
+
+from music_tf.config.fields import (
+    Field,
+    Settings,
+    choices_of,
+    describe_range,
+    describe_type,
+    documentation,
+    fields_of,
+    hints_of,
+    is_optional,
+    show_option,
+    show_value,
+    with_fields,
+)
+from music_tf.config.names import nearest, suggestion
+from music_tf.config.terms import TermConfig
+from music_tf.errors import UsageError
+
+Verb = TypeVar("Verb", bound="Options")
+Terms = Mapping[str, type[TermConfig]]
+Typed = dict[str, tuple[str, ...]]
+
+Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""An option that takes no value: it is off unless it is typed."""
+
+_RENAMED = {
+    "music.agent": "world.agent",
+    "music.surrounding": "world.surrounding",
+    "skill.components": "world.descriptor",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Settings):
+    """What may follow a verb; a subclass has a field for each option, all with defaults."""
+
+    example: ClassVar[str] = ""
+    """A right command line, after `music-tf`."""
+
+    @classmethod
+    def shown(cls, name: str) -> str:
+        """Returns an option as it is typed."""
+        return show_option(name)
+
+
+def asks_for_help(arguments: Sequence[str]) -> bool:
+    """Whether the user wants to read about a verb instead of running it."""
+    return any(word.partition("=")[0] in ("--help", "-h") for word in arguments)
+
+
+def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
+    """Returns the options of a verb; `--help` writes what they are, and ends the process.
+
+    Raises:
+        UsageError: An option is unknown, or a value is missing or of another kind.
+    """
+    default = kind()
+    if asks_for_help(arguments):
+        sys.stdout.write(f"for example: music-tf {kind.example}\n\n")
+        explain(default, verb)
+    fields = {field.name: field for field in fields_of(default)}
+    places = [
+        name for name, field in fields.items() if tyro.conf.Positional in get_args(field.hint)
+    ]
+    options = {name: field for name, field in fields.items() if name not in places}
+    words, typed = split(arguments, options)
+    several = [name for name in places if words_taken(fields[name].hint) is None]
+    if not several and len(words) != len(places):
+        expected = (
+            f"{places[0].upper()}: expected one" if places else f"{verb}: expected no arguments"
+        )
+        raise UsageError(
+            f"{expected}, got {' '.join(words)[:80]!r}\nfor example: music-tf {kind.example}"
+        )
+    typed |= dict.fromkeys(places, words)
+    return with_fields(
+        default, {name: read_value(fields[name], given) for name, given in typed.items()}
+    )
+
+
+def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
+    """Writes what the options of a verb are, with their ranges, and ends the process.
+
+    `--rewards` picks among the terms, each of which has its options.
+    """
+    registry = ConstructorRegistry()
+
+    @registry.struct_rule
+    def settings(info: StructTypeInfo) -> StructConstructorSpec | None:
+        group = info.default
+        if not isinstance(group, Settings):
+            return None
+        texts, fields = documentation(type(group)), []
+        for name, hint in hints_of(type(group)).items():
+            value, text = getattr(group, name), texts.get(name, "")
+            if isinstance(value, Mapping) and terms is not None:
+                fields.append(StructFieldSpec(name, reward_names(terms), tuple(value), text))
+                fields += [
+                    StructFieldSpec(term, kind, value.get(term, kind()))
+                    for term, kind in terms.items()
+                ]
+            else:
+                meaning = f"{text} {describe_range(hint)}".strip()
+                fields.append(StructFieldSpec(name, hint, value, meaning))
+        return StructConstructorSpec(type(group), tuple(fields))
+
+    kind: Any = type(default)
+    tyro.cli(kind, prog=f"music-tf {verb}", args=["--help"], default=default, registry=registry)
+
+
+def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple[str, ...], Typed]:
+    """Returns the words without an option, and those of each option; the last of several counts.
+
+    `--name V`, `--name=V`, and `-` or `_` in names are the same.
+
+    Raises:
+        UsageError: An option is unknown or lacks values.
+    """
+    positional: list[str] = []
+    typed: Typed = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not is_option(word):
+            positional.append(word)
+            continue
+        written, equals, value = word.partition("=")
+        name = written[2:].replace("-", "_")
+        if not written.startswith("--") or name not in options:
+            raise _unknown(written, options)
+        values = [value] if equals else []
+        wanted = words_taken(options[name].hint, (*values, *rest, "")[0])
+        while rest and not is_option(rest[0]) and (wanted is None or len(values) < wanted):
+            values.append(rest.pop(0))
+        if wanted is not None and len(values) != wanted:
+            one = "True or False" if options[name].hint is bool else "a value"
+            expected = {0: "takes no value", 1: f"expected {one}"}
+            raise UsageError(
+                f"{show_option(name)}: {expected.get(wanted, f'expected {wanted} values')}, "
+                f"got {len(values) or 'none'}"
+            )
+        typed[name] = tuple(values)
+    return tuple(positional), typed
+
+
+def is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-" and not _is_number(word)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _unknown(written: str, options: Mapping[str, Field]) -> UsageError:
+    """Returns the fault of an unknown option, with the nearest known one."""
+    name = written.lstrip("-").replace("-", "_")
+    inside = [option for option in options if name and option.endswith(f".{name}")]
+    found = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
+    cure = "--help lists the valid ones"
+    if name in _RENAMED:
+        cure = f"it is called {show_option(_RENAMED[name])} now"
+    elif found:
+        cure = f"did you mean {' or '.join(map(show_option, found))}?"
+    return UsageError(f"unknown option {written[:80]!r}\n{cure}")
+
+
+@functools.cache
+def _spec(hint: Any) -> PrimitiveConstructorSpec[Any]:
+    """Returns how tyro reads a value."""
+    found = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(hint, set()))
+    if not isinstance(found, PrimitiveConstructorSpec):
+        raise TypeError(f"{hint}: this type cannot be typed on a command line")
+    return found
+
+
+def words_taken(hint: Any, first: str = "") -> int | None:
+    """Returns how many words a value takes that begins with this one; None for any number."""
+    if tyro.conf.FlagCreatePairsOff in get_args(hint):
+        return 0
+    count = _spec(hint).nargs
+    if isinstance(count, tuple):  # several numbers, or a word in their place
+        return max(count) if _is_number(first) else 1
+    return count if isinstance(count, int) else None
+
+
+def read_value(field: Field, words: Sequence[str]) -> Any:
+    """Returns a typed value; None, True and False may have any letter case."""
+    if words_taken(field.hint) == 0:
+        return True
+    spec = _spec(field.hint)
+    special = ["none"] if is_optional(field.hint) else ["true", "false"] * (field.hint is bool)
+    written = [word.capitalize() if word.lower() in special else word for word in words]
+    if spec.choices is None or set(written) <= set(spec.choices):
+        with contextlib.suppress(ValueError):
+            return spec.instance_from_str(written)
+    choices = choices_of(field.hint)
+    wrong = [word for word in words if word not in choices]
+    raise UsageError(
+        f"{show_option(field.name)}: expected {describe_type(field.hint)}, "
+        f"got {' '.join(words)[:80]!r}"
+        + (suggestion(wrong[0], choices) if choices else "")
+        + f"\n{field.documentation[:300]}"
+        + ("" if field.value is None else f" Now {show_value(field.value)}.")
+    )
+
+
+def reward_names(terms: Terms) -> Any:
+    """Returns the type of `--rewards`."""
+    return tuple[Literal[tuple(terms)], ...]  # type: ignore[misc]
