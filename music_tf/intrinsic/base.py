@@ -197,6 +197,10 @@ class RewardTerm(abc.ABC):
     """Its networks learn at every n-th update."""
     times: int = 1
     """Steps that its networks take at such an update, each on a feed of its own."""
+    leads: bool = False
+    """Whether its networks step before actor and critics, which then see the reward after that."""
+    early: Sequence[str] = ()
+    """Names of networks that learn also while nothing else does, each step apart from the rest."""
     notice: str = ""
     """What to tell the user of it before the run begins, if anything."""
     columns: Sequence[int] = ()

@@ -173,28 +173,41 @@ class Trainer:
         config, counters, log = self.config, self.counters, self.log
         if self.sequence is not None:
             self.sequence.advance(counters.epoch, log.cycles / config.cycles)
+        before, _ = self._since_begun
         self.collect()
         steps, updates = self._since_begun
         turns = 1 if config.updates else 0
         first = max(config.collect.random_steps, config.collect.update_after)
-        if config.collect.updates_per_step is not None and config.updates:
-            due = math.floor(config.collect.updates_per_step * (steps - first)) - updates
-            turns = due // config.updates
-        if steps < first:
+        rate, early = config.collect.updates_per_step, steps < first
+        if rate is not None and config.updates:
+            turns = (math.floor(rate * (steps - first)) - updates) // config.updates
+            if early:
+                turns = _multiples(rate * steps, config.updates)
+                turns -= _multiples(rate * before, config.updates)
+        if early and not self.update.learns_early:
             turns = 0
         for turn in range(turns):
-            fed = self._spent.get("time/feed_s", 0.0)
-            with self._timed("time/learn_s"):
-                taken = self.update.run_parts(self._feeds(turn), self.schedules())
-                learned = over_ranks(taken, self.comm)
-            self._spent["time/learn_s"] -= self._spent["time/feed_s"] - fed
-            for term in self.terms:
-                learned |= term.adapt(learned, config.updates, counters.episodes)
+            learned = self._learn(turn, early)
+            if not early:
+                for term in self.terms:
+                    learned |= term.adapt(learned, config.updates, counters.episodes)
+                log.updates += config.updates
+                counters.updates += config.updates
             log.totals.append(learned)
-            log.updates += config.updates
-            counters.updates += config.updates
         log.cycles += 1
         counters.cycle += 1
+
+    def _learn(self, turn: int, early: bool) -> Metrics:
+        """Takes a turn of updates, or of what learns early; returns what was logged, of all ranks.
+
+        Every rank must call it together.
+        """
+        fed = self._spent.get("time/feed_s", 0.0)
+        with self._timed("time/learn_s"):
+            taken = self.update.run_parts(self._feeds(turn), self.schedules(), early)
+            learned = over_ranks(taken, self.comm)
+        self._spent["time/learn_s"] -= self._spent["time/feed_s"] - fed
+        return learned
 
     def collect(self) -> None:
         """Plays for a cycle, orders the next one where it need not wait, and takes in this one."""
@@ -692,6 +705,11 @@ class Trainer:
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
         return metrics
+
+
+def _multiples(number: float, unit: int) -> int:
+    """Returns how often a unit is in a number."""
+    return math.floor(number) // unit
 
 
 def _even_parts(count: int, parts: int) -> Iterator[slice]:

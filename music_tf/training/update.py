@@ -102,6 +102,8 @@ class _Phase(NamedTuple):
     terms: tuple[RewardTerm, ...]
     every: int
     times: int
+    early: bool = False
+    """Whether it learns also while nothing else does."""
 
 
 class Update:
@@ -144,6 +146,7 @@ class Update:
         )
         self.targets_layout = Layout(learner.target_networks)
         self._phases = _phases(learner, self.terms, self.layout)
+        self._paid_in = [phase.learner is not None for phase in self._phases].index(True)
         self._slow = self.layout.span([network.name for network in learner.target_networks])
         initial = comm.broadcast(self.layout.initial())
         self.parameters = tf.Variable(initial)
@@ -154,10 +157,11 @@ class Update:
         self._phase_steps = [tf.Variable(0, dtype=tf.int64) for _ in self._phases]
         self._learning_rate = tf.Variable(self.layout.learning_rates())
         self.step_scale = 1.0
-        self._names: dict[frozenset[str], tuple[list[tuple[str, int]], list[str]]] = {}
-        self._traced: set[tuple[frozenset[str], int]] = set()
+        self._names: dict[tuple[frozenset[str], bool], tuple[list[tuple[str, int]], list[str]]] = {}
+        self._traced: set[tuple[frozenset[str], int, bool]] = set()
         """Terms and numbers of updates for which the loop has been compiled."""
         self._run_updates = compiled(self._updates)
+        self._run_early = compiled(self._early_updates)
         self._move_targets = compiled(self._polyak)
         self._xla = False
         self._look_up: Callable[[Any], Feed] = lambda row: row
@@ -178,6 +182,7 @@ class Update:
             raise ValueError("use_xla: ranks that learn together meet between updates")
         self._xla = True
         self._run_updates = compiled(self._updates, xla=True)
+        self._run_early = compiled(self._early_updates, xla=True)
 
     def hlo(self, feed: Feed | Draws, schedules: Schedules) -> str:
         """Returns what XLA makes of all updates of a cycle, as text, after `use_xla`."""
@@ -189,8 +194,17 @@ class Update:
         """Takes all updates of a cycle, as `run_parts` those of one part."""
         return self.run_parts([feed], schedules)
 
-    def run_parts(self, feeds: Iterable[Feed | Draws], schedules: Schedules) -> Metrics:
+    @property
+    def learns_early(self) -> bool:
+        """Whether something learns while actor and critics do not learn yet."""
+        return any(phase.early for phase in self._phases)
+
+    def run_parts(
+        self, feeds: Iterable[Feed | Draws], schedules: Schedules, early: bool = False
+    ) -> Metrics:
         """Takes all updates of a cycle, part after part; every rank must call it together.
+
+        Early ones move what learns while nothing else does; they do not count as updates.
 
         Only the reward terms in `Feed.terms` are computed and learn; the others rest. The numbers
         do not depend on how many parts there are.
@@ -206,21 +220,21 @@ class Update:
                 hold different parameters; all ranks raise it alike.
             UsageError: A term answers something else than it is asked for.
         """
-        before, parts = int(self.step.numpy()), []
+        before, parts = self._taken(early), []
         fed: frozenset[str] = frozenset()
         evidence: Mapping[str, Array] = {}
         for feed in feeds:
             fed = frozenset(feed.terms)
-            parts.append(self._take(feed, schedules))
+            parts.append(self._take(feed, schedules, early))
             if not evidence and not np.isfinite(parts[-1][0]).all():
                 evidence = feed.named()
         rows, lows, highs = (np.concatenate(logs) for logs in zip(*parts, strict=True))
         done = before + len(rows)
-        if self._config.polyak_every == "cycle":
+        if self._config.polyak_every == "cycle" and not early:
             self._move_targets()
         if done // DESYNC_INTERVAL > before // DESYNC_INTERVAL:
             self.check_equal()
-        logged, paid = self._names[fed]
+        logged, paid = self._names[fed, early]
         sums = np.add.accumulate(rows)[-1]  # one after the other, on any processor
         values = {
             name: value / times
@@ -246,16 +260,24 @@ class Update:
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
 
-    def _take(self, feed: Feed | Draws, schedules: Schedules) -> list[Array]:
+    def _taken(self, early: bool) -> int:
+        """Returns how many updates were taken so far, or how many steps of what learns early."""
+        steps = [
+            count for count, one in zip(self._phase_steps, self._phases, strict=True) if one.early
+        ]
+        return int((steps[0] if early else self.step).numpy())
+
+    def _take(self, feed: Feed | Draws, schedules: Schedules, early: bool) -> list[Array]:
         """Takes the updates of a part; returns their metrics, and extremes of rewards twice."""
         tensors, updates = tf.nest.map_structure(as_tensor, feed), len(feed.transitions[0])
         for name, term in self._fed(feed).items():
             check_feed(name, feed.terms[name], term.times * updates)
-        traced = frozenset(feed.terms), updates
+        traced = frozenset(feed.terms), updates, early
+        run = self._run_early if early else self._run_updates
         new = traced not in self._traced
         self._traced.add(traced)
         with longer_timeout() if new else contextlib.nullcontext():
-            return list(map(np.asarray, self._run_updates(tensors, schedules)))
+            return list(map(np.asarray, run(tensors, schedules)))
 
     def check_equal(self) -> None:
         """Compares parameters bit by bit over ranks; every rank must call it together.
@@ -372,14 +394,20 @@ class Update:
             step.assign(taken)
         self.scale_steps(step_scale)
 
-    def _updates(
+    def _early_updates(
         self, feed: Feed | Draws, schedules: Schedules
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Takes all updates of what learns while nothing else does, as `_updates`."""
+        return self._updates(feed, schedules, early=True)
+
+    def _updates(
+        self, feed: Feed | Draws, schedules: Schedules, early: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes all updates; returns metric shares [U, metrics], and extremes [U, terms] twice."""
         updates = feed.transitions[0].shape[0]
 
         def body(index: tf.Tensor, *logs: tf.TensorArray) -> tuple[tf.Tensor, ...]:
-            rows = self._update(feed, index, schedules)
+            rows = self._update(feed, index, schedules, early)
             return index + 1, *(log.write(index, row) for log, row in zip(logs, rows, strict=True))
 
         start = (tf.constant(0), *(tf.TensorArray(tf.float32, updates) for _ in range(3)))
@@ -390,7 +418,7 @@ class Update:
         return values, lows, highs
 
     def _update(
-        self, feed: Feed | Draws, index: tf.Tensor, schedules: Schedules
+        self, feed: Feed | Draws, index: tf.Tensor, schedules: Schedules, early: bool
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes one update, phase after phase; returns its row of each log.
 
@@ -398,7 +426,7 @@ class Update:
         up in the order of the names that operations get, such as mul_2 and mul_18. Whoever adds,
         drops or moves one here changes the last bits.
         """
-        step = self.step.assign_add(1)
+        step = tf.constant(0, tf.int64) if early else self.step.assign_add(1)
         names: list[tuple[str, int]] = []
         rows: list[tf.Tensor] = []
         gradients: list[tf.Tensor] = []
@@ -420,7 +448,7 @@ class Update:
                     self._learning_rate,
                     None if len(self._phases) == 1 else phase.own,
                 )
-            if number == 0:
+            if number == self._paid_in:
                 carried.update(left)
                 paid.update(rewards)
                 for name, reward in rewards.items():
@@ -428,14 +456,16 @@ class Update:
                     metrics[f"reward/{name}_square"] = tf.reduce_mean(tf.square(reward), axis=-1)
             earlier = {name for name, _ in names}
             logged = [name for name in metrics if name not in earlier]
-            names.extend((name, phase.every) for name in logged)
+            names.extend((name, 1 if early else phase.every) for name in logged)
             if not logged:
                 return tf.zeros([0]), gradient
             shares = [tf.reduce_sum(metrics[name]) for name in logged]
             return tf.stack(shares) / self._workers, gradient
 
         for number, phase in enumerate(self._phases):
-            if phase.every == 1:
+            if early and not phase.early:
+                continue
+            if phase.every == 1 or early:
                 values, gradient = take(number)
             else:
                 known, size = len(names), self.moments[number].first.shape
@@ -446,13 +476,15 @@ class Update:
                 )
             rows.append(values)
             gradients.append(gradient)
-        self._polyak_where_due(step)
-        self._names[frozenset(feed.terms)] = [*names, ("train/grad_norm", 1)], list(paid)
+        if not early:
+            self._polyak_where_due(step)
+        logged = [*names, ("train/grad_norm", 1)]
+        self._names[frozenset(feed.terms), early] = logged, list(paid)
         norm = tf.norm(gradients[0] if len(gradients) == 1 else tf.concat(gradients, axis=0))
         return (
             tf.concat([*rows, [norm / self._comm.size]], axis=0),
-            tf.stack([tf.reduce_min(reward) for reward in paid.values()]),
-            tf.stack([tf.reduce_max(reward) for reward in paid.values()]),
+            _stacked([tf.reduce_min(reward) for reward in paid.values()]),
+            _stacked([tf.reduce_max(reward) for reward in paid.values()]),
         )
 
     def _row(self, feed: Feed | Draws, index: tf.Tensor, turn: int) -> Any:
@@ -513,18 +545,7 @@ class Update:
             carried: Mapping[str, tf.Tensor] = {}
             if phase.learner is not None:
                 lowest = [term.mixing.lowest(factors[name]) for name, term in fed.items()]
-                if any(each.shape.rank for each in lowest):  # where something has a gate
-                    lowest = [each + tf.zeros_like(now.transitions.reward) for each in lowest]
-                for_ever = self._horizon * tf.add_n(lowest)
-                aftermath = tf.where(now.transitions.lost, for_ever, 0.0)
-                batch = Batch(
-                    inputs=now.inputs,
-                    next_inputs=now.next_inputs,
-                    action=now.transitions.action,
-                    reward=tf.add_n([*paid.values(), aftermath]),
-                    discount=now.transitions.discount,
-                    truncated=now.transitions.truncated,
-                )
+                batch = self._batch(now, list(paid.values()), lowest)
                 losses = phase.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
                 total, metrics = tf.reduce_sum(losses.total), {**losses.metrics, **measured}
                 paid |= losses.paid
@@ -540,6 +561,22 @@ class Update:
         if self._config.gradient_reduce == "mean":
             gradient /= self._workers
         return gradient, metrics, paid, carried
+
+    def _batch(self, now: Feed, paid: Sequence[tf.Tensor], lowest: list[tf.Tensor]) -> Batch:
+        """Returns what a learner sees, of the rewards [W, B] and what a lost object pays."""
+        if any(each.shape.rank for each in lowest):  # where something has a gate
+            lowest = [each + tf.zeros_like(now.transitions.reward) for each in lowest]
+        for_ever = self._horizon * tf.add_n(lowest)
+        aftermath = tf.where(now.transitions.lost, for_ever, 0.0)
+        reward, discount = tf.add_n([*paid, aftermath]), now.transitions.discount
+        return Batch(
+            inputs=now.inputs,
+            next_inputs=now.next_inputs,
+            action=now.transitions.action,
+            reward=reward,
+            discount=discount,
+            truncated=now.transitions.truncated,
+        )
 
     def _summed_over_ranks(self, gradient: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
         """Adds up the flat gradient of all ranks, with a heartbeat, within the compiled loop."""
@@ -670,27 +707,60 @@ def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array
     return layout.flatten(own)
 
 
+def _stacked(values: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Returns scalars as one tensor, which may be empty."""
+    return tf.stack(values) if values else tf.zeros([0])
+
+
+class _Part(NamedTuple):
+    """Networks of a term that step together."""
+
+    term: RewardTerm
+    names: tuple[str, ...]
+    early: bool
+
+    @property
+    def alone(self) -> bool:
+        """Whether they have a phase of their own, by what their term says."""
+        rhythm = (self.term.every, self.term.times)
+        return self.early or self.term.leads or rhythm != (1, 1)
+
+
+def _parts(term: RewardTerm) -> list[_Part]:
+    """Returns what a term learns, apart from what learns also while nothing else does."""
+    names = [network.name for network in term.networks]
+    chosen = {
+        early: tuple(n for n in names if (n in term.early) is early) for early in (False, True)
+    }
+    return [_Part(term, its, early) for early, its in chosen.items() if its]
+
+
 def _phases(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[_Phase]:
     """Lays the phases over the flat vector.
 
     Terms without a rhythm of their own join a learner that has one phase, and come after it
-    otherwise.
+    otherwise; those that lead come before it.
     """
 
-    def phase(learned: Phase | None, its_terms: Sequence[RewardTerm]) -> _Phase:
-        names = [network.name for term in its_terms for network in term.networks]
-        rhythm = learned or its_terms[0]
+    def phase(learned: Phase | None, its_parts: Sequence[_Part]) -> _Phase:
+        names = [name for part in its_parts for name in part.names]
+        rhythm = learned or its_parts[0].term
         moved = [*(learned.networks if learned else ()), *names]
         inside = Layout(network for network in layout.networks if network.name in moved)
         own = layout.span(moved)
-        return _Phase(own, inside, learned, tuple(its_terms), rhythm.every, rhythm.times)
+        its_terms = tuple(part.term for part in its_parts)
+        early = any(part.early for part in its_parts)
+        return _Phase(own, inside, learned, its_terms, rhythm.every, rhythm.times, early)
 
-    learning = [term for term in terms if term.networks]
-    plain = [term for term in learning if (term.every, term.times) == (1, 1)]
-    own = [[term] for term in learning if term not in plain]
-    if len(learner.phases) > 1:
-        plain, own = [], [[term] for term in learning]
-    phases = [phase(learned, plain) for learned in learner.phases]
+    parts = [part for term in terms for part in _parts(term)]
+    leading = [part for part in parts if part.term.leads and not part.early]
+    others = [part for part in parts if part not in leading]
+    shared = [part for part in others if not part.alone and len(learner.phases) == 1]
+    phases = [phase(learned, shared) for learned in learner.phases]
     if phases[0].every != 1:
         raise ValueError("the first phase of a learner is due at every update")
-    return [*phases, *(phase(None, its_terms) for its_terms in own)]
+    before, after = (
+        [phase(None, [part]) for part in some]
+        for some in (leading, [part for part in others if part not in shared])
+    )
+    return [*before, *phases, *after]

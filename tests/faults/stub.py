@@ -82,7 +82,8 @@ class Update(update.Update):
         self.step = Vector(np.int64(0))
         self.step_scale = 1.0
 
-    def run_parts(self, feeds, schedules):
+    def run_parts(self, feeds, schedules, early=False):
+        assert not early
         (feed,) = feeds
         losses, norms = [], []
         before = int(self.step.value)

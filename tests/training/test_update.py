@@ -824,3 +824,71 @@ def test_step_counts_of_a_learner_that_began_anew_survive_a_save(kind):
     for each in (trainer, again):
         each.update.run(*given)
     np.testing.assert_equal(again.update.shared(), trainer.update.shared())
+
+
+class Ahead(RewardTerm):
+    """Pays the number `paid`, which learns towards 1; `model` learns towards 2 by itself."""
+
+    name = "ahead"
+    mixing = Mixing(1.0, (-9.0, 9.0), 0.0, ((0.0, 1.0),))
+    networks = (Scalar("paid", 0.0, 0.1), Scalar("model", 0.0, 0.01))
+
+    def __init__(self, leads=False, early=()):
+        self.leads, self.early = leads, early
+
+    def reward(self, weights, batch, feed):
+        return weights["paid"][0] * tf.ones_like(batch.reward)
+
+    def loss(self, weights, feed):
+        (paid,), (model,) = weights["paid"], weights["model"]
+        loss = tf.square(paid - 1.0) + tf.square(model - 2.0)
+        return loss * tf.ones([2]), {"ahead/model": model * tf.ones([2])}
+
+
+def ahead(trainer, given, **settings):
+    """An update with this term alone, and what it is given."""
+    terms = {"ahead": {"none": np.zeros([len(given.feed.inputs), 2, 1], np.float32)}}
+    schedules = given.schedules._replace(terms={"ahead": tf.constant(1.0)})
+    update = update_of(trainer, trainer.update.learner, [Ahead(**settings)])
+    return update, Given(given.feed._replace(terms=terms), schedules)
+
+
+@pytest.mark.parametrize(("leads", "paid"), [(False, 0.0), (True, 0.1)])
+def test_a_term_that_leads_pays_what_it_has_just_learned(leads, paid):
+    trainer, given = prepared(updates=1)
+    update, given = ahead(trainer, given, leads=leads)
+    metrics = update.run(*given)
+    assert metrics["reward/ahead_mean"] == pytest.approx(paid, abs=1e-5)
+    assert float(update.weights()["paid"][0]) == pytest.approx(0.1, abs=1e-5)
+    assert float(update.weights()["model"][0]) == pytest.approx(0.01, abs=1e-5)
+
+
+def test_what_learns_early_moves_alone_and_counts_its_own_steps():
+    trainer, given = prepared(updates=3)
+    update, given = ahead(trainer, given, early=("model",))
+    assert update.learns_early
+    assert not trainer.update.learns_early
+    before, targets = update.shared(), update.targets.numpy()
+    learned = update.run_parts([given.feed], given.schedules, early=True)
+    assert set(learned) == {"ahead/model", "train/grad_norm"}
+    assert learned["ahead/model"] == pytest.approx(0.01, abs=1e-4)  # 0, .01 and .02
+    after = update.shared()
+    moved = {name for name in before if (before[name] != after[name]).any()}
+    kinds = ("adam_first", "adam_second", "parameters")
+    assert moved == {f"{kind}/model" for kind in kinds}
+    np.testing.assert_array_equal(update.targets, targets)
+    assert update.counts() == {"updates": 0, "step_scale": 1.0, "phase_steps": [0, 3]}
+    metrics = update.run(*given)
+    assert metrics["ahead/model"] == pytest.approx(0.04, abs=1e-3)
+    assert update.counts()["phase_steps"] == [3, 6]
+
+
+def test_early_steps_and_later_ones_are_those_of_one_network_that_learns_throughout():
+    trainer, given = prepared(updates=2)
+    (early, given), (whole, _) = (ahead(trainer, given, early=names) for names in (("model",), ()))
+    early.run_parts([given.feed], given.schedules, early=True)
+    early.run(*given)
+    whole.run(*given)
+    whole.run(*given)
+    found, expected = (each.weights()["model"][0] for each in (early, whole))
+    assert float(found) == pytest.approx(float(expected), abs=1e-6)
