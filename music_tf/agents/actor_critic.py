@@ -95,7 +95,7 @@ class ActorCritic(Learner):
 
     def critic_loss(self, q: tf.Tensor, target: tf.Tensor, truncated: tf.Tensor) -> tf.Tensor:
         """Returns the critics' loss [W] in the form that the settings name."""
-        if self._config.truncated == "bootstrap":
+        if self._config.truncated != "masked":
             return self.squared_error(q, target)
         return self.squared_error(q, target, 1.0 - tf.cast(truncated, tf.float32))
 

@@ -121,9 +121,9 @@ class AgentConfig(Settings):
     critic_loss: Literal["sum", "half_mean"] = "sum"
     """Squared errors, averaged over the batch: summed over critics, or half their mean. Those of a
     state value are halved with them."""
-    truncated: Literal["bootstrap", "masked"] = "bootstrap"
-    """What critics make of a step at which the time was over: its value goes on, or it is left out
-    of their loss."""
+    truncated: Literal["bootstrap", "masked", "terminal"] = "bootstrap"
+    """What critics make of a step at which the time was over: its value goes on, it is left out of
+    their loss, or nothing comes after it."""
     update_order: Literal["simultaneous", "sequential"] = "simultaneous"
     """Whether all networks step from the same weights, or each sees those before it already moved:
     critics, then value, actor and temperature."""

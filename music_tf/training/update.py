@@ -569,6 +569,8 @@ class Update:
         for_ever = self._horizon * tf.add_n(lowest)
         aftermath = tf.where(now.transitions.lost, for_ever, 0.0)
         reward, discount = tf.add_n([*paid, aftermath]), now.transitions.discount
+        if self._config.truncated == "terminal":
+            discount = tf.where(now.transitions.truncated, 0.0, discount)
         return Batch(
             inputs=now.inputs,
             next_inputs=now.next_inputs,

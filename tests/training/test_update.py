@@ -892,3 +892,20 @@ def test_early_steps_and_later_ones_are_those_of_one_network_that_learns_through
     whole.run(*given)
     found, expected = (each.weights()["model"][0] for each in (early, whole))
     assert float(found) == pytest.approx(float(expected), abs=1e-6)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_time_limit_may_count_as_an_end():
+    trainer, given = prepared(updates=1)
+    spy = Spy(trainer.update.learner)
+    flags = np.zeros_like(given.feed.transitions.truncated)
+    flags[..., ::2] = True
+    changed = given.change(truncated=flags)
+    for truncated, left in (("bootstrap", 1.0), ("masked", 1.0), ("terminal", 0.0)):
+        config = dataclasses.replace(trainer.config.agent, truncated=truncated)
+        update = Update(spy, trainer.terms, config, 0.9, Communicator(), 2)
+        update.run(*changed)
+        seen = spy.batches[-1].discount.numpy()
+        kept = given.feed.transitions.discount[0]
+        np.testing.assert_allclose(seen[:, ::2], left * kept[:, ::2])
+        np.testing.assert_array_equal(seen[:, 1::2], kept[:, 1::2])
