@@ -17,7 +17,7 @@ from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig, SkillConfig
-from music_tf.rollout import ConditionSampler
+from music_tf.rollout import ConditionSampler, continuous_conditions
 from tests.kit.counting import COUNTING
 from tests.kit.small import BASE, LEARNED_PRIOR, TIMES, go_on, paying, trainer_of
 
@@ -119,11 +119,18 @@ def test_stratified_steps_deal_each_worker_whole_decks_until_the_epoch_ends():
     assert decks == [[0, 1, 2, 3, 4]] * 2
 
 
+def test_a_sphere_of_one_number_has_two_conditions():
+    config = ConditionConfig(kind="sphere", size=1)
+    drawn = continuous_conditions(config, np.random.default_rng(0), 200)
+    assert sorted(set(drawn[:, 0].tolist())) == [-1.0, 1.0]
+    assert abs(drawn.mean()) < 0.25
+    assert Config(condition=config).condition_size == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "texts"),
     [
         ({"kind": "gaussian"}, ["condition.size", "gaussian", "none", "--condition.size 2"]),
-        ({"kind": "sphere", "size": 1}, ["condition.size", "at least 2", "got 1"]),
         ({"kind": "box", "size": 2, "skills": 3}, ["condition.kind", "one_hot", "box", "skills 3"]),
         (
             {"kind": "box", "size": 2, "pinned_skill": 0},
@@ -177,6 +184,10 @@ def test_stratified_steps_deal_each_worker_whole_decks_until_the_epoch_ends():
                 "rewards": {"skill": SkillConfig(posterior="von_mises_fisher")},
             },
             ["skill.posterior", "sphere", "got condition.kind box", "gaussian"],
+        ),
+        (
+            {**{"kind": "sphere", "size": 1}, "rewards": {"skill": SkillConfig()}},
+            ["skill.posterior", "at least 2", "got 1", "--skill.posterior gaussian"],
         ),
         (
             {"skills": 3, "rewards": {"skill": SkillConfig(target=100.0)}},

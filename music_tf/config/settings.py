@@ -646,10 +646,6 @@ class Config(Settings):
                 "one of the two out",
             ),
             (
-                kind == "sphere" and given == 1,
-                "condition.size: expected at least 2 for a sphere, got 1",
-            ),
-            (
                 sampler != "random" and (not discrete or pinned is not None),
                 f"condition.sampler: {sampler} shares out one_hot conditions, expected random for "
                 + (f"pinned_skill {pinned}" if discrete else f"a {kind} one"),

@@ -181,6 +181,12 @@ class SkillConfig(DiversityConfig):
                 f"posterior: von_mises_fisher is a density on the sphere, got condition.kind {kind}"
                 "\nnearest: gaussian, or --condition.kind sphere",
             ),
+            (
+                self.posterior != "gaussian" and kind == "sphere" and run.condition_size == 1,
+                "posterior: von_mises_fisher has no direction to learn on a sphere of size 1, "
+                f"expected condition.size of at least 2, got 1\nnearest: --{self.name}.posterior "
+                "gaussian, or --condition.size 2",
+            ),
         ):
             if wrong:
                 raise UsageError(f"{self.name}.{text}")
