@@ -17,6 +17,7 @@ _PUSH = (
     *("--replay.batch-size", "32", "--evaluation.episodes", "2", _REDUCE, "sum"),
 )
 _MUSIC = ("--music.hidden-size", "16", "--music.trajectories", "8", "--music.gain", "1000")
+_DISTANCE = ("--distance.hidden-sizes", "8", "--collect.update-after", "0")
 _SKILL = ("--skill.hidden-sizes", "8")
 _STEPS = (
     *("--collect.steps", "20", "--collect.random-steps", "0", "--collect.update-after", "0"),
@@ -126,6 +127,12 @@ CONFIGURATIONS = {
             *("--env.max-episode-steps", "20", "--env.changes", _WEAK),
         )
     ),
+    "sac_metra": _point("sac_metra", *_DISTANCE, seed=_LOSES_AN_OBJECT),
+    "sac_csd": _point(
+        *("sac_csd", *_DISTANCE, "--distance.every", "2", "--distance.columns", "0", "1", "2"),
+        *("--condition.kind", "one_hot", "--condition.size", "None", "--skills", "3"),
+    ),
+    "sac_lsd": _point("sac_lsd", *_DISTANCE, "--agent.update-order", "sequential"),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),
     "sac_music_diayn": _point("sac_music_diayn", *_MUSIC, *_SKILL, source="sac_music_skills"),
