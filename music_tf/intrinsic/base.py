@@ -17,7 +17,7 @@ from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
-from music_tf.types import Array, EnvSpec, Episodes, Metrics, SplitSpec, Transition
+from music_tf.types import Array, BoolArray, EnvSpec, Episodes, Metrics, SplitSpec, Transition
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 Pay: TypeAlias = Literal["clip", "log"]
@@ -37,6 +37,8 @@ class TermContext(NamedTuple):
     measure: Callable[["Seen"], tuple[Array, Array]]
     """Plays random actions for the centre and unit of what is seen of states; each [D]. They are
     the same in every run of a seed."""
+    constant: Callable[["Seen"], BoolArray]
+    """Plays the same for which numbers of what is seen are alike in all states, [D]."""
     condition: ConditionConfig = ConditionConfig()
     """What the policy is conditioned on."""
     total: Callable[[np.ndarray], np.ndarray] = np.asarray

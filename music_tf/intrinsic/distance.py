@@ -44,7 +44,7 @@ class Distance(GatedTerm):
     how many steps lie between two states. In CSD (arXiv:2302.05103) d is large where a density
     model finds the change unlikely. In LSD (arXiv:2202.00914) kernels of phi have spectral norm 1,
     so that d is the distance of its inputs. Embedding, dual variable and density step together
-    with actor and critics, on the same weights; the authors' codes take one after the other.
+    with actor and critics, on the same weights, or before them (`distance.update_order`).
     Columns that the embedding does not see are free.
     """
 
@@ -81,6 +81,7 @@ class Distance(GatedTerm):
         self._modelled: Seen | None = None
         if config.has_density:
             modelled = self._modelled = _columns(config, "modelled", context) or seen
+            _check_changing(modelled, context)
             size = context.width(modelled)
             scale = context.measure(modelled) if config.normalize_inputs else None
             self.scales = {**self.scales, **scale_variables("change_mean", scale)}
@@ -90,6 +91,8 @@ class Distance(GatedTerm):
             of_changes = {"components": context.components(modelled)}
             self.inputs |= {"change_mean": of_changes, "change_deviation": of_changes}
         self.networks = networks
+        self.leads = config.update_order == "first"
+        self.early = ("change_mean", "change_deviation") if config.density_early else ()
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         return {"picks": self.picked(replay, updates, cycle)} if self._config.train else {}
@@ -218,6 +221,23 @@ def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen |
                 f"{column}"
             )
     return Seen(columns) if columns else None
+
+
+def _check_changing(modelled: Seen, context: TermContext) -> None:
+    """Refuses a density of what is alike in all states.
+
+    Raises:
+        UsageError: Nothing that it models ever changes.
+    """
+    if not context.constant(modelled).all():
+        return
+    everything = Seen(tuple(range(context.spec.observation_dim)))
+    changing = np.flatnonzero(~context.constant(everything))
+    raise UsageError(
+        "distance.modelled: expected columns of which some change, got "
+        f"{list(modelled.columns) or modelled.extra}, constant in all states of random play\n"
+        f"those that change: --distance.modelled {' '.join(map(str, changing))}"
+    )
 
 
 def _of_spectral_norm_one(weight: tf.Tensor) -> tf.Tensor:

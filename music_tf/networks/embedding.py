@@ -93,9 +93,10 @@ def embedding_of(
     prefix = f"parameters/{PHI}"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
-    first = arrays.get(f"{prefix}/hidden_0/kernel", np.zeros([0, 0], np.float32))
+    layer = "hidden_0" if settings.hidden_sizes else "point"
+    first = arrays.get(f"{prefix}/{layer}/kernel", np.zeros([0, 0], np.float32))
     if first.ndim != 2:  # noqa: PLR2004
-        raise ValueError(f"{prefix}/hidden_0/kernel: expected a matrix, found {first.shape}")
+        raise ValueError(f"{prefix}/{layer}/kernel: expected a matrix, found {first.shape}")
     weights = weights_of(arrays, prefix, "point", [len(first), *settings.hidden_sizes, size])
     if settings.constraint == "spectral":
         weights = [_of_spectral_norm_one(each) for each in weights]

@@ -1,20 +1,28 @@
 """Skills that move far, each in a direction of its own: LSD, CSD and METRA."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+from music_tf.config.agents import SacConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of, of_family
-from music_tf.config.settings import CollectConfig, ConditionConfig, Config
-from music_tf.config.terms import TermConfig
-from music_tf.config.values import Layers, Rate
+from music_tf.config.names import WITH_GOALS, is_one_of, nearest, of_family
+from music_tf.config.settings import (
+    CollectConfig,
+    ConditionConfig,
+    Config,
+    EnvConfig,
+    EvaluationConfig,
+    ReplayConfig,
+)
+from music_tf.config.values import OwnLayers, Rate
 from music_tf.errors import UsageError
 from music_tf.recipes.music import sac_music
 from music_tf.recipes.skills import DiversityConfig
-from music_tf.recipes.tasks import sac
+from music_tf.recipes.tasks import SAMPLED, SOFT, sac
 
 _PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"
 _PLACES: Mapping[str, tuple[int, ...]] = {_PUSH: (3, 4), _SLIDE: (3, 4), _PICK: (3, 4, 5)}
@@ -76,13 +84,19 @@ class DistanceConfig(DiversityConfig):
     """Lower bound of lambda, which otherwise nears 0 after a long time without violations."""
     slack: Annotated[float, In(0, 1e6)] = 1e-3
     """Slack epsilon from which on more slack counts nothing."""
+    update_order: Literal["simultaneous", "first"] = "simultaneous"
+    """Whether embedding and dual variable step together with actor and critics, or before them,
+    which then see the reward of the embedding after its step."""
     density_loss: Literal["nll", "released"] = "nll"
     """Loss of the density: minus the log-likelihood, or that of CSD's code for Fetch."""
+    density_early: bool = False
+    """Trains the density from the first cycle on, also while nothing else learns
+    (`collect.random_steps`, `collect.update_after`)."""
     sigma_floor: Annotated[float, In(0, 1e6, "(]")] = _LEAST_DEVIATION
     """Least deviation of the density, in the unit of its columns; those that never change reach it,
     and then count for nearly all of the distance."""
-    hidden_sizes: Layers = (64, 64)
-    """Units of each hidden layer of embedding and density."""
+    hidden_sizes: OwnLayers = (64, 64)
+    """Units of each hidden layer of embedding and density; none: they are linear."""
 
     @property
     def priced(self) -> bool:
@@ -109,6 +123,13 @@ class DistanceConfig(DiversityConfig):
         kind, size = run.condition.kind, run.condition_size
         for wrong, text in (
             (
+                self.density_early and not (self.has_density and self.train),
+                "distance.density_early: expected a density that learns, got --distance.constraint "
+                f"{self.constraint}, --distance.distance {self.distance} and --distance.train "
+                f"{self.train}\nleave it out, or --distance.constraint dual --distance.distance "
+                "density --distance.train true",
+            ),
+            (
                 kind in ("box", "belief"),
                 f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
                 f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}",
@@ -124,7 +145,7 @@ class DistanceConfig(DiversityConfig):
                 raise UsageError(text)
 
 
-def sac_metra(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
+def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -> Config:
     """Skills that go far in time, each in a direction of its own.
 
     METRA (arXiv:2310.08887): an embedding in which every step has the same greatest length, and
@@ -134,18 +155,26 @@ def sac_metra(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
     `laptop`: on Fetch the agent of `sac_music`, from whose weights it starts best (`--init-from
     push_sac --parts actor,normalizer`). There half of the replayed steps are seen under fresh
     conditions.
+    `metra_release`: sizes, rates and order of the authors' code, on Ant-v5 and HalfCheetah-v5.
     """
-    return _distance(preset, env_id, {})
+    if preset == "metra_release":
+        return _metra_release(env_id)
+    return _laptop(env_id, {})
 
 
-def sac_csd(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
+def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Config:
     """Skills that bring about changes that seldom happen, each in a direction of its own.
 
     CSD (arXiv:2302.05103): as `sac_metra`, but a step of the embedding may be the longer the less
     likely a Gaussian model finds the change. So what is hard to control counts more.
+
+    `csd_release`: sizes, rates and schedule of the authors' code for FetchPush, FetchSlide and
+    FetchPickAndPlace. The embedding sees the whole observation, and in the first 200,000 steps
+    actions are random and the density alone learns.
     """
-    return _distance(
-        preset,
+    if preset == "csd_release":
+        return _csd_release(env_id)
+    return _laptop(
         env_id,
         {
             "distance.distance": "density",
@@ -155,18 +184,22 @@ def sac_csd(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
     )
 
 
-def sac_lsd(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
+def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Config:
     """Skills that go far in the state, each in a direction of its own.
 
     LSD (arXiv:2202.00914): as `sac_metra`, but the embedding is kept from going further than its
     inputs by spectral normalisation.
+
+    `lsd_release`: sizes and rates of the authors' code, on Ant-v5 and HalfCheetah-v5. Each cycle
+    learns from its own episodes alone.
     """
-    return _distance(preset, env_id, {"distance.constraint": "spectral"})
+    if preset == "lsd_release":
+        return _lsd_release(env_id)
+    return _laptop(env_id, {"distance.constraint": "spectral"})
 
 
-def _distance(preset: Literal["laptop"], env_id: str, changes: Mapping[str, Any]) -> Config:
+def _laptop(env_id: str, changes: Mapping[str, Any]) -> Config:
     """Returns a preset of METRA, with what another method changes of it."""
-    del preset  # there is one
     with_object = is_one_of(env_id, WITH_GOALS)
     config = _on_objects(env_id) if with_object else _on_states(env_id)
     return with_whole_episodes(with_fields(config, changes))
@@ -189,9 +222,199 @@ def _on_objects(env_id: str) -> Config:
 def _on_states(env_id: str) -> Config:
     """Returns a run whose skills bring the robot itself far."""
     before = sac("laptop", env_id)
-    reward: TermConfig = DistanceConfig(normalize_inputs=True)
+    reward = DistanceConfig(normalize_inputs=True)
     return dataclasses.replace(
         before,
         condition=ConditionConfig(kind="sphere", size=2),
         rewards={reward.name: reward},
+    )
+
+
+def _csd_release(env_id: str) -> Config:
+    """Returns CSD as its code for Fetch has it: 1,002 epochs of 4,000 steps."""
+    place = of_family(env_id, _PLACES, ())
+    if not place:
+        raise _unfit("csd_release", env_id, tuple(_PLACES))
+    before = sac_music("paper", env_id)
+    agent = with_fields(
+        before.agent,
+        {
+            "hidden_sizes": (256, 256),
+            "gradient_reduce": "mean",
+            "polyak": 0.995,
+            "entropy_scale": 0.02,
+            "entropy_weight": ((0.0, 0.2),),
+            "squash_correction": "epsilon",
+        },
+    )
+    reward = DistanceConfig(
+        columns=tuple(range(_FETCH_COLUMNS)),
+        distance="density",
+        density_loss="released",
+        density_early=True,
+        dual_start=3000.0,
+        slack=1e-6,
+        scale=500.0,
+        hidden_sizes=(128, 128),
+    )
+    return dataclasses.replace(
+        before,
+        workers=1,
+        epochs=1002,
+        cycles=40,
+        rollouts=2,
+        updates=10,
+        agent=agent,
+        condition=ConditionConfig(kind="gaussian", size=len(place)),
+        collect=CollectConfig(random_steps=200_000),
+        replay=ReplayConfig(capacity=100_000, overwrite="random"),
+        evaluation=EvaluationConfig(episodes=200, every=25),
+        rewards={reward.name: reward},
+    )
+
+
+def _metra_release(env_id: str) -> Config:
+    """Returns METRA as its code for states has it; a cycle here is an epoch there."""
+    robot = _robot("metra_release", env_id)
+    agent = with_fields(
+        _released_agent(1024),
+        {
+            "temperature": 0.01,
+            "learn_temperature": True,
+            "target_entropy_per_action": -0.5,
+            "truncated": "terminal",
+            "update_order": "sequential",
+        },
+    )
+    reward = DistanceConfig(
+        columns=tuple(range(robot.columns)),
+        normalize_inputs=True,
+        update_order="first",
+        batch="shared",
+        hidden_sizes=(1024, 1024),
+        learning_rate=1e-4,
+        dual_learning_rate=1e-4,
+    )
+    return dataclasses.replace(
+        _released_robot(env_id, robot, agent, reward, robot.directions),
+        epochs=75,
+        cycles=50,
+        rollouts=8,
+        updates=50,
+        collect=CollectConfig(update_after=10_000),
+        replay=ReplayConfig(draw="steps"),
+    )
+
+
+def _lsd_release(env_id: str) -> Config:
+    """Returns LSD as its code has it: replay holds the episodes of one cycle."""
+    robot = _robot("lsd_release", env_id)
+    agent = with_fields(
+        _released_agent(512), {"temperature": robot.temperature, "learn_temperature": False}
+    )
+    reward = DistanceConfig(
+        columns=tuple(range(robot.columns)),
+        normalize_inputs=True,
+        constraint="spectral",
+        scale=10.0,
+        every=2,
+        hidden_sizes=(512, 512),
+        learning_rate=1e-4,
+    )
+    directions = {"condition": ConditionConfig(kind="gaussian", size=2)}
+    return dataclasses.replace(
+        _released_robot(env_id, robot, agent, reward, directions),
+        epochs=5000,
+        cycles=40,
+        rollouts=10,
+        updates=64,
+        replay=ReplayConfig(
+            capacity=10 * _RELEASED_STEPS, draw="episodes", overwrite="oldest", batch_size=1024
+        ),
+    )
+
+
+class _Robot(NamedTuple):
+    """A robot of the authors' codes."""
+
+    columns: int
+    """Components of its observation, with its place."""
+    kwargs: Mapping[str, bool]
+    """Of its constructor."""
+    directions: Mapping[str, Any]
+    """Settings that say along what METRA's skills go."""
+    temperature: float
+    """Of the policy of LSD."""
+
+
+_WITH_PLACE = {"exclude_current_positions_from_observation": False}
+_ROBOTS: Mapping[str, _Robot] = {
+    "Ant-v5": _Robot(
+        29,
+        {
+            **_WITH_PLACE,
+            "include_cfrc_ext_in_observation": False,
+            "terminate_when_unhealthy": False,
+        },
+        {"condition": ConditionConfig(kind="sphere", size=2)},
+        0.03,
+    ),
+    "HalfCheetah-v5": _Robot(18, _WITH_PLACE, {"skills": 16}, 0.1),
+}
+_RELEASED_STEPS = 200
+"""Of an episode of a robot in the authors' codes."""
+_FETCH_COLUMNS = 25
+"""Components of an observation with an object."""
+
+
+def _robot(preset: str, env_id: str) -> _Robot:
+    """Returns what a preset of a release knows of its robot."""
+    if env_id not in _ROBOTS:
+        raise _unfit(preset, env_id, tuple(_ROBOTS))
+    return _ROBOTS[env_id]
+
+
+def _unfit(preset: str, env_id: str, fitting: Sequence[str]) -> UsageError:
+    """Returns what refuses a preset of a release where that never ran."""
+    return UsageError(
+        f"--preset {preset}: expected an environment of that release, {', '.join(fitting)}, got "
+        f"{env_id}\nnearest: --env-id {nearest(env_id, fitting) or fitting[0]}, or --preset laptop"
+    )
+
+
+def _released_agent(width: int) -> SacConfig:
+    """Returns soft actor-critic as both codes for robots have it."""
+    return dataclasses.replace(
+        SOFT,
+        hidden_sizes=(width, width),
+        actor_learning_rate=1e-4,
+        critic_learning_rate=1e-4,
+        temperature_learning_rate=1e-4,
+        critic_loss="half_mean",
+        linear_features=False,
+        deviation="clip",
+        squash_correction="epsilon",
+        discount=0.99,
+        polyak=0.995,
+        polyak_every="update",
+    )
+
+
+def _released_robot(
+    env_id: str,
+    robot: _Robot,
+    agent: SacConfig,
+    reward: DistanceConfig,
+    directions: Mapping[str, Any],
+) -> Config:
+    """Returns what both codes for robots have in common."""
+    return Config(
+        env_id=env_id,
+        workers=1,
+        agent=agent,
+        env=EnvConfig(max_episode_steps=_RELEASED_STEPS, kwargs=json.dumps(robot.kwargs)),
+        exploration=SAMPLED,
+        evaluation=EvaluationConfig(episodes=48, every=20),
+        rewards={reward.name: reward},
+        **directions,
     )

@@ -76,7 +76,7 @@ def sac(preset: Preset, env_id: str = _PUSH) -> Config:
     if not is_one_of(env_id, WITH_GOALS):
         rate = 1e-3 if preset == "laptop" and is_one_of(env_id, _SHORT_TASKS) else 3e-4
         agent = dataclasses.replace(
-            _SOFT,
+            SOFT,
             hidden_sizes=(256, 256),
             actor_learning_rate=rate,
             critic_learning_rate=rate,
@@ -87,7 +87,7 @@ def sac(preset: Preset, env_id: str = _PUSH) -> Config:
             polyak=0.995,
             polyak_every="update",
         )
-        return _without_goals(preset, env_id, agent, _SAMPLED, 256)
+        return _without_goals(preset, env_id, agent, SAMPLED, 256)
     agent = SacConfig(entropy_scale=0.03 if env_id == _SLIDE else 0.02)
     if preset == "laptop":
         agent = dataclasses.replace(agent, polyak=0.995, polyak_every="update")
@@ -103,16 +103,16 @@ def sac_her(preset: Preset, env_id: str = _PUSH) -> Config:
     clipped: the entropy in a soft return is unbounded below and may be positive. So the bounds
     (-1/(1 - gamma), 0) of `ddpg_her` do not hold.
     """
-    agent = _SOFT
+    agent = SOFT
     if preset == "laptop":
         agent = dataclasses.replace(agent, polyak=0.995, polyak_every="update")
     return dataclasses.replace(
         _task(preset, env_id, agent, relabel_k=4.0),
-        exploration=_SAMPLED,
+        exploration=SAMPLED,
     )
 
 
-_SOFT = SacConfig(
+SOFT = SacConfig(
     critics=2,
     action_l2=0.0,
     entropy_mode="next_state",
@@ -120,7 +120,7 @@ _SOFT = SacConfig(
     learn_temperature=True,
     next_action="main",
 )
-_SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
+SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
 
 
 def _without_goals(

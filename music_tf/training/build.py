@@ -29,9 +29,11 @@ from music_tf.training.memory import Share
 from music_tf.training.tasks import make_collector, task_sets
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
-from music_tf.types import Array, EnvSpec
+from music_tf.types import Array, BoolArray, EnvSpec
 
 _SCALING_EPISODES = 20
+_SAME = 1e-5
+"""Up to which difference a number is alike in all states."""
 
 
 def build_trainer(config: Config, comm: Communicator, actors: Actors | None = None) -> Trainer:
@@ -128,23 +130,11 @@ def build_terms(
 
     def measure(seen: Seen) -> tuple[Array, Array]:
         """Measures once, so that what a network has learned keeps its meaning."""
-        spec, rows = envs.spec, []
-
-        def values_of(found: Observations | Steps) -> Array:
-            values = found.extras[seen.extra] if seen.extra else found.observation
-            return values[0] if seen.extra else values[0, list(seen.columns)]
-
-        generator = stream(config.seed, "music/input scale")
-        for seed in generator.integers(2**31, size=_SCALING_EPISODES):
-            rows.append(values_of(envs.reset([0], [int(seed)])))
-            for _ in range(spec.max_episode_steps):
-                action = generator.uniform(-1.0, 1.0, (1, spec.action_dim)).astype(np.float32)
-                taken = envs.step(action, [0])
-                rows.append(values_of(taken))
-                if taken.terminated[0] or taken.truncated[0]:
-                    break
-        values = np.array(rows)
+        values = _values_at_random(config, envs, seen)
         return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)
+
+    def constant(seen: Seen) -> BoolArray:
+        return np.asarray(np.ptp(_values_at_random(config, envs, seen), axis=0) < _SAME)
 
     context = TermContext(
         spec=envs.spec,
@@ -152,6 +142,7 @@ def build_terms(
         seed=config.seed,
         skills=config.condition_size,
         measure=measure,
+        constant=constant,
         condition=config.condition,
         total=np.asarray if comm is None else comm.sum_in_place,
     )
@@ -168,6 +159,26 @@ def build_terms(
                 f"but {term.name} has none; for example --{term.name}.clip -1 0"
             )
     return terms
+
+
+def _values_at_random(config: Config, envs: LockstepEnvs, seen: Seen) -> Array:
+    """Returns what is seen of the states of a few episodes of random actions, [N, D]."""
+    spec, rows = envs.spec, []
+
+    def values_of(found: Observations | Steps) -> Array:
+        values = found.extras[seen.extra] if seen.extra else found.observation
+        return values[0] if seen.extra else values[0, list(seen.columns)]
+
+    generator = stream(config.seed, "music/input scale")
+    for seed in generator.integers(2**31, size=_SCALING_EPISODES):
+        rows.append(values_of(envs.reset([0], [int(seed)])))
+        for _ in range(spec.max_episode_steps):
+            action = generator.uniform(-1.0, 1.0, (1, spec.action_dim)).astype(np.float32)
+            taken = envs.step(action, [0])
+            rows.append(values_of(taken))
+            if taken.terminated[0] or taken.truncated[0]:
+                break
+    return np.array(rows)
 
 
 def build_learner(

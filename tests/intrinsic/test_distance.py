@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import tensorflow as tf
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import ConditionConfig, ReplayConfig
 from music_tf.errors import UsageError
-from music_tf.intrinsic.distance import Distance
+from music_tf.intrinsic.distance import Distance, _of_spectral_norm_one
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig, sac_csd, sac_lsd, sac_metra
 from music_tf.replay.buffer import ReplayBuffer, Shard
@@ -23,18 +24,18 @@ from tests.kit.terms import (
 SIZE = 2
 
 
-def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), **config):
+def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), same=(), **config):
     settings = DistanceConfig(
         hidden_sizes=(16,), columns=seen, normalize_inputs=scale is not None, **config
     )
-    made = context(columns=columns, skills=size, scale=scale)
+    made = context(columns=columns, skills=size, scale=scale, same=same)
     return Distance(settings, made._replace(condition=ConditionConfig(kind=kind, size=size)))
 
 
-def following(count, free=1.0, seed=0):
+def following(count, free=1.0, seed=0, touched=1 / 6):
     """Episodes that go one unit a step along their condition in columns 0 and 2.
 
-    Column 1 changes by `free` at random in each step, column 3 by 1 in one step of six.
+    Column 1 changes by `free` at random in each step, column 3 by 1 in a share `touched` of them.
     """
     generator = np.random.default_rng(seed)
     condition = generator.normal(size=(count, SIZE)).astype(np.float32)
@@ -43,8 +44,8 @@ def following(count, free=1.0, seed=0):
     along = np.arange(STEPS + 1)[None, :, None] * condition[:, None]
     states[..., 0], states[..., 2] = along[..., 0], along[..., 1]
     steps = generator.normal(0.0, free, (count, STEPS))
-    touched = generator.random((count, STEPS)) < 1 / 6
-    states[:, 1:, 1], states[:, 1:, 3] = steps.cumsum(axis=1), touched.cumsum(axis=1)
+    switched = generator.random((count, STEPS)) < touched
+    states[:, 1:, 1], states[:, 1:, 3] = steps.cumsum(axis=1), switched.cumsum(axis=1)
     return make_episodes(0, count)._replace(observation=states, skill=condition)
 
 
@@ -168,6 +169,42 @@ def test_the_density_counts_what_is_seldom_touched_more_than_what_moves_at_once(
     assert "change_mean" not in flat
 
 
+def test_a_light_that_is_seldom_switched_counts_ten_times_what_moves_at_once():
+    episodes = following(256, touched=1 / 40)
+    episodes.observation[..., 2] = 0.0
+    settings = {"seen": (1, 3, 2), "learning_rate": 3e-3, "sigma_floor": 1e-3}
+    term = distance(distance="density", **settings)
+    weights, _ = train(term, replay(episodes), 1500)
+    before = tf.constant(episodes.observation[:, 5][:, [1, 3, 2]])
+    logs = term._change_deviation.rows(weights["change_deviation"], before).numpy()
+    # deviations 1 and sqrt(39) / 40 = .156: weights 41 to 1; nothing changes column 2
+    free, light, constant = np.median(logs, axis=0)
+    assert math.exp(2.0 * (free - light)) > 10.0
+    assert constant < light - 1.0
+
+
+def test_a_linear_embedding_that_does_not_learn_is_a_turned_state():
+    term, episodes = distance(train=False, initializer="orthogonal"), following(8)
+    turned = Distance(
+        dataclasses.replace(term._config, hidden_sizes=()),
+        context(columns=(0, 2), skills=SIZE)._replace(
+            condition=ConditionConfig(kind="sphere", size=SIZE)
+        ),
+    )
+    (kernel, _) = weights_of(turned)["phi"]
+    np.testing.assert_allclose(kernel @ tf.transpose(kernel), np.eye(2), atol=1e-5)
+    ends = tf.constant(episodes.observation[:, :2][..., [0, 2]])
+    way = turned._step(weights_of(turned), ends[:, 0], ends[:, 1])
+    np.testing.assert_allclose(np.linalg.norm(way, axis=-1), 1.0, rtol=1e-5)
+
+
+def test_kernels_of_lsd_have_a_largest_singular_value_of_one():
+    weight = tf.constant(np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32))
+    assert np.linalg.norm(_of_spectral_norm_one(weight), 2) == pytest.approx(1.0, abs=1e-5)
+    bias = tf.ones([5])
+    assert _of_spectral_norm_one(bias) is bias
+
+
 def test_spectral_kernels_never_lengthen_a_step():
     term = distance(constraint="spectral", seen=(0, 1, 2, 3))
     weights = weights_of(term, seed=2)
@@ -235,9 +272,18 @@ def test_columns_that_do_not_exist_are_refused(config, text):
         distance(**config)
 
 
+def test_a_density_of_what_never_changes_is_refused():
+    with pytest.raises(
+        UsageError, match=r"(?s)got \[9, 10\], constant .*: --.*modelled 0 1 2 .* 8 11"
+    ):
+        distance(distance="density", modelled=(9, 10), same=(9, 10))
+    distance(distance="density", modelled=(8, 9), same=(9, 10))
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
+        ({"distance.density_early": True}, "distance.density_early: expected a density"),
         ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
         ({"distance.modelled": (3,)}, "distance.modelled: says what a density models"),
         (

@@ -33,7 +33,14 @@ def term_of(config=RAW, skills=3, steps=STEPS, **changes):
         extras={"clock": 1, "way": 2},
     )
     info = EnvironmentInfo(family="made-up", descriptor=(0, 1), extras=extras)
-    context = TermContext(spec=spec, info=info, seed=1, skills=skills, measure=lambda seen: seen)
+    context = TermContext(
+        spec=spec,
+        info=info,
+        seed=1,
+        skills=skills,
+        measure=lambda seen: seen,
+        constant=lambda seen: seen,
+    )
     return Incremental(dataclasses.replace(config, **changes), context)
 
 

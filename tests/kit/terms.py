@@ -10,8 +10,11 @@ from music_tf.training.update import AdamState, adam_step
 from music_tf.types import EnvSpec, Transition
 
 
-def context(split=None, columns=(), skills=1, scale=None, seed=0, **info):
-    """What a term is built with; `scale` is what measuring its inputs would give."""
+def context(split=None, columns=(), skills=1, scale=None, seed=0, same=(), **info):
+    """What a term is built with; `scale` is what measuring its inputs would give.
+
+    Columns in `same` never change.
+    """
     return TermContext(
         spec=EnvSpec(
             env_id="made-up",
@@ -25,6 +28,7 @@ def context(split=None, columns=(), skills=1, scale=None, seed=0, **info):
         seed=seed,
         skills=skills,
         measure=lambda measured: scale,
+        constant=lambda measured: np.isin(measured.columns, same),
     )
 
 

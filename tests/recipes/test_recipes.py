@@ -58,8 +58,10 @@ def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have
         assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert presets.pop("sac_disk") == ("laptop", "seed", "released")
     assert presets.pop("sac_pearl") == ("laptop", "paper", "oyster", "garage")
-    for name in ("sac_disk_music", "sac_pearl_music", "sac_metra", "sac_csd", "sac_lsd"):
+    for name in ("sac_disk_music", "sac_pearl_music"):
         assert presets.pop(name) == ("laptop",)
+    for name in ("metra", "csd", "lsd"):
+        assert presets.pop(f"sac_{name}") == ("laptop", f"{name}_release")
     assert set(presets.values()) == {("laptop", "paper")}
 
 

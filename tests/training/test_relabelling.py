@@ -64,3 +64,23 @@ def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled():
             dataclasses.replace(SAC, skills=3),
             {"pinned_skill": 1, "condition.relabel": 0.5},
         )
+
+
+def test_a_density_learns_early_while_actions_are_random_and_nothing_else_does():
+    density = {"distance.distance": "density", "distance.density_early": True}
+    config = with_fields(FAR, {**density, "collect.random_steps": 200})
+    trainer = trainer_of(config)
+    before = trainer.update.shared()
+    trainer.run_cycle()
+    after = trainer.update.shared()
+    changed = {name for name in before if (before[name] != after[name]).any()}
+    assert {name.split("/")[1] for name in changed} == {"change_mean", "change_deviation"}
+    assert trainer.counters.updates == 0
+    assert "distance/weight_spread" in trainer.log.averages()
+    trainer.run_cycle()
+    trainer.envs.close()
+    assert trainer.counters.updates == config.updates
+    assert (
+        trainer.update.shared()["parameters/phi/point/kernel"]
+        != before["parameters/phi/point/kernel"]
+    ).any()
