@@ -20,6 +20,7 @@ from music_tf.reading.stored import (
     run_to_json,
 )
 from music_tf.recipes.music import MusicConfig
+from tests.kit.releases import RELEASED_ON
 
 DEEP = "[" * 100_000
 
@@ -32,7 +33,7 @@ def stored(recipe="sac"):
     ("recipe", "preset"), [(name, p) for name in recipes.names() for p in recipes.presets(name)]
 )
 def test_a_configuration_comes_back_from_strict_json(recipe, preset):
-    config = recipes.resolve(recipe, preset)
+    config = recipes.resolve(recipe, preset, RELEASED_ON.get(preset, ""))
     text = json.dumps(config_to_json(config), allow_nan=False)
     again, missing = config_from_json(json.loads(text), recipe, preset=preset)
     assert (again, missing) == (config, ())

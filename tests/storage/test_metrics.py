@@ -23,6 +23,7 @@ from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.storage import metrics
 from music_tf.storage.metrics import METRICS, MetricsWriter, foreseen, known_to
+from tests.kit.releases import RELEASED_ON
 
 
 def row(epoch, **values):
@@ -70,7 +71,7 @@ def starting(names, *prefixes):
 def test_a_recipe_has_no_column_of_a_reward_or_an_agent_that_is_not_its_own(recipe):
     terms, agents = recipes.terms(), recipes.agents()
     for preset in recipes.presets(recipe):
-        config = recipes.resolve(recipe, preset)
+        config = recipes.resolve(recipe, preset, RELEASED_ON.get(preset, ""))
         found = foreseen(config, lookup(config.env_id), is_one_of(config.env_id, WITH_GOALS))
         own = {*config.agent.declared()}
         for name, term in terms.items():

@@ -14,6 +14,7 @@ from music_tf.intrinsic.base import Mixing
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
+from tests.kit.releases import RELEASED_ON
 from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying
 
 
@@ -91,8 +92,8 @@ def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
     ("name", "preset"), [(name, p) for name in recipes.names() for p in recipes.presets(name)]
 )
 def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
-    config = recipes.resolve(name, preset, PUSH)
-    envs = LockstepEnvs(PUSH, 1, world=config.world)
+    config = recipes.resolve(name, preset, RELEASED_ON.get(preset, PUSH))
+    envs = LockstepEnvs(config.env_id, 1, config.env, world=config.world)
     small = dataclasses.replace(config.agent, hidden_sizes=(4,))
     config = dataclasses.replace(config, agent=small)
     terms = build_terms(config, envs)
