@@ -31,6 +31,10 @@ _LARGEST_LOG_DEVIATION = math.log(1e6)
 _PROBE = 0.1
 """Units by which a column is moved to see how far the embedding then goes."""
 _SHOWN_COLUMNS = 3
+_NO_LENGTH = 1e-9
+"""Added to lengths that may be 0."""
+_RESTING = "scales/distance_resting"
+"""Whether the embedding rests, in checkpoints."""
 
 
 class Distance(GatedTerm):
@@ -91,6 +95,9 @@ class Distance(GatedTerm):
             of_changes = {"components": context.components(modelled)}
             self.inputs |= {"change_mean": of_changes, "change_deviation": of_changes}
         self.networks = networks
+        self._resting: tf.Variable | None = None
+        if config.rests_at_first:
+            self._resting = tf.Variable(1.0, trainable=False)
         self.leads = config.update_order == "first"
         self.early = ("change_mean", "change_deviation") if config.density_early else ()
 
@@ -119,19 +126,53 @@ class Distance(GatedTerm):
         if not self._config.train:
             return tf.zeros([]), {}
         step = self._step(weights, feed["seen"], feed["seen_after"])
-        reward = inner_product_reward(step, direction(feed["condition"], self._one_hot))
+        towards = direction(feed["condition"], self._one_hot)
+        reward = inner_product_reward(step, towards)
         if not self._priced:
-            return -tf.reduce_mean(reward, axis=-1), {}
+            losses, metrics = self._once_followed(-reward, reward, step, towards)
+            return tf.reduce_mean(losses, axis=-1), metrics
         squared_distance, model_loss, metrics = self._allowed(weights, feed, reward)
         left = slack(step, squared_distance, self._config.norm == "mean", self._config.slack)
         log_dual, floor = weights["dual"][0], self._config.lambda_floor
         log_floor = math.log(floor) if floor else -math.inf
-        losses = embedding_loss(reward, left, log_dual, log_floor) + model_loss
-        return tf.reduce_mean(losses, axis=-1), metrics | {
+        learned = embedding_loss(reward, left, log_dual, log_floor)
+        losses, followed = self._once_followed(learned, reward, step, towards)
+        return tf.reduce_mean(losses + model_loss, axis=-1), metrics | followed | {
             "distance/dual": tf.exp(tf.maximum(log_dual, log_floor)) * tf.ones(reward.shape[:1]),
             "distance/slack": tf.reduce_mean(left, axis=-1),
             "distance/violated": tf.reduce_mean(tf.cast(left < 0.0, tf.float32), axis=-1),
         }
+
+    def _once_followed(
+        self, losses: tf.Tensor, reward: tf.Tensor, step: tf.Tensor, towards: tf.Tensor
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """Returns the losses of the embedding [W, B], 0 as long as it rests; and a metric, [W].
+
+        The metric is the cosine of steps and conditions, weighted by their lengths.
+        """
+        if self._resting is None:
+            return losses, {}
+        lengths = tf.norm(step, axis=-1) * tf.norm(towards, axis=-1)
+        followed = tf.reduce_sum(reward, axis=-1) / (tf.reduce_sum(lengths, axis=-1) + _NO_LENGTH)
+        return (1.0 - self._resting) * losses, {"distance/followed": tf.stop_gradient(followed)}
+
+    def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
+        """Wakes an embedding that rests, as soon as conditions are followed enough."""
+        followed = learned.get("distance/followed", -1.0)
+        if self._resting is not None and followed > self._config.rest_until:
+            self._resting.assign(0.0)
+        return super().adapt(learned, updates, episodes)
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns the scales of inputs, and whether the embedding rests."""
+        resting = {} if self._resting is None else {_RESTING: np.asarray(self._resting.numpy())}
+        return super().shared() | resting
+
+    def load(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `shared` of an earlier run returned."""
+        super().load(shared)
+        if self._resting is not None and _RESTING in shared:
+            self._resting.assign(shared[_RESTING])
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns how well whole episodes follow their condition, and what the embedding sees.

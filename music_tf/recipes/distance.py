@@ -48,6 +48,8 @@ class DistanceConfig(DiversityConfig):
         "distance/violated": "share of replayed steps that go further than the distance allows",
         "distance/weight_spread": "largest less smallest log-weight of a column in the density "
         "distance",
+        "distance/followed": "cosine of replayed steps and the condition that acted, weighted by "
+        "their length; with `rest_until`",
         "distance/aligned": "cosine of the embedding's way through an evaluation episode and its "
         "condition, mean over episodes that move",
         "distance/moved": "share of evaluation episodes that move what the embedding sees by more "
@@ -87,6 +89,10 @@ class DistanceConfig(DiversityConfig):
     update_order: Literal["simultaneous", "first"] = "simultaneous"
     """Whether embedding and dual variable step together with actor and critics, or before them,
     which then see the reward of the embedding after its step."""
+    rest_until: Annotated[float, In(-1, 1)] = -1.0
+    """Cosine of replayed steps and the condition that acted, weighted by their length, above which
+    embedding and dual variable begin to learn; until then they stay as they start, so that no axis
+    wins before the policy follows. -1: they learn at once."""
     density_loss: Literal["nll", "released"] = "nll"
     """Loss of the density: minus the log-likelihood, or that of CSD's code for Fetch."""
     density_early: bool = False
@@ -104,6 +110,11 @@ class DistanceConfig(DiversityConfig):
         return self.constraint == "dual"
 
     @property
+    def rests_at_first(self) -> bool:
+        """Whether the embedding does not learn until the policy follows the condition."""
+        return self.train and self.rest_until > -1.0
+
+    @property
     def has_density(self) -> bool:
         """Whether a density says what the distance is."""
         return self.priced and self.distance == "density"
@@ -114,6 +125,7 @@ class DistanceConfig(DiversityConfig):
         columns = len(self.columns) or math.inf
         there = {f"distance/{name}": priced for name in ("dual", "slack", "violated")}
         there |= {"distance/weight_spread": priced and self.has_density}
+        there |= {"distance/followed": self.rests_at_first}
         there |= {f"distance/units_{number}": number < columns for number in range(3)}
         return only(super().foreseen(run), there)
 

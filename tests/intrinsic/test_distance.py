@@ -169,6 +169,34 @@ def test_the_density_counts_what_is_seldom_touched_more_than_what_moves_at_once(
     assert "change_mean" not in flat
 
 
+@pytest.mark.parametrize("constraint", ["dual", "spectral"])
+def test_an_embedding_rests_until_conditions_are_followed(constraint):
+    term = distance(constraint=constraint, rest_until=0.5)
+    feed = first(term.feed(replay(following(64)), 1, 0))
+    layout = Layout(term.networks)
+
+    def gradient():
+        flat = tf.Variable(layout.initial())
+        with tf.GradientTape() as tape:
+            loss, metrics = term.loss(layout.split(tf.identity(flat)), feed)
+        return np.abs(tape.gradient(loss, flat)).max(), float(metrics["distance/followed"][0])
+
+    size, followed = gradient()
+    step = term._step(layout.split(tf.constant(layout.initial())), feed["seen"], feed["seen_after"])
+    way = (step * feed["condition"]).numpy().sum(axis=-1)
+    expected = way.sum() / np.linalg.norm(step, axis=-1).sum()  # conditions have length 1
+    assert (size, followed) == (0.0, pytest.approx(expected, abs=1e-4))
+    term.adapt({"distance/followed": 0.5}, 3)
+    assert gradient()[0] == 0.0
+    other = distance(constraint=constraint, rest_until=0.5)
+    term.adapt({"distance/followed": 0.51}, 3)
+    assert gradient()[0] > 0.0
+    assert float(other._resting) == 1.0
+    other.load(term.shared())
+    assert float(other._resting) == 0.0
+    assert not {name for name in distance().shared() if "resting" in name}
+
+
 def test_a_light_that_is_seldom_switched_counts_ten_times_what_moves_at_once():
     episodes = following(256, touched=1 / 40)
     episodes.observation[..., 2] = 0.0
