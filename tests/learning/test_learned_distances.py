@@ -1,0 +1,80 @@
+"""Distance-maximising skills of a point in the plane, a minute of one core each."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from music_tf.config.fields import with_fields
+from music_tf.distributed import Communicator
+from music_tf.recipes.distance import sac_metra
+from music_tf.training.build import build_trainer
+from tests.kit.plane import STEPS
+from tests.kit.small import go_on
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = {
+    "env_id": "Plane-v0",
+    "seed": 0,
+    "workers": 1,
+    "rollouts": 4,
+    "cycles": 30,
+    "updates": 40,
+    "epochs": 4,
+    "agent.hidden_sizes": (64, 64),
+    "agent.actor_learning_rate": 1e-3,
+    "agent.critic_learning_rate": 1e-3,
+    "agent.temperature_learning_rate": 1e-3,
+    "agent.temperature": 0.1,
+    "agent.discount": 0.98,
+    "collect.steps": None,
+    "collect.random_steps": 1000,
+    "collect.updates_per_step": None,
+    "distance.columns": (0, 1),
+    "evaluation.episodes": 40,
+}
+"""24,000 steps, an update after every five."""
+
+
+def learned(seed=100, **plane):
+    """States [E, T + 1, 2], conditions [E, 2] and points in the embedding of 40 episodes."""
+    config = with_fields(sac_metra("laptop", "music_tf/UnitBox-v0"), SETTINGS | {"seed": seed})
+    env = dataclasses.replace(config.env, max_episode_steps=STEPS, kwargs=json.dumps(plane))
+    trainer = build_trainer(dataclasses.replace(config, env=env), Communicator())
+    played = []
+    for _ in range(config.epochs):
+        trainer.run_epoch(go_on, played.append)
+    (term,) = trainer.terms
+    states = played[-1].observation
+    origin = np.zeros_like(states.reshape(-1, 2))
+    weights = {name: trainer.update.weights()[name] for name in ("phi",)}
+    points = term._step(weights, tf.constant(origin), tf.constant(states.reshape(-1, 2)))
+    trainer.envs.close()
+    return states, played[-1].skill, points.numpy().reshape(states.shape)
+
+
+def explained(states, points):
+    """Shares of the variance of x and y that a linear map of the embedding explains, [2]."""
+    inputs = np.concatenate([points.reshape(-1, 2), np.ones([points.size // 2, 1])], axis=1)
+    wanted = states.reshape(-1, 2)
+    found = inputs @ np.linalg.lstsq(inputs, wanted, rcond=None)[0]
+    return 1.0 - (wanted - found).var(axis=0) / wanted.var(axis=0)
+
+
+def cosine(states, conditions):
+    """Mean cosine of ways through episodes and their conditions, turned or mirrored at best."""
+    ways = states[:, -1] - states[:, 0]
+    ways /= np.linalg.norm(ways, axis=-1, keepdims=True)
+    left, _, right = np.linalg.svd(conditions.T @ ways)
+    return float((conditions @ left @ right * ways).sum(axis=-1).mean())
+
+
+@pytest.mark.parametrize(("disc", "least"), [(False, 0.88), (True, 0.95)])
+def test_time_is_embedded_as_a_rotated_plane_and_skills_go_where_they_are_sent(disc, least):
+    states, conditions, points = learned(disc=disc)
+    assert explained(states, points).min() > 0.95
+    # a policy whose actions are all at the corners of the box has sin(45 deg) / (pi / 4) = .900
+    assert cosine(states, conditions) > least
