@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from experiments.intervals import mean
 from music_tf import recipes
 from music_tf.storage.results import read_result
 
@@ -29,3 +30,16 @@ def test_every_recipe_has_stored_results_or_is_named_as_not_measured_yet():
     rows = "".join(re.findall(r"^\|.*", page, re.MULTILINE))
     named = set(re.findall(r"\w+", rows))
     assert [name for name in recipes.names() if name not in used | named] == []
+
+
+def test_all_fifteen_seeds_of_music_together_are_told_as_stored():
+    def motion(task):
+        files = sorted(RESULTS.glob(f"music_[hf]*/music_{task}-v4_seed*.csv"))
+        finals = [read_result(path).details["final_100_episodes"] for path in files]
+        found = [final["ours"]["eval/object_comotion_m"] for final in finals]
+        assert len(found) == 15
+        return mean(found)
+
+    push, pick = motion("FetchPush"), motion("FetchPickAndPlace")
+    page = " ".join((ROOT / "docs/results/control.md").read_text(encoding="utf-8").split())
+    assert f"have {push} m on FetchPush and {pick} m on FetchPickAndPlace." in page
