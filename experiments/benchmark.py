@@ -127,6 +127,8 @@ class Sizes:
     """Steps of a meta-update, of all its tasks."""
     meta_context: int = 100
     """Steps in the context of a task."""
+    skill_epochs: tuple[int, ...] = (4, 4, 4, 4)
+    """Epochs of skills that are learned one after the other."""
     compared_threads: int = 2
     """Of either side where we compare ourselves with another library."""
 
@@ -143,6 +145,7 @@ QUICK = Sizes(
     cycles=1,
     memory_env="music_tf/PointPush-v0",
     memory_cycles=1,
+    skill_epochs=(1, 1),
 )
 
 
@@ -320,6 +323,11 @@ KEYS: dict[str, Key] = {
     "nearest_k5_ms_1t": Key(
         *("ms", "lower", ("neighbours",), itemgetter("k5_ms")),
         "the same to the 5th nearest; limit 2 ms",
+    ),
+    "square_s_1t": Key(
+        *("s", "lower", ("one_by_one",), itemgetter("seconds")),
+        "a run of sac_disk on Square, four skills of 4,000 steps, in processor time, 1 thread; 30 "
+        "to 60 s",
     ),
     "cycle_vs_limit_np2": Key(
         *("x", "lower", ("simulation", "update_1t", "ranks"), _cycle_over_limit),

@@ -368,6 +368,19 @@ def neighbours(sizes: Sizes) -> dict[str, float]:
     return found
 
 
+def one_by_one(sizes: Sizes) -> dict[str, float]:
+    """Measures a whole run of incremental skills on a toy, compiled anew, in processor time."""
+    limit_threads(1)
+    each = tuple(sizes["skill_epochs"])
+    changes = {"skills": len(each), "epochs": sum(each), "incremental.epochs": each, "threads": 1}
+    config = with_fields(resolve("sac_disk"), changes)
+    start = time.process_time()
+    trainer = build_trainer(config, Communicator())
+    for _ in range(config.epochs):
+        trainer.run_epoch(lambda done: False)
+    return {"seconds": time.process_time() - start}
+
+
 def fed(trainer: Trainer) -> Any:
     """Returns what one cycle needs, where updates run."""
     return tf.nest.map_structure(as_tensor, trainer.feed())
@@ -573,6 +586,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "meta": meta,
     "music": music,
     "neighbours": neighbours,
+    "one_by_one": one_by_one,
     "feeding": feeding,
     "ranks": ranks,
     "guards": guards,

@@ -3,6 +3,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ MEASURED = {
     "music": {"mi_update_ms": 3.0, "pair_update_ms": 16.0},
     "feeding": {"ddpg_her_ms": 3.5, "ddpg_music_ms": 9.0},
     "neighbours": {"k3_ms": 1.0, "k5_ms": 1.7},
+    "one_by_one": {"seconds": 40.0},
     "ranks": {"cycle_s": 1.0, "mpi_share": 0.05, "ranks": 2},
     "guards": {"guarded_s": 1.01, "unguarded_s": 1.0, "ratio": 1.01, "ranks": 2},
     "overlap": {"lag0_s": 0.42, "lag1_s": 0.22, "ranks": 2},
@@ -48,6 +50,7 @@ WORTH = {
     "feed_music_ms_1t": 9.0,
     "nearest_k3_ms_1t": 1.0,
     "nearest_k5_ms_1t": 1.7,
+    "square_s_1t": 40.0,
     "cycle_vs_limit_np2": 2.0,  # 100 / 1000 s of physics and 40 / 100 s of products
     "mpi_overhead_np2": 0.05,
     "guarded_cycle_np2": 1.01,
@@ -194,6 +197,15 @@ def test_neighbours_are_timed_for_both_numbers_of_them():
     found = measure.neighbours(dataclasses.asdict(benchmark.QUICK))
     assert sorted(found) == ["k3_ms", "k5_ms"]
     assert min(found.values()) > 0.0
+
+
+def test_a_run_of_skills_one_after_the_other_is_timed_as_a_whole():
+    from experiments import measure
+
+    sizes = dataclasses.asdict(benchmark.QUICK)
+    start = time.process_time()
+    found = measure.one_by_one(sizes)
+    assert 0.0 < found["seconds"] <= time.process_time() - start
 
 
 def test_a_quick_run_writes_the_record(tmp_path, capsys, monkeypatch):
