@@ -271,7 +271,7 @@ class Play(OfOneRun):
     """How many episodes, of each skill."""
     skill: str = "all"
     """Skills to film, counted from 0: one, several as in 0,2,7, or all."""
-    reach: tuple[float, ...] = ()
+    reach: Annotated[tuple[float, ...], In(-1e9, 1e9)] = ()
     """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
     what skills are told apart by (docs/distance.md). The goal is drawn."""
     zero_shot: Flag = False

@@ -160,4 +160,11 @@ def _columns(config: InfluenceConfig, context: TermContext) -> tuple[int, ...]:
                 f"influence.columns: expected columns of the observation, 0 to {there - 1}, got "
                 f"{column}"
             )
-    return config.columns or context.info.object or context.split().surrounding
+    known = config.columns or context.info.object
+    if known is None and context.spec.split is None:
+        raise UsageError(
+            f"influence: nothing says what actions may influence in {context.spec.env_id}, "
+            f"expected columns of the observation, 0 to {there - 1}\n"
+            "for example: --influence.columns 3 4 5"
+        )
+    return known or context.split().surrounding

@@ -191,7 +191,9 @@ def test_it_looks_at_the_object_and_else_at_the_surroundings():
     of_object = Influence(config, context(split, object=(7, 8, 9)))
     assert of_object.inputs["influence_model"]["components"] == [7, 8, 9]
     assert Influence(config, context(split)).inputs["influence_model"]["components"] == [5, 6]
-    with pytest.raises(UsageError, match=r"expected --world\.agent"):
+    with pytest.raises(
+        UsageError, match=r"made-up, expected columns .*\n.*--influence.columns 3 4 5"
+    ):
         Influence(config, context())
     with pytest.raises(UsageError, match=r"influence.columns: expected .* 0 to 3, got 25"):
         influence_term(columns=(25,))
