@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from music_tf.config.fields import with_fields
-from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError
+from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
 from music_tf.process.children import check_extra
 from music_tf.process.launcher import check_topology, launched_rank
 from music_tf.process.machine import threads_per_rank
@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 START_SECONDS = 300.0
 """Least time that a start may take before the watchdog ends it."""
-_FAULTS = {kind.exit_code: kind for kind in (MusicError, UsageError, EnvironmentFault)}
+_FAULTS = {
+    kind.exit_code: kind
+    for kind in (MusicError, UsageError, EnvironmentFault, NumbersFault, Stopped)
+}
 _Found: TypeAlias = "tuple[Path, Heritage | None, Mapping[str, int | None]]"
 
 
