@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
-from music_tf.recipes.distance import sac_metra
+from music_tf.recipes.distance import sac_lsd, sac_metra
 from music_tf.training.build import build_trainer
 from tests.kit.plane import STEPS
 from tests.kit.small import go_on
@@ -39,9 +39,12 @@ SETTINGS = {
 """24,000 steps, an update after every five."""
 
 
-def learned(seed=100, **plane):
+def learned(recipe, seed=100, raw=False, **plane):
     """States [E, T + 1, 2], conditions [E, 2] and points in the embedding of 40 episodes."""
-    config = with_fields(sac_metra("laptop", "music_tf/UnitBox-v0"), SETTINGS | {"seed": seed})
+    config = with_fields(
+        recipe("laptop", "music_tf/UnitBox-v0"),
+        SETTINGS | {"seed": seed, "distance.normalize_inputs": not raw},
+    )
     env = dataclasses.replace(config.env, max_episode_steps=STEPS, kwargs=json.dumps(plane))
     trainer = build_trainer(dataclasses.replace(config, env=env), Communicator())
     played = []
@@ -74,7 +77,22 @@ def cosine(states, conditions):
 
 @pytest.mark.parametrize(("disc", "least"), [(False, 0.88), (True, 0.95)])
 def test_time_is_embedded_as_a_rotated_plane_and_skills_go_where_they_are_sent(disc, least):
-    states, conditions, points = learned(disc=disc)
+    states, conditions, points = learned(sac_metra, disc=disc)
     assert explained(states, points).min() > 0.95
     # a policy whose actions are all at the corners of the box has sin(45 deg) / (pi / 4) = .900
     assert cosine(states, conditions) > least
+
+
+def paces(recipe, slow):
+    """How far a step at full speed leads in the embedding along each axis, [2]."""
+    states, _, points = learned(recipe, raw=True, slow=slow)
+    rows = states.reshape(-1, 2)
+    linear = np.linalg.lstsq(rows, points.reshape(-1, 2), rcond=None)[0]
+    return np.linalg.norm(linear, axis=-1) * [1.0, slow]
+
+
+def test_a_slow_axis_is_as_long_in_time_and_short_in_distance():
+    fast, slow = paces(sac_metra, 0.1)
+    assert slow > 0.4 * fast
+    fast, slow = paces(sac_lsd, 0.1)
+    assert slow < 0.2 * fast
