@@ -98,7 +98,8 @@ class Candidates(NamedTuple):
 
     actions: Array  # [T, E, N, A], in [-1, 1]
     score: Callable[[Array, Array], Array]
-    """How good actions [B, N, A] are in states [B, O], [B, N]."""
+    """How good actions [B, N, A] are in states [B, O], [B, N]; what differs by less than a
+    thousandth is alike, so that rounding, which the number of ranks changes, seldom chooses."""
     rows: int
     """Episodes of a worker, which are judged together: last bits depend on how many these are."""
 
@@ -109,7 +110,7 @@ class Candidates(NamedTuple):
             some = start + np.flatnonzero(wanted[start : start + self.rows])
             if len(some):
                 tried = self.actions[step, some]
-                chosen = self.score(observation[some], tried).argmax(axis=-1)
+                chosen = np.round(self.score(observation[some], tried), 3).argmax(axis=-1)
                 found[some] = tried[np.arange(len(some)), chosen]
         return found
 

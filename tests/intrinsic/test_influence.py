@@ -15,6 +15,7 @@ from music_tf.networks.influence import influences
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.influence import InfluenceConfig, ddpg_cai
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
+from music_tf.rollout import Candidates
 from music_tf.types import SplitSpec
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.small import MUSIC, paying, trainer_of
@@ -280,9 +281,17 @@ def test_exploration_takes_the_random_action_that_decides_most():
     found = drawn.best(states, 7, wanted)
     known = {name.removeprefix("explorer/"): a for name, a in snapshot.explorer.items()}
     scores = influences(known, states, drawn.actions[7])
-    chosen = drawn.actions[7][np.arange(4), scores.argmax(axis=1)]
+    chosen = drawn.actions[7][np.arange(4), scores.round(3).argmax(axis=1)]
     np.testing.assert_array_equal(found, np.where(wanted[:, None], chosen, 0.0))
     trainer.envs.close()
+
+
+def test_actions_that_are_as_good_up_to_rounding_leave_the_first():
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (1, 2, 3, 2)).astype(np.float32)
+    scores = np.float32([[0.5, 0.5003, 0.4], [0.1, 0.2, 0.9]])
+    tried = Candidates(actions, lambda states, given: scores, rows=2)
+    found = tried.best(np.zeros([2, 1]), 0, np.array([True, True]))
+    np.testing.assert_array_equal(found, actions[0][[0, 1], [0, 2]])
 
 
 def test_what_explores_learns_on_where_it_pays_nothing():
