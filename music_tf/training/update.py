@@ -188,7 +188,8 @@ class Update:
         """Returns what XLA makes of all updates of a cycle, as text, after `use_xla`."""
         tensors: Any = tf.nest.map_structure(tf.convert_to_tensor, feed)
         program: Any = self._run_updates
-        return str(program.experimental_get_compiler_ir(tensors, schedules)(stage="optimized_hlo"))
+        told = program.experimental_get_compiler_ir(tensors, schedules, False)  # not early
+        return str(told(stage="optimized_hlo"))
 
     def run(self, feed: Feed | Draws, schedules: Schedules) -> Metrics:
         """Takes all updates of a cycle, as `run_parts` those of one part."""
