@@ -28,7 +28,7 @@ from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.files import replace_file
 from music_tf.runs.loaded import load_run
-from music_tf.tools.study import code_version
+from music_tf.tools.pool import code_version
 from music_tf.types import Array
 
 

@@ -552,11 +552,11 @@ class Study(Verb):
 
     def act(self) -> int:
         """Trains what a study lacks, or shows it."""
-        from music_tf.tools import study  # noqa: PLC0415 - numpy
+        from music_tf.tools import pool  # noqa: PLC0415 - numpy
 
         if self.list or self.dry_run:
-            return study.show_plan(self.file, self.out, commands=self.dry_run)
-        return study.train_missing(self.file, self.out, self.jobs, self.max_minutes, study.TRAINER)
+            return pool.show_plan(self.file, self.out, commands=self.dry_run)
+        return pool.train_missing(self.file, self.out, self.jobs, self.max_minutes, pool.TRAINER)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

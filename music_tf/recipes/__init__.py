@@ -116,7 +116,8 @@ def is_trusted(name: str) -> bool:
 
 
 def _modules() -> list[ModuleType]:
-    listed = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    listed = [module.name for module in pkgutil.iter_modules(__path__)]
+    listed.sort(key=lambda name: (name != "music", name))  # as tables and pages have them
     return [importlib.import_module(f"{__name__}.{name}") for name in listed]
 
 

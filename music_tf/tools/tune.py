@@ -36,8 +36,8 @@ from music_tf.reading.stored import runs_root
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import SUMMARY_NAME, folder_name, versions
+from music_tf.tools.pool import started
 from music_tf.tools.spaces import Method, Numbers, Space
-from music_tf.tools.study import started
 
 if TYPE_CHECKING:  # an extra
     import optuna

@@ -19,21 +19,10 @@ from music_tf.envs.toys import EPISODE_STEPS
 from music_tf.errors import UsageError
 from music_tf.storage.lock import RunLock
 from music_tf.storage.results import read_result
-from music_tf.tools import curves, study
-from music_tf.tools.study import (
-    BLOCKED,
-    DONE,
-    FAILED,
-    RUNNING,
-    Condition,
-    Picture,
-    Pool,
-    Run,
-    Study,
-    Task,
-    load_study,
-    runs_of,
-)
+from music_tf.tools import curves
+from music_tf.tools import pool as pools
+from music_tf.tools.pool import BLOCKED, DONE, FAILED, RUNNING, Pool
+from music_tf.tools.study import Condition, Picture, Run, Study, Task, load_study, runs_of
 from tests.experiments import stand_in
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -337,7 +326,7 @@ def test_a_run_without_a_checkpoint_begins_anew(folder):
 def run_here(folder):
     """Runs a study of stand-ins in this process."""
     everything = (stand_in.RESULTS, 1, math.inf, stand_in.TRAINER)
-    return study.train_missing(folder / "tiny.py", *everything)
+    return pools.train_missing(folder / "tiny.py", *everything)
 
 
 @pytest.mark.usefixtures("keeps_handlers")
@@ -351,7 +340,7 @@ def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(
             shutil.copytree(finished[0] / "experiments", folder / "experiments")
             super().__init__(place)
 
-    monkeypatch.setattr(study, "RunLock", AfterAnother)
+    monkeypatch.setattr(pools, "RunLock", AfterAnother)
     assert run_here(folder) == 0
     assert not place(folder, "music").exists()
 
@@ -487,7 +476,7 @@ def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder, role):
 
     planned(("", ""))
     assert run_study(folder, minutes=0)[0] == 75  # begun, and nothing trained yet
-    notes = folder / "runs/studies/tiny" / study.BUDGETS
+    notes = folder / "runs/studies/tiny" / pools.BUDGETS
     assert notes.exists() == (role == "reported")
     for longer in (("epochs=2", "epochs=3"), ("epochs=2", "epochs=2, minutes=5")):
         planned(longer)
@@ -518,14 +507,14 @@ def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
     (tmp_path / "music_tf/code.py").write_text("1")
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], check=True, timeout=60)
-    monkeypatch.setattr(study, "_CHECKOUT", tmp_path)
-    clean = study.code_version()
+    monkeypatch.setattr(pools, "_CHECKOUT", tmp_path)
+    clean = pools.code_version()
     assert len(clean) == len("commit ") + 40
     (tmp_path / "experiments/results").mkdir(parents=True)
     (tmp_path / "experiments/results/new.csv").write_text("a result changes no code")
-    assert study.code_version() == clean
+    assert pools.code_version() == clean
     (tmp_path / "music_tf/code.py").write_text("2")
-    assert study.code_version() == f"{clean} with uncommitted changes"
+    assert pools.code_version() == f"{clean} with uncommitted changes"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments/studies").glob("*.py")), ids=str)
@@ -603,7 +592,7 @@ def pool(folder):
 
 def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
     out = io.StringIO()
-    Console(file=out, width=200).print(study.table(pool))
+    Console(file=out, width=200).print(pools.table(pool))
     title, *lines = out.getvalue().splitlines()
     cells = [[cell.strip() for cell in line.strip("┃│").split("│")] for line in lines]
     assert title.strip() == "tiny: 2 running, 3 waiting, 1 failed, 1 not run"
@@ -621,13 +610,13 @@ def test_a_task_without_goals_shows_its_return(pool):
     header = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q,eval/return\n"
     (run.directory / "metrics.csv").write_text(f"{header}3,300,150,,-9.5,-180.25\n")
     out = io.StringIO()
-    Console(file=out, width=200).print(study.table(pool))
+    Console(file=out, width=200).print(pools.table(pool))
     assert "epoch 3/8, 2.5 min, return -180.25" in out.getvalue()
 
 
 def test_on_a_terminal_the_last_state_stays_on_the_screen(pool):
     out = io.StringIO()
-    with study.board(pool, Console(file=out, force_terminal=True, width=150)) as show:
+    with pools.board(pool, Console(file=out, force_terminal=True, width=150)) as show:
         show()
         pool.states[pool.runs[0].name] = DONE
         before = len(out.getvalue())
