@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from music_tf.conditions import continuous_conditions
 from music_tf.config.settings import (
     CollectConfig,
     ConditionConfig,
@@ -17,7 +18,7 @@ from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig, SkillConfig
-from music_tf.rollout import ConditionSampler, continuous_conditions
+from music_tf.rollout import ConditionSampler
 from tests.kit.counting import COUNTING
 from tests.kit.small import BASE, LEARNED_PRIOR, TIMES, go_on, paying, trainer_of
 
