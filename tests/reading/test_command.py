@@ -127,7 +127,7 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     # no tasks
     apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
     # of skills one after the other alone, and of a density alone
-    apart |= {"evaluation.length", "distance.modelled"}
+    apart |= {"evaluation.length", "distance.modelled", "distance.density_early"}
     apart |= {f"{term.name}.batch" for term in every if getattr(term, "batch", "") == "own"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     groups = ("condition.", "incremental.", "disk.", "tasks.")
@@ -266,7 +266,7 @@ def test_the_command_keeps_what_was_typed():
     ("line", "parts"),
     [
         ("ddpg -seed 3", ["'-seed'", "--seed"]),
-        ("ddpg --learning-rate 1", ["--music.learning-rate or --skill.learning-rate"]),
+        ("ddpg --learning-rate 1", ["did you mean --music.learning-rate or ", "--skill.learning-rate"]),
         ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
         ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
         ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
