@@ -17,8 +17,8 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.twins import Branch, Columns, Player, Rows, given
 from music_tf.errors import UsageError
 
-SEEDS, SHORT = 16, 5
-"""Seeds that are played, and steps that are too few for an episode."""
+SEEDS, MORE, SHORT = 16, 64, 5
+"""Seeds at first and at most, and steps that are too few for an episode."""
 _EPISODES = 24
 """Episodes of random actions, to see what moves in them."""
 _ONE_SIDED = 0.5
@@ -107,6 +107,12 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
     if seen.places and found.verdict != Verdict.SURE:
         drive_around(player, seen)
         found = proposed(compared(player.branches, noise))
+    for number in range(SEEDS, MORE):
+        if found.verdict == Verdict.SURE or Kind.OBJECT not in found.kinds:
+            break
+        player.part(number)
+        if number % 8 == 7:  # noqa: PLR2004
+            found = proposed(compared(player.branches, noise))
     rate = player.steps / max(player.seconds, 1e-9)
     seconds = time.monotonic() - begun
     return found._replace(steps=player.steps, seconds=seconds, rate=rate, fault=player.fault)
@@ -152,7 +158,7 @@ def drive_around(player: Player, seen: Seen) -> None:
     rows = np.concatenate([one.rows for one in player.branches])
     low, high, middle = rows.min(axis=0), rows.max(axis=0), np.median(rows, axis=0)
     span = high - low
-    rest = seen.of(Kind.REST, Kind.OBJECT, Kind.PULSE, Kind.CONSTANT)
+    rest = seen.of(Kind.REST, Kind.SETTLE, Kind.OBJECT, Kind.PULSE, Kind.CONSTANT)
     pairs: list[tuple[int, int, int, float, Columns, Columns]] = []
     for size in (3, 2) if player.size > 1 else (1,):
         for own, target in itertools.product(windows(seen.places, size), windows(rest, size)):
@@ -261,13 +267,27 @@ def _alike(a: Rows, b: Rows) -> float:
 def matches(seen: Seen) -> list[Match]:
     """Returns all pairs of groups that something relates, the likeliest first."""
     things = [c for c in seen.of(Kind.OBJECT) if c not in seen.turned]
-    spare = seen.of(Kind.PULSE, Kind.MOVER, Kind.REST, Kind.CONSTANT)
+    spare = seen.of(Kind.PULSE, Kind.MOVER, Kind.SETTLE, Kind.REST, Kind.CONSTANT)
     flat = seen.branches[0].actions.shape[1] > 1 and len(seen.places) > 1
     found = []
     for size in (3, 2) if flat else (1,):
         grips, groups = windows(seen.places, size, spare), windows(things, size, spare)
         found += [matched(seen, *pair) for pair in itertools.product(grips, groups)]
     return sorted(filter(None, found), key=lambda one: one.score, reverse=True)
+
+
+def whole(seen: Seen, best: Match) -> Match:
+    """Returns a match with a neighbour on either side that is related as the others are."""
+    grip, thing, related = best.grip, best.thing, set(seen.relative.values())
+    after = (thing[-1] + 1, grip[-1] + 1)
+    if len(seen.goal) == _WAYS and after[0] in seen.goal and after[1] in seen.places:
+        related.add(after)
+    if len(grip) == 2:  # noqa: PLR2004
+        if (thing[0] - 1, grip[0] - 1) in related:
+            grip, thing = (grip[0] - 1, *grip), (thing[0] - 1, *thing)
+        elif after in related:
+            grip, thing = (*grip, after[1]), (*thing, after[0])
+    return best._replace(grip=grip, thing=thing)
 
 
 def proposed(seen: Seen) -> Found:
@@ -281,7 +301,7 @@ def proposed(seen: Seen) -> Found:
 
 def pushed(seen: Seen, ranked: Sequence[Match]) -> Found:
     """Proposes the likeliest pair of groups."""
-    best = ranked[0]
+    best = whole(seen, ranked[0])
     others: list[Columns] = []
     for one in ranked[1:]:
         if not any(set(one.thing) & set(had) for had in (best.thing, *others)):

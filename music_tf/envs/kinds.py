@@ -27,8 +27,8 @@ _VELOCITY, _EXACT = 0.75, 1e-4
 """Correlation with another column's change; how exact a sum or a square is, in deviations."""
 _MANY = 70
 """Columns up to which sums of two are looked for."""
-_SETTLED, _SOON = 5, 3
-"""Steps after which a world has come to rest; steps within which the robot answers."""
+_SETTLED, _LATEST = 5, 8
+"""Steps after which a world has come to rest; most steps until an action shows."""
 
 
 class Kind(enum.StrEnum):
@@ -38,6 +38,8 @@ class Kind(enum.StrEnum):
     OBJECT = "rest until touched, and stay where they were left"
     PULSE = "twitch when touched: speeds of things, contact sensors"
     MOVER = "move whatever is done"
+    CLOCK = "rise or fall alike in every episode"
+    SETTLE = "move in the first steps alone"
     REST = "differ between episodes, and nothing moved them"
     CONSTANT = "never change"
     NOISE = "differ when the same is played again"
@@ -48,7 +50,7 @@ class Answers(NamedTuple):
 
     scale: Rows  # deviation
     tolerance: Rows  # what differs by more was caused
-    at_once: Rows  # share of branches that differ in the first steps
+    at_once: Rows  # share of branches that differ as soon as any column does
     ever: Rows  # share of branches that differ at some time
     touched: npt.NDArray[np.bool_]  # whether it was ever moved
     one_sided: Rows  # 0 where the opposite action does the opposite, 1 where it does nothing
@@ -120,14 +122,15 @@ def answered(branches: Sequence[Branch], noise: Rows) -> Answers:
     tolerance = np.maximum(ANSWER * scale, 3.0 * noise)
     parted = [one for one in branches if len(one.apart())]
     chance = [one for one in parted if one.at_random]
+    soon = 1 + delay(chance, tolerance)
     far = np.array([np.abs(one.apart()).max(axis=0) for one in parted])
     ends = np.array([np.abs(one.apart()[-1]) for one in parted]) / np.maximum(far, 1e-300)
     moved = far > MOVED * tolerance
-    first = [np.abs(one.apart()[:_SOON]).max(axis=0) > tolerance for one in chance]
+    first = [np.abs(one.apart()[:soon]).max(axis=0) > tolerance for one in chance]
     ever = [np.abs(one.apart()).max(axis=0) > tolerance for one in chance]
     effects: dict[int, list[Rows]] = {}
     for one in chance:
-        effects.setdefault(one.number, []).append(one.apart()[0])
+        effects.setdefault(one.number, []).append(one.apart()[:soon][-1])
     pairs = [pair for pair in effects.values() if len(pair) == 2]  # noqa: PLR2004
     both = np.reshape(pairs, (-1, 2, len(scale)))
     total, rest = np.abs(both).sum(axis=1), np.abs(both.sum(axis=1))
@@ -155,6 +158,15 @@ def deviations(states: Rows) -> Rows:
     return raised
 
 
+def delay(chance: Sequence[Branch], tolerance: Rows) -> int:
+    """Returns after how many steps a column answers in nearly every branch; 1 if none does."""
+    for steps in range(1, _LATEST + 1):
+        caused = [np.abs(one.apart()[:steps]).max(axis=0) > tolerance for one in chance]
+        if (np.mean(caused, axis=0) >= _OFTEN).any():
+            return steps
+    return 1
+
+
 def stills(branches: Iterable[Branch]) -> list[Branch]:
     """Returns the episodes in which nothing was done from the first step on."""
     return [one for one in branches if one.twin is None and one.at == 0]
@@ -171,6 +183,10 @@ def kind_of(column: int, branches: Sequence[Branch], answers: Answers) -> Kind:
     """Says what a column does."""
     c, (scale, tolerance) = column, (answers.scale[column], answers.tolerance[column])
     rows = [one.rows[:, c] for one in branches]
+    quiet = [one.rows[:, c] for one in stills(branches)]
+    size = min(map(len, quiet))
+    alike = np.ptp([one[:size] for one in quiet], axis=0).max() <= ANSWER * scale
+    one_way = all((np.diff(one) > 0).all() or (np.diff(one) < 0).all() for one in quiet)
     spread, largest = np.ptp(np.concatenate(rows)), np.abs(np.concatenate(rows)).max()
     at_once, rough = answers.at_once[c], answers.rough[c]
     back = answers.stays[c] <= _BACK and rough > _SMOOTH
@@ -178,6 +194,7 @@ def kind_of(column: int, branches: Sequence[Branch], answers: Answers) -> Kind:
         Kind.NOISE: tolerance > _UNKNOWN * scale,
         Kind.CONSTANT: spread <= max(1e-9 * largest, ANSWER * scale),
         Kind.ROBOT: at_once >= _OFTEN or (at_once > _SELDOM and answers.one_sided[c] <= _OFTEN),
+        Kind.CLOCK: alike and one_way and not answers.touched[c],
         Kind.MOVER: answers.alone[c] > _SELDOM and (answers.ever[c] < _SELDOM or rough < _ROUGH),
         Kind.PULSE: answers.touched[c] and (back or rough > _ROUGH),
         Kind.OBJECT: answers.touched[c],
@@ -185,7 +202,10 @@ def kind_of(column: int, branches: Sequence[Branch], answers: Answers) -> Kind:
     for kind, holds in rules.items():
         if holds:
             return kind
-    return Kind.MOVER if answers.alone[c] > _BACK else Kind.REST
+    if answers.alone[c] > _BACK:
+        return Kind.MOVER
+    begins = any((np.abs(np.diff(one)) > tolerance).any() for one in quiet)
+    return Kind.SETTLE if begins else Kind.REST
 
 
 def velocities(branches: Iterable[Branch]) -> dict[int, int]:
@@ -270,7 +290,7 @@ def relatives(
     runs: list[list[Columns]] = []
     for three in sorted(sums):
         robots = sorted(c for c in three if kinds[c] == Kind.ROBOT)
-        things = [c for c in three if kinds[c] not in (Kind.ROBOT, Kind.CONSTANT)]
+        things = [c for c in three if kinds[c] not in (Kind.ROBOT, Kind.CONSTANT, Kind.CLOCK)]
         if len(things) != 1 or len(robots) != 2:  # noqa: PLR2004
             continue
         row = (things[0], *robots)
