@@ -266,7 +266,10 @@ def test_the_command_keeps_what_was_typed():
     ("line", "parts"),
     [
         ("ddpg -seed 3", ["'-seed'", "--seed"]),
-        ("ddpg --learning-rate 1", ["did you mean --music.learning-rate or ", "--skill.learning-rate"]),
+        (
+            "ddpg --learning-rate 1",
+            ["did you mean --music.learning-rate or ", "--skill.learning-rate"],
+        ),
         ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
         ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
         ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
