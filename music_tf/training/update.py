@@ -160,7 +160,7 @@ class Update:
         self._names: dict[tuple[frozenset[str], bool], tuple[list[tuple[str, int]], list[str]]] = {}
         self._traced: set[tuple[frozenset[str], int, bool]] = set()
         """Terms and numbers of updates for which the loop has been compiled."""
-        self._run_updates = compiled(self._updates)
+        self._run_updates = compiled(self._all_updates)
         self._run_early = compiled(self._early_updates)
         self._move_targets = compiled(self._polyak)
         self._xla = False
@@ -181,14 +181,14 @@ class Update:
         if self._comm.size > 1:
             raise ValueError("use_xla: ranks that learn together meet between updates")
         self._xla = True
-        self._run_updates = compiled(self._updates, xla=True)
+        self._run_updates = compiled(self._all_updates, xla=True)
         self._run_early = compiled(self._early_updates, xla=True)
 
     def hlo(self, feed: Feed | Draws, schedules: Schedules) -> str:
         """Returns what XLA makes of all updates of a cycle, as text, after `use_xla`."""
         tensors: Any = tf.nest.map_structure(tf.convert_to_tensor, feed)
         program: Any = self._run_updates
-        told = program.experimental_get_compiler_ir(tensors, schedules, False)  # not early
+        told = program.experimental_get_compiler_ir(tensors, schedules)
         return str(told(stage="optimized_hlo"))
 
     def run(self, feed: Feed | Draws, schedules: Schedules) -> Metrics:
@@ -395,6 +395,12 @@ class Update:
             step.assign(taken)
         self.scale_steps(step_scale)
 
+    def _all_updates(
+        self, feed: Feed | Draws, schedules: Schedules
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Takes all updates of all that learns, as `_updates`."""
+        return self._updates(feed, schedules, early=False)
+
     def _early_updates(
         self, feed: Feed | Draws, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -402,7 +408,7 @@ class Update:
         return self._updates(feed, schedules, early=True)
 
     def _updates(
-        self, feed: Feed | Draws, schedules: Schedules, early: bool = False
+        self, feed: Feed | Draws, schedules: Schedules, early: bool
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes all updates; returns metric shares [U, metrics], and extremes [U, terms] twice."""
         updates = feed.transitions[0].shape[0]
