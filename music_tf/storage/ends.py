@@ -56,7 +56,8 @@ def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | st
 
 def _points(rows: list[Any], skills: tuple[int, ...]) -> np.ndarray | None:
     """Returns the ends of rows, [K, n]; None unless each skill has one of as many numbers."""
-    ends = {row.get("skill"): row.get("end") for row in rows if isinstance(row, dict)}
+    known = [row for row in rows if isinstance(row, dict) and type(row.get("skill")) is int]
+    ends = {row["skill"]: row.get("end") for row in known}
     found = [ends.get(skill) for skill in skills]
     first = found[0]
     if not isinstance(first, list) or not first:

@@ -75,6 +75,8 @@ def test_without_a_measurement_of_this_checkpoint_a_place_is_refused_with_what_m
 def test_ends_that_are_not_there_are_not_made_up(run, ends):
     note(run, ends)
     assert "does not hold an end of each of 3 skills" in refused(run)
+    note(run, each=[{"skill": [skill], "end": [0.0, 0.0, 0.0]} for skill in range(3)])
+    assert "does not hold an end of each of 3 skills" in refused(run)
     note(run, each="none")
     assert "does not hold an end of each of 3 skills" in refused(run)
 
