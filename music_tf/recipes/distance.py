@@ -91,8 +91,8 @@ class DistanceConfig(DiversityConfig):
     which then see the reward of the embedding after its step."""
     rest_until: Annotated[float, In(-1, 1)] = -1.0
     """Cosine of replayed steps and the condition that acted, weighted by their length, above which
-    embedding and dual variable begin to learn; until then they stay as they start, so that no axis
-    wins before the policy follows. -1: they learn at once."""
+    embedding and dual variable begin to learn; until then they stay as they start. It is meant for
+    embeddings that lose an axis early. -1: they learn at once."""
     density_loss: Literal["nll", "released"] = "nll"
     """Loss of the density: minus the log-likelihood, or that of CSD's code for Fetch."""
     density_early: bool = False
