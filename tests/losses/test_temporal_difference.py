@@ -57,9 +57,11 @@ def test_half_the_mean_critic_loss_averages_members_too():
 
 
 def test_the_soft_target_of_sac():
-    # 0.7 + 0.99 (min(3, 2.5) + 0.1 * 1.3) = 0.7 + 0.99 * 2.63
-    soft = np.float32([[[3.0]], [[2.5]]]) - 0.1 * np.float32([[-1.3]])
-    np.testing.assert_allclose(target([[0.7]], [[0.99]], soft), [[3.3037]], rtol=1e-5)
+    # 0.7 + 0.99 (min(3, 2.5) + 0.1 * 1.3); 0.8 + 0.99 (min(5, 4.6) + 0.01 * 3)
+    q, log_policy = np.float32([[[3.0, 5.0]], [[2.5, 4.6]]]), np.float32([[-1.3, -3.0]])
+    soft = q - np.float32([0.1, 0.01]) * log_policy
+    found = target([[0.7, 0.8]], [[0.99, 0.99]], soft)
+    np.testing.assert_allclose(found, [[3.3037, 5.3837]], rtol=1e-6)
 
 
 def test_a_state_is_worth_its_lowest_value_and_the_entropy_there():
