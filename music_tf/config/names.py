@@ -4,10 +4,12 @@ The names are a list kept by hand, so that a mistyped one is refused before anyt
 loaded. They are those of our own, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 """
 
+import contextlib
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 from typing import TypeVar
 
 from music_tf.errors import UsageError
@@ -219,9 +221,21 @@ def check_env_id(env_id: str) -> str:
             f"are choices (Discrete)\nnearest: {near}"
         )
     short = {without_module(known).rpartition("/")[2]: known for known in KNOWN}  # as remembered
-    found = nearest(env_id, (*short, *KNOWN))
-    hint = f"\ndid you mean {short.get(found, found)}?" if found else ""
+    likely = nearest(env_id, (*short, *KNOWN))
+    found = _beside(env_id) or short.get(likely or "", likely)
+    hint = f"\ndid you mean {found}?" if found else ""
     raise UsageError(
         f"--env-id: unknown environment {env_id[:80]!r}{hint}\n"
         "your own environment goes in as module:Id, for example --env-id my_package:MyTask-v0"
     )
+
+
+def _beside(env_id: str) -> str | None:
+    """Returns an id, of whatever version, as a module in the current folder has it in quotes."""
+    quoted = re.compile(rf"(['\"])({re.escape(_stem(env_id) or env_id)}-v\d+)\1")
+    for path in sorted(Path().glob("*.py")):
+        with contextlib.suppress(OSError, UnicodeError):
+            found = quoted.search(path.read_text(encoding="utf-8"))
+            if found and path.stem.isidentifier():
+                return f"{path.stem}:{found[2]}"
+    return None

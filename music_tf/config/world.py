@@ -8,6 +8,7 @@ import dataclasses
 import importlib
 import math
 import os
+import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -264,7 +265,11 @@ def import_own(module: str, option: str) -> ModuleType:
         return importlib.import_module(module)
     except FROM_USERS as error:  # whatever a module of the user's raises
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
-        cure = "\nit must be installed or stand in the current folder" if missing else ""
+        cure = ""
+        if missing:
+            beside = (one.name for one in pkgutil.iter_modules([os.getcwd()]))
+            cure = "\nit must be installed or stand in the current folder"
+            cure += suggestion(module, beside)
         raise UsageError(
             f"{option}: the module {module[:80]!r} cannot be imported: "
             f"{type(error).__name__}: {str(error)[:200]}{cure}"

@@ -17,7 +17,7 @@ from typing import Any
 
 import gymnasium
 
-from music_tf.config.names import ROBOTICS, WITH_GOALS, is_one_of
+from music_tf.config.names import KNOWN, ROBOTICS, WITH_GOALS, is_one_of, without_module
 from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
@@ -165,7 +165,7 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
                 f"cure: {PIP_INSTALL} gymnasium-robotics 'mujoco>=3.3,<3.12'"
             )
-        raise UsageError(f"env_id: unknown environment {env_id!r}{_nearest(name)}")
+        raise UsageError(f"env_id: unknown environment {env_id!r}{_nearest(name, module)}")
     if "MujocoPy" in str(spec.entry_point):
         raise UsageError(
             f"env_id: {env_id!r} needs mujoco-py, which is no longer maintained{_nearest(name)}"
@@ -222,18 +222,36 @@ def import_robotics() -> None:
 def goal_environments() -> list[str]:
     """Ids that are known, or can be expected, to be goal environments; sorted."""
     import_robotics()
-    ours = ("gymnasium", "shimmy", "ale_py", "music_tf")
     entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
-    return sorted(
+    alive = {env_id for env_id, entry in entries.items() if "MujocoPy" not in entry}
+    known = {env_id for env_id in alive if is_one_of(env_id, WITH_GOALS)}
+    return sorted(known | _of_others())
+
+
+def _of_others() -> set[str]:
+    """Returns ids that neither this package nor those that it knows have registered."""
+    ours = ("gymnasium", "ale_py", "music_tf", "panda_gym")
+    entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
+    return {
         env_id
         for env_id, entry in entries.items()
-        if "MujocoPy" not in entry and (is_one_of(env_id, WITH_GOALS) or not entry.startswith(ours))
-    )
+        if "shimmy" not in entry and not entry.startswith(ours)
+    }
 
 
-def _nearest(name: str) -> str:
+def _nearest(name: str, module: str = "") -> str:
+    """Returns words that say what to type in place of a name that a module, or nobody, has."""
+    others = _of_others()
+    if module and not others:
+        return (
+            f": the module {module!r} registers none\ncure: gymnasium.register({name!r}, ...) in it"
+        )
     near = difflib.get_close_matches(name, goal_environments(), n=1, cutoff=0.0)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    if not near:
+        return ""
+    typed = {without_module(known): known for known in KNOWN}
+    own = f"{module}:{near[0]}" if module and near[0] in others else near[0]
+    return f"; did you mean {typed.get(near[0], own)!r}?"
 
 
 def mujoco_version() -> tuple[int, ...]:

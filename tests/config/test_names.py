@@ -135,3 +135,21 @@ def test_tasks_of_choices_are_those_that_gymnasium_has():
 def test_a_refusal_names_what_was_meant(typed, meant):
     with pytest.raises(UsageError, match=f"did you mean {meant}\\?"):
         check_env_id(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("ArmPush-v0", "users_arm:ArmPush-v0"),
+        ("ArmPush-v1", "users_arm:ArmPush-v0"),
+        ("me/Lift-v0", "users_arm:me/Lift-v3"),
+    ],
+)
+def test_an_id_without_the_module_that_writes_it_is_meant_with_it(
+    typed, meant, tmp_path, monkeypatch
+):
+    (tmp_path / "a_picture.py").write_bytes(b"\xff\xfe")
+    (tmp_path / "users_arm.py").write_text("register(\"ArmPush-v0\")\nregister('me/Lift-v3')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=f"\ndid you mean {meant}\\?\n"):
+        check_env_id(typed)

@@ -60,6 +60,42 @@ def test_a_module_in_the_current_folder_is_imported_first(tmp_path, monkeypatch)
         sys.modules.pop("users_module", None)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("tests.kit.arm:Arm-v1", "tests.kit.arm:Arm-v0"),
+        ("tests.kit.arm:ArmWithGoal-v0", "tests.kit.arm:ArmWithGoals-v0"),
+        ("tests.kit.arm:FetchPush-v3", "FetchPush-v4"),
+        ("tests.kit.arm:PandaPush-v2", "panda_gym:PandaPush-v3"),
+    ],
+)
+def test_an_unknown_id_of_a_module_brings_the_nearest_one_as_it_is_typed(typed, meant):
+    if meant.startswith("panda"):
+        pytest.importorskip("panda_gym", reason="the extra 'panda' is not installed")
+    with pytest.raises(UsageError) as caught:
+        find_spec(typed)
+    expected = f"env_id: unknown environment {typed!r}; did you mean {meant!r}?"
+    assert str(caught.value) == expected
+
+
+def test_a_module_that_registers_no_environment_is_told_how(tmp_path):
+    (tmp_path / "silent.py").write_text("speed = 1.0\n")
+    look = "from music_tf.envs.making import find_spec\nfind_spec('silent:Arm-v0')"
+    told = python(look, cwd=tmp_path).stderr.splitlines()
+    assert told[-2:] == [
+        "music_tf.errors.UsageError: env_id: unknown environment 'silent:Arm-v0': "
+        "the module 'silent' registers none",
+        "cure: gymnasium.register('Arm-v0', ...) in it",
+    ]
+
+
+def test_a_mistyped_module_brings_the_nearest_one_of_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "users_arm.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"current folder\ndid you mean users_arm\?$"):
+        find_spec("user_arm:Arm-v0")
+
+
 def test_a_module_that_cannot_be_imported_is_named():
     with pytest.raises(
         UsageError,
