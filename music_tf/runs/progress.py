@@ -20,7 +20,7 @@ from music_tf.types import Metrics
 
 Row: TypeAlias = Mapping[str, float | str | None]
 """Cells of a table by column."""
-_PLAIN_WIDTH, _LINE_SIZE = 120, (80, 24)
+_PLAIN_WIDTH = 120
 """Of tables off a terminal, and of lines where neither a terminal nor COLUMNS says it."""
 _BAR_WIDTH, _GAP = 16, "  "
 _TERMINAL = "MUSIC_TF_TERMINAL"
@@ -126,7 +126,7 @@ class Progress:
         if self._bar is not None:
             self._move(self._bar, self._done, "", steps)
         if self._shown and not (self._bar is not None and self._console.is_jupyter):
-            width = shutil.get_terminal_size(_LINE_SIZE).columns
+            width = shutil.get_terminal_size((_PLAIN_WIDTH, 0)).columns
             self.banner([self._line(f"epoch {self._done}/{self._total}", steps, self._done, width)])
 
     def go_back(self, epochs: int) -> None:
