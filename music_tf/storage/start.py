@@ -145,8 +145,8 @@ def export_weights(
         source: The checkpoints of a run, or a folder of weights.
         folder: A new directory, or one that holds weights and is replaced.
         parts: As of `inherit`.
-        run: What its `config.json` says, which goes along: with it and the parts actor and
-            normalizer a folder can act. The checkpoint itself is believed first.
+        run: What its `config.json` says, which goes along but for its directory: with it and the
+            parts actor and normalizer a folder can act. The checkpoint itself is believed first.
 
     Raises:
         UsageError: There is no such part, or the folder holds something else.
@@ -169,11 +169,25 @@ def export_weights(
         raise EnvironmentFault(f"{folder}: the weights could not be written")
     if run is not None:
         drawn = {} if run.tasks is None else {"tasks": run.tasks}
-        text = json.dumps(run_to_json(run) | drawn, indent=1, allow_nan=False) + "\n"
+        moved = run._replace(arguments=_without_directory(run.arguments))
+        text = json.dumps(run_to_json(moved) | drawn, indent=1, allow_nan=False) + "\n"
         try:
             replace_file(folder / CONFIG_NAME, text.encode())
         except OSError as error:
             raise EnvironmentFault(f"{folder}: cannot be written ({error.strerror})") from error
+
+
+def _without_directory(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Returns a command line without `--run-dir` and its value."""
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, _ = word.replace("_", "-").partition("=")
+        if option != "--run-dir":
+            kept.append(word)
+        elif not equals:
+            next(words, None)
+    return tuple(kept)
 
 
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:

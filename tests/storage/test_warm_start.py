@@ -10,6 +10,7 @@ from music_tf.config.fields import with_fields
 from music_tf.config.terms import TaskConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
+from music_tf.reading.stored import StoredRun
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import save_weights
@@ -338,6 +339,18 @@ def test_exported_parts_are_a_small_source_of_their_own(tmp_path, music_run):
     (folder / "state.npz").write_bytes(b"PK")
     with pytest.raises(EnvironmentFault, match="damaged"):
         started(FROZEN, folder, ("actor",))
+
+
+@pytest.mark.parametrize(
+    "place", [("--run-dir", "/home/me/run"), ("--run-dir=/home/me/run",), ("--run_dir", "mine")]
+)
+def test_an_export_does_not_say_where_its_run_lay(place, tmp_path, music_run):
+    source, _ = music_run
+    words = ("ddpg_music", "--seed", "3", *place, "--threads", "1")
+    run = StoredRun("ddpg_music", "laptop", words, BASE)
+    export_weights(source, tmp_path / "weights", ("actor", "normalizer"), run)
+    stored = json.loads((tmp_path / "weights/config.json").read_text())
+    assert stored["arguments"] == ["ddpg_music", "--seed", "3", "--threads", "1"]
 
 
 def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
