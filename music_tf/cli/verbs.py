@@ -275,7 +275,8 @@ class Play(OfOneRun):
     """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
     what skills are told apart by (docs/distance.md). The goal is drawn."""
     zero_shot: Flag = False
-    """Go to the environment's own goals, none of which training had."""
+    """Go to the environment's own goals, none of which training had, and stop there where evaluate
+    --zero-shot has measured at which distance."""
     stage: str = LEARNED
     """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
     that training has reached, or `learned` for the one in which each skill was learned."""

@@ -31,7 +31,12 @@ from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.zero_shot import GOALS, Leads, measure_zero_shot
 from music_tf.storage.metrics import JUDGED
 from music_tf.storage.results import read_metrics
-from music_tf.storage.run_directory import EVALUATION_NAME, comes_with_package, provenance
+from music_tf.storage.run_directory import (
+    EVALUATION_NAME,
+    agents,
+    comes_with_package,
+    provenance,
+)
 from music_tf.training.adaptation import VISITS
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
@@ -306,6 +311,25 @@ def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
     except OSError as error:
         raise EnvironmentFault(f"{root}: cannot be created ({error.strerror})") from error
     return root / f"{path.name}_{own}"
+
+
+def measured_stop(loaded: LoadedRun) -> float:
+    """Returns how near to a goal `zero_shot` found it best to do nothing; 0 where nobody knows.
+
+    What was measured of another checkpoint does not count. Agents of the package bring it along.
+    """
+    saved, path = loaded.saved, loaded.path
+    if comes_with_package(path):
+        judged = agents()[path.resolve().name]["evaluation"]
+    else:
+        checkpoint = {"epoch": saved.epoch, "env_steps": saved.env_steps}
+        judged = _judged_before(path / EVALUATION_NAME, checkpoint)
+    for name in ("zero_shot", "ours"):
+        judged = judged.get(name)
+        if not isinstance(judged, dict):
+            return 0.0
+    stop = judged.get("zero_shot/stop")
+    return float(stop) if isinstance(stop, int | float) and stop > 0.0 else 0.0
 
 
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:

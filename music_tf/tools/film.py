@@ -38,7 +38,7 @@ from music_tf.process.children import run_command
 from music_tf.process.tensorflow_start import prepare_tensorflow
 from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
-from music_tf.runs.inspection import describe, leading_to_goals
+from music_tf.runs.inspection import describe, leading_to_goals, measured_stop
 from music_tf.runs.judging import Trace
 from music_tf.runs.loaded import LoadedRun, load_run
 from music_tf.runs.zero_shot import Places, Reaching, reaching
@@ -146,7 +146,8 @@ def play(
         run: The run directory.
         episodes: How many, of each skill.
         skills: Which ones; none for all, or for continuous conditions. Or where it is sent: then
-            the goals are shown, of which the policy is told by its conditions alone.
+            the goals are shown, of which the policy is told by its conditions alone. It stops at
+            the distance that `evaluate --zero-shot` found best, where that was measured.
         out: A file ending in .mp4 or .gif; it appears when it is complete.
         typed_env_id: The environment that the user typed, if any.
         stage: Of a changing world: its number, `NOW`, or that in which a skill was `LEARNED`.
@@ -479,6 +480,7 @@ def _aimed(
         policy = Reaching(snapshot, leads, places, place=place)
     else:
         policy = reaching(loaded.evaluation, snapshot, leads, run)[1]
+        policy = dataclasses.replace(policy, stop=measured_stop(loaded))
         if aim.place:
             policy = dataclasses.replace(policy, place=place)
             loaded.evaluation.set_world(conditions.skills)

@@ -375,6 +375,28 @@ def test_the_environments_own_goals_are_drawn_while_the_policy_sees_zeros(aimed,
 
 
 @pytest.mark.parametrize(
+    ("measured", "moves"),
+    [
+        ({"zero_shot/stop": 1e6}, False),
+        ({"zero_shot/stop": 0.0}, True),
+        ({"zero_shot/stop": "far"}, True),
+        (None, True),
+    ],
+)
+def test_a_film_stops_at_the_goal_as_was_measured_of_the_same_checkpoint(aimed, measured, moves):
+    checkpoint = {"epoch": 1, "env_steps": 100}
+    path = aimed / "embedded/evaluation.json"
+    for epoch, expected in ((1, moves), (2, True)):
+        written = {"checkpoint": checkpoint | {"epoch": epoch}, "zero_shot": {"ours": measured}}
+        path.write_text(json.dumps(written))
+        loaded = load_run(aimed / "embedded", environments=1)
+        first, *_, last = film.film(loaded, [Shot(0, None)], every_step, Aim())
+        assert (first[0].image != last[0].image).any() == expected
+        loaded.envs.close()
+    path.unlink()
+
+
+@pytest.mark.parametrize(
     ("name", "aim", "text"),
     [
         ("embedded", Aim((1.0,)), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
