@@ -17,6 +17,8 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.docs
 MUSIC_TF := $(VENV_PYTHON) -m music_tf
 TRAIN_MINUTES := 6
+# CPU seconds that the fifteen slowest tests may take together.
+SLOWEST := 1200
 
 # The first interpreter that runs, is 3.11 to 3.13, and can make virtual environments; looked for once.
 SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -89,7 +91,8 @@ doctor: $(STAMP)  ## Check this installation
 	$(MUSIC_TF) doctor
 
 test: $(STAMP)  ## Every test but those that learn for minutes
-	$(VENV_PYTHON) -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	$(VENV_PYTHON) -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile \
+	  --slowest slowest.csv --slowest-limit $(SLOWEST) $(ARGS)
 
 lint: $(STAMP)  ## Fail on any finding in style or format
 	$(VENV)/bin/ruff check .
@@ -114,7 +117,7 @@ same: $(STAMP)  ## Compare all numbers with those of a commit, bit by bit (AGAIN
 faults: $(STAMP)  ## Break jobs in every way, for long; writes faults.csv (ARGS='--faults F1 --count 100')
 	$(VENV_PYTHON) tests/faults/campaign.py $(ARGS)
 
-mutants: $(STAMP)  ## Break the code in 30 places and see that tests notice; writes mutants.csv
+mutants: $(STAMP)  ## Break the code in many places and see that tests notice; writes mutants.csv
 	$(VENV_PYTHON) tests/mutants/mutants.py $(ARGS)
 
 results: $(STAMP)  ## Rebuild tables and pictures from experiments/results

@@ -1,3 +1,5 @@
+import collections
+import csv
 import os
 
 import pytest
@@ -8,8 +10,54 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 settings.register_profile("music_tf", deadline=None, derandomize=True, database=None)
 settings.load_profile("music_tf")
+_COUNT = 15
+_TOLD, _SPENT = pytest.StashKey(), pytest.StashKey()
 
 
 @pytest.fixture(autouse=True)
 def runs_go_to_a_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("slowest")
+    group.addoption("--slowest", metavar="FILE", help="store the 15 slowest tests, by CPU seconds")
+    group.addoption("--slowest-limit", metavar="SECONDS", type=float, help="of all 15 together")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Adds the CPU seconds of the process and of the jobs that it has waited for.
+
+    Unlike those of a clock they are nearly the same on a busy machine.
+    """
+    report = yield
+    now = sum(os.times()[:4])
+    report.cpu_seconds = now - item.session.stash.get(_SPENT, now)
+    item.session.stash[_SPENT] = now
+    return report
+
+
+def pytest_sessionfinish(session):
+    config, spent = session.config, collections.Counter()
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if not config.getoption("slowest") or reporter is None or hasattr(config, "workerinput"):
+        return
+    for report in (one for many in reporter.stats.values() for one in many):
+        if hasattr(report, "cpu_seconds"):
+            spent[report.nodeid] += report.cpu_seconds
+    slowest = spent.most_common(_COUNT)
+    with open(config.rootpath / config.getoption("slowest"), "w", newline="") as file:
+        rows = [(f"{seconds:.1f}", name) for name, seconds in slowest]
+        csv.writer(file, lineterminator="\n").writerows([("cpu_seconds", "test"), *rows])
+    total, limit = sum(seconds for _, seconds in slowest), config.getoption("slowest_limit")
+    told = f"the {len(slowest)} slowest tests take {total:.1f} CPU seconds"
+    if limit is not None and total > limit:
+        told += f", expected at most {limit:g}: see {config.getoption('slowest')}"
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+    config.stash[_TOLD] = told
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if _TOLD in config.stash:
+        terminalreporter.write_line(config.stash[_TOLD])
