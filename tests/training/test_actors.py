@@ -135,6 +135,7 @@ def test_a_trainer_that_goes_back_drops_what_is_played_meanwhile():
 def test_the_first_lines_say_how_many_cores_are_missing(monkeypatch, cores, said):
     monkeypatch.setattr(training_actors, "available_cores", lambda: cores)
     with actors_of(HER, 2) as actors:
+        actors.make_environment()  # which ranks do together
         assert Ranks(actors.learning, actors).described(HER).endswith(said)
 
 

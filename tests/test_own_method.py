@@ -1,0 +1,232 @@
+"""A learner, and a reward with a network: two new files each, in a package of the user's."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import music_tf
+from music_tf import recipes
+from music_tf.runs import session
+from tests.kit.saved_run import load_weights, rows_of
+from tests.kit.small import OPTIONS
+
+REGRESSION = '''
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from music_tf.config.agents import AgentConfig
+from music_tf.config.fields import In
+from music_tf.recipes.tasks import ddpg_her
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionConfig(AgentConfig):
+    """Advantage-weighted regression (arXiv:1910.00177)."""
+
+    learner: ClassVar[str] = "mine.regression:Regression"
+    networks: ClassVar[tuple[str, ...]] = ("value",)
+    metrics: ClassVar[dict[str, str]] = {
+        **AgentConfig.metrics, "regression/weight": "mean weight of replayed actions",
+    }
+    spread: Annotated[float, In(0, 1e3, "(]")] = 1.0
+    """Advantage that multiplies the weight of an action by e."""
+
+
+def regression(preset, env_id="music_tf/PointPush-v0"):
+    """Advantage-weighted regression with hindsight."""
+    return replace(ddpg_her(preset, env_id), agent=RegressionConfig())
+'''
+LEARNER = '''
+import tensorflow as tf
+
+from music_tf.agents.base import Learner, Losses
+from music_tf.losses.temporal_difference import critic_loss, td_target
+from music_tf.networks.models import critic, deterministic_actor
+from music_tf.networks.parameters import Network
+
+
+class Regression(Learner):
+    """Imitates replayed actions, the more the better they did than their state is worth."""
+
+    def __init__(self, config, input_dim, action_dim, return_bounds, seed):
+        self._config, self._bounds = config, return_bounds
+        actor = deterministic_actor(input_dim, action_dim, config.actor_layers, seed)
+        value = critic(input_dim, 0, config.critic_layers, seed)
+        self._actor = Network("actor", actor, config.actor_learning_rate)
+        self._value = Network("value", value, config.critic_learning_rate)
+
+    @property
+    def networks(self):
+        return [self._actor, self._value]
+
+    @property
+    def target_networks(self):
+        return [self._value]
+
+    def draws(self, generators, updates, batch_size):
+        return {}
+
+    def losses(self, weights, targets, batch, noise, entropy_weight):
+        worth = self._value.rows(weights["value"], batch.inputs)[..., 0]
+        later = self._value.rows(targets["value"], batch.next_inputs)[..., 0]
+        target = td_target(batch.reward, batch.discount, later[None], self._bounds)
+        advantage = target - tf.stop_gradient(worth)
+        weight = tf.exp(tf.minimum(advantage / self._config.spread, 3.0))
+        apart = self._actor.rows(weights["actor"], batch.inputs) - batch.action
+        value_loss = critic_loss(worth[None], target)
+        policy_loss = tf.reduce_mean(weight * tf.reduce_sum(tf.square(apart), -1), -1)
+        return Losses(value_loss + policy_loss, {
+            "train/critic_loss": value_loss,
+            "train/actor_loss": policy_loss,
+            "train/mean_q": tf.reduce_mean(worth, -1),
+            "regression/weight": tf.reduce_mean(weight, -1),
+        })
+'''
+CURIOUS = '''
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from music_tf.config.fields import In
+from music_tf.config.terms import TermConfig
+from music_tf.config.values import Bounds, Rate
+from music_tf.recipes.music import ddpg_music
+
+
+@dataclass(frozen=True, kw_only=True)
+class CuriousConfig(TermConfig):
+    """Pays what a model of the object's motion does not foretell (arXiv:1705.05363)."""
+
+    name: ClassVar[str] = "curious"
+    term: ClassVar[str] = "mine.curiosity:Curiosity"
+    networks: ClassVar[tuple[str, ...]] = ("model",)
+    metrics: ClassVar[dict[str, str]] = {
+        "curious/loss": "mean squared error of the model", "curious/heldout": "the same, held out",
+    }
+    clip: Bounds = (0.0, 1.0)
+    units: Annotated[int, In(1, 1000)] = 8
+    """Units of the model's hidden layer."""
+    learning_rate: Rate = 1e-2
+    """Adam step size of the model."""
+
+
+def curious(preset, env_id="music_tf/PointPush-v0"):
+    """DDPG that moves the object as it has not learned to foretell."""
+    return replace(ddpg_music(preset, env_id), rewards={"curious": CuriousConfig()})
+'''
+TERM = '''
+import tensorflow as tf
+
+from music_tf.intrinsic.base import RewardTerm
+from music_tf.networks.models import plain
+from music_tf.networks.parameters import Network
+from music_tf.randomness import stream
+from music_tf.replay.buffer import all_transitions
+
+
+class Curiosity(RewardTerm):
+    """Squared error in what follows for the object."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._columns = list(context.split().surrounding)
+        size = context.spec.observation_dim + context.spec.action_dim
+        seed = stream(context.seed, "initial weights/model")
+        model = plain(size, len(self._columns), "change", [config.units], seed)
+        self.networks = [Network("model", model, config.learning_rate)]
+
+    def draws(self, replay, updates, cycle):
+        return {"picks": replay.pick(updates, cycle, "curious")}
+
+    def looked_up(self, drawn, store):
+        batch = store.transitions(drawn["picks"])
+        return {
+            "before": batch.observation, "action": batch.action, "after": batch.next_observation
+        }
+
+    def reward(self, weights, batch, feed):
+        steps = batch.observation, batch.action, batch.next_observation
+        return tf.stop_gradient(self._errors(weights, *steps))
+
+    def loss(self, weights, feed):
+        errors = self._errors(weights, feed["before"], feed["action"], feed["after"])
+        loss = tf.reduce_mean(errors, axis=-1)
+        return loss, {"curious/loss": loss}
+
+    def heldout(self, weights, episodes):
+        steps = all_transitions(episodes)
+        errors = self._errors(weights, steps.observation, steps.action, steps.next_observation)
+        return {"curious/heldout": float(tf.reduce_mean(errors))}
+
+    def _errors(self, weights, before, action, after):
+        foretold = self.networks[0].rows(weights["model"], tf.concat([before, action], axis=-1))
+        change = tf.gather(after - before, self._columns, axis=-1)
+        return tf.reduce_sum(tf.square(foretold - change), axis=-1)
+'''
+FILES = {
+    "regression_recipe": REGRESSION,
+    "regression": LEARNER,
+    "curiosity_recipe": CURIOUS,
+    "curiosity": TERM,
+}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Puts the four files into a package `mine`, beside which there is nothing of the user's."""
+    (tmp_path / "mine").mkdir()
+    for name, text in {"__init__": "", **FILES}.items():
+        (tmp_path / "mine" / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(recipes, "_TRUSTED", set())
+    monkeypatch.setattr(session, "compare", lambda *given: {})
+    yield
+    for name in ("mine", *(f"mine.{name}" for name in FILES)):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "networks", "logged"),
+    [
+        (
+            "mine.curiosity_recipe:curious",
+            {"curious": {"units": 5}},
+            {"parameters/model": 5, "parameters/actor": 16},
+            ("curious/loss", "curious/heldout", "reward/curious_mean"),
+        ),
+        (
+            "mine.regression_recipe:regression",
+            {"agent": {"hidden_sizes": (5, 5), "spread": 0.5}},
+            {"parameters/actor": 5, "parameters/value": 5, "targets/value": 5},
+            ("train/critic_loss", "regression/weight"),
+        ),
+    ],
+)
+@pytest.mark.usefixtures("package")
+def test_a_method_of_two_new_files_learns_and_goes_on_where_it_stopped(
+    recipe, options, networks, logged, tmp_path
+):
+    def train(name, epochs):
+        place = tmp_path / name
+        return music_tf.train(recipe, run_dir=place, epochs=epochs, **OPTIONS | options)
+
+    def weights_of(run):
+        return load_weights(run.path / "checkpoints")[0]
+
+    straight, stopped = train("straight", 2), train("stopped", 1)
+    early = weights_of(stopped)
+    resumed = music_tf.load_run(stopped.path, allow_import=True).resume(epochs=2)
+    late = weights_of(straight)
+    np.testing.assert_equal(weights_of(resumed), late)
+    assert rows_of(resumed.path) == rows_of(straight.path)
+    for network, units in networks.items():
+        own = [name for name in late if name.startswith(f"{network}/")]
+        assert late[f"{network}/hidden_0/kernel"].shape[1] == units
+        assert all((late[name] != early[name]).any() for name in own), network
+    for name in logged:
+        first, second = straight.metrics[name]
+        assert np.isfinite([first, second]).all()
+        assert first != second
+    policy = resumed.policy()
+    action = policy.act(np.zeros(policy.observation_dim), goal=np.zeros(policy.goal_dim))
+    assert (np.abs(action) <= 1.0).all()
