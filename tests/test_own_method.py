@@ -230,3 +230,30 @@ def test_a_method_of_two_new_files_learns_and_goes_on_where_it_stopped(
     policy = resumed.policy()
     action = policy.act(np.zeros(policy.observation_dim), goal=np.zeros(policy.goal_dim))
     assert (np.abs(action) <= 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("file", "word", "wrong", "told"),
+    [
+        (
+            "curiosity_recipe",
+            "mine.curiosity:Curiosity",
+            "mine.curiosty:Curiosity",
+            "term of curious: the module 'mine.curiosty' cannot be imported: ModuleNotFoundError",
+        ),
+        (
+            "regression_recipe",
+            "mine.regression:Regression",
+            "mine.regression:Regresion",
+            r"learner of agent: there is no 'Regresion' in mine.regression\ndid you mean Regress",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("package")
+def test_a_class_that_settings_name_and_no_file_holds_is_refused(file, word, wrong, told, tmp_path):
+    path = tmp_path / "mine" / f"{file}.py"
+    path.write_text(path.read_text().replace(word, wrong))
+    recipe = f"mine.{file}:{'curious' if 'curious' in told else 'regression'}"
+    with pytest.raises(music_tf.UsageError, match=told):
+        music_tf.train(recipe, run_dir=tmp_path / "run", epochs=1, **OPTIONS)
+    assert not (tmp_path / "run").exists()

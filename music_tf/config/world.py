@@ -231,6 +231,15 @@ def load_function(word: str, option: str) -> Callable[..., Any]:
             f"{option}: a file may not import a module, and it asks for {word[:80]!r}\n"
             "if that function is yours, add --allow-import"
         )
+    return named_in_module(word, option)
+
+
+def named_in_module(word: str, option: str) -> Callable[..., Any]:
+    """Returns the function or class that settings call `module:name`; `option` names them.
+
+    Raises:
+        UsageError: It is not there, or belongs to the program that was started.
+    """
     module, _, names = word.partition(":")
     found: Any = import_own(module, option)
     for name in names.split("."):
@@ -259,7 +268,7 @@ def import_own(module: str, option: str) -> ModuleType:
             f"{option}: expected a module that another process can import, got {MAIN}, the program "
             "that was started\nput what it defines into a module of its own, such as my_module.py"
         )
-    if not {"", os.getcwd()} & set(sys.path):
+    if not (module.startswith("music_tf.") or {"", os.getcwd()} & set(sys.path)):
         sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
     try:
         return importlib.import_module(module)

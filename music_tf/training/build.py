@@ -1,6 +1,5 @@
 """Builds a run from its configuration: every part is made here, and handed to those that use it."""
 
-import importlib
 import math
 from collections.abc import Callable, Sequence
 
@@ -10,6 +9,7 @@ from music_tf.agents.base import Learner
 from music_tf.config.agents import AgentConfig, SacConfig
 from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
+from music_tf.config.world import named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
 from music_tf.errors import UsageError
@@ -148,8 +148,8 @@ def build_terms(
     )
     terms: list[RewardTerm] = []
     for settings in config.rewards.values():
-        module, _, name = settings.term.partition(":")
-        terms.append(getattr(importlib.import_module(module), name)(settings, context))
+        kind = named_in_module(settings.term, f"term of {settings.name}")
+        terms.append(kind(settings, context))
     for term in terms:
         ends = (term.mixing.range[0], term.mixing.bounds[0])
         known = term.mixing.lost is not None or all(map(math.isfinite, ends))
@@ -188,8 +188,7 @@ def build_learner(
     input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent", 0, skill)
-    module, _, name = config.agent.learner.partition(":")
-    kind: Callable[..., Learner] = getattr(importlib.import_module(module), name)
+    kind: Callable[..., Learner] = named_in_module(config.agent.learner, "learner of agent")
     return kind(config.agent, input_dim, spec.action_dim, bounds, seed)
 
 
