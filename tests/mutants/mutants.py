@@ -1,4 +1,4 @@
-"""Breaks the code in some thirty places, one at a time, and sees whether a test notices.
+"""Breaks the code in the places of faults.txt, one at a time, and sees whether a test notices.
 
     python tests/mutants/mutants.py [--only NAME ...] [--first] [--list]
 
@@ -40,244 +40,24 @@ class Mutant(NamedTuple):
         return text.replace(self.old, self.new)
 
 
-FAULTS = {
-    ("music_tf/losses/temporal_difference.py", "tests/losses/test_temporal_difference.py"): [
-        ("target-sign", "target = reward + discount", "target = reward - discount"),
-        (
-            "target-clip",
-            "tf.stop_gradient(tf.clip_by_value(target, bounds[0], bounds[1]))",
-            "tf.stop_gradient(target)",
-        ),
-        (
-            "critic-broadcast",
-            "tf.square(_error(q, target, counted)), axis=-1",
-            "tf.square(target[..., None] - q[..., None, :]), axis=[-2, -1]",
-        ),
-    ],
-    ("music_tf/losses/policy.py", "tests/losses/test_policy_losses.py"): [
-        (
-            "entropy-stop-gradient",
-            "tf.stop_gradient(tf.clip_by_value(-scale * log_density, clip[0], clip[1]))",
-            "tf.clip_by_value(-scale * log_density, clip[0], clip[1])",
-        ),
-    ],
-    ("music_tf/losses/mutual_information.py", "tests/losses/test_mutual_information.py"): [
-        (
-            "bound-mask",
-            "tf.reduce_sum(valid * tf.exp(marginal_scores), axis=-1)",
-            "tf.reduce_sum(tf.exp(marginal_scores), axis=-1)",
-        ),
-        (
-            "coin-of-the-first-worker",
-            "tf.where(swapped[:, None], crossed",
-            "tf.where(swapped[:1, None], crossed",
-        ),
-    ],
-    ("music_tf/agents/actor_critic.py", "tests/agents/test_ddpg.py"): [
-        ("frozen-critic", "stopped(own) if frozen else own", "own"),
-    ],
-    ("music_tf/agents/sac.py", "tests/agents/test_sac.py"): [
-        ("soft-target-sign", "next_q -= temperature", "next_q += temperature"),
-    ],
-    ("music_tf/intrinsic/skill.py", "tests/intrinsic/test_skill.py"): [
-        (
-            "skill-prior-sign",
-            "tf.stop_gradient(likelihood + self._baseline)",
-            "tf.stop_gradient(likelihood - self._baseline)",
-        ),
-    ],
-    ("music_tf/intrinsic/music.py", "tests/intrinsic/test_music.py"): [
-        (
-            "music-stop-gradient",
-            "return tf.stop_gradient(self.scaled_by(bound, feed))",
-            "return self.scaled_by(bound, feed)",
-        ),
-        ("priority-mask", "np.where(taken, shown, 0.0).sum(axis=0)", "shown.sum(axis=0)"),
-        ("permutation-of-the-last-state", "beyond = order > lengths", "beyond = order >= lengths"),
-        ("network-flat-again", "tf.tanh(flat @ kernel + bias)", "tf.nn.relu(flat @ kernel + bias)"),
-        (
-            "one-scale-for-a-position",
-            "scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))",
-            "scale[1][its] = np.mean(scale[1][its])",
-        ),
-    ],
-    ("music_tf/intrinsic/base.py", "tests/intrinsic/test_mixing.py"): [
-        (
-            "shift-without-weight",
-            "return weight * (paid + self.shift)",
-            "return weight * paid + self.shift",
-        ),
-    ],
-    ("music_tf/intrinsic/paid.py", "tests/intrinsic/test_paid.py"): [
-        ("gain-before-its-measure", "/ max(total / weights, _FINEST)", "/ max(weights, _FINEST)"),
-    ],
-    ("music_tf/intrinsic/joint_motion.py", "tests/intrinsic/test_joint_motion.py"): [
-        ("either-moves", "agent & surrounding, tf.float32", "agent | surrounding, tf.float32"),
-    ],
-    ("music_tf/losses/neighbours.py", "tests/losses/test_neighbours.py"): [
-        ("one-neighbour-less", "return sorted_lists[k - 1][0]", "return sorted_lists[k - 2][0]"),
-        ("unsorted-lists", "apart = whole // 2\n", "apart = whole // 4\n"),
-    ],
-    ("music_tf/intrinsic/incremental.py", "tests/intrinsic/test_incremental.py"): [
-        (
-            "newest-skill-missing",
-            "earlier = self._past[: max(1, self.skill)]",
-            "earlier = self._past[: max(1, self.skill - 1)]",
-        ),
-    ],
-    ("music_tf/training/incremental.py", "tests/training/test_skill_sequence.py"): [
-        ("frozen-not-kept", "snapshot = trainer.snapshot()\n", "snapshot = self._like\n"),
-    ],
-    ("music_tf/losses/distance.py", "tests/losses/test_distance_losses.py"): [
-        ("slack-sign", "squared_distance - length", "squared_distance + length"),
-        ("price-felt", "log_dual * tf.stop_gradient(felt)", "log_dual * price * felt"),
-        ("skill-codes", "(condition - 1.0 / count) *", "condition *"),
-    ],
-    ("music_tf/losses/influence.py", "tests/losses/test_influence_losses.py"): [
-        (
-            "variational-half",
-            "most - tf.reduce_logsumexp(-divergences(mean, variance), axis=-1)",
-            "most + tf.reduce_logsumexp(-divergences(mean, variance), axis=-1)",
-        ),
-        ("negative-product", "variational + tf.maximum(product, 0.0)", "variational + product"),
-        ("own-variance", "(own + apart) / other - 1.0", "(other + apart) / own - 1.0"),
-    ],
-    ("music_tf/intrinsic/influence.py", "tests/intrinsic/test_influence.py"): [
-        (
-            "unscaled-change",
-            "return change * np.float32(self._config.change_scale)",
-            "return change",
-        ),
-        (
-            "explorer-rests",
-            "not self._config.candidates and super().rests(epoch)",
-            "super().rests(epoch)",
-        ),
-    ],
-    ("music_tf/intrinsic/distance.py", "tests/intrinsic/test_distance.py"): [
-        ("step-backwards", "return ends[1] - ends[0]\n", "return ends[0] - ends[1]\n"),
-        (
-            "density-feels-price",
-            "mean, log_deviation = tf.stop_gradient(mean), tf.stop_gradient(log_deviation)",
-            "del like",
-        ),
-    ],
-    ("music_tf/runs/zero_shot.py", "tests/runs/test_zero_shot.py"): [
-        (
-            "shows-the-goal",
-            "action = self.snapshot.act(observation, np.zeros_like(goal), condition, None)",
-            "action = self.snapshot.act(observation, goal, condition, None)",
-        ),
-    ],
-    ("music_tf/training/trainer.py", "tests/training/test_relabelling.py"): [
-        ("nothing-relabelled", "where(chosen, noise[_FRESH], batch.skill)", "batch.skill"),
-    ],
-    ("music_tf/training/update.py", "tests/training/test_update.py"): [
-        ("steps-go-on", "step.assign(0)", "step.assign(step)"),
-        ("gate", "weight * gate", "weight"),
-        ("polyak", "(1.0 - self._config.polyak) * (", "self._config.polyak * ("),
-        (
-            "adam-step-of-a-phase",
-            "tf.cast(self._phase_steps[number].assign_add(1), tf.float32)",
-            "tf.cast(self._phase_steps[number].assign_add(1) * 0 + self.step, tf.float32)",
-        ),
-        (
-            "mean-over-workers",
-            'self._config.gradient_reduce == "mean"',
-            'self._config.gradient_reduce != "mean"',
-        ),
-        ("gradient-of-one-rank", "self._comm.sum_into(own, total)", "total[:] = own"),
-    ],
-    ("music_tf/training/collect.py", "tests/training/test_trainer.py"): [
-        (
-            "episode-cut",
-            "np.where(lost, first, episodes.length)",
-            "np.where(lost, first + 1, episodes.length)",
-        ),
-    ],
-    ("music_tf/rollout.py", "tests/test_rollout.py"): [
-        ("random-action-let-go", "replaced[step] |= goes_on", "replaced[step] |= False"),
-    ],
-    ("music_tf/replay/hindsight.py", "tests/replay/test_hindsight.py"): [
-        ("relabelled-with-the-present", "time + 1 + offset", "time + offset"),
-    ],
-    ("music_tf/replay/buffer.py", "tests/replay/test_buffer.py"): [
-        (
-            "terminated-at-every-step",
-            'terminated=episode["terminated"] & last',
-            'terminated=episode["terminated"]',
-        ),
-        (
-            "padding-is-drawn",
-            "generator.random(shape) * length",
-            "generator.random(shape) * self._steps.shape[1]",
-        ),
-    ],
-    ("music_tf/training/device.py", "tests/training/test_device.py"): [
-        (
-            "own-goal-on-the-device",
-            "chosen >= 0)[..., None], other, goal",
-            "chosen > 99)[..., None], other, goal",
-        ),
-        (
-            "first-copy-of-a-slot",
-            "shard.on_write = self._written[-1].append",
-            "shard.on_write = None",
-        ),
-        ("worker-on-the-device", "map(np.add, self._first[:, 0], slots)", "slots"),
-    ],
-    ("music_tf/normalizer.py", "tests/test_normalizer.py"): [
-        ("prior-count", "self._totals[-1] = 1.0", "self._totals[-1] = 0.0"),
-    ],
-    ("music_tf/distributed.py", "tests/test_distributed.py"): [
-        (
-            "share-of-a-rank",
-            "range(self.rank * share, (self.rank + 1) * share)",
-            "range(self.rank, workers, self.size)",
-        ),
-    ],
-    ("music_tf/randomness.py", "tests/test_randomness.py"): [
-        ("purpose-of-a-seed", 'int.from_bytes(digest, "little")', "len(digest)"),
-    ],
-    ("music_tf/envs/columns.py", "tests/envs/test_columns.py"): [
-        ("split-without-evidence", "tuple(why)) if why else None", "tuple(why))"),
-    ],
-    ("music_tf/envs/twins.py", "tests/envs/test_columns.py"): [
-        ("opposite-of-an-action", "other[:HOLD] = -after[:HOLD]", "other[:HOLD] = after[:HOLD]"),
-    ],
-    ("music_tf/gate.py", "tests/storage/test_checkpoint.py"): [
-        ("sync-of-a-checkpoint", "        os.fsync(file.fileno())\n", ""),
-        (
-            "digest",
-            'hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256',
-            "not entry.sha256",
-        ),
-    ],
-    ("music_tf/files.py", "tests/test_files.py"): [
-        ("sync-of-a-small-file", "            os.fsync(file.fileno())\n", ""),
-    ],
-    ("music_tf/storage/metrics.py", "tests/storage/test_metrics.py"): [
-        ("columns-of-a-resume", "            replace_file(self._path, whole)\n", ""),
-        (
-            "columns-of-a-run",
-            "        *(group.foreseen(config) for group in groups_of(config)),\n",
-            "",
-        ),
-    ],
-    ("music_tf/storage/lock.py", "tests/storage/test_run_directory.py"): [
-        (
-            "lock",
-            "_flock(self._folder, fcntl.LOCK_EX, _LOCK_TRIES)",
-            "_flock(self._folder, fcntl.LOCK_SH, _LOCK_TRIES)",
-        ),
-    ],
-}
-"""Name, what stands there and what takes its place, by file and by the tests to notice it."""
-MUTANTS = [
-    Mutant(name, file, old, new, first)
-    for (file, first), faults in FAULTS.items()
-    for name, old, new in faults
-]
+def read_mutants(text):
+    """Returns the mutants of `faults.txt`.
+
+    A line at the margin names a file, and the tests that should notice its faults first. Each line
+    below is a fault: its name, what stands there, and what takes its place; "\\n" ends a line.
+    """
+    mutants, file, first = [], "", ""
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            file, first = line.split()
+            continue
+        name, _, places = line.strip().replace("\\n", "\n").partition(": ")
+        old, new = places.split(" ==> ")
+        mutants.append(Mutant(name, file, old, new, first))
+    return mutants
+
+
+MUTANTS = read_mutants(pathlib.Path(__file__).with_name("faults.txt").read_text(encoding="utf-8"))
 
 
 def copied(folder):
