@@ -8,13 +8,15 @@ import pytest
 
 from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
+from music_tf.cli.exits import guarded
+from music_tf.envs import lockstep
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.runs import inspection, loaded
 from music_tf.tools import visits
 from music_tf.tools.doctor import Finding
 from tests.kit.saved_run import load_weights, save_run
-from tests.kit.started import ROOT, music_tf
+from tests.kit.started import ROOT, music_tf, python
 
 LONG = "x" * 300
 
@@ -29,14 +31,7 @@ def test_help_lists_and_explains_every_verb_and_loads_nothing_heavy():
         "heavy = ('numpy', 'tensorflow', 'mpi4py', 'gymnasium', 'rich')\n"
         "sys.stderr.write(str([m for m in heavy if m in sys.modules]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = python(code)
     assert done.stderr == "[]"
     assert done.stdout.startswith(2 * help_text())
     assert [verb for verb in VERBS if f"\n  {verb} " not in help_text()] == []
@@ -131,6 +126,22 @@ def test_a_reader_that_goes_away_is_no_fault():
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_ctrl_c_while_environments_are_made_ends_with_75_and_writes_nothing(
+    tmp_path, monkeypatch, capsys
+):
+    def interrupted(env_id, settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    save_run(tmp_path / "run", skills=3)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(lockstep, "make_environment", interrupted)
+    assert guarded(lambda: run_verb(["evaluate", "run"])) == 75
+    assert guarded(lambda: run_verb(["play", "run", "--out", "film.gif"])) == 75
+    assert "Traceback" not in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.fixture

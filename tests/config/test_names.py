@@ -6,6 +6,7 @@ import pytest
 
 import music_tf.envs
 from music_tf import recipes
+from music_tf.cli import VERBS
 from music_tf.config.names import (
     ANT_MAZE,
     DISCRETE,
@@ -33,8 +34,8 @@ def test_of_many_names_few_are_shown():
 
 @pytest.mark.parametrize(
     ("valid", "apart"),
-    [(recipes.names(), 6), (recipes.PRESETS, 1), (("environment", "zero"), 1), (KNOWN, 401)],
-    ids=["recipes", "presets", "goals", "environments"],
+    [(recipes.names(), 6), (VERBS, 3), (("environment", "zero"), 1), (KNOWN, 401)],
+    ids=["recipes", "verbs", "goals", "environments"],
 )
 def test_the_nearest_name_is_right_for_nearly_all_typos(valid, apart):
     pairs = [pair for pair in typos(valid)][::apart]

@@ -202,30 +202,3 @@ def test_collectives_by_hand(tmp_path):
             "allgather": [[0], [1], [2]],
             "timed": True,
         }
-
-
-FAULTY = """
-import sys
-from music_tf.cli.exits import run_together
-from music_tf.distributed import Communicator
-
-comm = Communicator()
-
-def action():
-    if comm.rank == 1:
-        raise RuntimeError("one rank has a bug")
-    comm.barrier()
-
-run_together(comm, action)
-"""
-
-
-def test_a_bug_on_one_rank_ends_the_job_with_one_traceback(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(FAULTY)
-    job, seconds = mpirun(3, program, limit=60)
-    assert job.returncode == 1
-    assert job.stderr.count("Traceback (most recent call last)") == 1
-    assert job.stderr.count("RuntimeError: one rank has a bug") == 1
-    assert "[rank 1]" in job.stderr
-    assert seconds < 20.0

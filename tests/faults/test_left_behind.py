@@ -8,13 +8,11 @@ import pytest
 from tests.kit.jobs import (
     DONE,
     ENDLESS,
-    ENVIRONMENT,
     EPOCHS,
     STOPPED,
     USAGE,
     Job,
     assert_same_run,
-    digests,
     processes_of,
     resume,
     rows_of,
@@ -22,26 +20,8 @@ from tests.kit.jobs import (
     train,
     until,
 )
-from tests.kit.saved_run import damage
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
-
-
-def test_where_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path):  # F10
-    path = tmp_path / "run"
-    assert run(train(path, "--epochs", 3), path).code == DONE
-    checkpoints = list((path / "checkpoints").glob("epoch_*"))
-    assert len(checkpoints) == 3
-    for folder in checkpoints:
-        damage(path, folder.name)
-    before = digests(path / "checkpoints"), (path / "metrics.csv").read_bytes()
-    ended = resume(path, "--epochs", 5)
-    assert ended.code == ENVIRONMENT
-    assert "Traceback" not in ended.err
-    message = ended.err[ended.err.index("music-tf: ") :]
-    assert "state.npz" in message
-    assert "--run-dir" in message
-    assert (digests(path / "checkpoints"), (path / "metrics.csv").read_bytes()) == before
 
 
 def test_a_second_job_is_refused_and_a_dead_one_succeeded(tmp_path):  # F21

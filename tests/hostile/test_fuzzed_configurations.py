@@ -8,28 +8,23 @@ import copy
 import io
 import json
 import os
-import random
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.cli import VERBS, run_verb
+from music_tf.cli import run_verb
 from music_tf.cli import train as train_verb
 from music_tf.cli.exits import guarded
-from music_tf.config.fields import choices_of, fields_of, show_option
-from music_tf.config.names import KNOWN
+from music_tf.config.fields import fields_of, show_option
 from music_tf.reading.stored import StoredRun, config_to_json, read_run, run_to_json
+from tests.kit.started import python
 
 LONG = "MUSIC_TF_LONG_TESTS" in os.environ
 EXAMPLES = 1000 if LONG else 200
 SECONDS = 2.0
-ROOT = Path(__file__).resolve().parents[2]
 FIELDS = {
     field.name: field for name in recipes.names() for field in fields_of(recipes.resolve(name))
 }
@@ -152,74 +147,7 @@ def test_a_stored_configuration_is_taken_or_refused(tmp_path_factory, place, val
     answer("plot", str(directory))
 
 
-def typo(name, generator):
-    """One edit: a letter deleted, inserted or replaced, or two neighbours swapped."""
-    place = generator.randrange(len(name))
-    letter = generator.choice("abcdefghijklmnopqrstuvwxyz0123456789_.-")
-    return generator.choice(
-        [
-            name[:place] + name[place + 1 :],
-            name[:place] + letter + name[place:],
-            name[:place] + letter + name[place + 1 :],
-            name[:place] + name[place : place + 2][::-1] + name[place + 2 :],
-        ]
-    )
-
-
-def one_of(names, line):
-    return lambda generator: (generator.choice(names), names, line)
-
-
-def option_and_its_line(generator):
-    names = [option[2:] for option in OPTIONS]
-    return generator.choice(names), names, lambda word: ["train", "sac", f"--{word}=1"]
-
-
-def choice_and_its_line(generator):
-    choices = [(name, one) for name, field in FIELDS.items() for one in choices_of(field.hint)]
-    field, name = generator.choice(choices)
-    of_sac = field in {one.name for one in fields_of(recipes.resolve("sac_her"))}
-    recipe, option = "sac_her" if of_sac else "ddpg", show_option(field)
-    return name, choices_of(FIELDS[field].hint), lambda word: ["train", recipe, f"{option}={word}"]
-
-
-MISTYPED = {
-    "option": option_and_its_line,
-    "choice": choice_and_its_line,
-    "recipe": one_of(recipes.names(), lambda word: ["train", word]),
-    "preset": one_of(recipes.PRESETS, lambda word: ["train", "ddpg", "--preset", word]),
-    "verb": one_of(tuple(VERBS), lambda word: [word]),
-    "environment": one_of(
-        [env_id for env_id in KNOWN if ":" not in env_id],
-        lambda word: ["train", "ddpg", f"--env-id={word}"],
-    ),
-}
-"""Of each kind: a valid name, the names beside it, and the command line for one in its place."""
-
-
-@pytest.mark.parametrize("kind", MISTYPED)
-def test_the_nearest_name_is_right_for_nearly_all_one_edit_typos(kind):
-    generator = random.Random(kind)
-    right, wrong = 0, []
-    tries = EXAMPLES // (8 if kind == "choice" else 4)
-    for _ in range(tries):
-        name, valid, line = MISTYPED[kind](generator)
-        word = typo(name, generator)
-        plain = {other.replace("_", "-") for other in valid}
-        if word.replace("_", "-") in plain or not word.strip("-") or "=" in word:
-            continue
-        code, text = answer(*line(word))
-        assert code == 2, word
-        shown = text.replace("--", "").replace("-", "_")
-        if f"did you mean {name.replace('-', '_')}?" in shown:
-            right += 1
-        else:
-            wrong.append((name, word, text))
-    assert right >= 0.95 * (right + len(wrong)), wrong
-    assert right > tries / 2
-
-
-def test_refusing_loads_nothing_heavy(tmp_path):
+def test_reading_and_refusing_loads_nothing_heavy(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(put(stored_run(), ("config", "seed"), -1)))
     lines = [
         ["train", "ddgp"],
@@ -236,14 +164,14 @@ def test_refusing_loads_nothing_heavy(tmp_path):
         "import sys, contextlib, io\n"
         "from music_tf.cli import run_verb\n"
         "from music_tf.cli.exits import guarded\n"
+        "from music_tf.reading.command import parse_train, train_help\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    train_help([parse_train(['ddpg']).recipe])\n"
         f"for line in {lines!r}:\n"
         "    with contextlib.redirect_stderr(io.StringIO()):\n"
         "        assert guarded(lambda: run_verb(line)) == 2, line\n"
         "heavy = ('numpy', 'tensorflow', 'keras', 'mpi4py', 'gymnasium', 'mujoco')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = python(code)
     assert (done.stdout, done.stderr) == ("[]\n", "")

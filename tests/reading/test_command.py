@@ -3,8 +3,6 @@ import json
 import math
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -457,22 +455,6 @@ def test_help_says_what_a_recipe_starts_from(capsys):
     assert "needs --init-from, a run of ddpg_music; takes over statistics\n" in text
     train_help(["sac_her", "--help"])
     assert "needs --init-from" not in capsys.readouterr().out
-
-
-def test_reading_a_command_line_loads_nothing_heavy():
-    code = (
-        "import contextlib, io, sys\n"
-        "from music_tf.reading.command import parse_train\n"
-        "from music_tf.reading.command import train_help\n"
-        "parse_train(['ddpg'])\n"
-        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
-        "    train_help([])\n"
-        "print([m for m in ('numpy', 'tensorflow', 'mpi4py', 'gymnasium') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

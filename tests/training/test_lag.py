@@ -1,6 +1,5 @@
 """Lag 1: what plays is one cycle older than what learns, wherever a run is cut or resumed."""
 
-import dataclasses
 import json
 from dataclasses import replace
 
@@ -9,16 +8,12 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
-from music_tf.errors import UsageError
 from music_tf.networks.acting import arrays_of
-from music_tf.reading.command import parse_train
-from music_tf.reading.stored import CONFIG_NAME
 from music_tf.recipes.influence import InfluenceConfig
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import (
-    BASE,
     HER,
     LEARNED_PRIOR,
     MUSIC,
@@ -150,21 +145,6 @@ def test_steps_of_open_episodes_lag_too_and_an_epoch_begins_anew():
     for cycle, (_, acting) in enumerate(ordered):
         np.testing.assert_equal(acting, after[max(0, cycle - 1)])
     assert trainer.shared()["lagged/goal"].shape == (2, 0)
-
-
-def test_a_run_is_resumed_with_its_own_lag_alone(tmp_path):
-    path = tmp_path / "run"
-    run_session(command_of(replace(BASE, epochs=1), path))
-    with pytest.raises(UsageError, match=r"--lag: the run has 0, got 1"):
-        parse_train(["--run-dir", str(path), "--resume", "--lag", "1"])
-    record = json.loads((path / CONFIG_NAME).read_text())
-    del record["config"]["lag"]  # an older version wrote it
-    (path / CONFIG_NAME).write_text(json.dumps(record))
-    assert parse_train(["--run-dir", str(path), "--resume", "--lag", "0"]).config.lag == 0
-    with pytest.raises(UsageError, match=r"--lag: the run has 0, got 1"):
-        parse_train(["--run-dir", str(path), "--resume", "--lag", "1"])
-    with pytest.raises(UsageError, match=r"lag: expected .* in \[0, 1\], got 2"):
-        dataclasses.replace(BASE, lag=2)
 
 
 def test_a_resumed_session_with_lag_and_without_goals_ends_with_the_same_bits(tmp_path):

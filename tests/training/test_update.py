@@ -347,20 +347,6 @@ def test_moments_are_stored_under_the_weights_that_they_belong_to():
     np.testing.assert_equal(other.update.shared(), update.shared())
 
 
-def test_the_state_value_alone_is_followed_by_a_slow_copy():
-    trainer, given = prepared(VALUE, updates=1)
-    update = trainer.update
-    before = update.shared()
-    run(trainer, given)
-    after = update.shared()
-    slow = [name for name in after if name.startswith("targets/")]
-    assert {name.split("/")[1] for name in slow} == {"value"}
-    for name in slow:
-        online = after[name.replace("targets", "parameters")]
-        expected = 0.95 * before[name] + 0.05 * online
-        np.testing.assert_allclose(after[name], expected, rtol=1e-4, atol=1e-7)
-
-
 def test_only_networks_with_targets_have_them():
     update = trainer_of(EVERYTHING).update
     assert update.targets_layout.names == [
