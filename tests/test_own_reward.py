@@ -4,7 +4,6 @@ import importlib
 import json
 import os
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -21,7 +20,7 @@ from music_tf.runs import session
 from music_tf.storage.metrics import METRICS
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import run_session
-from tests.kit.started import ROOT
+from tests.kit.started import ROOT, ended
 from tests.kit.terms import context, made_transition
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -280,12 +279,9 @@ def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_
     line = [str(run) if word == "RUN" else word for word in words]
 
     def answer(*more):
-        done = subprocess.run(
-            [sys.executable, "-m", "music_tf", *line, *more],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        words = [sys.executable, "-m", "music_tf", *line, *more]
+        found = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+        done = ended(*words, cwd=tmp_path, env=found, timeout=120)
         assert len(done.stderr.splitlines()) <= 10
         return done.returncode, done.stderr
 

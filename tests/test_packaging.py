@@ -14,8 +14,8 @@ from packaging.utils import canonicalize_name
 import music_tf
 from music_tf.tools.doctor import working_backend
 from tests.kit.jobs import TINY
+from tests.kit.started import ROOT, ended
 
-ROOT = pathlib.Path(__file__).parents[1]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 
 
@@ -56,15 +56,8 @@ def requirements(metadata):
 def commands(target, *variables):
     """Returns what `make target` would run, without running it."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(
-        ["make", "--no-print-directory", "--dry-run", target, *variables],
-        cwd=ROOT,
-        env=clean,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = ended("make", "--no-print-directory", "--dry-run", target, *variables, env=clean)
+    assert done.returncode == 0, done.stderr
     return " ".join(done.stdout.split())
 
 
@@ -88,9 +81,7 @@ def test_every_package_is_shipped_and_typed(metadata):
 def run(*words, cwd=ROOT, **options):
     """Runs a program; what it writes is shown where it fails."""
     program = list(map(str, words))
-    done = subprocess.run(
-        program, cwd=cwd, capture_output=True, text=True, timeout=250, check=False, **options
-    )
+    done = ended(*program, cwd=cwd, timeout=250, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -2,11 +2,12 @@
 
 import csv
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.kit.started import ended
 
 TESTS = """
 import subprocess, sys, time
@@ -30,10 +31,8 @@ def test_cpu_seconds_of_tests_and_their_jobs_are_stored_and_limited(limit, code,
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "test_some.py").write_text(TESTS)
     words = ["-n", "1", "--rootdir", ".", "--slowest", "slowest.csv", "--slowest-limit", limit]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, "test_some.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280,
-    )  # fmt: skip
+    program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    done = ended(*program, "test_some.py", cwd=tmp_path, timeout=280)
     assert done.returncode == code, done.stdout + done.stderr
     assert ("expected at most 0.5: see slowest.csv" in done.stdout) == bool(code)
     rows = list(csv.DictReader((tmp_path / "slowest.csv").open()))

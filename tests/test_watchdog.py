@@ -1,12 +1,10 @@
-import subprocess
-import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.kit.started import python
+
 HANGING = 86
 
 
@@ -16,14 +14,7 @@ def run(body, limit=30):
     program += "from music_tf.process.signals import *\nfrom music_tf.process.watchdog import *\n"
     program += textwrap.dedent(body)
     start = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        check=False,
-    )
+    done = python(program, timeout=limit)
     return done, time.monotonic() - start
 
 

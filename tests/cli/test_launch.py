@@ -14,7 +14,7 @@ from music_tf.cli.launch import run_job
 from music_tf.errors import EnvironmentFault, HostLost, Stopped
 from music_tf.process.mpirun import needed, own_sessions
 from tests.kit.seen import SEEN
-from tests.kit.started import MPIRUN, ROOT, environment, finish, music_tf, start
+from tests.kit.started import MPIRUN, ROOT, ended, environment, finish, music_tf, python, start
 
 STUB = """
 import os, signal, sys, time
@@ -253,14 +253,7 @@ def test_a_verb_speaks_once_and_what_a_killed_mpirun_left_does_no_harm(tmp_path,
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     named = "import sys; from music_tf.cli import launch; launch.find_mpirun = lambda: sys.argv[1]"
     script = f"{named}; sys.exit(launch.main(['-n', '2', 'recipes']))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(mpirun)],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=60,
-    )
+    done = python(script, mpirun)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split().count("ddpg_her") == 1
     left = [path.name for path in tmp_path.iterdir()]
@@ -300,14 +293,6 @@ def test_no_rank_outlives_launcher_or_mpirun(victim):
 @pytest.mark.distributed
 @pytest.mark.parametrize("words", [("ddpg", "--seed", "x"), ("ddgp",)])
 def test_scripts_take_the_arguments_of_the_verb(words):
-    done = subprocess.run(
-        [sys.executable, "experiments/train.py", *words],
-        cwd=ROOT,
-        env=environment("fine"),
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=60,
-    )
+    done = ended(sys.executable, "experiments/train.py", *words, env=environment("fine"))
     assert done.returncode == 2
     assert done.stderr == music_tf("train", *words)[2]

@@ -1,7 +1,6 @@
 import contextlib
 import logging
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -155,14 +154,8 @@ def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, tex
         "from music_tf.process.watchdog import watchdog\n"
         "with watchdog(1.0, 'music-tf: rank 0', None):\n    load_tensorflow()\n"
     )
-    job = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    job = python(program, env=found)
     assert job.returncode != 0
     assert [text for text in texts if text not in job.stderr] == []
     assert "chatter" not in job.stderr

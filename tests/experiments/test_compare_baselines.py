@@ -1,9 +1,7 @@
 """The comparison with Stable-Baselines3, with a stand-in for that library."""
 
 import importlib.metadata
-import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import gymnasium
@@ -12,8 +10,8 @@ import pytest
 
 from experiments import benchmark, compare_baselines
 from music_tf.storage.results import read_result
+from tests.kit.started import ROOT, ended
 
-ROOT = Path(__file__).resolve().parents[2]
 ENV_ID = "music_tf/PointReach-v0"
 MISSING = "stable-baselines3 cannot be imported (no such library)"
 
@@ -146,13 +144,7 @@ def without_library(tmp_path, monkeypatch):
 
 def test_without_the_library_one_message_says_what_to_install(without_library):
     out = without_library / "ddpg.csv"
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "experiments/compare_baselines.py"), "DDPG", str(out)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ended(sys.executable, "experiments/compare_baselines.py", "DDPG", out, timeout=120)
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
         f"music-tf: {MISSING}",

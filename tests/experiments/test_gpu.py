@@ -1,14 +1,14 @@
 """What somebody with a GPU would run, tried on the CPU."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from experiments.gpu import kernels_of
-from tests.kit.jobs import REPOSITORY, environment
+from tests.kit.jobs import environment
+from tests.kit.started import ended, python
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -16,15 +16,7 @@ pytestmark = pytest.mark.timeout(600)
 def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
     out = tmp_path / "gpu.json"
     words = ["-m", "experiments.gpu", "--device", "cpu", "--quick", "--out", str(out)]
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=REPOSITORY,
-        env=environment(real=True),
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+    done = ended(sys.executable, *words, env=environment(real=True), timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(out.read_text())
     assert found["header"]["machine"]["gpu"] is None
@@ -49,15 +41,8 @@ def test_an_exported_program_holds_its_arguments_and_the_precision_of_its_produc
 ):
     words = "from pathlib import Path; from experiments.gpu_programs import export\n"
     words += f"export(Path({str(tmp_path)!r}), {tf32}, [('ddpg_her', 8)])"
-    done = subprocess.run(
-        [sys.executable, "-c", words],
-        cwd=REPOSITORY,
-        env=environment(real=True) | {"CUDA_VISIBLE_DEVICES": "-1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    hidden = environment(real=True) | {"CUDA_VISIBLE_DEVICES": "-1"}
+    done = python(words, env=hidden, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     program = (tmp_path / "ddpg_her_8.hlo.pb").read_bytes()
     # of each product: its opcode, field 2, and the precision of both operands, 0 default, 2 highest

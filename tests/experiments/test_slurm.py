@@ -1,13 +1,11 @@
 import os
 import stat
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from music_tf.reading.command import parse_train
+from tests.kit.started import ROOT, ended
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "experiments/slurm"
 
 
@@ -26,15 +24,8 @@ def submit(cluster, code=0, script="train.sbatch", more=("--epochs", "3")):
     path = f"{cluster}:{os.environ['PATH']}"
     calls = cluster / "calls"
     calls.unlink(missing_ok=True)
-    done = subprocess.run(
-        ["bash", f"{FOLDER}/{script}", "ddpg_her", *more],
-        cwd=cluster,
-        env={"PATH": path, "CALLS": str(calls), "srun_code": str(code), "SLURM_JOB_ID": "7"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    found = {"PATH": path, "CALLS": str(calls), "srun_code": str(code), "SLURM_JOB_ID": "7"}
+    done = ended("bash", f"{FOLDER}/{script}", "ddpg_her", *more, cwd=cluster, env=found)
     return done.returncode, calls.read_text().splitlines()
 
 

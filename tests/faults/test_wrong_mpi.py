@@ -1,12 +1,12 @@
 import os
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.kit.jobs import ENVIRONMENT, REPOSITORY, environment, train
+from tests.kit.jobs import ENVIRONMENT, environment, train
+from tests.kit.started import ended
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(120)]
 
@@ -39,15 +39,8 @@ def elsewhere(tmp_path):
         if mpirun is not None:
             (folder / "mpirun").write_text(mpirun)
             (folder / "mpirun").chmod(0o755)
-        done = subprocess.run(
-            [str(python), "-m", "music_tf", *words],
-            cwd=REPOSITORY,
-            env={**environment(), "PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
+        found = {**environment(), "PATH": "/usr/bin:/bin"}
+        done = ended(python, "-m", "music_tf", *words, env=found, timeout=90)
         return done.returncode, done.stdout, done.stderr
 
     return start

@@ -13,8 +13,6 @@ import os
 import random
 import resource
 import shutil
-import subprocess
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -38,13 +36,13 @@ from music_tf.tools import curves
 from music_tf.training.build import build_trainer
 from tests.kit.forged import archived, saved_array
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+from tests.kit.started import python
 
 COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
 SECONDS, MEGABYTES = 2.0, 200.0
 PATIENCE = 20.0
 """Seconds that a busy machine may take for what takes less than `SECONDS` of computing."""
 LABEL = "epoch_000001"
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Payload:
@@ -447,10 +445,7 @@ def test_bombs_are_refused_before_they_fill_the_memory(tmp_path):
         "import pathlib\nfrom tests.hostile import test_hostile_files\n"
         f"test_hostile_files.bombs(pathlib.Path({str(tmp_path)!r}))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = python(program, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 8

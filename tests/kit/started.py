@@ -39,10 +39,15 @@ def start(*words, how=ALONE, mode="", sessions=()):
     )
 
 
-def python(code, **options):
-    """The end of a process that runs this code from the root, with what it said."""
+def ended(*program, **options):
+    """The end of a process that was started in the root, with what it said."""
     given = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": SECONDS, **options}
-    return subprocess.run([sys.executable, "-c", code], check=False, **given)
+    return subprocess.run(list(map(str, program)), check=False, **given)
+
+
+def python(code, *words, **options):
+    """The same of a process that runs this code."""
+    return ended(sys.executable, "-c", code, *words, **options)
 
 
 def finish(process, seconds=SECONDS):

@@ -1,7 +1,4 @@
 import dataclasses
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,6 +12,7 @@ from music_tf.storage.checkpoint import discard
 from music_tf.storage.policy import load_policy
 from music_tf.storage.run_directory import link_latest
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+from tests.kit.started import python
 
 OBSERVATION = np.linspace(-1.0, 1.0, 8)
 GOAL = np.array([0.3, -0.2, 0.0])
@@ -208,14 +206,7 @@ def test_loading_and_acting_need_neither_tensorflow_nor_a_simulator(tmp_path):
         "heavy = ('tensorflow', 'keras', 'mpi4py', 'gymnasium', 'mujoco', 'rich')\n"
         "print([name for name in heavy if name in sys.modules], 'numpy' in light)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=pathlib.Path(__file__).parents[2],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = python(code)
     assert (done.stdout, done.stderr) == ("[] False\n", "")
 
 

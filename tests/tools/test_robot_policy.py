@@ -17,6 +17,7 @@ from music_tf.tools.portable import write_onnx, write_robot
 from tests.kit.pearl import small
 from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
+from tests.kit.started import ended
 
 ALONE = """
 import sys
@@ -81,13 +82,7 @@ def acted_alone(folder, given, tmp_path):
         source = np.__path__[0].removesuffix("numpy") + name
         (numpy_only / name).symlink_to(source)
     code = f"import sys; sys.path.append({str(numpy_only)!r}){ALONE}"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, *files],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ended(sys.executable, "-I", "-S", "-c", code, *files)
     assert (done.returncode, done.stdout) == (0, "alone\n"), done.stderr
     return np.load(tmp_path / "actions.npy")
 

@@ -1,7 +1,6 @@
 """Looking at a run whose trainer is at work leaves it alone; `test_report.py` says so of pages."""
 
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ from music_tf.errors import UsageError
 from music_tf.storage.lock import RunLock, refuse_if_in_use
 from tests.kit.jobs import ENDLESS, STOPPED, Job, environment, rows_of, train
 from tests.kit.saved_run import save_run
+from tests.kit.started import ended
 
 
 def contents(paths):
@@ -49,14 +49,8 @@ def test_a_run_that_saves_again_and_again_can_be_looked_at_meanwhile(tmp_path):
             ("report", path, "--out", page),
             ("play", path, "--episodes", "1"),
         ):
-            done = subprocess.run(
-                [sys.executable, "-m", "music_tf", *map(str, words)],
-                env=environment(real=True),
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=120,
-            )
+            program = (sys.executable, "-m", "music_tf", *words)
+            done = ended(*program, env=environment(real=True), timeout=120)
             assert done.returncode == 0, done.stderr
         epochs = len(rows_of(path))
         job.wait_for_epoch(epochs + 2)

@@ -2,8 +2,6 @@
 
 import dataclasses
 import os
-import subprocess
-import sys
 
 import gymnasium
 import numpy as np
@@ -23,7 +21,6 @@ from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.device import DeviceReplay
 from tests.kit.episodes import SPEC, make_episodes
 from tests.kit.guessing import GuessConfig
-from tests.kit.jobs import REPOSITORY
 from tests.kit.small import (
     ALL,
     BASE,
@@ -38,6 +35,7 @@ from tests.kit.small import (
     paying,
     trainer_of,
 )
+from tests.kit.started import ROOT, python
 
 DADS = DadsConfig(hidden_sizes=(8,), omit=0)
 CONFIGS = {
@@ -306,15 +304,7 @@ print({each.device.rpartition("/")[2] for each in held})
 
 @pytest.mark.parametrize("name", ["her", "everything"])
 def test_all_that_learns_follows_one_device(name):
-    done = subprocess.run(
-        [sys.executable, "-c", PLACED, name],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = python(PLACED, name, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=200)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == "{'device:CPU:1'}"
 

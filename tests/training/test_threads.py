@@ -1,12 +1,12 @@
 """Threads run operations side by side, so that their number changes no number."""
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from tests.kit.saved_run import load_weights
+from tests.kit.started import ended
 
 WORDS = """
 train sac_music --env-id music_tf/PointPush-v0 --epochs 2 --cycles 3 --updates 5 --workers 2
@@ -20,12 +20,8 @@ def test_one_thread_and_two_train_the_same_weights(tmp_path):
     for threads in ("1", "2"):
         path = tmp_path / threads
         options = ["--threads", threads, "--run-dir", str(path)]
-        subprocess.run(
-            [sys.executable, "-m", "music_tf", *WORDS.split(), *options],
-            check=True,
-            capture_output=True,
-            timeout=120,
-        )
+        done = ended(sys.executable, "-m", "music_tf", *WORDS.split(), *options, timeout=120)
+        assert done.returncode == 0, done.stderr
         found.append(load_weights(path / "checkpoints")[0])
     np.testing.assert_equal(found[1], found[0])
     assert any(name.startswith("parameters/actor/") for name in found[0])
