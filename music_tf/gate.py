@@ -12,27 +12,17 @@ import math
 import os
 import re
 import struct
-import sys
 import tokenize
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import (
-    IO,
-    Any,
-    NamedTuple,
-    TypeAlias,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import IO, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from music_tf.files import open_regular, parse_json
+from music_tf.hints import fits, hints_of, read
 from music_tf.types import Declared
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -53,7 +43,6 @@ _LARGEST_STATE = 2**30
 _MARGIN = 2**20
 _LARGEST_CONTENTS = 2**20
 """Bytes of the table of contents of an `.npz` file, which is parsed as a whole."""
-_LARGEST_COUNT = 2**62
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*")
 _KINDS = "biuf"
 _HEADERS = {
@@ -148,14 +137,15 @@ def take_over(template: Own, data: Any, name: str) -> Own:
     Raises:
         ValueError: A value is missing, unknown, or none that a run can have reached.
     """
-    hints = get_type_hints(type(template))
+    hints = hints_of(type(template))
     if not isinstance(data, dict) or set(data) != set(hints):
         raise ValueError(f"{name}: expected {', '.join(hints)}")
     for key, value in data.items():
         negative = isinstance(value, int | float) and value < 0
-        if negative or not _has_type(value, hints[key]):
+        if negative or not fits(value, hints[key]):
             raise ValueError(f"{name}.{key}: not what a run saves: {str(value)[:80]}")
-    return cast(Own, dataclasses.replace(cast(Any, template), **data))
+    values = {key: read(value, hints[key]) for key, value in data.items()}
+    return cast(Own, dataclasses.replace(cast(Any, template), **values))
 
 
 def success_rate(value: Any) -> float | None:
@@ -166,7 +156,7 @@ def success_rate(value: Any) -> float | None:
     """
     if value is None:
         return None
-    if not _has_type(value, float) or not 0.0 <= value <= 1.0:
+    if not fits(value, float) or not 0.0 <= value <= 1.0:
         raise ValueError(f"best_success_rate: not what a run saves: {str(value)[:80]}")
     return float(value)
 
@@ -183,24 +173,7 @@ def declared_in(meta: Mapping[str, Any]) -> Declared | None:
 
 def is_count(value: Any) -> bool:
     """Tells whether a JSON value is a whole number that something can have been counted to."""
-    return type(value) is int and 0 <= value < _LARGEST_COUNT
-
-
-def _has_type(value: Any, hint: Any) -> bool:
-    """Tells whether a JSON value has a type such as `list[dict[str, float]]`; tuples are lists."""
-    inner = get_args(hint)
-    if hint is int:
-        return type(value) is int and abs(value) < _LARGEST_COUNT
-    if hint is float:
-        return type(value) in (int, float) and abs(value) <= sys.float_info.max
-    if get_origin(hint) is dict:
-        return isinstance(value, dict) and all(_has_type(one, inner[1]) for one in value.values())
-    if get_origin(hint) not in (list, tuple):
-        return isinstance(value, hint)
-    if not isinstance(value, list):
-        return False
-    kinds = inner if get_origin(hint) is tuple else inner * len(value)
-    return len(value) == len(kinds) and all(map(_has_type, value, kinds))
+    return fits(value, int) and value >= 0
 
 
 def check_path(path: str) -> None:

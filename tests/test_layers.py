@@ -8,7 +8,7 @@ from tests.kit.sources import ROOT, imported_modules, imported_packages
 
 PACKAGE = ROOT / "music_tf"
 STAGES = [
-    {"errors", "files", "randomness", "types"},
+    {"errors", "files", "hints", "randomness", "types"},
     {"config", "distributions", "gate", "process"},
     {"conditions", "distributed", "envs", "losses", "networks", "recipes", "replay"},
     {"measures", "normalizer", "reading", "rollout"},
@@ -24,6 +24,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 STANDARD_LIBRARY_ONLY = (
     "errors",
     "files",
+    "hints",
     "process",
     "config",
     "recipes",

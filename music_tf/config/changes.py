@@ -2,13 +2,13 @@
 
 import itertools
 import json
-import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
+from music_tf.hints import fits, read
 
 OPTION = "env.changes"
 EVERY = "*"
@@ -22,7 +22,7 @@ Both are the same where skills go on learning."""
 _EXAMPLE = '[{}, {"at": {"steps": 100000}, "gravity": 0.8}]'
 _KEYS = ("at", *FACTORS, "gravity", "place", "set")
 _SIGNED = ("gear",)
-_AXES = 3
+_Place: TypeAlias = tuple[float, float, float]
 Named: TypeAlias = Mapping[str, Any]
 
 
@@ -119,14 +119,13 @@ def _stage(found: Any, number: int) -> Stage:
         _refuse(number, "gravity", f"expected a factor of at least 0, got {gravity!r:.80}")
     places = _named(found, "place", number)
     for name, place in places.items():
-        usable = isinstance(place, list) and len(place) == _AXES and all(map(_is_number, place))
-        if not usable:
+        if not fits(place, _Place):
             _refuse(number, f"place: {name}", f"expected x, y and z in metres, got {place!r:.80}")
     return Stage(
         at=_since(found.get("at"), number),
         factors={kind: factors for kind in FACTORS if (factors := _factors(found, kind, number))},
         gravity=float(gravity),
-        place={name: tuple(map(float, place)) for name, place in places.items()},
+        place={name: read(place, _Place) for name, place in places.items()},
         attributes=_named(found, "set", number),
     )
 
@@ -143,7 +142,7 @@ def _since(at: Any, number: int) -> Mapping[str, int]:
     if not isinstance(at, dict) or len(at) != 1 or not set(at) <= {SKILL, STEPS}:
         _refuse(number, "at", f"{example}; got {at!r:.80}")
     ((kind, since),) = at.items()
-    if type(since) is not int or since < 1:
+    if not fits(since, int) or since < 1:
         _refuse(number, "at", f"{example}, of at least 1; got {since!r:.80}")
     return {kind: since}
 
@@ -153,12 +152,12 @@ def _factors(found: Named, kind: str, number: int) -> Mapping[str, float]:
     factors = _named(found, kind, number)
     for name, factor in factors.items():
         if kind in _SIGNED:
-            fits, expected = _is_number(factor), "a number"
+            usable, expected = fits(factor, float), "a number"
         elif kind == "mass":
-            fits, expected = _is_factor(factor) and factor > 0, "a factor above 0"
+            usable, expected = _is_factor(factor) and factor > 0, "a factor above 0"
         else:
-            fits, expected = _is_factor(factor), "a factor of at least 0"
-        if not fits:
+            usable, expected = _is_factor(factor), "a factor of at least 0"
+        if not usable:
             _refuse(number, f"{kind}: {name}", f"expected {expected}, got {factor!r:.80}")
     return {name: float(factor) for name, factor in factors.items()}
 
@@ -171,12 +170,8 @@ def _named(found: Named, key: str, number: int) -> Named:
     return dict(named)
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
 def _is_factor(value: Any) -> bool:
-    return _is_number(value) and value >= 0
+    return fits(value, float) and value >= 0
 
 
 def _refuse(number: int, where: str, text: str) -> NoReturn:

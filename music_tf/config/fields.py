@@ -3,34 +3,18 @@
 import ast
 import contextlib
 import dataclasses
-import functools
 import inspect
 import itertools
 import math
 import textwrap
-import types
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from music_tf.errors import UsageError
+from music_tf.hints import cached, describe_kind, hints_of, is_optional, kinds_of, notes_of
 
 Tree = TypeVar("Tree", bound="Settings")
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-_NAMES = {int: "whole number", float: "number", str: "text"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,17 +105,6 @@ class Field(NamedTuple):
     documentation: str
 
 
-def _cached(function: Function) -> Function:
-    return cast(Function, functools.cache(function))  # of a class, which mypy holds for unhashable
-
-
-@_cached
-def hints_of(kind: type[Any]) -> Mapping[str, Any]:
-    """Returns the settings of a class with their types; what is not compared is no setting."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.compare}
-
-
 def fields_of(tree: Settings) -> Iterator[Field]:
     """Yields the settings of a configuration in the order of their definition.
 
@@ -180,50 +153,11 @@ def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
     return dataclasses.replace(tree, **own)
 
 
-def is_optional(hint: Any) -> bool:
-    """Whether the setting may be unset."""
-    inner = _bare(hint)
-    return get_origin(inner) in (Union, types.UnionType) and type(None) in get_args(inner)
-
-
-def kinds_of(hint: Any) -> tuple[Any, ...]:
-    """Returns the bare types of which a setting has one, once it is set; words to choose last."""
-    inner = _bare(hint)
-    if get_origin(inner) not in (Union, types.UnionType):
-        return (inner,)
-    kinds = [_bare(kind) for kind in get_args(inner) if kind is not type(None)]
-    return tuple(sorted(kinds, key=_is_choice))
-
-
-def choices_of(hint: Any) -> tuple[str, ...]:
-    """Returns the words that a setting chooses from, or none where it is open."""
-    last = kinds_of(hint)[-1]
-    if get_origin(last) is tuple:
-        last = get_args(last)[0]
-    return get_args(last) if _is_choice(last) else ()
-
-
 def describe_type(hint: Any) -> str:
     """Returns what a value must look like, in words: its type and its range."""
-    first, *others = map(_describe_kind, kinds_of(hint))
+    first, *others = map(describe_kind, kinds_of(hint))
     ranges = "".join(map(str, _rules(hint)))
     return " or ".join([f"{first}{ranges}", *others, *["None"] * is_optional(hint)])
-
-
-def _describe_kind(kind: Any) -> str:
-    choices = ", ".join(choices_of(kind))
-    if get_origin(kind) is not tuple:
-        if choices or kind is str:
-            return f"one of {choices}" if "," in choices else choices or "text"
-        return "True or False" if kind is bool else f"a {_NAMES.get(kind, kind.__name__)}"
-    first, *others = get_args(kind)
-    if choices:
-        return f"any of {choices}"
-    if get_origin(first) is tuple:
-        return "pairs of numbers, 'epoch value' for each"
-    if Ellipsis in others:
-        return f"{_NAMES[first]}s" if first in (int, float) else "words"
-    return f"{1 + len(others)} {_NAMES[first]}s"
 
 
 def describe_range(hint: Any) -> str:
@@ -246,7 +180,7 @@ def show_value(value: object) -> str:
     return str(value)
 
 
-@_cached
+@cached
 def documentation(kind: type[Any]) -> Mapping[str, str]:
     """Returns the texts that stand under the fields of a class and its parents."""
     found: dict[str, str] = {}
@@ -264,14 +198,5 @@ def documentation(kind: type[Any]) -> Mapping[str, str]:
     return found
 
 
-def _is_choice(kind: Any) -> bool:
-    return get_origin(kind) is Literal
-
-
-def _bare(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
 def _rules(hint: Any) -> tuple[Any, ...]:
-    extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return tuple(extra for extra in extras if isinstance(extra, In | Where))
+    return tuple(note for note in notes_of(hint) if isinstance(note, In | Where))

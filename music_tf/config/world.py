@@ -6,7 +6,6 @@ Nothing is imported because a file names it: only what the user typed, registere
 
 import dataclasses
 import importlib
-import math
 import os
 import pkgutil
 import re
@@ -15,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from music_tf.config.fields import Settings, Where, hints_of
+from music_tf.config.fields import Settings, Where
 from music_tf.config.names import suggestion, without_module
 from music_tf.errors import FROM_USERS, ModuleNotAllowed, UsageError
+from music_tf.hints import fits, hints_of
 
 GOAL, ALL = "achieved_goal", "observation"
 """Descriptors with a name of their own."""
@@ -60,13 +60,13 @@ def _is_support(numbers: tuple[float, ...]) -> bool:
     low, high = numbers[:2], numbers[2:_SIDES]
     if len(numbers) not in (0, _SIDES + 1, _SIDES + 2):
         return False
-    usable = all(type(one) in (int, float) and math.isfinite(one) for one in numbers)
+    usable = fits(numbers, tuple[float, ...])
     ordered = usable and all(a < b for a, b in zip(low, high, strict=True))
     return ordered and all(tolerance >= 0 for tolerance in numbers[_SIDES + 1 :])
 
 
 def _are_bounds(numbers: tuple[float, ...]) -> bool:
-    usable = all(type(one) in (int, float) and math.isfinite(one) for one in numbers)
+    usable = fits(numbers, tuple[float, ...])
     return not numbers or (len(numbers) == 2 and usable and numbers[0] <= numbers[1])  # noqa: PLR2004
 
 

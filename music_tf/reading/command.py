@@ -15,19 +15,13 @@ import tyro
 from music_tf import recipes
 from music_tf.config.agents import AgentConfig, DiscreteSacConfig
 from music_tf.config.changes import OPTION, SKILL
-from music_tf.config.fields import (
-    Field,
-    In,
-    fields_of,
-    hints_of,
-    show_option,
-    with_fields,
-)
+from music_tf.config.fields import Field, In, fields_of, show_option, with_fields
 from music_tf.config.names import check_env_id, names_a_module, suggestion
 from music_tf.config.settings import Config, IncrementalConfig
 from music_tf.config.start import Start, parse_parts, parts_of
 from music_tf.config.world import trust
 from music_tf.errors import UsageError
+from music_tf.hints import hints_of
 from music_tf.reading.options import (
     Flag,
     Options,

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import tyro
 from tyro.constructors import (
@@ -24,13 +24,10 @@ from tyro.constructors import (
 from music_tf.config.fields import (
     Field,
     Settings,
-    choices_of,
     describe_range,
     describe_type,
     documentation,
     fields_of,
-    hints_of,
-    is_optional,
     show_option,
     show_value,
     with_fields,
@@ -38,6 +35,7 @@ from music_tf.config.fields import (
 from music_tf.config.names import nearest, suggestion
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
+from music_tf.hints import choices_of, hints_of, is_optional, notes_of
 
 Verb = TypeVar("Verb", bound="Options")
 Terms = Mapping[str, type[TermConfig]]
@@ -83,7 +81,7 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
         explain(default, verb)
     fields = {field.name: field for field in fields_of(default)}
     places = [
-        name for name, field in fields.items() if tyro.conf.Positional in get_args(field.hint)
+        name for name, field in fields.items() if tyro.conf.Positional in notes_of(field.hint)
     ]
     options = {name: field for name, field in fields.items() if name not in places}
     words, typed = split(arguments, options)
@@ -202,7 +200,7 @@ def _spec(hint: Any) -> PrimitiveConstructorSpec[Any]:
 
 def words_taken(hint: Any, first: str = "") -> int | None:
     """Returns how many words a value takes that begins with this one; None for any number."""
-    if tyro.conf.FlagCreatePairsOff in get_args(hint):
+    if tyro.conf.FlagCreatePairsOff in notes_of(hint):
         return 0
     count = _spec(hint).nargs
     if isinstance(count, tuple):  # several numbers, or a word in their place

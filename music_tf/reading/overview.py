@@ -3,7 +3,6 @@
 import inspect
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import get_args
 
 import tyro
 
@@ -21,6 +20,7 @@ from music_tf.config.names import suggestion
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
+from music_tf.hints import notes_of
 
 ALL_OPTIONS = "all"
 """The word after `--help` that asks for every option."""
@@ -118,7 +118,7 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
 def _outer(own: Settings) -> Iterator[Field]:
     """Yields the options that belong to no group; the recipe itself is none."""
     for field in fields_of(own):
-        if "." not in field.name and tyro.conf.Positional not in get_args(field.hint):
+        if "." not in field.name and tyro.conf.Positional not in notes_of(field.hint):
             yield field
 
 

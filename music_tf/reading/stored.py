@@ -12,24 +12,18 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple
 
 from music_tf import recipes
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
-from music_tf.config.fields import (
-    Settings,
-    describe_type,
-    hints_of,
-    is_optional,
-    kinds_of,
-    show_option,
-    show_value,
-)
+from music_tf.config.fields import Settings, describe_type, show_option, show_value
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
 from music_tf.config.world import MAIN, trust
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.files import links_and_devices, read_json
+from music_tf.hints import hints_of, is_mapping, kinds_of
+from music_tf.hints import read as read_value
 
 CONFIG_NAME = "config.json"
 LATEST = "latest"
@@ -344,23 +338,15 @@ class _Reader:
         return kind(**{k: self._value(hint, data[k], f"{prefix}{k}") for k, hint in given.items()})
 
     def _value(self, hint: Any, value: Any, name: str) -> Any:
-        if value is None and is_optional(hint):
-            return None
-        for inner in kinds_of(hint):
-            members = get_args(inner)
-            if get_origin(inner) is Mapping:
-                return self._rewards(value, name)
-            if isinstance(inner, type) and issubclass(inner, Settings):
-                return self.settings(self._agent if name == "agent" else inner, value, f"{name}.")
-            if get_origin(inner) is tuple and isinstance(value, list):
-                kinds = members[:1] * len(value) if Ellipsis in members else members
-                if len(kinds) == len(value):
-                    pairs = zip(kinds, value, strict=True)
-                    return tuple(self._value(kind, item, name) for kind, item in pairs)
-            found = _number(value) if inner is float else value
-            if type(found) is inner or (get_origin(inner) is Literal and found in members):
-                return found
-        raise _refusal(name, describe_type(hint), value)
+        (kind, *_) = kinds_of(hint)
+        if is_mapping(kind):
+            return self._rewards(value, name)
+        if isinstance(kind, type) and issubclass(kind, Settings):
+            return self.settings(self._agent if name == "agent" else kind, value, f"{name}.")
+        try:
+            return read_value(value, hint, _INFINITIES)
+        except ValueError as error:
+            raise _refusal(name, describe_type(hint), value) from error
 
     def _rewards(self, value: Any, name: str) -> dict[str, Any]:
         """Reads reward terms; their classes follow from their names, never from a path."""
@@ -375,13 +361,6 @@ class _Reader:
         return {
             term: self.settings(self._terms[term], data, f"{term}.") for term, data in value.items()
         }
-
-
-def _number(value: Any) -> Any:
-    """Returns a float where the JSON value stands for one, else the value as it is."""
-    if isinstance(value, str):
-        return _INFINITIES.get(value, value)
-    return float(value) if type(value) is int and abs(value) < 10**300 else value
 
 
 def _refusal(name: str, expected: str, value: Any) -> UsageError:

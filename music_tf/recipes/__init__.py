@@ -12,7 +12,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Literal, TypeAlias, get_args, get_type_hints
+from typing import Literal, TypeAlias
 
 from music_tf.config import agents as own_agents
 from music_tf.config import terms as own_terms
@@ -22,9 +22,10 @@ from music_tf.config.names import suggestion
 from music_tf.config.settings import Config, Source
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
+from music_tf.hints import choices_of, hints_of
 
 Preset: TypeAlias = Literal["laptop", "paper"]
-PRESETS = get_args(Preset)
+PRESETS = choices_of(Preset)
 DEFAULT_PRESET = "laptop"
 
 Recipe: TypeAlias = Callable[..., Config]
@@ -44,7 +45,7 @@ def describe(name: str) -> str:
 
 def presets(name: str) -> tuple[str, ...]:
     """Returns the presets of a recipe, the default one first."""
-    return get_args(get_type_hints(_find(name)).get("preset")) or PRESETS
+    return choices_of(hints_of(_find(name)).get("preset")) or PRESETS
 
 
 def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config:

@@ -7,7 +7,6 @@ A file of JSON has an object a setting, as in
 import dataclasses
 import json
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
 from music_tf.files import read_json
+from music_tf.hints import fits
 
 _LARGEST_FILE = 100_000
 _PAIR = 2
@@ -163,14 +163,7 @@ def _dimension(place: str, said: Any) -> Numbers | Choices:
     if not {"low", "high"} <= said.keys() <= {"low", "high", "log"}:
         raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(said)[:80]}')
     low, high, log = said["low"], said["high"], said.get("log", False)
-    numbers = all(map(_is_number, (low, high))) and math.isfinite(float(high) - float(low))
+    numbers = fits([low, high], list[float]) and math.isfinite(float(high) - float(low))
     if not numbers or not low < high or not isinstance(log, bool) or (log and low <= 0):
         raise UsageError(f"{expected}, low below high, and above 0 with log; got {said!r:.80}")
     return Numbers(float(low), float(high), log)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value is a finite number that a float can hold; True and False are none."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    return abs(value) <= sys.float_info.max

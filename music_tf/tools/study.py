@@ -16,25 +16,20 @@ import re
 import runpy
 import shlex
 import types
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from music_tf.config.fields import describe_type
 from music_tf.config.names import check_env_id, names_a_module, suggestion
-from music_tf.errors import (
-    FROM_USERS,
-    MusicError,
-    UsageError,
-)
+from music_tf.errors import FROM_USERS, MusicError, UsageError
 from music_tf.files import replace_file
+from music_tf.hints import fits, hints_of
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import runs_root
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.metrics import METRICS
-from music_tf.storage.run_directory import (
-    folder_name,
-)
+from music_tf.storage.run_directory import folder_name
 
 TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and those that were looked at while it was done."""
@@ -46,10 +41,11 @@ class _Declared:
     def __post_init__(self) -> None:
         label = getattr(self, "name", getattr(self, "env_id", ""))
         title = f"{type(self).__name__} {label if isinstance(label, str) else ''}".strip()[:80]
-        for name, kind in typing.get_type_hints(type(self)).items():
+        for name, kind in hints_of(type(self)).items():
             value = getattr(self, name)
-            if not _fits(value, kind):
-                raise UsageError(f"{title}: {name}: expected {_EXPECTED[kind]}, got {value!r:.80}")
+            if not fits(value, kind):
+                expected = _EXPECTED.get(kind) or describe_type(kind)
+                raise UsageError(f"{title}: {name}: expected {expected}, got {value!r:.80}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,9 +95,9 @@ class Condition(_Declared):
     """More of the command line of `evaluate` at its end, as in `--zero-shot`."""
 
 
-Role: typing.TypeAlias = typing.Literal["tuning", "reported", "looked at"]
-Axis: typing.TypeAlias = typing.Literal["steps", "minutes"]
-Lines: typing.TypeAlias = typing.Literal["means", "seeds"]
+Role: TypeAlias = Literal["tuning", "reported", "looked at"]
+Axis: TypeAlias = Literal["steps", "minutes"]
+Lines: TypeAlias = Literal["means", "seeds"]
 CONTROL: Mapping[str, float] = types.MappingProxyType(
     {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 )
@@ -190,12 +186,6 @@ def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> No
 
 
 _EXPECTED: Mapping[Any, str] = {
-    Role: "'tuning', 'reported' or 'looked at'",
-    Axis: "'steps' or 'minutes'",
-    Lines: "'means' or 'seeds'",
-    str: "a text",
-    int | None: "a whole number or None",
-    float | None: "a number or None",
     Sequence[int]: "whole numbers, as in range(5) or (0, 1, 2)",
     Sequence[str]: "a tuple or list, as in ('FetchPush-v4',) with its comma",
     Sequence[Task]: "a tuple or list, as in (Task(...),) with its comma",
@@ -205,23 +195,6 @@ _EXPECTED: Mapping[Any, str] = {
     Mapping[str, int]: "whole numbers by environment, as in {'FetchPush-v4': 25}",
     Mapping[str, str]: "titles by metric, as in {'skill/hausdorff_mean': 'mean distance'}",
 }
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a kind; True is no number."""
-    holder, inner = typing.get_origin(kind), typing.get_args(kind)
-    if holder is typing.Literal:
-        return isinstance(value, str) and value in inner
-    if holder is types.UnionType:
-        return any(_fits(value, one) for one in inner)
-    if holder is Mapping:
-        return isinstance(value, Mapping) and all(
-            _fits(one, of) for item in value.items() for one, of in zip(item, inner, strict=True)
-        )
-    if holder is Sequence:
-        is_list = isinstance(value, Sequence) and not isinstance(value, str)
-        return is_list and all(_fits(one, inner[0]) for one in value)
-    return isinstance(value, int | float if kind is float else kind) and value is not bool(value)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -334,7 +307,7 @@ def load_study(path: Path) -> Study:
         found = re.search(
             r"(Task|Condition|Picture|Study)\.__init__\(\) got .* '(\w+)'", str(error)
         )
-        fields = typing.get_type_hints(globals()[found[1]]) if found else {}
+        fields = hints_of(globals()[found[1]]) if found else {}
         hint = suggestion(found[2], fields) if found else ""
         raise UsageError(f"{path}: {type(error).__name__}: {error}{hint}") from error
     if not isinstance(study, Study):

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from music_tf import recipes
-from music_tf.config.fields import fields_of, hints_of, show_value
+from music_tf.config.fields import fields_of, show_value
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
+from music_tf.hints import hints_of
 from music_tf.process.children import check_extra
 from music_tf.reading.command import TrainCommand, as_typed, parse_train
 from music_tf.reading.stored import runs_root

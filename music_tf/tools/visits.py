@@ -1,6 +1,5 @@
 """How a run adapts to tasks: curves for a page, and a picture of the paths of its visits."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from PIL import Image, ImageDraw
 
 from music_tf.config.world import ALL
 from music_tf.envs.registry import told_apart_by
+from music_tf.hints import fits, read
 from music_tf.runs.inspection import written_to
 from music_tf.runs.loaded import LoadedRun
 from music_tf.tools.curves import svg_of
@@ -163,6 +163,4 @@ def paths_of_visits(
 
 def _numbers(values: Any) -> list[float]:
     """Returns finite numbers of a list that was read from JSON; nothing of anything else."""
-    listed = values if isinstance(values, list) else []
-    fit = all(type(one) in (int, float) and math.isfinite(one) for one in listed)
-    return [float(one) for one in listed] if fit else []
+    return read(values, list[float]) if fits(values, list[float]) else []

@@ -610,7 +610,6 @@ class Trainer:
             counted = {"episodes_cut": 0, **counted}  # earlier versions did not count them
         counters = take_over(Counters(), counted, "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
-        log.cells, log.totals = [(x, y) for x, y in log.cells], list(log.totals)
         if self.sequence is not None:
             shared = of_more(shared, self.config.skills)
         self.update.load(shared)

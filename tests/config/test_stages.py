@@ -69,6 +69,10 @@ def test_the_last_stage_that_is_reached_holds():
             "stage 0: damping: .*: expected a factor of at least 0, got True",
         ),
         ('[{"gear": {"hip": NaN}}]', "stage 0: gear: hip: expected a number, got nan"),
+        (
+            f'[{{"gravity": {10**400}}}]',
+            "stage 0: gravity: expected a factor of at least 0, got 1000",
+        ),
         ('[{"place": {"a": [1, 2]}}]', "stage 0: place: a: expected x, y and z in metres, got"),
     ],
 )

@@ -396,10 +396,10 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
             f"{ENV}: seeds: a study that tunes has seeds of 100 to 119 alone, got [4]; on others",
         ),
         (("looked at", "reported"), "so a reported study has none of them, got [4]"),
-        (("looked at", "seen"), "role: expected 'tuning', 'reported' or 'looked at', got 'seen'"),
+        (("looked at", "seen"), "role: expected one of tuning, reported, looked at, got 'seen'"),
         (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
         (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
-        (('"Does it run?"', "3"), "Study: question: expected a text, got 3"),
+        (('"Does it run?"', "3"), "Study: question: expected text, got 3"),
         (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
         (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
         (("epochs=2", "epochs=2, level=0.9"), "level: expected least values by metric, as in"),
@@ -413,7 +413,7 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
         (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
         (
             ('parts="actor"', "arguments=['--x', '1']"),
-            "Condition her: arguments: expected a text, got ['--x'",
+            "Condition her: arguments: expected text, got ['--x'",
         ),
         (
             ("conditions=(", 'conditions=Condition(name="one", recipe="ddpg") or ('),
@@ -439,8 +439,8 @@ def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change,
             "Picture p: conditions: there is no 'musik'\ndid you mean music",
         ),
         ({"tasks": ["FetchPusch-v4"]}, "did you mean FetchPush-v4?"),
-        ({"axis": "hours"}, "axis: expected 'steps' or 'minutes', got 'hours'"),
-        ({"lines": "all"}, "lines: expected 'means' or 'seeds', got 'all'"),
+        ({"axis": "hours"}, "axis: expected one of steps, minutes, got 'hours'"),
+        ({"lines": "all"}, "lines: expected one of means, seeds, got 'all'"),
     ],
 )
 def test_a_picture_of_what_is_not_there_is_refused(words, expected):

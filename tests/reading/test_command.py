@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 
 from music_tf import recipes
 from music_tf.config.fields import (
-    choices_of,
     describe_range,
     fields_of,
-    kinds_of,
     show_option,
     show_value,
     with_fields,
 )
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
+from music_tf.hints import choices_of, kinds_of
 from music_tf.reading.command import TrainCommand, as_typed, parse_train, resume_line, train_help
 from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
 from tests.kit.typos import typos

@@ -1,0 +1,170 @@
+"""Type hints, read in one place: what they say of a value, and what a value is under one.
+
+Settings, command lines, `config.json`, counters of a checkpoint and study files ask here.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_NAMES = {int: "whole number", float: "number", str: "text"}
+_LARGEST = 2**62
+"""Nothing counts so far; what does not fit 64 bits would fail much later."""
+_NO_TEXTS: Mapping[str, float] = types.MappingProxyType({})
+
+
+def cached(function: Function) -> Function:
+    """Remembers what a function returns for a class, which mypy holds for unhashable."""
+    return cast(Function, functools.cache(function))
+
+
+# --- what a hint says -------------------------------------------------------------------------
+
+
+@cached
+def hints_of(owner: Any) -> Mapping[str, Any]:
+    """Returns the hints of a function's parameters, or of a dataclass's fields.
+
+    A field that is not compared is no setting, and left out.
+    """
+    hints = get_type_hints(owner, include_extras=True)
+    if not dataclasses.is_dataclass(owner):
+        return hints
+    return {field.name: hints[field.name] for field in dataclasses.fields(owner) if field.compare}
+
+
+def notes_of(hint: Any) -> tuple[Any, ...]:
+    """Returns what a hint is annotated with, such as a range."""
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def is_optional(hint: Any) -> bool:
+    """Whether the value may be None."""
+    return _is_union(_bare(hint)) and type(None) in get_args(_bare(hint))
+
+
+def is_mapping(hint: Any) -> bool:
+    return get_origin(_bare(hint)) in (dict, Mapping)
+
+
+def kinds_of(hint: Any) -> tuple[Any, ...]:
+    """Returns the bare types of which a value has one, once it is set; words to choose last."""
+    inner = _bare(hint)
+    if not _is_union(inner):
+        return (inner,)
+    kinds = [_bare(kind) for kind in get_args(inner) if kind is not type(None)]
+    return tuple(sorted(kinds, key=_is_choice))
+
+
+def choices_of(hint: Any) -> tuple[str, ...]:
+    """Returns the words that a value chooses from, or none where it is open."""
+    last = kinds_of(hint)[-1]
+    if get_origin(last) is tuple:
+        last = get_args(last)[0]
+    return get_args(last) if _is_choice(last) else ()
+
+
+def describe_kind(kind: Any) -> str:
+    """Returns what a value of a bare type looks like, in words."""
+    choices = ", ".join(choices_of(kind))
+    if get_origin(kind) is not tuple:
+        if choices or kind is str:
+            return f"one of {choices}" if "," in choices else choices or "text"
+        return "True or False" if kind is bool else f"a {_NAMES.get(kind, kind.__name__)}"
+    first, *others = get_args(kind)
+    if choices:
+        return f"any of {choices}"
+    if get_origin(first) is tuple:
+        return "pairs of numbers, 'epoch value' for each"
+    if Ellipsis in others:
+        return f"{_NAMES[first]}s" if first in (int, float) else "words"
+    return f"{1 + len(others)} {_NAMES[first]}s"
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _is_choice(kind: Any) -> bool:
+    return get_origin(kind) is Literal
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, types.UnionType)
+
+
+# --- what a value is under a hint -------------------------------------------------------------
+
+
+def read(value: Any, hint: Any, texts: Mapping[str, float] = _NO_TEXTS) -> Any:
+    """Returns what a value from JSON or from a user's Python is under a hint.
+
+    Any sequence may stand for a tuple or list, and a whole number for a float. True is no number,
+    and a number that is not finite is none, but for those that `texts` stand for.
+
+    Raises:
+        ValueError: The value does not fit. Ranges are not asked.
+    """
+    if value is None and is_optional(hint):
+        return None
+    for kind in kinds_of(hint):
+        with contextlib.suppress(ValueError):
+            return _read(value, kind, texts)
+    raise ValueError(f"expected {hint}, got {value!r:.80}")
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value can be read under a hint."""
+    try:
+        read(value, hint)
+    except ValueError:
+        return False
+    return True
+
+
+def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
+    """Returns what a value is as one bare type; a ValueError says that it is none."""
+    if kind is float and isinstance(value, str) and value in texts:
+        return texts[value]
+    if not _is_one(value, kind):
+        raise ValueError("of another kind")
+    holder, inner = get_origin(kind), get_args(kind)
+    if is_mapping(kind):
+        key, of = inner
+        return {read(name, key, texts): read(one, of, texts) for name, one in value.items()}
+    if holder in (list, tuple, Sequence):
+        alike = holder is not tuple or Ellipsis in inner
+        kinds = inner[:1] * len(value) if alike else inner
+        items = [read(one, of, texts) for one, of in zip(value, kinds, strict=True)]
+        return items if holder is list else tuple(items)
+    return float(value) if kind is float else value
+
+
+def _is_one(value: Any, kind: Any) -> bool:
+    """Whether a value is of a bare type; what it holds is not looked at."""
+    if _is_choice(kind):
+        return isinstance(value, str) and value in get_args(kind)
+    if get_origin(kind) is not None:
+        holder = Mapping if is_mapping(kind) else Sequence
+        return isinstance(value, holder) and not isinstance(value, str)
+    if kind not in (int, float):
+        return isinstance(value, kind)
+    if isinstance(value, bool) or not isinstance(value, int | kind):
+        return False
+    return bool(abs(value) <= sys.float_info.max if kind is float else abs(value) < _LARGEST)

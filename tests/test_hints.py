@@ -1,0 +1,103 @@
+"""What type hints say, and which values they let in; ranges are settings' own business."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+import pytest
+
+from music_tf.hints import (
+    choices_of,
+    fits,
+    hints_of,
+    is_mapping,
+    is_optional,
+    kinds_of,
+    notes_of,
+    read,
+)
+from tests.kit.sources import ROOT
+
+INFINITY = {"inf": math.inf}
+
+
+def test_a_hint_tells_its_kinds_its_words_and_its_notes():
+    hint = Annotated[Literal["auto"] | float | None, "a note"]
+    assert notes_of(hint) == ("a note",)
+    assert is_optional(hint)
+    assert kinds_of(hint) == (float, Literal["auto"])  # words come last
+    assert choices_of(hint) == ("auto",)
+    assert choices_of(tuple[Literal["a", "b"], ...]) == ("a", "b")
+    assert not is_optional(float)
+    assert choices_of(str) == ()
+    assert is_mapping(Mapping[str, int])
+    assert not is_mapping(Sequence[int])
+
+
+def test_hints_are_those_of_parameters_too():
+    def recipe(preset: Literal["small"], env_id: str) -> None: ...
+
+    assert choices_of(hints_of(recipe)["preset"]) == ("small",)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        (3, float, 3.0),
+        (None, int | None, None),
+        ([1, 2], tuple[int, float], (1, 2.0)),
+        ([[1, 2], [3, 4]], tuple[tuple[float, float], ...], ((1.0, 2.0), (3.0, 4.0))),
+        ([[1, 2]], list[tuple[int, int]], [(1, 2)]),
+        (range(3), Sequence[int], (0, 1, 2)),
+        ({"a": 1}, dict[str, float], {"a": 1.0}),
+        ("auto", float | Literal["auto"], "auto"),
+        (["inf", 1], tuple[float, float], (math.inf, 1.0)),
+    ],
+    ids=repr,
+)
+def test_a_value_is_read_as_its_hint_has_it(value, hint, expected):
+    found = read(value, hint, INFINITY)
+    assert found == expected
+    assert repr(found) == repr(expected)  # 3 == 3.0
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (True, int),
+        (True, float),
+        (1, bool),
+        (1.0, int),
+        (2**62, int),
+        (10**400, float),
+        (math.nan, float),
+        (math.inf, float),
+        ("inf", float),
+        (None, int),
+        ("ab", Sequence[str]),
+        ("ab", tuple[str, str]),
+        ([1], tuple[int, int]),
+        ([1, 2.5], tuple[int, ...]),
+        ([], dict[str, float]),
+        ({"a": "1"}, Mapping[str, float]),
+        ({1: 1.0}, Mapping[str, float]),
+        ("b", Literal["a"]),
+        (["a"], Literal["a"]),
+        ([1], float | Literal["auto"]),
+    ],
+    ids=repr,
+)
+def test_a_value_of_another_kind_is_refused(value, hint):
+    assert not fits(value, hint)
+    with pytest.raises(ValueError, match="expected"):
+        read(value, hint)
+
+
+def test_no_other_module_takes_type_hints_apart():
+    takes_apart = ("get_args", "get_origin", "get_type_hints", "__annotations__")
+    readers = {
+        path.name
+        for path in (ROOT / "music_tf").rglob("*.py")
+        if any(word in path.read_text() for word in takes_apart)
+    }
+    assert readers == {"hints.py"}
