@@ -239,8 +239,8 @@ def _trained(words: list[str], callbacks: object) -> Run:
     listening = checked(callbacks)
     if launched_world_size() > 1:
         raise UsageError(
-            f"train: in Python it is for one process, and {launched_world_size()} ranks were "
-            "started\nuse: music-tf launch -n N train RECIPE ..."
+            f"music_tf.train: expected one process, got {launched_world_size()} ranks\n"
+            "for several: music-tf launch -n N train RECIPE ..."
         )
     command = parse_train(words)
     with as_guest():

@@ -19,7 +19,7 @@ def continuous_conditions(
     """
     if config.kind == "belief":
         raise UsageError(
-            "condition.kind: a belief is inferred from episodes in a task, and never drawn alone\n"
+            "condition.kind: a belief is inferred from episodes of a task and cannot be drawn\n"
             "music-tf evaluate RUN measures such a run, and load_policy(RUN) lets it act"
         )
     shape = (count, config.size or 1)

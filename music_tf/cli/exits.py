@@ -148,8 +148,8 @@ def _of_users(raised: KeyboardInterrupt) -> EnvironmentFault:
     """Returns the fault of code that raises KeyboardInterrupt where nobody has pressed Ctrl-C."""
     last = traceback.extract_tb(raised.__traceback__)[-1]
     return EnvironmentFault(
-        f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt, and no signal came\n"
-        "let an environment or a module of yours raise another exception, such as RuntimeError"
+        f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt without a signal\n"
+        "raise another exception in an environment or module of yours, such as RuntimeError"
     )
 
 

@@ -42,7 +42,7 @@ def hosts_of(text: str) -> dict[str, int]:
             )
         if name in found:
             raise UsageError(
-                f"--hosts: {name} is listed twice; once, with all its ranks: "
+                f"--hosts: {name} is listed twice; list it once, with all its ranks: "
                 f"{name}:{found[name] + number}"
             )
         found[name] = number
@@ -76,7 +76,7 @@ def hosts_in(path: Path) -> dict[str, int]:
         if name in found:
             raise UsageError(
                 f"--hostfile: {name} is listed twice, got {line.strip()[:80]!r}\n"
-                f"once, with all its ranks: {name} slots={found[name] + number}"
+                f"list it once, with all its ranks: {name} slots={found[name] + number}"
             )
         found[name] = number
     if not found:
@@ -138,21 +138,22 @@ def _refuse_unlike(hosts: Mapping[str, int], said: Sequence[tuple[str, str]]) ->
         alike = [host for host, name in zip(hosts, names, strict=True) if name == double]
         room = sum(hosts[host] for host in alike)
         raise EnvironmentFault(
-            f"--hosts: {', '.join(alike)} call themselves {double}, so ranks would think that they "
-            "share memory\n"
-            f"the same host under two names? list it once, e.g. {alike[0]}:{room}\n"
-            "else give each host a name of its own: hostnamectl hostname NAME"
+            f"--hosts: {', '.join(alike)} have the same host name, {double}, by which ranks decide "
+            "whether they share memory\n"
+            f"one host under two names? list it once, e.g. {alike[0]}:{room}\n"
+            "else give each host its own name: hostnamectl hostname NAME"
         )
     own = socket.gethostname()
     if names[0] != own:
         first = next(iter(hosts))
         raise EnvironmentFault(
             f"--hosts: expected to be started on the first host, {first}, which writes the run; "
-            f"it calls itself {names[0]}, and this is {own}\n"
+            f"its name is {names[0]}, and that of this host {own}\n"
             f"start it on {first}, or list this host first"
         )
     if len({version for _, version in said}) > 1:
         found = ", ".join(f"{host} has {said[at][1]}" for at, host in enumerate(hosts))
         raise EnvironmentFault(
-            f"--hosts: expected one version of music_tf, got: {found}\ninstall the same on all"
+            f"--hosts: expected one version of music_tf, got: {found}\n"
+            "install the same version on all hosts"
         )

@@ -206,7 +206,7 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
         )
     if hosts and number > slots:
         raise UsageError(
-            f"--ranks: expected at most {slots}, for which the hosts have room, got {number}\n"
+            f"--ranks: expected at most {slots}, the ranks that the hosts take, got {number}\n"
             f"for example: --hosts {next(iter(hosts))}:{number}"
         )
     known = [verb for verb in VERBS if verb != "launch"]

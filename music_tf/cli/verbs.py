@@ -210,8 +210,8 @@ class Evaluate(Measured):
         onnx = None if self.onnx is None else _file("--onnx", self.onnx, (".onnx",))
         if self.full and self.tasks != "both":
             raise UsageError(
-                f"--full: what reads tasks from beliefs is fitted on those trained on and judged "
-                f"on the others, expected --tasks both, got {self.tasks}"
+                "--full: the probe of beliefs is fitted on training tasks and judged on test "
+                f"tasks: expected --tasks both, got {self.tasks}"
             )
         prepare_tensorflow()
         from music_tf.runs.inspection import Beyond, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
@@ -298,11 +298,11 @@ class Play(OfOneRun):
                 f"{self.skill[:80]!r}"
             )
         if self.strip is None and (self.episode or self.frames):
-            raise UsageError("--episode and --frames: they need --strip; films have --episodes")
+            raise UsageError("--episode, --frames: expected with --strip; films have --episodes")
         if self.strip is not None and self.out is not None:
-            raise UsageError("--strip: it takes the place of a film, leave out --out")
+            raise UsageError("--strip: replaces the film; leave out --out")
         if self.reach and self.zero_shot:
-            raise UsageError("--reach: it says where to go, and so does --zero-shot; leave one out")
+            raise UsageError("--reach: sets the goal, as --zero-shot does; leave one out")
         if (self.reach or self.zero_shot) and self.skill != "all":
             raise UsageError("--skill: the goal decides which skill acts; leave it out")
         out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))

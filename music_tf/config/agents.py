@@ -206,8 +206,8 @@ class SoftConfig(AgentConfig):
         super().__post_init__()
         if self.soft_values and self.return_clip == "auto":
             raise UsageError(
-                "agent.return_clip: 'auto' is what the rewards allow, and soft values count "
-                "entropy as well; choose 'off', 'symmetric' or two numbers"
+                "agent.return_clip: 'auto' follows from the rewards, but soft values include "
+                "entropy; choose 'off', 'symmetric' or two numbers"
             )
 
 

@@ -392,8 +392,8 @@ class Config(Settings):
             raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
         if self.env.skills and self.agent.discount != self.env.skill_discount:
             raise UsageError(
-                f"agent.discount: choices among env.skills are paid under env.skill_discount "
-                f"{self.env.skill_discount:g}, expected the same, got {self.agent.discount}\n"
+                f"agent.discount: expected env.skill_discount, {self.env.skill_discount:g}, which "
+                f"discounts the rewards within a choice, got {self.agent.discount}\n"
                 f"for example: --agent.discount {self.env.skill_discount:g}"
             )
         self._check_condition()
@@ -401,8 +401,8 @@ class Config(Settings):
             self._check_incremental()
         elif self.evaluation.length is not None:
             raise UsageError(
-                "evaluation.length: skills one after the other alone are evaluated in episodes of "
-                f"their own length, expected it unset, got {self.evaluation.length}\n"
+                "evaluation.length: only for skills that are learned one after the other, expected "
+                f"none, got {self.evaluation.length}\n"
                 f"nearest: --env.max-episode-steps {self.evaluation.length}"
             )
         self._check_changes()
@@ -415,7 +415,7 @@ class Config(Settings):
         if self.replay.priority != "uniform" and getattr(music, "gain", 0) == 0:
             raise UsageError(
                 "replay.priority: 'music' needs the reward music and a gain above 0; a reward that "
-                "shall only measure gets --music.weight 0 0"
+                "is only measured has --music.weight 0 0"
             )
 
     @property
@@ -461,7 +461,7 @@ class Config(Settings):
         for number, stage in enumerate(self.env.stages):
             if SKILL in stage.at and not self.incremental.on:
                 raise UsageError(
-                    f"{OPTION}: stage {number}: at: skills are learned at once here, expected "
+                    f"{OPTION}: stage {number}: at: this run learns its skills together, expected "
                     '{"steps": N}, got ' + json.dumps(dict(stage.at))
                 )
 

@@ -214,7 +214,9 @@ def _kept(
         if not found:
             continue
         if info.extras.get(name, INFO) != INFO:
-            raise UsageError(f"world: rewards read info[{name!r}], so no other extra may be {name}")
+            raise UsageError(
+                f"world.extras: {name}: rewards read info[{name!r}], expected another name"
+            )
         _shape(f"{env_id}: info[{name!r}], which its rewards read", found[0])
         kept[name] = Entry(found[0], name in info.extras or len(found) == len(infos))
     return kept

@@ -264,7 +264,7 @@ class LockstepEnvs:
         if outside.any():
             raise EnvironmentFault(
                 f"{self._env_id}: reward {rewards[outside][0]:g} lies outside {low:g}..{high:g}, "
-                "which is known of its id, or was all that an episode before training paid\n"
+                "the bounds known for its id, or seen in an episode before training\n"
                 "begin a run with its bounds, --world.reward LOW HIGH; if an environment of yours "
                 "has this id, register it under another"
             )
@@ -540,7 +540,7 @@ class LockstepEnvs:
         if self._broke:
             _LOGGER.info("%s", fault)
         else:
-            _LOGGER.warning("%s; its episode ends there, others are told of in the log", fault)
+            _LOGGER.warning("%s; its episode ends there, further ones are in the log", fault)
         self._broke = True
 
     def _bad_numbers(self, index: int) -> str:

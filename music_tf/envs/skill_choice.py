@@ -138,5 +138,5 @@ def _skills_of(run: str) -> Any:
             "for example: music-tf train sac_diayn --skills 5, then --env.skills latest"
         )
     if not policy.zero_goals and policy.goal_dim:
-        raise EnvironmentFault(f"env.skills: {run[:120]} was trained on goals, which none gives it")
+        raise EnvironmentFault(f"env.skills: {run[:120]} was trained on goals, expected none")
     return policy

@@ -59,7 +59,7 @@ class TermContext(NamedTuple):
             raise UsageError(
                 f"{env_id}: {reason}\n"
                 "expected --world.agent COLUMNS --world.surrounding COLUMNS; music-tf check-env "
-                f"{env_id} proposes them where playing shows an object (about 5 s)"
+                f"{env_id} proposes them if it finds an object (about 5 s)"
             )
         return self.spec.split
 

@@ -67,8 +67,8 @@ def own_encoder(
     kept = [weight.path for weight in model.non_trainable_variables if weight.name != _SEED]
     if kept or not model.trainable_variables:
         raise UsageError(
-            f"{expected}, whose weights are all trained; got {len(model.trainable_variables)} that "
-            f"are and {len(kept)} others {', '.join(kept)[:80]}"
+            f"{expected}, whose weights are all trainable; got {len(model.trainable_variables)} "
+            f"trainable and {len(kept)} others {', '.join(kept)[:80]}"
         )
     return OwnEncoder("encoder", model, learning_rate)
 

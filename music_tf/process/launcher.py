@@ -83,7 +83,7 @@ def check_topology(
     actors = ranks - learners
     if actors < 1:
         raise UsageError(
-            f"--learners: expected fewer than there are ranks, since the others act, got "
+            f"--learners: expected fewer learners than ranks, since the others act, got "
             f"{learners} of {ranks}\n"
             f"for example: music-tf launch -n {2 * learners} train ... --learners {learners}"
         )

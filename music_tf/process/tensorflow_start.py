@@ -134,8 +134,8 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
     if needed and not gpus:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         raise EnvironmentFault(
-            f"--device gpu: TensorFlow sees none (CUDA_VISIBLE_DEVICES is {hidden})\n"
-            f"for one of NVIDIA's: {PIP_INSTALL} 'music_tf[gpu]'; else --device cpu"
+            f"--device gpu: TensorFlow sees no GPU (CUDA_VISIBLE_DEVICES is {hidden})\n"
+            f"for one of NVIDIA: {PIP_INSTALL} 'music_tf[gpu]'; else --device cpu"
         )
     taken = gpus[:1] if allowed else []
     try:

@@ -96,7 +96,7 @@ class TrainCommand(Options):
         """Rejects options outside their range, and those that do not go together."""
         super().__post_init__()
         if self.without_replay and not self.resume:
-            raise UsageError("--without-replay: a new run has none; expected --resume beside it")
+            raise UsageError("--without-replay: expected with --resume; a new run has no replay")
         own = self.config.agent.functions
         if self.learners and own:
             raise UsageError(
@@ -305,7 +305,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         _, began = split(stored.arguments, every)
         if any(typed[name] != began.get(name) for name in again):
             raise UsageError(
-                "--resume: the run has taken over its parts, leave out --init-from and --parts"
+                "--resume: the run has loaded its parts already; leave out --init-from and --parts"
             )
     return dataclasses.replace(command, notice=stored.notice)
 

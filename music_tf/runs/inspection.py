@@ -180,7 +180,7 @@ def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
         UsageError: Nothing leads to places, or the run was trained on goals.
     """
     leads = loaded.saved.leads
-    text = leads if isinstance(leads, str) else "nothing in it leads to places"
+    text = leads if isinstance(leads, str) else "it has neither"
     if isinstance(leads, Ends):
         columns, extra = descriptor_of(loaded.envs.info, loaded.envs.spec)
         if extra or len(columns) != leads.seen:
@@ -204,8 +204,8 @@ def _refuse_export(loaded: LoadedRun, asked: bool) -> None:
     if asked and loaded.adaptation is not None:
         loaded.envs.close()
         raise UsageError(
-            "--out, --minari: a run that adapts to tasks plays visits, whose episodes hang "
-            "together; expected neither\nevaluation.json has the return of each"
+            "--out, --minari: expected neither for a run that adapts to tasks, since episodes "
+            "of a visit depend on each other\nevaluation.json has the return of each"
         )
 
 

@@ -154,7 +154,7 @@ class Session:
         if command.resume and not self._restore():
             if origin is not None:
                 raise UsageError(
-                    f"{directory.path}: cut off before it had saved what it took from "
+                    f"{directory.path}: stopped before it had saved the parts of "
                     f"{origin.get('run')}\nstart it anew with --init-from, in another --run-dir"
                 )
             _LOGGER.warning("%s: no checkpoint, starting anew", directory.checkpoints)
@@ -416,8 +416,8 @@ class Session:
         self._writer = self._opened_writer(resume=True)
         if self._comm.is_root:
             _LOGGER.warning(
-                "%s\nback to the checkpoint of epoch %d, going on with %g of the step size and "
-                "other random numbers; a second time ends the run",
+                "%s\nback to the checkpoint of epoch %d, continuing with %g of the step size "
+                "and other random numbers; a second such fault ends the run",
                 *(fault, trainer.counters.epoch, SLOWER),
             )
 

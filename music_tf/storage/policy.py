@@ -138,7 +138,7 @@ class SavedPolicy:
         if goal is not None and self.zero_goals and np.any(goal):
             instead = ", or reach=" if isinstance(self.leads, Embedding | Ends) else ""
             raise ValueError(
-                f"goal: {self.recipe} was trained without goals, and does anything under others; "
+                f"goal: {self.recipe} was trained without goals and follows none; "
                 f"leave goal= out{instead}"
             )
         if goal is None and (self.zero_goals or not self.goal_dim):
@@ -178,14 +178,14 @@ class SavedPolicy:
             raise ValueError(f"reach: {leads}")
         if leads is None:
             raise ValueError(
-                f"reach: {self.recipe} on {self.env_id} has nothing that leads to places; expected "
+                f"reach: {self.recipe} on {self.env_id} cannot go to places; expected "
                 "a run with the reward distance, an export with --parts actor,normalizer,phi, or "
                 "a run with skills"
             )
         if isinstance(leads, Embedding) and not leads.columns:
             raise ValueError("reach: its embedding sees no columns of the observation")
         if skill is not None:
-            raise ValueError("reach: the place decides which condition acts; leave skill= out")
+            raise ValueError("reach: the place determines the condition; leave skill= out")
         there = _numbers("reach", reach, leads.seen)
         if there.ndim == _MATRIX and there.shape[:-1] != given.shape[:-1]:
             raise ValueError(
@@ -247,7 +247,7 @@ class SavedPolicy:
             raise ValueError(f"states: the checkpoint does not fit config.json: {self._why_not}")
         if names is None:
             raise ValueError(
-                f"states: {self.recipe} on {self.env_id} has nothing that names skills; expected "
+                f"states: {self.recipe} on {self.env_id} has no discriminator; expected "
                 "a run with the reward skill, or an export with --parts actor,normalizer,"
                 "discriminator"
             )
@@ -257,7 +257,7 @@ class SavedPolicy:
         if (actions is not None) is not (names.actions > 0):
             wanted = f"shape [T, {names.actions}]" if names.actions else "none"
             came = "none" if actions is None else "some"
-            raise ValueError(f"actions: what names skills was trained on {wanted}, got {came}")
+            raise ValueError(f"actions: the discriminator was trained on {wanted}, got {came}")
         if actions is None:
             return names.log_likelihood(seen)
         taken = np.atleast_2d(_numbers("actions", actions, names.actions))
@@ -387,10 +387,10 @@ class AdaptivePolicy(SavedPolicy):
             ValueError: A wrong shape or number, or a goal or skill.
         """
         if skill is not None:
-            raise ValueError("skill: begin_episode() draws what acts; leave skill= out")
+            raise ValueError("skill: begin_episode() draws the latent; leave skill= out")
         latent = self.begin_episode() if self._latent is None else self._latent
         if reach is not None:
-            raise ValueError("reach: this run adapts to tasks, and nothing leads to places")
+            raise ValueError("reach: a run that adapts to tasks cannot go to places")
         return super().act(observation, goal, latent)
 
     def adapt(

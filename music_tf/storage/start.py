@@ -313,7 +313,7 @@ def _check_inputs(
         found = {name: _UNSAID[name] for name in _UNSAID if name in expected} | found
     if found != expected:
         raise UsageError(
-            f"--parts {part}: its inputs are others\n"
+            f"--parts {part}: has other inputs than here\n"
             f"expected {expected}, found {printable(str(found))} in {stored.folder}"
         )
 

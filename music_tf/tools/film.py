@@ -287,7 +287,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
             f"{name}: nothing can be drawn here: there is no screen, and neither EGL nor OSMesa "
             "loads\ncure, as root on Debian or Ubuntu, one of:\n"
             + "\n".join(packages)
-            + "\ntraining and evaluate draw nothing and work without; to check: music-tf doctor"
+            + "\ntraining and evaluate need no drawing; to check: music-tf doctor"
         )
     return {} if backend is None else {"MUJOCO_GL": backend}
 

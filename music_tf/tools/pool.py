@@ -102,7 +102,7 @@ def store(run: Run, results: Path) -> None:
             else {name: judged[name] for name in (*_ALWAYS, *JUDGED) if name in {*_ALWAYS, *judged}}
         )
     except (OSError, ValueError, KeyError) as error:
-        raise EnvironmentFault(f"{directory}: the run left no whole record ({error})") from error
+        raise EnvironmentFault(f"{directory}: the run left no complete record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:
         raise EnvironmentFault(
             f"{directory}: was trained for {summary['epochs']} epochs, the study has {run.epochs}\n"

@@ -112,7 +112,7 @@ class Policy:
         """
         told = self.about["inference"]
         if told is None:
-            raise ValueError("episodes: this agent infers no task, or with code of its user's")
+            raise ValueError("episodes: this file has no encoder of the agent; give latent=")
         latent, deterministic = told["latent"], told["deterministic"]
         if not episodes:
             zeros = np.zeros(latent, np.float32)
@@ -165,7 +165,7 @@ class Policy:
         named = "skill" if self.about["acting"] else "latent"
         if reach is not None:
             if skill is not None or latent is not None:
-                raise ValueError(f"reach: the place decides what acts; leave {named}= out")
+                raise ValueError(f"reach: the place determines the condition; leave {named}= out")
             return "reach", self._towards(reach, given)
         if named == "skill":
             if latent is not None:
@@ -180,7 +180,7 @@ class Policy:
         leads = self.about["reach"]
         if leads is None:
             raise ValueError(
-                "reach: this agent has nothing that leads to places; expected one that was trained "
+                "reach: this agent cannot go to places; expected one that was trained "
                 "with the reward distance"
             )
         if not leads["columns"]:

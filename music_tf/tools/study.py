@@ -365,7 +365,7 @@ def _refuse_misnamed(study: Study) -> None:
         (name, count), *_ = [*collections.Counter(names).most_common(1), ("", 0)]
         if count != 1:
             empty = "STUDY: expected at least one task and one condition"
-            raise UsageError(f"{kind}: {name} stands there twice" if count else empty)
+            raise UsageError(f"{kind}: {name} is listed twice" if count else empty)
     for task in study.tasks:
         check_env_id(task.env_id)
         if len(set(task.seeds)) != len(task.seeds) or not task.seeds:
@@ -389,7 +389,7 @@ def _refuse_misnamed(study: Study) -> None:
         graphlib.TopologicalSorter(starts).prepare()
     except graphlib.CycleError as error:
         circle = " from ".join(reversed(error.args[1]))
-        raise UsageError(f"start_from leads back to where it began: {circle}") from error
+        raise UsageError(f"start_from: expected no circle, got {circle}") from error
 
 
 def _refuse_seeds(study: Study) -> None:
@@ -399,15 +399,14 @@ def _refuse_seeds(study: Study) -> None:
         seeds = set(task.seeds)
         if study.role == "tuning" and seeds - set(TUNING):
             raise UsageError(
-                f"{task.env_id}: seeds: a study that tunes has seeds of {tuning} alone, got "
-                f"{sorted(seeds - set(TUNING))}; on others settings are published"
+                f"{task.env_id}: seeds: expected {tuning} in a study that tunes, got "
+                f"{sorted(seeds - set(TUNING))}; the others are for published runs"
             )
         seen = sorted(seeds & {*TUNING, *LOOKED_AT})
         if study.role == "reported" and seen:
             raise UsageError(
-                f"{task.env_id}: seeds: settings were chosen on {tuning}, and runs of "
-                f"{looked_at} looked at meanwhile,\n"
-                f"so a reported study has none of them, got {seen}\n"
+                f"{task.env_id}: seeds: settings were chosen on {tuning} or after looking at "
+                f"{looked_at}: expected others in a reported study, got {seen}\n"
                 "for example: seeds=range(200, 205)"
             )
 

@@ -219,7 +219,7 @@ class Tuner:
         if len(self._failures) >= _MOST_FAILURES:
             raise EnvironmentFault(f"tune: trials fail\n{self._failures[-1]}")
         if self._stop.is_set():
-            raise Stopped("tune: stopped; the same command goes on")
+            raise Stopped("tune: stopped; the same command resumes it")
 
     def check(self, seeds: Sequence[int], jobs: int) -> dict[str, list[float]]:
         """Trains preset and what was found on other seeds; returns the scores of each by seed.
@@ -243,7 +243,7 @@ class Tuner:
                 failed[0].result()
             scored = [run.result() for run in runs]
         if self._stop.is_set():
-            raise Stopped("tune: stopped; the same command goes on")
+            raise Stopped("tune: stopped; the same command resumes it")
         return {
             name: [score for score, (of, _) in zip(scored, todo, strict=True) if of == name]
             for name in found
@@ -267,7 +267,7 @@ class Tuner:
             with _storing(self._search.storage):
                 return dict(self.study.best_params)
         except ValueError as error:
-            raise Stopped("tune: no trial has ended yet; the same command goes on") from error
+            raise Stopped("tune: no trial has ended yet; the same command resumes it") from error
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:

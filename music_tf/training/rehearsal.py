@@ -345,12 +345,12 @@ class Rehearsal:
             if columns:
                 return Verdict(
                     f"columns {few(list(map(str, columns)))} of {name} reach "
-                    f"{np.abs(values).max():g}, and networks see nothing beyond {most:g}",
+                    f"{np.abs(values).max():g}, and networks see them clipped at {most:g}",
                     "give them in larger units, relative to a place near them, or give "
                     "--normalizer.input-clip a larger number",
                     rare=True,
                 )
-        return Verdict("networks see all numbers as they are")
+        return Verdict("no number is clipped")
 
     @functools.cached_property
     def _near_goal(self) -> Any:

@@ -699,7 +699,7 @@ def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Commu
         ranks = [rank for rank, its in enumerate(found) if its[name] != found[0][name]]
         if ranks:
             raise NumbersFault(
-                f"what ranks hold differs after {updates} updates: "
+                f"ranks differ after {updates} updates: "
                 f"{name} on ranks {ranks} is not what rank 0 holds"
             )
 

@@ -92,7 +92,7 @@ def test_a_choice_has_no_size_that_could_cost_something():
 
 
 def test_bounds_from_the_rewards_are_refused_for_they_leave_out_entropy():
-    with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. is what the rewards allow"):
+    with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. follows from the rewards"):
         DiscreteSacConfig(return_clip="auto")
 
 

@@ -146,7 +146,7 @@ def test_the_td_target_is_bounded_as_asked():
 
 
 def test_bounds_from_the_rewards_are_refused_and_sampling_is_not():
-    with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. is what the rewards allow"):
+    with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. follows from the rewards"):
         SacValueConfig(return_clip="auto")
     Config(agent=SacValueConfig(), exploration=ExplorationConfig(sample=True))
 

@@ -24,7 +24,10 @@ def test_hosts_are_listed_with_their_ranks(tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--hosts", "a:8,a:2"], r"--hosts: a is listed twice; once, with all its ranks: a:10"),
+        (
+            ["--hosts", "a:8,a:2"],
+            "a is listed twice; list it once, with all its ranks: a:10",
+        ),
         (["--hosts", "a:0"], "--hosts: expected hosts and how many ranks each takes, got 'a:0'"),
         (["--hosts", "a b:1"], "got 'a b:1'"),
         (["--hosts", "-x:1"], "got '-x:1'"),
@@ -88,7 +91,7 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
         (Probe(None, "", "", 60.0), r"no answer within 60 s\n.*ssh node1 .*, likewise node2$"),
         (
             Probe(0, "host 0 node1 0.1.0\nhost 1 node1 0.1.0\n"),
-            r"node1, node2 call themselves node1, .*\nthe same host under two names\? list it "
+            r"node1, node2 have the same host name, node1, .*\none host under two names\? list it "
             r"once, e.g. node1:12\nelse give each host a name of its own",
         ),
         (
@@ -97,7 +100,7 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
         ),
         (
             Probe(0, "host 1 node1 0.1.0\nhost 0 node2 0.1.0\n"),
-            "first host, node1, .* calls itself node2, and this is node1\nstart it on node1",
+            "node1, .* its name is node2, and that of this host node1\nstart it on node1",
         ),
     ],
 )

@@ -187,7 +187,7 @@ def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("ranks", "text"),
     [
-        (1, "--learners: expected fewer than there are ranks, since the others act, got 1 of 1"),
+        (1, "--learners: expected fewer learners than ranks, since the others act, got 1 of 1"),
         (4, "workers: expected a multiple of the 3 actors, got 4"),
         (5, "--learners: expected a multiple of the 2 learners to act, got 3"),
     ],
@@ -220,7 +220,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_is_written(tmp_path)
     path = tmp_path / "run"
     ended = run(words(path, 2, "--device", "gpu"), path, real=True, **learner(2))
     assert ended.code == ENVIRONMENT, ended.err
-    assert ended.err.count("music-tf: --device gpu: TensorFlow sees none") == 1
+    assert ended.err.count("music-tf: --device gpu: TensorFlow sees no GPU") == 1
     assert not path.exists()
     ended = run(words(path, 0, "--device", "gpu"), path, ranks=2)
     assert ended.code == USAGE

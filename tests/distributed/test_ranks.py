@@ -150,7 +150,7 @@ def test_one_ulp_in_any_state_on_one_rank_is_found_and_named_on_all(several):
         assert len(facts["disturbed"]) == len(groups) + 1  # observations and goals
         for name, text in facts["disturbed"].items():
             assert text == (
-                f"what ranks hold differs after 60 updates: {name} on ranks [{len(several) - 1}] "
+                f"ranks differ after 60 updates: {name} on ranks [{len(several) - 1}] "
                 "is not what rank 0 holds"
             )
 

@@ -78,13 +78,14 @@ def test_hosts_that_cannot_be_reached_or_share_a_name_or_begin_elsewhere_are_ref
         other.setattr(hosts, "listed", ("--hosts", "node2:2,node1:1"))
         ended = run(words(path, 2, *EPISODES), path, how=hosts)
     assert ended.code == ENVIRONMENT, ended.err
-    assert "first host, node2, which writes the run; it calls itself node2, and this is node1" in (
-        ended.err
+    assert (
+        "first host, node2, which writes the run; its name is node2, and that of this host node1"
+        in (ended.err)
     )
     monkeypatch.setitem(hosts.variables, "NAME_OF_ALL", "twin")
     ended = run(words(path, 2, *EPISODES), path, how=hosts)
     assert ended.code == ENVIRONMENT, ended.err
-    assert "--hosts: node1, node2 call themselves twin" in ended.err
+    assert "--hosts: node1, node2 have the same host name, twin" in ended.err
     assert "list it once, e.g. node1:3" in ended.err
     assert len(ended.err.splitlines()) <= 10
     assert not path.exists()

@@ -160,7 +160,7 @@ def test_an_environment_that_is_made_anew_takes_the_present_stage():
         (ANT, {"set": {"wall": True}}, "set: .* no changeable attribute 'wall', it has none"),
         ("Swimmer-v5", {"friction": {"*": 2}, "damping": {"*": 2}}, "damping: .* is 0 by default"),
         ("Pusher-v5", {"gravity": 0.5}, "gravity: .* is 0 by default"),
-        (SQUARE, {"gravity": 0.5}, "gravity: .* is no task on MuJoCo"),
+        (SQUARE, {"gravity": 0.5}, "gravity: .* is no MuJoCo task"),
         (
             SQUARE,
             {"set": {"wal": True}},

@@ -374,7 +374,7 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
         (("--music.train", "--music.trian"), "did you mean --music.train?"),
         (('start_from="music"', 'start_from="musik"'), "did you mean music?"),
         (("arguments=", "argumnets="), "did you mean arguments?"),
-        (('name="her"', 'name="music"'), "music stands there twice"),
+        (('name="her"', 'name="music"'), "music is listed twice"),
         (('name="music", ', 'name="music", start_from="her", '), "leads back"),
         (("STUDY = ", "STUDIO = "), "to define STUDY"),
         (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
@@ -393,7 +393,7 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
         ),
         (
             ("looked at", "tuning"),
-            f"{ENV}: seeds: a study that tunes has seeds of 100 to 119 alone, got [4]; on others",
+            f"{ENV}: seeds: expected 100 to 119 in a study that tunes, got [4]; the others",
         ),
         (("looked at", "reported"), "so a reported study has none of them, got [4]"),
         (("looked at", "seen"), "role: expected one of tuning, reported, looked at, got 'seen'"),

@@ -234,7 +234,7 @@ def test_skills_that_nothing_names_are_measured_without_a_matrix(tmp_path):
     loaded.envs.close()
     assert (found["matrix"], found["effective"], found["recognised"]) == (None, None, None)
     assert np.shape(found["end_distances"]) == (2, 2)
-    with pytest.raises(ValueError, match="has nothing that names skills; expected a run with"):
+    with pytest.raises(ValueError, match="has no discriminator; expected a run with"):
         load_policy(tmp_path).nearest_skill(np.zeros([4, 8]))
 
 

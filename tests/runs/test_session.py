@@ -450,7 +450,7 @@ def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_pat
     def check_equal(trainer):
         checked.append(trainer.counters.epoch)
         if len(checked) == 2:
-            raise NumbersFault("what ranks hold differs")
+            raise NumbersFault("ranks differ")
 
     monkeypatch.setattr(Trainer, "check_equal", check_equal)
     train(tmp_path / "run")

@@ -445,7 +445,7 @@ def test_an_embedding_of_free_kernels_is_none_of_bounded_ones(tmp_path):
         save_checkpoint(tmp_path / name, trainer_of(config))
         assert try_heritage(config, tmp_path / name / "checkpoints", ("phi",)).arrays
     for config, name, texts in ((lsd, "metra", "spectral.*dual"), (METRA, "lsd", "dual.*spectral")):
-        with pytest.raises(UsageError, match=rf"(?s)phi: its inputs are others.*{texts}"):
+        with pytest.raises(UsageError, match=rf"(?s)phi: has other inputs than here.*{texts}"):
             try_heritage(config, tmp_path / name / "checkpoints", ("phi",))
 
 

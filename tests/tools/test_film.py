@@ -414,7 +414,7 @@ def test_a_film_of_a_run_that_nothing_leads_is_refused(aimed, runs, tmp_path, na
 def test_where_to_go_is_typed_once_and_takes_the_place_of_a_skill(aimed):
     run = str(aimed / "embedded")
     for words, text in (
-        (["--reach", "1", "2", "--zero-shot"], "--reach: it says where to go"),
+        (["--reach", "1", "2", "--zero-shot"], "--reach: sets the goal"),
         (["--reach", "1", "2", "--skill", "0"], "--skill: the goal decides which skill acts"),
     ):
         with pytest.raises(UsageError, match=text):

@@ -180,7 +180,7 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
         ("continuous", {"goal": [0.0, 0.0, 0.0]}, "latent: expected numbers of shape"),
         ("continuous", {"goal": [0.0, 0.0, 0.0], "skill": 1}, "skill: this agent has no skills"),
         ("skills", {"latent": [1.0, 0.0, 0.0]}, "latent: this agent has skills; give skill="),
-        ("skills", {"reach": [0.0, 0.0]}, "reach: this agent has nothing that leads to places"),
+        ("skills", {"reach": [0.0, 0.0]}, "reach: this agent cannot go to places"),
         ("metra", {"reach": [0.0]}, r"reach: expected shape \[2\] or \[B, 2\]"),
         ("metra", {"reach": np.zeros([3, 2])}, r"reach: expected one place, .* got \[3, 2\]"),
         ("metra", {"reach": [0.0, np.inf]}, "reach: expected finite numbers"),

@@ -270,7 +270,7 @@ def test_numbers_that_networks_see_cut_off_are_told(points):
     narrow = dataclasses.replace(config, normalizer=NormalizerConfig(input_clip=0.5))
     (text,) = rehearse(narrow).warnings
     assert re.search(
-        r"columns 0, 1 of the observation reach 0\.727616, and networks see nothing", text
+        r"columns 0, 1 of the observation reach 0\.727616, and networks see them clipped", text
     )
     assert rehearse(config) == Found()
 
@@ -468,7 +468,7 @@ def test_a_run_with_goals_far_away_keeps_them_says_what_networks_see_and_resumes
     run = music_tf.train("ddpg_her", env_id="tests.kit.points:Far-v0", **options)
     stored = json.loads((run.path / "config.json").read_text())["config"]
     assert stored["env"]["exact_goals"] is True
-    assert "reach 5e+06, and networks see nothing beyond 200" in caplog.text
+    assert "reach 5e+06, and networks see them clipped at 200" in caplog.text
     assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
 
 

@@ -331,7 +331,7 @@ def test_evaluation_may_play_longer_or_shorter_episodes_and_changes_no_training(
 
 
 def test_skills_that_are_learned_at_once_have_no_length_of_their_own():
-    told = r"evaluation.length: skills one after the other alone .*\nnearest: --env.max-episode-ste"
+    told = r"evaluation.length: only for skills .* one after .*\nnearest: --env.max-episode-ste"
     with pytest.raises(UsageError, match=told):
         with_fields(resolve("sac_diayn"), {"evaluation.length": 30})
 

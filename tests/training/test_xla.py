@@ -148,6 +148,6 @@ def test_ranks_that_meet_within_the_loop_cannot_use_it():
 
 def test_a_gpu_that_is_not_there_is_refused_only_where_it_is_needed():
     assert claim_gpu(needed=False) is None
-    with pytest.raises(EnvironmentFault, match="--device gpu: TensorFlow sees none") as fault:
+    with pytest.raises(EnvironmentFault, match="--device gpu: TensorFlow sees no GPU") as fault:
         claim_gpu(needed=True)
     assert len(str(fault.value).splitlines()) == 2
