@@ -15,7 +15,7 @@ VERBS = {
     "train": "trains a recipe, or continues a run",
     "evaluate": "measures a trained run: success rate and behaviour",
     "play": "makes a video of what a run has learned",
-    "skills": "says what the skills of a run are: told apart, spread, best for the task",
+    "skills": "compares the skills of a run: recognised, spread, best for the task",
     "plot": "draws learning curves of runs",
     "report": "writes one page about one or many runs",
     "study": "trains the missing runs of a comparison, several side by side",

@@ -91,7 +91,7 @@ class OfOneRun(Verb):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Elsewhere(Settings):
-    """What is different in the environment that a run is measured in."""
+    """Changes to the environment that a run is measured in."""
 
     name: ClassVar[str] = "env"
 
@@ -174,10 +174,10 @@ class Evaluate(Measured):
     as in the run (tasks.explore)."""
     full: Flag = False
     """Judge control too: coverage, contact, spread, information between robot and object
-    (docs/metrics.md explains them); takes a minute or two longer. Of a run that adapts to tasks:
-    how well the belief tells the task, and whether one task's visits depend on another."""
+    (docs/metrics.md explains them); takes a minute or two longer. For a run that adapts to tasks:
+    how well the belief predicts the task, and whether a visit depends on other tasks."""
     zero_shot: Flag = False
-    """Measure how many of the environment's goals it reaches, none of which training had: by its
+    """Measure the share of the environment's goals that it reaches, none seen in training: by its
     embedding (docs/distance.md), or by skills whose ends music-tf skills RUN has measured."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
@@ -275,8 +275,8 @@ class Play(OfOneRun):
     """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
     what skills are told apart by (docs/distance.md). The goal is drawn."""
     zero_shot: Flag = False
-    """Go to the environment's own goals, none of which training had, and stop there where evaluate
-    --zero-shot has measured at which distance."""
+    """Go to the environment's own goals, none seen in training, and stop at the distance that
+    evaluate --zero-shot has measured."""
     stage: str = LEARNED
     """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
     that training has reached, or `learned` for the one in which each skill was learned."""
@@ -332,13 +332,12 @@ class Play(OfOneRun):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Skills(Measured):
-    """Plays each skill of a run on the same episodes, and says what the skills are.
+    """Plays each skill of a run on the same episodes, and compares the skills.
 
-    How many there really are (exp of the entropy of the prior that prefers recognised skills), and
-    who is taken for whom. How far they end apart, and how much of that is a matter of the skill.
-    Which skill suits the task's own reward best, or another that you have in mind. A table,
-    RUN/skills.json and RUN/videos/skills.png, which music-tf report shows. music-tf play films the
-    same skills.
+    The effective number of skills (exp of the entropy of the prior that prefers recognised skills),
+    and which skills are mistaken for which. The distances of their ends, and the share of the
+    variance that lies between skills. The best skill for the task's own reward, or for --reward.
+    Writes a table, RUN/skills.json and RUN/videos/skills.png, which music-tf report shows.
     """
 
     example: ClassVar[str] = "skills latest --episodes 10"
@@ -348,7 +347,7 @@ class Skills(Measured):
     only: tuple[int, ...] = ()
     """Skills to measure, counted from 0; by default all."""
     reward: str | None = None
-    """Another reward to judge them by, as module:function: a function of yours that takes the
+    """Another reward for the comparison, as module:function of yours, which takes the
     observations [T, O], actions [T, A] and next observations [T, O] of an episode, and returns
     [T]. The files that are written have its name in theirs."""
 
@@ -441,7 +440,7 @@ class Plot(OfRuns):
 class Report(OfRuns):
     """Writes one page that holds everything: settings, learning curves, tables, paths, films.
 
-    It needs no network. What is no run or is damaged is named and left out. Films are those of
+    It needs no network. Other folders and damaged runs are named and left out. Films are those of
     RUN/videos, which music-tf play makes.
     """
 
@@ -530,10 +529,10 @@ class CheckEnv(Verb):
 class Study(Verb):
     """Trains the missing runs of a comparison, several side by side.
 
-    Goes on with what was cut off, on this day or another, and writes a CSV for each run that has
-    ended. Ctrl-C and the end of --max-minutes let the runs save (exit code 75: the same command
-    goes on); a second Ctrl-C ends them at once. A run that fails is reported and does not stop the
-    others (exit code 3 at the end). Each run has one thread.
+    Resumes interrupted runs, and writes a CSV for each run that has ended. Ctrl-C and the end of
+    --max-minutes let the runs save (exit code 75: the same command resumes them); a second Ctrl-C
+    ends them at once. A run that fails is reported and does not stop the others (exit code 3 at the
+    end). Each run has one thread.
     """
 
     example: ClassVar[str] = "study experiments/studies/mi_matters.py --max-minutes 100"
@@ -562,10 +561,10 @@ class Study(Verb):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tune(Verb):
-    """Searches settings of a method for an environment, by training it again and again (Optuna).
+    """Searches settings of a method for an environment, by repeated training (Optuna).
 
-    The first trial is the preset where the space holds it. Trials that fall behind end early.
-    What is found is then trained beside the preset on other seeds; the last line trains with it.
+    The first trial is the preset if the space holds it. Bad trials end early. The best setting is
+    then trained beside the preset on other seeds; the last line is the command with the better one.
     The same command resumes the study, and several processes of it share the study. Needs the
     extra tune.
     """
@@ -577,7 +576,7 @@ class Tune(Verb):
     method: str = "ddpg_music"
     """What to tune: ddpg_music, ddpg_her, sac or sac_diayn."""
     preset: str = recipes.DEFAULT_PRESET
-    """Where all other settings come from."""
+    """Preset of all other settings."""
     trials: Annotated[int, In(1, 10**5)] = 40
     """Trials in all, those of earlier starts included."""
     epochs: Annotated[int | None, In(1, 10**9)] = None
@@ -587,10 +586,10 @@ class Tune(Verb):
     jobs: Annotated[int, In(1, 1024)] = dataclasses.field(default_factory=available_cores)
     """Trials side by side; by default as many as there are cores."""
     space: Path | None = None
-    """A JSON file of what to search, as in {"exploration.noise": {"low": 0.05, "high": 0.4},
-    "updates": {"choices": [40, 80]}}; default a small space of the method."""
+    """A JSON file of the settings to search, as in {"exploration.noise": {"low": 0.05, "high":
+    0.4}, "updates": {"choices": [40, 80]}}; default a small space of the method."""
     metric: str | None = None
-    """A column of metrics.csv to raise; default what the method is about."""
+    """A column of metrics.csv to maximise; default that of the method."""
     seeds: tuple[int, ...] = tuple(range(100, 120))
     """Seeds of the trials, in turn."""
     check_seeds: tuple[int, ...] = (200, 201, 202)

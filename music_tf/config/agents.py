@@ -46,7 +46,7 @@ class Inference(NamedTuple):
     chunk: int
     """Steps of a context after each of which there is a belief; as many as `rows`: one belief."""
     next_observation: bool
-    """Whether a context says what followed each step."""
+    """Whether a context holds the next observation of each step."""
     reward: str
     """The extra that is the reward in a context; empty: the environment's own."""
     sizes: tuple[int, ...]
@@ -108,7 +108,7 @@ class AgentConfig(Settings):
     critic_sizes: OwnLayers = ()
     """Units of each hidden layer of the critics; empty: `agent.hidden_sizes`."""
     initializer: Initializer = "glorot"
-    """How kernels start; biases are 0. Glorot-uniform, uniform within sqrt(3 / fan-in), hidden
+    """Initial kernels; biases are 0. Glorot-uniform, uniform within sqrt(3 / fan-in), hidden
     layers normal with deviation sqrt(2 / fan-in) and Glorot-uniform heads, or orthogonal."""
     actor_learning_rate: Rate = 1e-3
     """Adam step size of the actor."""
@@ -122,11 +122,11 @@ class AgentConfig(Settings):
     """Squared errors, averaged over the batch: summed over critics, or half their mean. Those of a
     state value are halved with them."""
     truncated: Literal["bootstrap", "masked", "terminal"] = "bootstrap"
-    """What critics make of a step at which the time was over: its value goes on, it is left out of
-    their loss, or nothing comes after it."""
+    """How critics treat a step at the time limit: its value is bootstrapped, it is left out of
+    their loss, or it counts as a termination."""
     update_order: Literal["simultaneous", "sequential"] = "simultaneous"
-    """Whether all networks step from the same weights, or each sees those before it already moved:
-    critics, then value, actor and temperature."""
+    """Whether all networks step from the same weights, or each from the networks that were updated
+    before it: critics, then value, actor and temperature."""
     polyak: Annotated[float, In(0, 1)] = 0.95
     """Share of the old target weights that a target update keeps."""
     polyak_every: Annotated[int | Literal["cycle", "update"], In(1, 10**6)] = "cycle"
@@ -188,7 +188,7 @@ class SoftConfig(AgentConfig):
     temperature: Annotated[float, In(0, 1e3, "(]")] = 0.2
     """Alpha at the start."""
     learn_temperature: bool = False
-    """Tunes alpha towards the wanted entropy."""
+    """Tunes alpha towards the target entropy."""
     temperature_learning_rate: Rate = 1e-3
     """Adam step size of log alpha."""
 
@@ -218,12 +218,12 @@ class GaussianConfig(SoftConfig):
     linear_features: bool = True
     """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
     deviation: Literal["tanh", "softplus", "clip"] = "tanh"
-    """What the actor's output w says of its deviation: a tanh scales log sigma to [-5, 2], sigma is
+    """Deviation from the actor's output w: a tanh scales log sigma to [-5, 2], sigma is
     softplus(w) + 0.001, or log sigma is w, clipped to [-20, 2]."""
     squash_correction: Literal["exact", "epsilon"] = "exact"
-    """Log-slope of the tanh that squashes actions a: as it is, or log(1 - a^2 + 1e-6)."""
+    """Log-slope of the tanh that squashes actions a: exact, or log(1 - a^2 + 1e-6)."""
     target_entropy_per_action: Annotated[float, In(-100, 100)] = -1.0
-    """Wanted entropy in nats for each component of the action."""
+    """Target entropy in nats for each component of the action."""
 
     @property
     def actor(self) -> str:
@@ -244,9 +244,9 @@ class SacConfig(GaussianConfig):
     metrics: ClassVar[Mapping[str, str]] = {**GaussianConfig.metrics, **reward_metrics(ENTROPY)}
 
     entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
-    """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant
-    that cannot steer the policy; `per_sample` what was meant; `next_state` the soft Bellman
-    target of the SAC paper, scaled by the temperature."""
+    """Where entropy enters the TD target. `batch_mean` is the released broadcast, a constant that
+    cannot steer the policy; `per_sample` each transition's own entropy; `next_state` the soft
+    Bellman target of the SAC paper, scaled by the temperature."""
     entropy_scale: Annotated[float, In(0, 1e6)] = 0.02
     """Factor on -log pi before clipping."""
     entropy_clip: Bounds = (-1.0, 0.0)
@@ -294,11 +294,11 @@ class DiscreteSacConfig(SoftConfig):
     learner: ClassVar[str] = "music_tf.agents.discrete_sac:DiscreteSac"
 
     action_l2: Annotated[float, In(0, 0)] = 0.0
-    """0: a choice has no size that could cost something."""
+    """0: a discrete choice has no size to penalise."""
     learn_temperature: bool = True
     """Tunes alpha towards the wanted entropy."""
     target_entropy: Annotated[float, In(0, 1)] = 0.98
-    """Wanted entropy as a share of log K, the most that there can be."""
+    """Target entropy as a share of log K, its maximum."""
 
     @property
     def actor(self) -> str:

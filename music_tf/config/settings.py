@@ -35,7 +35,7 @@ class Source(NamedTuple):
     recipe: str
     """What trains one."""
     parts: tuple[str, ...]
-    """What is taken over from it unless the user says otherwise."""
+    """What is loaded from it unless the user says otherwise."""
     env_id: str = ""
     """Where it is trained; empty: in the environment of the run itself."""
     epochs: int | None = None
@@ -67,20 +67,21 @@ class EnvConfig(Settings):
     skill_steps: Annotated[int, In(1, 10**6)] = 10
     """Steps for which a chosen skill acts."""
     skill_discount: Annotated[float, In(0, 1, "[)")] = 0.99
-    """Gamma for each of these steps; the agent's own discount is to be the same."""
+    """Gamma for each of these steps; the agent's own discount has to be equal."""
     skill_sample: bool = False
     """Draws the actions of skills from their policies instead of taking the likeliest."""
     success_ends: bool | None = None
-    """Whether an episode ends where the environment ends it because of its own success; unset:
-    unless other goals are shown and its own cannot be set, so that nobody knows of that success."""
+    """Whether an episode ends when the environment ends it for success at its own goal. Unset: yes,
+    unless the agent is shown other goals and the environment's own goal cannot be set."""
     exact_goals: bool = False
-    """Keeps of goals also what single precision cuts off, and pays them in double precision; an
-    episode before training finds out where goals need it."""
+    """Keeps goals in double precision for rewards; turned on where an episode before training shows
+    goals with more digits than single precision has."""
     changes: str = "[]"
-    """Stages of a world that changes between two epochs, as JSON: each a whole world, counted from
-    the defaults. `at` says since how many steps (or, of skills learned one by one, since which
-    skill) it holds; `mass`, `friction`, `damping` and `gear` are factors by MuJoCo's names, `*` for
-    all; `gravity` is a factor, `place` gives x, y and z of bodies, `set` attributes of a toy."""
+    """Stages of a world that changes between two epochs, as JSON: each describes the whole world
+    relative to the defaults. `at` is the number of steps (or, of skills learned one by one, the
+    skill) at which it begins; `mass`, `friction`, `damping` and `gear` are factors by MuJoCo's
+    names, `*` for all; `gravity` is a factor, `place` gives x, y and z of bodies, `set` attributes
+    of a toy."""
 
     def __post_init__(self) -> None:
         """Rejects values outside their range, and what are no stages."""
@@ -101,19 +102,19 @@ class ConditionConfig(Settings):
 
     kind: Literal["one_hot", "gaussian", "sphere", "box", "belief"] = "one_hot"
     """One of `skills` as a one-hot vector; or a vector drawn from a standard Gaussian, the unit
-    sphere or the box [-1, 1]^K; or a latent drawn from what the agent believes of its task."""
+    sphere or the box [-1, 1]^K; or a latent drawn from the agent's belief over its task."""
     size: Annotated[int | None, In(1, 4096)] = None
     """Numbers K in it; unset, for one_hot alone: `skills`."""
     relabel: Annotated[float, In(0, 1)] = 0.0
     """Share of replayed steps that actor and critics see under a fresh condition, for which rewards
-    are computed anew; what rewards learn themselves, they learn under the condition that acted."""
+    are computed anew; networks of rewards learn under the condition that acted."""
     sampler: Literal["random", "tiled", "stratified"] = "random"
-    """How one_hot ones are shared out: each drawn with equal chance; environment i keeps i modulo
-    K; or dealt from a shuffled deck, so that all act equally often in the episodes of a cycle (with
-    `collect.steps`: of a worker in an epoch)."""
+    """How one-hot conditions are assigned: each drawn with equal chance; environment i keeps i
+    modulo K; or dealt from a shuffled deck, so that all act equally often in the episodes of a
+    cycle (with `collect.steps`: of a worker in an epoch)."""
     every: Annotated[int | None, In(1, 10**6)] = None
-    """Steps of an episode after which another one acts; unset: one for the whole episode. Needs
-    `collect.steps`, since an episode that replay keeps whole has one condition."""
+    """Steps after which the condition changes within an episode; unset: one for the whole episode.
+    Needs `collect.steps`, since an episode that replay keeps whole has one condition."""
 
 
 _OF_CONTEXTS = {
@@ -128,7 +129,7 @@ _OF_CONTEXTS = {
 class TasksConfig(Settings):
     """Tasks of a family that share robot and sizes, and how each is explored.
 
-    A visit plays episodes of one task: under the prior, then under what has been inferred in it.
+    A visit plays episodes of one task: under the prior, then under the belief inferred in it.
     Numbers of episodes are rounded up to multiples of `rollouts`.
     """
 
@@ -151,21 +152,21 @@ class TasksConfig(Settings):
     }
 
     train: Annotated[int, In(0, 10**5)] = 0
-    """Tasks that are trained on, shared out among workers; 0: the environment has one task."""
+    """Tasks for training, divided among workers; 0: the environment has one task."""
     test: Annotated[int, In(0, 10**5)] = 0
     """Tasks that are kept for evaluation."""
     seed: Annotated[int | None, In(0, 2**32 - 1)] = None
-    """Decides which tasks there are; unset: 1337 + `seed`, so that each run has its own."""
+    """Seed of the drawn tasks; unset: 1337 + `seed`, so that each run has its own tasks."""
     initial: Annotated[int, In(1, 10**6)] = 10
     """Episodes under the prior in each task before anything is learned; all are context."""
     prior: Annotated[int, In(1, 10**6)] = 2
     """Episodes of a visit under latents of the prior; they are context."""
     posterior: Annotated[int, In(0, 10**6)] = 2
-    """Episodes after them under latents of the posterior; they are context too."""
+    """Episodes of a visit after those, under latents of the posterior; they are context too."""
     extra: Annotated[int, In(0, 10**6)] = 0
-    """Episodes after them under the posterior that are no context."""
+    """Episodes of a visit after those, under the posterior; they are no context."""
     posterior_first: bool = True
-    """Whether the first episodes of `tasks.posterior` already are under the posterior."""
+    """Whether the first episodes of `tasks.posterior` already use the posterior."""
     resample_belief: Literal["episode", "step"] = "episode"
     """Whether a latent is drawn for each episode of training, or anew at each step. Evaluations
     have one for each episode."""
@@ -174,7 +175,8 @@ class TasksConfig(Settings):
     explore: Annotated[int, In(1, 10**4)] = 1
     """Episodes of an evaluation under the prior, before a belief is inferred."""
     adapt: Annotated[int, In(1, 10**4)] = 6
-    """Episodes of an evaluation after them, before each of which the belief is inferred again."""
+    """Episodes of an evaluation after those of `tasks.explore`; before each the belief is
+    inferred."""
 
     def foreseen(self, run: "Config") -> Mapping[str, str]:
         """Returns its metrics where there are several tasks."""
@@ -197,8 +199,8 @@ class CollectConfig(Settings):
     """Environment steps over all workers with uniform actions before anything is learned; with
     `incremental.epochs` before each skill."""
     update_after: Annotated[int, In(0, 10**9)] = 0
-    """Environment steps over all workers before the first update, whoever acts in them; 255 lets
-    the 256th bring it. `collect.random_steps` counts if it is more."""
+    """Environment steps over all workers before the first update, random or not; with 255 the first
+    update follows the 256th step. `collect.random_steps` applies if larger."""
     updates_per_step: Annotated[float | None, In(0, 1e3, "(]")] = None
     """Updates for each environment step over all workers, taken `updates` at a time; unset:
     `updates` per cycle."""
@@ -214,10 +216,10 @@ class ReplayConfig(Settings):
     """Transitions kept per worker; in a ring of steps each episode, or each condition in it, takes
     one more."""
     draw: Literal["episodes", "steps"] | None = None
-    """How steps are drawn: an episode, then a step of it; or any step alike, from a ring of steps.
-    Unset: `episodes` where the environment has goals, `steps` where it has none."""
+    """How steps are drawn: an episode, then a step of it; or any step uniformly, from a ring of
+    steps. Unset: `episodes` where the environment has goals, `steps` where it has none."""
     overwrite: Literal["random", "oldest"] | None = None
-    """Which episodes give way in a full store; unset: random ones if episodes are drawn, the
+    """Which episodes a full store overwrites; unset: random ones if episodes are drawn, the
     oldest if steps are."""
     batch_size: Annotated[int, In(1, 10**6)] = 256
     """Transitions per update and worker."""
@@ -226,8 +228,9 @@ class ReplayConfig(Settings):
     relabel_k: Annotated[float, In(0, 1e6)] = 0.0
     """Relabelled transitions per original one; 4 relabels four of five."""
     priority: Literal["uniform", "music"] = "uniform"
-    """How episodes are drawn for actor and critics: alike, or by the rank of the mutual information
-    in their steps, which the statistics network of the reward `music` measured when they came."""
+    """How episodes are drawn for actor and critics: uniformly, or by the rank of the mutual
+    information of their steps, as the statistics network of the reward `music` measured it when
+    they were stored."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -239,8 +242,8 @@ class ExplorationConfig(Settings):
     random_probability: Annotated[float, In(0, 1)] = 0.3
     """Chance of replacing a whole action by a uniform one."""
     random_hold: Annotated[float, In(1, 1e6)] = 1.0
-    """Steps that such an action is held, on average: a held one gets further than as many that
-    differ. How many steps are random stays as it is. Only where whole episodes are collected."""
+    """Mean number of steps for which a random action is held: held actions move the robot further.
+    The share of random steps does not change. Only where whole episodes are collected."""
     noise: Annotated[float, In(0, 10)] = 0.2
     """Deviation of the Gaussian noise on each component."""
     sample: bool = False
@@ -254,7 +257,7 @@ class NormalizerConfig(Settings):
     name: ClassVar[str] = "normalizer"
 
     running: bool = True
-    """Unless set, means stay 0 and deviations 1: networks see what is observed, within bounds."""
+    """Normalises by running moments; else means stay 0 and deviations 1, and inputs are clipped."""
     epsilon: Annotated[float, In(0, 1e6, "(]")] = 0.01
     """Smallest deviation."""
     clip: Annotated[float, In(0, 1e6, "(]")] = 5.0
@@ -285,7 +288,7 @@ class EvaluationConfig(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IncrementalConfig(Settings):
-    """Skills that are learned one after the other, each by an actor of its own that then rests."""
+    """Skills that are learned one after the other, each by its own actor, which is then frozen."""
 
     name: ClassVar[str] = "incremental"
 
@@ -293,22 +296,21 @@ class IncrementalConfig(Settings):
     """Epochs of each skill: one number for all, or one for each. Empty: one agent learns all skills
     at once."""
     replay: Literal["keep", "reset", "purge"] = "keep"
-    """What a new skill learns from of the experience of earlier ones: all, nothing, or a random
+    """How much of the experience of earlier skills a new skill learns from: all, none, or a random
     half."""
     past: Literal["refresh", "append"] = "refresh"
     """When earlier skills are played to see where they go: all anew before each skill, in the world
     as it is then, unless they were played in that world before; or each once, as soon as it is
     learned."""
     collected: Annotated[int, In(1, 10**5)] = 10
-    """Episodes that are played of each for that."""
+    """Episodes that each earlier skill plays for `incremental.past`."""
     collect_sampled: bool = False
     """Draws the actions of these episodes from the policies instead of taking the likeliest."""
     first: Literal["random", "nothing"] = "random"
-    """What the first skill shall differ from: episodes of uniform actions, or nothing."""
+    """What the first skill is compared with: episodes of uniform actions, or nothing."""
     begin: Literal["fresh", "first", "nearest"] = "fresh"
-    """What the actor of a later skill begins as: at random, or as that of an earlier skill: the
-    first, or the one nearest to where no skill goes, which is furthest from all others. Critics
-    begin at random."""
+    """Initial weights of a later skill's actor: random, or those of the first skill, or of the
+    skill whose steps are furthest from those of all others. Critics start at random."""
 
     @property
     def on(self) -> bool:
@@ -329,15 +331,15 @@ class Config(Settings):
     seed: Annotated[int, In(0, 2**32 - 1)] = 0
     """Every random stream derives from this."""
     workers: Annotated[int, In(1, 4096)] = 16
-    """Units of data and randomness; a multiple of the ranks that share them."""
+    """Units of data and randomness, divided among ranks: a multiple of their number."""
     epochs: Annotated[int, In(1, 10**9)] = 50
     """Epochs to train."""
     max_minutes: Annotated[float, In(0, math.inf, "(]")] = math.inf
-    """Stops after the epoch in which this much training time has passed, that before a resume
+    """Stops after the epoch in which this training time is reached, time before a resume
     included."""
     hang_after: Annotated[float, In(0, math.inf, "(]")] = 300.0
-    """Seconds without progress after which a run that hangs is ended with its stacks and exit code
-    86; compiling and saving may take four times as long."""
+    """Seconds without progress after which a run ends with its stacks and exit code 86; compiling
+    and saving may take four times as long."""
     cycles: Annotated[int, In(1, 10**6)] = 50
     """Rollouts with learning after each, per epoch."""
     rollouts: Annotated[int, In(1, 4096)] = 2
@@ -353,12 +355,12 @@ class Config(Settings):
     """The skill that acts in every episode, one of the K counted from 0; unset: each drawn with
     equal chance."""
     lost_object: Literal["continue", "absorb"] = "continue"
-    """What learning makes of an object that has left its support: the episode goes on, or it is
-    cut there and every reward term counts as paying its lowest value for ever after. Needs
+    """How learning treats an object that has left its support: the episode goes on, or it is cut
+    there and every reward term counts as paying its lowest value for ever after. Needs
     `world.support` or an environment whose support is known; elsewhere nothing is ever lost."""
     lag: Annotated[int, In(0, 1)] = 0
-    """Cycles by which the weights that play are older than those that learn: with 1 actors play
-    (`--learners`) while the learner learns. The numbers are the same on any ranks."""
+    """Cycles by which acting weights are older than learning ones: with 1 actors (`--learners`)
+    play while the learner learns. The same lag gives the same numbers on any ranks."""
     threads: Annotated[int, In(0, 1024)] = 0
     """TensorFlow threads per rank; 0 means all cores for one rank, else one."""
     checkpoint_every: Annotated[int, In(1, 10**6)] = 1

@@ -109,7 +109,7 @@ class TaskConfig(TermConfig):
     scale: Annotated[float, In(-1e9, 1e9)] = 1.0
     """Factor before clipping."""
     clip: Bounds = (-math.inf, math.inf)
-    """Bounds of the scaled reward, beside those that the environment is known to keep."""
+    """Bounds of the scaled reward, beside the environment's known bounds."""
 
     def tells(self, run: Any) -> Sequence[Telling]:
         """Returns success, of which runs without goals know nothing, and then the return."""
@@ -127,7 +127,7 @@ class PaidConfig(TermConfig):
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = 1.0
     """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
     mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
-    """With gain auto: what gain times raw reward is on average, before it is clipped or logged."""
+    """With gain auto: the mean of gain times raw reward, before clip or logarithm."""
     pay: Literal["clip", "log"] = "clip"
     """What a scaled reward r is paid, within `clip`: r, or sign(r) log(1 + |r|), which rises ever
     more slowly."""

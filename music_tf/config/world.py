@@ -119,7 +119,7 @@ class World(Settings):
     """Columns of the gripper's place, as many as of the object's and in the same order."""
     arm: Axes = ()
     """Numbers of an action, counted from 0, that move the gripper by x, y and z: with them
-    `evaluate --full` has blind shoves as rows beside yours."""
+    `evaluate --full` also measures scripted shoves."""
     support: Annotated[
         tuple[float, ...],
         Where(
@@ -151,9 +151,9 @@ class World(Settings):
             _are_extras,
         ),
     ] = ()
-    """What is kept beside each state for reward terms: entries of `info` by name, the steps that
-    its episode has had (NAME=time), how far what skills are told apart by has moved over the last
-    20 of them, a step (NAME=stride:20), or what a function of yours reads from the environment
+    """Values kept beside each state for reward terms: entries of `info` by name, the steps of its
+    episode so far (NAME=time), the mean change of the descriptor in each of the last 20 steps
+    (NAME=stride:20), or what a function of yours reads from the environment
     after each step, as NAME=module:function. The entry music_tf/discount multiplies the discount of
     the step that brought it."""
 

@@ -63,23 +63,23 @@ class TrainCommand(Options):
     --skills may grow where each is learned after the other."""
     without_replay: Flag = False
     """With --resume: leave the stored experience behind; `skill.resume_rows` says how long the
-    discriminator then rests."""
+    discriminator then waits."""
     allow_import: Flag = False
     """With --resume: import the modules of your own recipe, environment and functions that the run
-    names; without it a file makes nothing be imported."""
+    names; without it no file can import a module."""
     init_from: str | None = None
     """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours."""
     parts: str | None = None
-    """What to take over from it, as in actor,critic; some recipes know theirs."""
+    """What to load from it, as in actor,critic; some recipes have defaults."""
     best_of: Annotated[int | None, In(1, 10**5)] = None
-    """With --init-from: pin the skill of that run with the highest return in the task, over so many
-    episodes of each; some recipes know theirs."""
+    """With --init-from: pin the skill of that run with the highest return in the task, over this
+    many episodes of each; some recipes have a default."""
     learners: Annotated[int, In(0, 4096)] = 0
     """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
-    acts and learns. The numbers are those of so many ranks; it may be another with --resume."""
+    acts and learns. Results are those of as many equal ranks; --resume may change it."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """Device of the learner. auto: the first GPU that TensorFlow sees, for one learner with actors;
-    else the CPU. A GPU computes other last bits, and so does another kind of GPU."""
+    else the CPU. Last bits differ between CPU and GPU, and between kinds of GPU."""
     track: Literal["wandb", "mlflow"] | None = None
     """Send configuration, metrics and films to W&B or MLflow; needs the package, docs/python.md."""
     config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (

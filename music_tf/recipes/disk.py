@@ -29,7 +29,7 @@ _ROBOTS = (*_ON_A_LINE, "Ant-v5", "Humanoid-v5", "music_tf/Ant-v0")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiskConfig(TermConfig):
-    """Distance to earlier skills, less that to one's own recent past (arXiv:2203.11176)."""
+    """Distance to earlier skills, less that to the skill's own recent past (arXiv:2203.11176)."""
 
     name: ClassVar[str] = "disk"
     term: ClassVar[str] = "music_tf.intrinsic.incremental:Incremental"
@@ -51,11 +51,11 @@ class DiskConfig(TermConfig):
     """Which neighbour counts. A step is its own nearest one, so at least 2."""
     rows: Annotated[int, In(1, 10**5)] = 512
     """Steps of the past, and as many of the skill's own, that an update compares with; with equal
-    timesteps so many of each time."""
+    timesteps, of each time."""
     own_episodes: Annotated[int, In(1, 10**5)] = 10
     """Episodes of each worker that its own recent past holds."""
     alpha: Annotated[float, In(0, 1e9)] = 1.0
-    """Weight of consistency: of being near one's own past."""
+    """Weight of consistency: of being near the skill's own past."""
     beta: Annotated[float, In(0, 1e9)] = 1.0
     """Weight of diversity: of being far from earlier skills."""
     balance: Literal["running", "previous", "raw", "released"] = "running"
@@ -63,14 +63,14 @@ class DiskConfig(TermConfig):
     over the skill before (1 for the first), 1, or the arithmetic of the authors' code, in which
     consistency changes its sign."""
     descriptor: Literal["position", "velocity", "stride"] = "position"
-    """What is compared: `world.descriptor` after a step, its change in the step, or over the last
-    steps, a step (with --world.extras stride=stride:20)."""
+    """What is compared: `world.descriptor` after a step, its change in the step, or its mean change
+    over the last steps (with --world.extras stride=stride:20)."""
     timesteps: Literal["pooled", "equal"] = "pooled"
     """Compares with steps of any time of an episode, or of the same time alone (with --world.extras
     time=time)."""
     schedule: bool = True
-    """Multiplies consistency by tanh(8 t - 4) where t goes from 0 to 1 over a skill: first a skill
-    is paid for spreading, then for repeating itself."""
+    """Multiplies consistency by tanh(8 t - 4) where t goes from 0 to 1 over a skill: a skill is
+    paid for spreading at first, for consistency later."""
 
     def tells(self, run: Config) -> Sequence[Telling]:
         """Returns how far skills go from each other, which is known at the ends of skills."""

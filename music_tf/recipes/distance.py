@@ -60,9 +60,8 @@ class DistanceConfig(DiversityConfig):
     }
 
     constraint: Literal["dual", "spectral"] = "dual"
-    """How the embedding is kept from going further than the distance: by a dual variable that is
-    learned, or by kernels whose largest singular value is 1 (then the distance is that of its
-    inputs)."""
+    """How a step of the embedding is kept within the distance: by a learned dual variable, or by
+    kernels whose largest singular value is 1 (then the distance is that of its inputs)."""
     distance: Literal["one", "l2", "density"] = "one"
     """With a dual variable: squared distance that a step may have: 1, the mean square of the
     change, or how unlikely a Gaussian model finds the change."""
@@ -70,14 +69,14 @@ class DistanceConfig(DiversityConfig):
     """Squared length of a step of the embedding: mean over its D numbers, as released, or their
     sum; the largest reward is sqrt(D) times that of the other."""
     columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
-    """Columns of the observation that the embedding sees; empty: `world.descriptor`, and the
-    surroundings where nothing says it."""
+    """Columns of the observation that the embedding sees; empty: `world.descriptor`, else the
+    surroundings."""
     modelled: Annotated[tuple[int, ...], In(0, 10**6)] = ()
     """Columns whose changes the density models; empty: those that the embedding sees."""
     normalize_inputs: bool = False
     """Shows embedding and density columns in units of random play."""
     lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
-    """What each step after a lost object pays, for ever, under `lost_object absorb`."""
+    """Reward of every step after the object is lost, under `lost_object absorb`."""
     dual_start: Annotated[float, In(0, 1e9, "(]")] = 30.0
     """Dual variable lambda at the start."""
     dual_learning_rate: Rate = 1e-3
@@ -85,18 +84,18 @@ class DistanceConfig(DiversityConfig):
     lambda_floor: Annotated[float, In(0, 1e9)] = 0.0
     """Lower bound of lambda, which otherwise nears 0 after a long time without violations."""
     slack: Annotated[float, In(0, 1e6)] = 1e-3
-    """Slack epsilon from which on more slack counts nothing."""
+    """Epsilon: slack above it counts no more."""
     update_order: Literal["simultaneous", "first"] = "simultaneous"
     """Whether embedding and dual variable step together with actor and critics, or before them,
     which then see the reward of the embedding after its step."""
     rest_until: Annotated[float, In(-1, 1)] = -1.0
     """Cosine of replayed steps and the condition that acted, weighted by their length, above which
-    embedding and dual variable begin to learn; until then they stay as they start. It is meant for
+    embedding and dual variable begin to learn; until then they keep their initial values. Meant for
     embeddings that lose an axis early. -1: they learn at once."""
     density_loss: Literal["nll", "released"] = "nll"
     """Loss of the density: minus the log-likelihood, or that of CSD's code for Fetch."""
     density_early: bool = False
-    """Trains the density from the first cycle on, also while nothing else learns
+    """Trains the density from the first cycle, also before anything else learns
     (`collect.random_steps`, `collect.update_after`)."""
     sigma_floor: Annotated[float, In(0, 1e6, "(]")] = _LEAST_DEVIATION
     """Least deviation of the density, in the unit of its columns; those that never change reach it,

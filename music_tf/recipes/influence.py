@@ -43,17 +43,17 @@ class InfluenceConfig(PaidConfig):
     clip: Bounds = (0.0, 10.0)
     """Bounds of what the scaled reward is paid."""
     columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
-    """Columns of the observation that actions may influence; empty: those of `world.object`, and
-    the surroundings where nothing says it."""
+    """Columns of the observation that actions may influence; empty: those of `world.object`, else
+    the surroundings."""
     candidates: Annotated[int, In(0, 1024)] = 0
-    """Active exploration: in place of any random action (`exploration.random_probability`) the one
-    of so many is taken that decides most; 0: any. It goes on where the weight is 0."""
+    """Active exploration: in place of any random action (`exploration.random_probability`) the most
+    influential of so many is taken; 0: off. It applies at a weight of 0, too."""
     samples: Annotated[int, In(2, 1024)] = 32
     """Random actions K over which the influence is averaged; it is at most log K."""
     change_scale: Annotated[float, In(0, 1e9, "(]")] = 50.0
     """Factor on how columns change in a step, before the model learns it."""
     normalize_inputs: bool = True
-    """Shows the model observations in units of random play."""
+    """Divides the model's observations by their deviations under random actions."""
     train: bool = True
     """False leaves the model as it starts, at random or as loaded."""
     hidden_sizes: Layers = (256, 256, 256, 256)

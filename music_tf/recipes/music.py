@@ -31,26 +31,26 @@ class MusicConfig(PaidConfig):
     }
 
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = None
-    """Reward per nat of the pair bound; auto: `mean` over a running mean of the bound, so that no
-    unit matters; unset: the environment's own, and auto where it has none."""
+    """Reward per nat of the pair bound; auto: `mean` over a running mean of the bound, independent
+    of units; unset: the environment's own, and auto where it has none."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
     """Added after clipping; -1 makes every reward a cost, 0 leaves an idle step worth nothing."""
     weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
     pair_negatives: Literal["random", "swap", "all_pairs"] = "random"
-    """Mismatched pairs of a transition: a coin flip between none and both swapped that a whole
-    minibatch shares (as released), always swapped, or all four combinations."""
+    """Mismatched pairs of a transition: both states swapped or not by one coin flip a minibatch (as
+    released), always swapped, or all four combinations."""
     trajectory_negatives: Literal["shared", "independent"] = "shared"
     """Whether all trajectories of a batch are shuffled by one permutation or each by its own."""
     normalize_inputs: bool = False
-    """Feeds the statistics network normalised instead of raw columns; needs another gain, such as
-    auto. Each column has a deviation of its own, but x, y and z of gripper and object share one."""
+    """Feeds the statistics network normalised columns, which needs another gain, such as auto. Each
+    column is divided by its own deviation, but x, y and z of gripper and object share one."""
     train: bool = True
     """False leaves the statistics network as it starts, at random or as loaded."""
     hidden_size: Annotated[int, In(1, 8192)] = 128
     """Units of the statistics network."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Of these units. The pair bound is a second difference: a step within a flat piece of a ReLU
-    is paid nothing, while tanh bends everywhere."""
+    """Activation of these units. The pair bound is a second difference: a step within a flat piece
+    of a ReLU is paid nothing, while tanh bends everywhere."""
     learning_rate: Rate = 1e-3
     """Adam step size of the statistics network."""
     trajectories: Annotated[int, In(1, 65536)] = 256

@@ -43,15 +43,16 @@ class PearlConfig(SacValueConfig):
     latent_size: Annotated[int, In(1, 4096)] = 5
     """Numbers L in a latent."""
     deterministic_latent: bool = False
-    """Takes the mean of what the rows of a context say as the latent, without variance or KL."""
+    """Takes the mean of the encoder's outputs over a context as the latent, without variance or
+    KL."""
     posterior: Literal["diagonal", "full"] = "diagonal"
     """What a belief is a product of: Gaussians with a diagonal covariance, as published, or the
     prior and observations of one direction of the latent each, which make a full covariance.
     Deterministic latents have neither."""
     encoder: Encoder = MLP
-    """What infers a latent from a context. `mlp` reads each step by itself, and multiplies what
-    all of them say. `gru` reads a run of steps in order, and its last state says all. Yours, as
-    `module:function`, makes a Keras model."""
+    """Network that infers a latent from a context. `mlp` reads each step by itself, and the belief
+    is the product over steps. `gru` reads consecutive steps, and its last state gives the belief.
+    Yours, as `module:function`, makes a Keras model."""
     encoder_sizes: Layers = (200, 200, 200)
     """Units of each hidden layer of the encoder; a `gru` has as many as the last of them."""
     encoder_learning_rate: Rate = 3e-4
@@ -63,17 +64,17 @@ class PearlConfig(SacValueConfig):
     """Steps of a context in training, drawn with replacement from the latest visit to the task; a
     run of them in order for encoders other than `mlp`."""
     context_chunk: Annotated[int | None, In(1, 10**6)] = None
-    """For `gru`: steps of a context after each of which a latent is inferred, without a gradient in
-    what came before; the latents share the steps that critics and actor learn from. Unset: one
-    latent, after all steps."""
+    """For `gru`: steps of a context after each of which a latent is inferred, without a gradient
+    into earlier steps; the latents share the steps of critics and actor. Unset: one latent, after
+    all steps."""
     context_next_observation: bool = False
-    """Shows the encoder what followed each step, for tasks that differ in their dynamics."""
+    """Shows the encoder the next observation of each step, for tasks with different dynamics."""
     context_reward: str = ""
     """An extra such as `sparse_reward` that contexts hold as the reward; empty: the environment's
     own, unscaled."""
     kl_weight: Annotated[float, In(0, 1e6)] = 0.1
-    """Weight of the divergence, summed over the tasks of an update. It means nothing without
-    `task.scale`: the critics' loss grows with the square of that."""
+    """Weight of the divergence, summed over the tasks of an update. It depends on `task.scale`: the
+    critics' loss grows with the square of the scale."""
     mean_l2: Annotated[float, In(0, 1e6)] = 1e-3
     """Weight of the mean squared mean of the policy, before squashing."""
     log_deviation_l2: Annotated[float, In(0, 1e6)] = 1e-3

@@ -33,21 +33,21 @@ class DiversityConfig(TermConfig):
     scale: Annotated[float, In(0, 1e9)] = 1.0
     """Factor on the reward before clipping."""
     target: float | None = None
-    """Pays only on episodes that the environment itself has paid at least `target - margin` so far
-    (arXiv:2010.14484); unset, or -inf: on all."""
+    """Pays only in episodes whose return so far is at least `target - margin` (arXiv:2010.14484);
+    unset, or -inf: in all."""
     margin: Annotated[float | None, In(0, 1e12)] = None
     """How far below the target an episode's return may be."""
     every: Annotated[int, In(1, 10**6)] = 1
     """Its network learns at every n-th update."""
     times: Annotated[int, In(1, 1000)] = 1
-    """Steps of its network at such an update, each on states of its own unless they are shared."""
+    """Steps of its network at such an update, each on fresh states unless `batch` shares them."""
     batch: Literal["own", "shared"] = "own"
     """Whether its network learns from minibatches of its own, or from that of actor and critics, as
     public codes of DIAYN and QDax do."""
     train: bool = True
     """False leaves the network as it starts."""
     initializer: Initializer = "glorot"
-    """How kernels of the network start, as `agent.initializer` has it."""
+    """Initial kernels of the network, as in `agent.initializer`."""
     learning_rate: Rate = 1e-3
     """Adam step size of the network."""
 
@@ -109,22 +109,22 @@ class SkillConfig(DiversityConfig):
     state: Literal["current", "next"] = "current"
     """Whether the reward looks at the state before the action (as released) or after."""
     trained_on: Literal["current", "next"] | None = None
-    """Which of the two the discriminator learns from; unset: the same."""
+    """Which of these states the discriminator learns from; unset: the same as `state`."""
     include_actions: bool = False
     """Shows the discriminator the action as well."""
     missing_descriptor: Literal["observation", "zeros"] = "observation"
-    """What skills are told apart by where nothing says it: the whole observation, or two zeros as
-    in QDax, by which nothing can be told."""
+    """What the discriminator sees without a descriptor: the whole observation, or two zeros as in
+    QDax, from which no skill can be told."""
     subtract_prior: bool = False
     """Subtracts log p(z), so that guessing is worth zero, as in the DIAYN paper."""
     prior: Literal["uniform", "learned"] = "uniform"
-    """How often each of the one-hot skills acts: alike, or as exp(E[log q(z | s)]) over its own
-    states says, averaged over some 1000 updates."""
+    """How often each one-hot skill acts: uniform, or in proportion to exp(E[log q(z | s)]) over its
+    own states, averaged over some 1000 updates."""
     prior_offset: Annotated[float, In(0, 1)] = 0.0
     """Added to p(z) before its logarithm is taken; 1e-6 in a public PyTorch DIAYN."""
     resume_rows: Annotated[int, In(0, 10**9)] = 500
-    """After `--resume --without-replay`: fresh steps of each skill until the discriminator learns
-    on; 0: at once."""
+    """After `--resume --without-replay`: fresh steps of each skill before the discriminator learns
+    again; 0: at once."""
     posterior: Literal["gaussian", "von_mises_fisher"] | None = None
     """Density q(z | s) of continuous conditions; unset: von_mises_fisher on the sphere, a Gaussian
     with its own deviations elsewhere."""
@@ -284,8 +284,8 @@ class DadsConfig(DiversityConfig):
     }
 
     omit: Annotated[int | Literal["all"], In(0, 10**6)] = 2
-    """Numbers at the beginning of the descriptor that the skill dynamics do not see; of all, they
-    predict changes from the skill alone."""
+    """Leading numbers of the descriptor that the skill dynamics do not see; with all, they predict
+    changes from the skill alone."""
     normalize_target: bool = True
     """Learns changes in units of their running moments."""
     normalize_inputs: bool = False
@@ -295,8 +295,8 @@ class DadsConfig(DiversityConfig):
     learn_deviations: bool = False
     """Learns the Gaussians' deviations; else they are 1."""
     samples: Annotated[int, In(1, 10**4)] = 20
-    """Random conditions that the active one is compared with where they are continuous; one_hot
-    ones are compared with all K."""
+    """Random conditions with which a continuous one is compared; a one-hot one is compared with all
+    K."""
     hidden_sizes: Layers = (256, 256)
     """Units of each hidden layer of the skill dynamics."""
     learning_rate: Rate = 3e-4
