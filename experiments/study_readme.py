@@ -35,8 +35,8 @@ def readme(name: str, results: Path = RESULTS) -> str:
         f"# {name}\n\n{study.question} Role: {study.role}. `make results` writes this page.",
         f"{made_by(name, own)}.{waiting(own)}",
         "Means have half of their 95 % interval (Student's t), differences Welch's; shares at a "
-        "bound have counts of seeds. Many measures are compared: an interval that leaves out zero "
-        "by little may be chance. [What each measure is](../../../docs/metrics.md).",
+        "bound have counts of seeds. Many measures are compared: an interval that just excludes "
+        "zero may be chance. [What each measure is](../../../docs/metrics.md).",
     ]
     for task in study.tasks:
         here = [group for group in groups if group.task.env_id == task.env_id]
