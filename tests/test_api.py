@@ -116,7 +116,7 @@ def test_its_options_are_stored_as_a_command_line_that_means_the_same(whole):
 
 
 @pytest.mark.parametrize("episodes", [0, 2.0, "3", np.array([3]), True], ids=str)
-def test_a_number_of_episodes_that_is_none_is_refused(whole, episodes):
+def test_an_impossible_number_of_episodes_is_refused(whole, episodes):
     with pytest.raises(music_tf.UsageError, match=r"episodes: expected a whole number"):
         whole.evaluate(episodes=episodes)
 
@@ -237,7 +237,7 @@ def test_a_second_ctrl_c_within_a_callback_leaves_at_once_without_saving(tmp_pat
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
 
 
-def test_a_callback_that_stands_still_is_interrupted_as_hanging(monkeypatch, tmp_path):
+def test_a_callback_that_hangs_is_interrupted(monkeypatch, tmp_path):
     class Stuck:
         def on_cycle(self, counters):
             while True:
@@ -317,7 +317,7 @@ def test_a_callback_that_would_not_hear_what_it_means_to_is_refused(callbacks, t
     assert told in str(caught.value)
 
 
-def test_several_ranks_are_told_what_starts_them(monkeypatch):
+def test_several_ranks_are_refused_with_the_command_for_them(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
     with pytest.raises(music_tf.UsageError, match="use: music-tf launch -n N train"):
         music_tf.train("ddpg_her", **OPTIONS)
@@ -344,7 +344,7 @@ def test_a_fault_on_the_way_leaves_the_process_as_it_was(monkeypatch, tmp_path):
     assert [signal.getsignal(one) for one in HANDLERS] == before
 
 
-def test_a_run_that_stands_still_is_interrupted_and_the_process_lives():
+def test_a_run_that_hangs_is_interrupted_and_the_process_lives():
     done = python(
         "import time\n"
         "from music_tf import Hanging\n"

@@ -266,7 +266,7 @@ def test_a_condition_that_changes_costs_nothing_where_it_does_not():
 
 
 @pytest.mark.parametrize("sampler", ["tiled", "stratified"])
-def test_skills_that_are_shared_out_train_and_are_told_apart(sampler):
+def test_evenly_assigned_skills_train_and_are_recognised(sampler):
     config = paying(BASE, SkillConfig(hidden_sizes=(8,)), skills=4)
     condition = ConditionConfig(sampler=sampler)
     trainer = trainer_of(config, condition=condition)

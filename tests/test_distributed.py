@@ -90,7 +90,7 @@ def test_bad_numbers_of_any_rank_are_bad_numbers_of_all(monkeypatch):
         comm.together(lambda: 3)
 
 
-def test_at_the_end_a_rank_that_never_comes_is_not_waited_for(monkeypatch):
+def test_at_the_end_a_missing_rank_is_not_waited_for(monkeypatch):
     pytest.importorskip("mpi4py.MPI")
 
     def abort(code):

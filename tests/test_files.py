@@ -78,7 +78,7 @@ def test_new_content_is_on_the_disk_before_it_takes_the_place_of_the_old(tmp_pat
     ],
     ids=lambda value: repr(value[:9]),
 )
-def test_json_of_anybody_is_parsed_or_refused(content, text):
+def test_any_json_is_parsed_or_refused(content, text):
     with pytest.raises(ValueError, match=text):
         parse_json(content)
     assert parse_json(b'{"a": [1, -2.5, null]}') == {"a": [1, -2.5, None]}

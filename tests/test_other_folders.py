@@ -45,7 +45,7 @@ def test_a_run_lies_in_one_folder(elsewhere, tmp_path):
     assert not os.listdir(elsewhere)
 
 
-def test_so_does_a_run_without_a_name_and_it_is_the_latest(elsewhere, tmp_path):
+def test_a_run_without_a_name_lies_in_one_folder_and_is_the_latest(elsewhere, tmp_path):
     path = trained()
     assert path.is_relative_to(tmp_path / "here/runs/Wanders-v0/ddpg_her")
     assert (path / "metrics.csv").exists()
@@ -64,7 +64,7 @@ def test_so_does_a_run_without_a_name_and_it_is_the_latest(elsewhere, tmp_path):
     ],
     ids=str,
 )
-def test_what_is_made_of_a_run_lies_where_it_was_asked_for(
+def test_outputs_are_written_where_they_were_asked_for(
     elsewhere, tmp_path, monkeypatch, capsys, words, written
 ):
     save_run(Path("mine"), "sac_diayn", skills=2)

@@ -59,7 +59,7 @@ def test_replay_is_what_was_played_whatever_a_reward_does_to_what_it_is_given(na
         np.testing.assert_array_equal(values, stored[f"extras/{key}"][slot, time + 1])
 
 
-def test_entries_of_info_that_have_names_of_ours_mean_nothing_to_us():
+def test_entries_of_info_with_names_of_ours_are_ignored():
     envs = made("Price", World(descriptor=twice))
     assert envs.spec.extras == {"music_tf/descriptor": 2, "discount": 1, "descriptor": 1}
     played = episode(envs)
@@ -100,7 +100,7 @@ def test_an_action_never_leaves_its_space_by_a_rounding(name, action, taken):
     assert found.dtype == np.asarray(taken).dtype
 
 
-def test_an_environment_that_ends_the_process_is_at_fault(monkeypatch):
+def test_an_environment_that_calls_sys_exit_is_a_fault(monkeypatch):
     envs, goals = made("Quits"), np.zeros((1, 2), np.float32)
     envs.reset([0], [0])
     (fault,) = envs.step(np.zeros((1, 2), np.float32), [0]).faults
@@ -113,7 +113,7 @@ def test_an_environment_that_ends_the_process_is_at_fault(monkeypatch):
         envs.reset([0], [1])
 
 
-def test_a_reward_in_an_array_is_told_what_would_be_a_number():
+def test_a_reward_in_an_array_is_refused_with_the_number_expected():
     envs = made("PaysInArrays")
     envs.reset([0], [0])
     (fault,) = envs.step(np.zeros((1, 2), np.float32), [0]).faults

@@ -18,7 +18,7 @@ def run(body, limit=30):
     return done, time.monotonic() - start
 
 
-def test_a_process_that_stands_still_ends_with_its_stacks(tmp_path):
+def test_a_process_that_hangs_ends_with_its_stacks(tmp_path):
     log = tmp_path / "rank.log"
     done, seconds = run(f"""
         def stuck():

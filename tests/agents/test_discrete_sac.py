@@ -86,12 +86,12 @@ def test_phases_and_first_weights_are_those_that_are_asked_for():
     assert np.abs(plain - other).max() > 0.1
 
 
-def test_a_choice_has_no_size_that_could_cost_something():
+def test_a_discrete_choice_has_no_size_to_penalise():
     with pytest.raises(UsageError, match=r"agent\.action_l2: expected a number in"):
         DiscreteSacConfig(action_l2=1.0)
 
 
-def test_bounds_from_the_rewards_are_refused_for_they_leave_out_entropy():
+def test_automatic_bounds_are_refused_since_they_leave_out_entropy():
     with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. follows from the rewards"):
         DiscreteSacConfig(return_clip="auto")
 

@@ -188,7 +188,7 @@ def test_the_number_of_ranks_comes_before_the_verb(words):
         (["--hostfile", "our hosts"], [], ""),
     ],
 )
-def test_who_lost_a_host_is_told_to_go_on_with_the_same_ranks(
+def test_a_lost_host_brings_the_line_that_resumes_with_the_same_ranks(
     own, more, rest, monkeypatch, tmp_path
 ):
     monkeypatch.chdir(tmp_path)

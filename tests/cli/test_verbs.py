@@ -113,7 +113,7 @@ def test_a_wrong_command_line_is_refused(words, parts, tmp_path):
     assert len(text.splitlines()) <= 10
 
 
-def test_a_reader_that_goes_away_is_no_fault():
+def test_a_reader_that_closes_the_pipe_is_no_fault():
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(

@@ -266,7 +266,7 @@ def test_a_broken_environment_names_the_actor(tmp_path):
     assert "Traceback" not in ended.err
 
 
-def test_an_actor_that_stands_still_is_ended_by_the_watchdog(tmp_path):
+def test_an_actor_that_hangs_is_ended_by_the_watchdog(tmp_path):
     path = tmp_path / "run"
     faulty = ("--env-id", "tests.faults.faulty:Faulty/hangs-v0", "--hang-after", 2)
     ended = run(words(path, 2, *faulty), path, **learner(2))

@@ -23,7 +23,7 @@ def actions_of(envs, steps=8):
     return np.repeat(drawn, len(envs), axis=1)
 
 
-def test_nothing_that_is_observed_tells_of_the_goal():
+def test_no_observation_reveals_a_hidden_goal():
     envs = LockstepEnvs(REACH, 2, world=SPARSE)
     tasks = envs.sample_tasks(2, np.random.default_rng(0))
     np.testing.assert_array_equal(*envs.reset([0, 1], [3, 3], tasks=tasks).observation)

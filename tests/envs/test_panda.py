@@ -34,7 +34,7 @@ def env_id(task):
     return f"panda_gym:Panda{task}-v3"
 
 
-def test_what_the_simulator_notes_of_itself_stays_off_the_terminal(capfd):
+def test_messages_of_the_simulator_stay_off_the_terminal(capfd):
     for _ in range(2):
         make_environment(env_id("Push")).close()
     assert capfd.readouterr().out == ""

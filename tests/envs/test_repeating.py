@@ -17,7 +17,7 @@ def test_an_environment_repeats_itself_unless_an_episode_leaves_something_behind
     assert not repeats_itself(envs)
 
 
-def test_one_that_is_registered_as_nondeterministic_is_believed(odd, monkeypatch):
+def test_an_environment_registered_as_nondeterministic_counts_as_one(odd, monkeypatch):
     monkeypatch.setattr(gymnasium.registry[ODD], "nondeterministic", True)
     assert not repeats_itself(LockstepEnvs(ODD, 1))
 

@@ -37,7 +37,7 @@ def test_shove_lowers_and_then_drives_through_without_looking_at_the_object():
     np.testing.assert_allclose(drive, [[1.0, 0.0, 0.0, -1.0]], atol=1e-5)
 
 
-def test_shove_goes_where_it_is_told():
+def test_a_shove_goes_in_the_given_direction():
     # Upwards in y, so the gripper first goes to 0.1 m below the object in y: 0.2 m in x, -0.1 in y.
     shove = StraightShove(angles=np.float32([np.pi / 2]))
     action = act(shove, state((1.0, 0.7, 0.4), (1.2, 0.7, 0.4)))

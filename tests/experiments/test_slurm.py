@@ -38,7 +38,7 @@ def test_a_job_trains_in_a_directory_of_its_own(cluster):
     ]
 
 
-def test_a_job_that_was_cut_off_is_queued_again_and_resumes(cluster):
+def test_an_interrupted_job_is_requeued_and_resumes(cluster):
     code, calls = submit(cluster, code=75)
     assert code == 75
     assert calls[-1] == "scontrol requeue 7"
@@ -51,13 +51,13 @@ def test_a_job_that_was_cut_off_is_queued_again_and_resumes(cluster):
     ]
 
 
-def test_a_job_that_lost_a_host_or_stood_still_is_queued_again_three_times(cluster):
+def test_a_job_that_lost_a_host_or_hung_is_requeued_three_times(cluster):
     found = [submit(cluster, code=86) for _ in range(4)]
     assert [code for code, _ in found] == [86] * 4
     assert [calls[-1] == "scontrol requeue 7" for _, calls in found] == [True] * 3 + [False]
 
 
-def test_a_job_that_failed_is_not_queued_again(cluster):
+def test_a_job_that_failed_is_not_requeued(cluster):
     code, calls = submit(cluster, code=1)
     assert code == 1
     assert len(calls) == 1

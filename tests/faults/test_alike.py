@@ -82,7 +82,7 @@ def test_a_rank_with_other_settings_is_refused_at_the_start(tmp_path, learners):
 
 
 @roles
-def test_a_rank_that_alone_refuses_its_command_line_is_heard_of_once(tmp_path, learners):
+def test_a_command_line_that_one_rank_refuses_is_reported_once(tmp_path, learners):
     path, unseen = tmp_path / "run", tmp_path / "unseen"
     ended = with_other_second_rank(path, learners, *RANK, "train", "--run-dir", unseen, "--resume")
     assert ended.code == USAGE, ended.err

@@ -50,7 +50,7 @@ def test_an_exception_on_one_rank_ends_the_job_with_one_traceback(  # F2
     assert "RuntimeError: a fault was injected" in ended.err
 
 
-def test_a_rank_that_stands_still_ends_the_job_with_the_stacks_of_all_others(tmp_path):  # F4
+def test_a_rank_that_hangs_ends_the_job_with_the_stacks_of_all_others(tmp_path):  # F4
     path = tmp_path / "run"
     saves_take_longer = ("--checkpoint-every", "1000000")
     words = train(path, *ENDLESS, *saves_take_longer, "--hang-after", 5)

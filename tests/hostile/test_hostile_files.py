@@ -356,7 +356,7 @@ def contents(folder):
     return {str(p): (p.lstat().st_mode, p.is_file() and p.read_bytes()) for p in folder.rglob("*")}
 
 
-def test_an_honest_run_is_taken(honest):
+def test_an_undamaged_run_is_accepted(honest):
     assert take(*honest) == {0}
 
 

@@ -128,7 +128,7 @@ def test_skills_that_move_apart_are_soon_predictable(omit, learn_deviations):
     assert term.heldout(weights, alike)["dads/reward_heldout"] < 0.0
 
 
-def test_what_is_omitted_is_not_looked_at():
+def test_omitted_columns_do_not_change_the_reward():
     for omit, alike in ((1, True), (0, False)):
         term = dads(omit=omit)
         batch = replay(parted(6)).sample_transitions(1, 0)
@@ -161,7 +161,7 @@ def test_its_dynamics_learn_from_a_minibatch_of_their_own_or_that_of_the_agent(b
     assert np.array_equal(feed["before"], agents.observation[..., [0, 2]]) == (batch == "shared")
 
 
-def test_more_than_there_is_cannot_be_omitted():
+def test_omitting_more_columns_than_exist_is_refused():
     with pytest.raises(
         UsageError, match=r"(?s)omit: expected at most the 2 .* got 3.*--dads.omit 2"
     ):

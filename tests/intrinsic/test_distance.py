@@ -170,7 +170,7 @@ def test_the_density_counts_what_is_seldom_touched_more_than_what_moves_at_once(
 
 
 @pytest.mark.parametrize("constraint", ["dual", "spectral"])
-def test_an_embedding_rests_until_conditions_are_followed(constraint):
+def test_an_embedding_does_not_learn_until_conditions_are_followed(constraint):
     term = distance(constraint=constraint, rest_until=0.5)
     feed = first(term.feed(replay(following(64)), 1, 0))
     layout = Layout(term.networks)

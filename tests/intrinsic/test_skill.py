@@ -342,7 +342,7 @@ def test_a_gate_without_a_target_or_with_none_to_reach_is_no_gate():
         assert skill(**config).measures(None, batch, {}) == {}
 
 
-def test_without_replay_it_rests_until_each_skill_has_fresh_rows():
+def test_without_replay_the_discriminator_waits_for_fresh_rows_of_each_skill():
     term, buffer = skill(resume_rows=10), replay()
     assert "learns" not in term.feed(buffer, 1, 0)
     term.forget()

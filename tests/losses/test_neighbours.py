@@ -62,7 +62,7 @@ def test_far_from_the_origin_a_centimetre_still_is_one():
         assert distance(rows[0], rows, k) == pytest.approx(expected, abs=1e-5)
 
 
-def test_rows_that_are_missing_are_nobodys_neighbours_while_enough_are_there():
+def test_missing_rows_are_no_neighbours_while_enough_rows_exist():
     padded = np.full([1, 9, 2], FAR, np.float32)
     padded[0, :5] = PLACES
     for k in (1, 3, 5):
@@ -91,6 +91,6 @@ def test_only_rows_of_the_own_time_count_where_times_are_equal():
 
 
 @pytest.mark.parametrize("k", [0, 6])
-def test_a_neighbour_that_cannot_be_is_refused(k):
+def test_an_impossible_number_of_neighbours_is_refused(k):
     with pytest.raises(ValueError, match=rf"k: expected a number in \[1, 5\], got {k}"):
         distance((0.0, 0.0), PLACES, k)

@@ -39,7 +39,7 @@ def test_a_product_is_proportional_to_the_densities_of_its_factors():
     np.testing.assert_allclose(gap, np.broadcast_to(gap[0], gap.shape), atol=1e-4)
 
 
-def test_order_does_not_count_and_seeing_all_twice_halves_the_variance():
+def test_a_belief_ignores_order_and_twice_the_rows_halve_its_variance():
     mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
     for order, share in (([2, 0, 1], 1.0), ([0, 1, 2, 0, 1, 2], 0.5)):
         again = product_of_gaussians(MEANS[order], raw(VARIANCES[order]))

@@ -347,7 +347,7 @@ def test_a_line_is_measured_as_a_plane_is_but_for_directions():
     assert first_contact(states[:, 1:], np.array([1]), LINE).tolist() == [1]
 
 
-def test_nobody_knows_what_is_near_where_the_unit_is_the_environment_s_own():
+def test_nearness_is_unknown_in_an_environments_own_unit():
     thousandths = flat([(0.0,), (20.0,)], [(100.0,), (120.0,)])
     found = behaviour_metrics(thousandths, np.array([1]), LINE)
     assert found["object_comotion_m"].tolist() == [20.0]

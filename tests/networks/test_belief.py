@@ -112,5 +112,5 @@ def test_many_rows_make_a_belief_surer_and_their_order_does_not_count():
         ({"posterior": "full", "encoder": "gru"}, 12),  # three of them: one state says all
     ],
 )
-def test_an_encoder_says_as_much_as_its_belief_needs(changes, outputs):
+def test_an_encoder_has_as_many_outputs_as_its_belief_needs(changes, outputs):
     assert PearlConfig(latent_size=3, **changes).inference.outputs == outputs

@@ -30,7 +30,7 @@ def test_the_golden_values_of_three_logits():
     )
 
 
-def test_it_names_as_the_network_that_learned_does():
+def test_numpy_scores_skills_as_the_trained_network_does():
     network, saved = arrays()
     saved["scales/discriminator"] = SCALE
     names = discriminator_of(saved, SEEN, (4, 6), 3)
@@ -42,7 +42,7 @@ def test_it_names_as_the_network_that_learned_does():
     np.testing.assert_allclose(names.log_likelihood(states), expected, atol=1e-5)
 
 
-def test_actions_stand_behind_what_it_sees():
+def test_actions_follow_the_columns_that_a_discriminator_sees():
     network, saved = arrays(columns=5)
     names = discriminator_of(saved, {**SEEN, "actions": 3}, (4, 6), 3)
     assert (names.columns, names.actions, names.size) == ((0, 2), 3, 2)
@@ -53,7 +53,7 @@ def test_actions_stand_behind_what_it_sees():
     np.testing.assert_allclose(names.log_likelihood(states[:, :2], actions), expected, atol=1e-5)
 
 
-def test_one_that_is_blind_says_the_same_of_every_state():
+def test_a_discriminator_without_inputs_scores_every_state_alike():
     _, saved = arrays()
     seen = {"components": [], "state": "next", "blind": True}
     names = discriminator_of(saved, seen, (4, 6), 3)
@@ -63,13 +63,13 @@ def test_one_that_is_blind_says_the_same_of_every_state():
 
 
 @pytest.mark.parametrize("actions", [2, -1, True, "3", None])
-def test_numbers_of_actions_that_cannot_be_are_refused(actions):
+def test_impossible_numbers_of_actions_are_refused(actions):
     _, saved = arrays()
     with pytest.raises(ValueError, match="what it sees does not fit its 2 inputs"):
         discriminator_of(saved, {**SEEN, "actions": actions}, (4, 6), 3)
 
 
-def test_what_stands_beside_the_observation_has_no_columns():
+def test_values_beside_the_observation_have_no_columns():
     _, saved = arrays()
     names = discriminator_of(saved, {"components": ["my:torso"], "state": "current"}, (4, 6), 3)
     assert (names.columns, names.after) == ((), False)

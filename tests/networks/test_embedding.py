@@ -25,7 +25,7 @@ def saved(constraint="dual", scale=SCALE):
 
 
 @pytest.mark.parametrize("constraint", ["dual", "spectral"])
-def test_ways_are_those_of_the_term_that_learned_them(constraint):
+def test_directions_are_those_of_the_term_that_learned_them(constraint):
     term, weights, arrays, settings = saved(constraint)
     found = embedding_of(arrays, {"components": [3, 4]}, settings, "sphere", 2, 6)
     before, after = np.random.default_rng(0).normal(size=(2, 9, 2)).astype(np.float32)
@@ -44,7 +44,7 @@ def test_ways_are_those_of_the_term_that_learned_them(constraint):
         ("sphere", (0.0, 0.0), (1.0, 0.0)),
     ],
 )
-def test_a_way_becomes_the_condition_that_leads_there(condition, way, towards):
+def test_a_direction_becomes_the_condition_that_leads_there(condition, way, towards):
     _, _, arrays, settings = saved()
     found = embedding_of(arrays, {"components": [3, 4]}, settings, condition, 2, 6)
     np.testing.assert_allclose(found.towards(np.float32([way])), [towards], rtol=1e-6)

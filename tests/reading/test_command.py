@@ -488,7 +488,7 @@ def test_options_given_in_python_mean_what_they_do_when_they_are_typed(options, 
     assert (given, given.config) == (typed, typed.config)
 
 
-def test_a_line_that_goes_on_with_a_run_quotes_where_it_lies():
+def test_the_line_that_resumes_a_run_quotes_its_path():
     path = Path("my runs/it's one")
     *_, place, last = shlex.split(resume_line(parse_train(["ddpg"]), path))
     assert (place, last) == (str(path), "--resume")
@@ -508,7 +508,7 @@ def test_a_line_that_goes_on_with_a_run_quotes_where_it_lies():
         ),
     ],
 )
-def test_the_line_that_goes_on_with_a_run_keeps_its_topology(typed, launch, line):
+def test_the_line_that_resumes_a_run_keeps_its_topology(typed, launch, line):
     command = parse_train(["ddpg", *typed.split()])
     assert resume_line(command, Path("run"), launch) == f"music-tf {line}"
 

@@ -67,7 +67,7 @@ def by_fresh_episodes(buffer):
     ],
     ids=["skills", "normaliser", "trajectories"],
 )
-def test_whoever_else_samples_sees_all_alike(sample):
+def test_only_actor_and_critics_sample_by_priority(sample):
     found = shares(sample(prioritized((0, 0, 3, 5))))
     assert found == pytest.approx([1 / 4] * 4, abs=0.035)
 

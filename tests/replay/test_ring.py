@@ -201,7 +201,7 @@ def test_what_is_saved_in_pieces_draws_the_same_when_restored(capacity, compact_
         ({"parts": np.array(0)}, "2 of 0 episodes are there"),
     ],
 )
-def test_rows_that_cannot_be_are_refused_before_any_is_taken_over(change, told):
+def test_impossible_rows_are_refused_before_any_is_restored(change, told):
     store = ring()
     add(store, parts(2, 3))
     with pytest.raises(ValueError, match=told):

@@ -117,7 +117,7 @@ def test_a_reward_that_turns_wrong_ends_the_run(turning):
     assert 2 <= trainer.log.cycles < 10
 
 
-def test_one_that_is_rarely_wrong_is_told_once(turning, caplog):
+def test_a_reward_that_is_rarely_wrong_is_warned_of_once(turning, caplog):
     trainer = trainer_of(HER, env_id="TurnsRarely-v0", cycles=40, updates=20)
     with caplog.at_level(logging.WARNING):
         trainer.run_epoch(go_on)
@@ -126,13 +126,13 @@ def test_one_that_is_rarely_wrong_is_told_once(turning, caplog):
     assert "the run goes on as long as they are few" in told[0]
 
 
-def test_it_watches_where_the_task_is_paid_under_the_goal_that_counts():
+def test_rewards_are_watched_where_the_task_is_paid_under_its_goal():
     assert trainer_of(HER).replay.watch is not None
     assert trainer_of(HER, goals="zero").replay.watch is None
     assert trainer_of(MUSIC, goals="environment").replay.watch is None
 
 
-def test_it_changes_no_number():
+def test_watching_rewards_changes_no_number():
     watched, alone = trainer_of(HER), trainer_of(HER)
     alone.replay.watch = None
     for trainer in (watched, alone):

@@ -179,7 +179,7 @@ def test_one_kind_of_tasks_is_visited_where_it_is_asked_for_and_explored_as_long
         ("--explore 0", "expected a whole number in [1, 10000]"),
     ],
 )
-def test_visits_that_cannot_be_are_refused(run, capsys, words, text):
+def test_impossible_visits_are_refused(run, capsys, words, text):
     assert exit_code(["evaluate", str(run), *words.split()]) == 2
     assert text in " ".join(capsys.readouterr().err.split())
 

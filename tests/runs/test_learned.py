@@ -49,7 +49,7 @@ def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negat
     assert trace.values.max() > -0.99
 
 
-def test_every_learned_reward_has_a_trace_at_full_weight_and_who_rests_is_paid_the_least():
+def test_every_learned_reward_has_a_trace_at_full_weight_and_resting_is_paid_the_least():
     half = with_fields(EVERYTHING, {"skill.weight": ((0.0, 0.5),)})
     full, weighted = trainer_of(EVERYTHING), trainer_of(half)
     played = full.evaluation.play(rests, 3)

@@ -113,7 +113,9 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
         ),
     ],
 )
-def test_a_reward_that_is_none_is_refused(run, tmp_path, monkeypatch, reward, told):
+def test_a_reward_that_is_no_function_of_numbers_is_refused(
+    run, tmp_path, monkeypatch, reward, told
+):
     (tmp_path / "my_rewards.py").write_text(RIGHTWARDS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_rewards", raising=False)
@@ -227,7 +229,7 @@ def test_a_skill_or_skills_that_do_not_exist_are_refused(run, tmp_path, capsys):
     assert "music-tf train sac_diayn --skills 5" in text
 
 
-def test_skills_that_nothing_names_are_measured_without_a_matrix(tmp_path):
+def test_skills_without_a_discriminator_are_measured_without_a_matrix(tmp_path):
     save_run(tmp_path, skills=2)
     loaded = load_run(tmp_path)
     found = summarize_skills(list(follow_each(loaded, 2)))

@@ -221,7 +221,7 @@ def test_a_run_in_parts_ends_as_a_whole_one(whole, tmp_path, stop_after, parts):
     ],
     ids=["everything", "priorities"],
 )
-def test_so_do_other_configurations(tmp_path, stop_after, config, parts):
+def test_other_configurations_in_parts_end_as_whole_runs_too(tmp_path, stop_after, config, parts):
     config = replace(config, workers=1, epochs=3, updates=2)
     stop_after(0)
     train(tmp_path / "whole", config)
@@ -526,7 +526,9 @@ def test_a_source_of_other_epochs_than_the_published_one_is_told_of_at_the_start
     assert [text for text in caplog.messages if "published" in text] == [told]
 
 
-def test_all_checkpoints_of_an_heir_count_what_was_taken_before(whole, tmp_path, heritage):
+def test_all_checkpoints_of_a_warm_started_run_count_the_steps_of_its_source(
+    whole, tmp_path, heritage
+):
     path, before = tmp_path / "run", heritage.record["before"]
     assert before["time/env_steps"] == meta_of(whole)["counters"]["env_steps"] > 0
     assert meta_of(whole)["before"] == {}
@@ -554,7 +556,7 @@ def test_seconds_since_the_launch_hold_more_than_training_and_go_on_after_a_resu
     assert later[1] > saved + since_launch() - 60.0  # this process has run both
 
 
-def test_an_heir_of_an_older_version_is_resumed(tmp_path, heritage, capsys):
+def test_a_warm_started_run_of_an_older_version_is_resumed(tmp_path, heritage, capsys):
     path = tmp_path / "run"
     older = {k: v for k, v in heritage.record.items() if k not in ("before", "epoch")}
     train(path, ONE, heritage=heritage._replace(record=older))
@@ -566,7 +568,7 @@ def test_an_heir_of_an_older_version_is_resumed(tmp_path, heritage, capsys):
     assert len(rows_of(path)) == 2
 
 
-def test_bad_numbers_before_the_next_save_put_an_heir_back_to_what_it_started_from(
+def test_bad_numbers_before_the_next_save_return_a_warm_started_run_to_its_start(
     tmp_path, bad_numbers, heritage
 ):
     for cycle in (1, 2):

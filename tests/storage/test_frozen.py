@@ -69,7 +69,7 @@ def started(skill, path, parts=ACTING):
 
 
 @pytest.mark.parametrize("skill", [0, 1, 2])
-def test_a_run_that_is_held_to_a_skill_begins_as_that_one_acts(source, skill):
+def test_a_run_pinned_to_a_skill_begins_with_that_skills_actor(source, skill):
     policy = load_policy(source)
     expected = policy.act(SEEN, skill=skill)
     with started(skill, source / "checkpoints") as (trainer, heritage):
@@ -98,7 +98,7 @@ def test_moments_of_a_skill_go_on_with_the_weight_of_all_that_was_counted(source
         (None, ACTING, r"expected one of 0\.\.2 as --pinned-skill, got None\n.*--skills 3 --pin"),
     ],
 )
-def test_what_a_skill_that_rests_does_not_have_is_refused(source, skill, parts, said):
+def test_parts_that_a_finished_skill_lacks_are_refused(source, skill, parts, said):
     with pytest.raises(UsageError, match=said):
         try_heritage(held_to(skill), source / "checkpoints", parts)
 
@@ -111,7 +111,7 @@ def test_networks_of_another_size_name_the_size_that_fits(source):
     assert "x".join(str(told.value).split()[-2:]) == here
 
 
-def test_of_a_run_that_goes_on_only_skills_that_rest_are_there(tmp_path):
+def test_a_run_in_training_offers_only_its_finished_skills(tmp_path):
     saved(tmp_path, 5)
     with pytest.raises(UsageError, match=r"expected one of 0\.\.1 as --pinned-skill, got 2"):
         try_heritage(held_to(2), tmp_path / "checkpoints", ACTING)
@@ -126,7 +126,7 @@ def test_before_the_first_skill_is_learned_there_is_none_to_begin_as(tmp_path):
         with_skills_of(held_to(0, skills=5), str(tmp_path))
 
 
-def test_skills_that_rest_are_tried_at_a_task_each_by_its_own_actor(source, monkeypatch):
+def test_finished_skills_are_tried_at_a_task_each_by_its_own_actor(source, monkeypatch):
     step = Square.step
 
     def paid(self, action):

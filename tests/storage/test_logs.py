@@ -41,7 +41,7 @@ def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_still_reach_the_t
     assert second == "warning: the disk is slow"
 
 
-def test_one_warning_speaks_for_several_files(clock, caplog):
+def test_one_warning_covers_several_files(clock, caplog):
     warn = RateLimitedWarning()
     for now, what in ((0.0, "metrics"), (5.0, "log"), (700.0, "log")):
         clock[0] = now

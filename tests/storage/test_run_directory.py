@@ -139,7 +139,7 @@ def test_where_there_is_no_flock_the_file_decides(tmp_path, monkeypatch, caplog,
     assert not (tmp_path / LOCK_NAME).exists()
 
 
-def test_who_only_looks_keeps_no_job_out(tmp_path):
+def test_reading_a_run_takes_no_lock(tmp_path):
     looking = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
     refuse_if_in_use(tmp_path)

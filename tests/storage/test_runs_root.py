@@ -143,7 +143,7 @@ def test_a_name_that_no_file_can_have_is_refused(name):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_of_somebody_else_holds_no_run(tmp_path):
+def test_a_folder_of_other_files_holds_no_run(tmp_path):
     (tmp_path / "private" / "run").mkdir(parents=True)
     (tmp_path / "private").chmod(0)
     with pytest.raises(UsageError, match="RUN: expected a run directory"):

@@ -45,7 +45,7 @@ def test_a_record_counts_the_source_and_what_that_one_started_from():
         *({"counters": {"epoch": epoch}} for epoch in (None, True, -1, 2**70, float("nan"), [7])),
     ],
 )
-def test_weights_that_say_nothing_count_nothing(meta):
+def test_weights_without_counters_count_as_zero_steps(meta):
     assert record(meta)["before"] == {}
     assert record(meta)["epoch"] is None
     assert start_line(record(meta)).startswith("starts from /a/run, checkpoint epoch_000007: ")
@@ -73,7 +73,7 @@ def test_a_record_of_an_older_version_is_shown_and_counts_nothing():
     assert (parts_of(None), digest_of(None)) == ([], "")
 
 
-def test_a_record_of_anybody_moves_no_cursor():
+def test_control_characters_of_a_record_are_not_printed():
     parts = [{}, "a\nb", "actor", *(1000 * ["$"])]
     line = start_line({"run": "\x1b[2J" + 1000 * "x", "epoch": True, "parts": parts})
     assert line.isprintable()

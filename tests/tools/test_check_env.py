@@ -194,7 +194,7 @@ def test_what_is_known_is_compared_with_what_playing_shows():
     assert found[-1] == "known: robot 0 1 2, surroundings 3 4 5; playing agrees"
 
 
-def test_it_is_said_that_nothing_can_be_moved():
+def test_check_env_says_that_nothing_can_be_moved():
     checks = told_of("FetchReach-v4")
     assert checks["world"].ok
     assert checks["world"].detail.startswith("no object seen: ")

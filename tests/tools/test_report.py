@@ -306,7 +306,7 @@ def test_a_run_says_where_it_started_and_counts_what_was_taken_before(tmp_path):
     assert "ddpg_music, PointPush-v0, takes over actor,critic" in page.texts("li")
 
 
-def test_a_start_that_is_damaged_costs_the_curves(tmp_path):
+def test_a_damaged_start_record_costs_the_curves_of_a_page(tmp_path):
     run = make_run(tmp_path / "run")
     damaged = {"before": {"time/env_steps": "many"}, "parts": HOSTILE, "epoch": HOSTILE}
     change(run, init_from=START | damaged)

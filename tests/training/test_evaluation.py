@@ -130,7 +130,7 @@ def carries(observation, goal, skill, noise):
     return np.concatenate([moves, np.where(far, -1.0, 1.0)], axis=1).astype(np.float32)
 
 
-def test_moves_of_who_carries_tell_of_each_other_and_random_ones_do_not():
+def test_moves_of_a_carrier_and_its_object_share_information_and_random_moves_do_not():
     evaluation = Evaluation(LockstepEnvs(PUSH, 4), MUSIC, Communicator())
     evaluation = evaluation._replace(config=with_fields(MUSIC, {"evaluation.episodes": 12}))
     ours = evaluation.judged(evaluation.play(carries, 12))["eval/information"]
@@ -142,7 +142,7 @@ def test_moves_of_who_carries_tell_of_each_other_and_random_ones_do_not():
     assert "eval/information" not in one  # which needs another episode to be compared with
 
 
-def test_nothing_is_said_of_moves_where_no_reward_is_about_them():
+def test_moves_are_not_measured_where_no_reward_is_about_them():
     evaluation = Evaluation(LockstepEnvs(PUSH, 4), HER, Communicator())
     assert "eval/information" not in evaluation.behaviour(evaluation.play(carries, 3))
 
@@ -155,7 +155,7 @@ def test_random_actions_are_few_and_those_of_the_last_table():
     assert (played.seed == evaluation.play(carries, 40).seed).all()
 
 
-def test_what_networks_answer_is_among_what_is_judged():
+def test_outputs_of_networks_are_judged_too():
     evaluation = Evaluation(LockstepEnvs(PUSH, 2), MUSIC, Communicator())
     played = evaluation.play(carries, 2)
     assert evaluation.judged(played) == evaluation.behaviour(played)

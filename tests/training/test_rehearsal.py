@@ -167,7 +167,7 @@ def test_an_observation_that_holds_the_goal_is_found_with_its_columns(points):
 
 
 @pytest.mark.parametrize("name", ["ShowsHidden", "Rescaled"])
-def test_where_no_goal_can_be_set_nobody_can_tell(points, name):
+def test_a_goal_in_the_observation_cannot_be_found_where_goals_cannot_be_set(points, name):
     assert shown(f"{name}-v0") == (
         "cannot tell: no attribute `goal` sets the goal of an episode",
         "",
@@ -184,9 +184,7 @@ def test_where_no_goal_can_be_set_nobody_can_tell(points, name):
         *((env_id, HER.replay, False) for env_id in ("FetchReach-v4", "music_tf/PointPush-v0")),
     ],
 )
-def test_hindsight_says_where_nobody_can_tell_whether_the_goal_is_observed(
-    points, env_id, replay, told
-):
+def test_hindsight_warns_where_an_observed_goal_cannot_be_ruled_out(points, env_id, replay, told):
     warnings = rehearse(dataclasses.replace(HER, env_id=env_id, replay=replay)).warnings
     says = "ShowsHidden-v0: no attribute `goal` sets the goal of an episode, so nothing can tell"
     assert [text.startswith(says) for text in warnings] == ([True] if told else [])
@@ -200,7 +198,7 @@ def test_an_id_that_is_known_needs_no_goal_that_can_be_set(monkeypatch):
         assert not stage.goal_set().cure
 
 
-def test_where_nothing_repeats_itself_nobody_can_tell(points, monkeypatch):
+def test_a_goal_in_the_observation_cannot_be_found_without_repeatable_episodes(points, monkeypatch):
     random = np.random.default_rng(0)
     seen = {"observation": lambda: random.uniform(size=2)}
     plain = points["Point-v0"].seen
@@ -265,7 +263,7 @@ def test_hindsight_says_where_episodes_end_at_goals_of_which_it_cannot_know(
     )
 
 
-def test_numbers_that_networks_see_cut_off_are_told(points):
+def test_clipped_inputs_of_networks_are_reported(points):
     config = dataclasses.replace(HER, env_id="Point-v0")
     narrow = dataclasses.replace(config, normalizer=NormalizerConfig(input_clip=0.5))
     (text,) = rehearse(narrow).warnings
@@ -482,19 +480,19 @@ def test_a_run_with_goals_far_away_keeps_them_says_what_networks_see_and_resumes
     ],
     ids=["arm against arm", "arm and disc", "own velocities", "known"],
 )
-def test_it_is_asked_whether_surroundings_that_always_move_are_any(env_id, world, share):
+def test_surroundings_that_always_move_are_questioned(env_id, world, share):
     warnings = rehearse(dataclasses.replace(MUSIC, env_id=env_id, world=world)).warnings
     assert len(warnings) == bool(share)
     for text in warnings:
         assert f"move in {share} of random steps; is that split right?" in text
 
 
-def test_nobody_asks_about_surroundings_that_no_reward_looks_at(points):
+def test_surroundings_that_no_reward_uses_are_not_questioned(points):
     world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
     assert rehearse(dataclasses.replace(HER, env_id=ARM_WITH_GOALS, world=world)).warnings == ()
 
 
-def test_the_question_leaves_shared_random_streams_as_they_were():
+def test_questioning_the_surroundings_leaves_shared_random_streams_alone():
     np.random.seed(7)  # noqa: NPY002 - code of users may draw from it
     world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
     rehearse(dataclasses.replace(MUSIC, env_id=ARM, world=world))

@@ -167,7 +167,7 @@ def test_the_updates_of_a_cycle_are_taken_one_after_the_other_and_then_the_targe
 
 
 @pytest.mark.parametrize("name", ["her", "everything"])
-def test_the_way_of_several_ranks_gives_what_one_rank_does(name):
+def test_the_path_of_several_ranks_gives_the_results_of_one_rank(name):
     trainer, given = prepared(ALL[name])
     other, _ = prepared(ALL[name])
     other.update._comm = Beside(same)
@@ -197,7 +197,7 @@ def test_gradients_of_all_ranks_are_added_up():
 
 
 @pytest.mark.parametrize(("ranks", "signs"), [((), 3), ((same,), 5)])
-def test_the_watchdog_hears_of_updates_while_they_are_taken(monkeypatch, ranks, signs):
+def test_updates_report_progress_to_the_watchdog(monkeypatch, ranks, signs):
     heard = []
     trainer, given = prepared(updates=5)
     monkeypatch.setattr(update_module, "heartbeat", lambda: heard.append(1))
