@@ -53,9 +53,9 @@ def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
-    """`ddpg_music` with a reward made by hand: wherever gripper and object both move in a step.
+    """`ddpg_music` with a hand-made reward for steps in which gripper and object both move.
 
-    A control of ours: it pays 1{|dx| > 1 mm and |dy| > 1 mm} (minus 1 under `paper`, as MUSIC
+    A baseline: it pays 1{|dx| > 1 mm and |dy| > 1 mm} (minus 1 under `paper`, as MUSIC
     does), and learns nothing about the environment. All else is as in `ddpg_music`, gain and pay
     of its preset included.
     """
@@ -63,9 +63,9 @@ def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def ddpg_random_reward(preset: Preset, env_id: str = _PUSH) -> Config:
-    """`ddpg_music` with a reward drawn at random, whatever is done: what no reward is worth.
+    """`ddpg_music` with a random reward: a baseline without a signal.
 
-    A control of ours. Under `laptop` its mean pay is 1 a step. `ddpg_music` is paid about that
+    Under `laptop` its mean pay is 1 a step. `ddpg_music` is paid about that
     after 80 thousand steps, on the seeds that settings are chosen on. All else is as there, so that
     a lost object costs what it costs there.
     """

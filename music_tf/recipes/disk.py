@@ -114,13 +114,13 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     """Skills that are learned one after the other, without any task reward.
 
     Discovery of incremental skills (DISk, arXiv:2203.11176): each skill has an actor of its own,
-    which rests once it is learned, so that nothing is forgotten. The next one is paid for being far
-    from where earlier skills go in the world as it is now, and near its own recent past.
+    which is frozen once it is learned, so that nothing is forgotten. The next one is paid for being
+    far from where earlier skills go in the world as it is now, and near its own recent past.
 
     `laptop`: four skills. On the toy 4,000 steps each, on robots 10,000 in episodes of 200 steps,
     which are compared by how far they got in the last 20 steps.
-    `seed`: the algorithm as the paper writes it down. 20 skills, places at equal times, distances
-    in their own unit, where earlier skills went collected once.
+    `seed`: the algorithm as the paper states it. 20 skills, places at equal times, distances in
+    their own unit, where earlier skills went collected once.
     `released`: the authors' code with its numbers of skills and steps: velocities, the own past of
     one episode, half of replay purged, and its balance of the two distances.
     """
@@ -242,11 +242,12 @@ def _world(env_id: str, small: bool) -> World:
 
 
 def sac_disk_music(preset: Literal["laptop"], env_id: str = _PICK) -> Config:
-    """Control of the object first, then one way after the other to use it.
+    """Control of the object first, then skills for the object one after the other.
 
     The first skill is that of `sac_music` (arXiv:2103.08107). Each later one begins as that actor,
     and is paid for bringing the object where no earlier skill brings it (`sac_disk`). Mutual
-    information goes on being paid at 0.3 of its weight, so that the object is not let go.
+    information stays in the reward at 0.3 of its weight, so that the robot does not let go of the
+    object.
     """
     before = sac_music(preset, env_id)
     full, quiet = before.rewards["music"].unit_weight, 0.3 * before.rewards["music"].unit_weight

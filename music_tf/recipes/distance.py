@@ -160,7 +160,7 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -
     """Skills that go far in time, each in a direction of its own.
 
     METRA (arXiv:2310.08887): an embedding in which every step has the same greatest length, and
-    skills that are paid for going far in it along their condition. On what has an object the
+    skills that are paid for going far in it along their condition. Where there is an object, the
     embedding sees the object's place alone.
 
     `laptop`: on Fetch the agent of `sac_music`, from whose weights it starts best (`--init-from
@@ -174,7 +174,7 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -
 
 
 def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Config:
-    """Skills that bring about changes that seldom happen, each in a direction of its own.
+    """Skills that cause rare changes, each in a direction of its own.
 
     CSD (arXiv:2302.05103): as `sac_metra`, but a step of the embedding may be the longer the less
     likely a Gaussian model finds the change. So what is hard to control counts more.

@@ -23,16 +23,16 @@ _PARTS = ("actor", "critic", "targets")
 def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     """Hindsight relabelling after some epochs of MUSIC: learns to push and to pick in minutes.
 
-    A policy that has never moved the object learns little from hindsight: all it sees are goals
-    that were reached by doing nothing. So the first epochs are paid by the mutual information
-    between robot and object (MUSIC, arXiv:2103.08107), which moves it within two to six epochs.
-    Then the weights pass linearly to the task's own reward. Goals are relabelled in hindsight
-    (arXiv:1707.01495) all along, and random actions are held for some steps, as in `ddpg_music`. It
-    is one run with one replay buffer, so that its time counts the pre-training. Once its weight is
-    zero for good, the statistics network is neither trained nor computed. Its step size is 1e-3,
-    under which the passage to the task was chosen. `laptop` has two critics and 160 updates a
-    cycle. On FetchReach there is no object to move: no such phase, and 40 updates of one critic.
-    All else is as in `ddpg_her`.
+    A policy that has never moved the object learns little from hindsight, whose goals are then
+    those of a resting object. So the first epochs are paid by the mutual information between robot
+    and object (MUSIC, arXiv:2103.08107), which moves it within two to six epochs. Then weight
+    shifts linearly to the task's own reward. Goals are relabelled in hindsight (arXiv:1707.01495)
+    all along, and random actions are held for some steps, as in `ddpg_music`. It is one run with
+    one replay buffer, so that its time counts the pre-training. Once its weight is zero for good,
+    the statistics network is neither trained nor computed. Its step size is 1e-3, with which the
+    shift to the task was chosen. `laptop` has two critics and 160 updates a cycle. On FetchReach
+    there is no object to move: no such phase, and 40 updates of one critic. All else is as in
+    `ddpg_her`.
     """
     config = ddpg_her(preset, env_id)
     laptop, reach = preset == "laptop", env_id == _REACH

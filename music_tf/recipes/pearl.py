@@ -177,12 +177,12 @@ def sac_pearl(
 
     PEARL (arXiv:1903.08254): soft actor-critic on a latent. An encoder infers the latent's
     distribution from the latest steps in a task, and learns from the critics. Exploration draws a
-    latent from what is believed, an episode at a time. The environment has to be a family of tasks.
-    The presets:
+    latent from the belief for each episode. The environment has to be a family of tasks. The
+    presets:
 
     `laptop`: 20 tasks, sized for the point robot, and for each family of ours.
-    `oyster`: sizes and rates of the authors' code, whose name it is.
-    `paper`: the same with contexts that say what followed a step, and a KL weight of 1.
+    `oyster`: sizes and rates of the authors' code, oyster.
+    `paper`: the same with the next observation in contexts, and a KL weight of 1.
     `garage`: the defaults of garage's constructor, with contexts no longer than a visit.
     """
     rate = 3e-4

@@ -331,8 +331,8 @@ def sac_diayn(
     small to memorise episodes.
     `paper`: sizes, rates and state value of the DIAYN authors; the discriminator sees the present
     state.
-    `qdax` and `diayn_torch`: two public codes, whose discriminators learn on the present state and
-    pay for the next one. The first has slow critics, the second a state value.
+    `qdax` and `diayn_torch`: two public implementations, whose discriminators learn on the present
+    state and pay for the next one. The first has target critics, the second a state value.
     `music`: as the MUSIC release (arXiv:2103.08107) has it. The discriminator sees the object
     alone, and the reward is half its log-likelihood in [-1, 0] without the prior. Goals are zero,
     but hindsight relabels four of five of them.
@@ -353,7 +353,7 @@ def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = _BOX) -> Config:
 
 
 def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
-    """The task in several ways: skills that differ where an episode does well enough.
+    """Several ways to solve the task: skills that differ in episodes that do well enough.
 
     SMERL (arXiv:2010.14484): the task's reward, and that of `sac_diayn` in episodes whose return
     reaches `skill.target` less `skill.margin`. Targets are those of the published comparison with
@@ -365,7 +365,7 @@ def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) ->
 
 
 def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
-    """The task in several ways: `sac_smerl` with the reward of `sac_dads`.
+    """Several ways to solve the task: `sac_smerl` with the reward of `sac_dads`.
 
     Under `paper` the skill dynamics see the skill alone, as in the published comparison.
     """
@@ -566,13 +566,13 @@ def sac_music_diayn(preset: Preset, env_id: str = _PICK) -> Config:
     """MUSIC first, then the reward of `sac_diayn`: control of the object, then skills in using it.
 
     As released (arXiv:2103.08107): `sac_diayn` that starts from actor, critic and target networks
-    of a run of `sac_music_skills`; mutual information is no longer rewarded. The release leaves
-    the running statistics behind.
+    of a run of `sac_music_skills`; mutual information is no longer rewarded. The release leaves the
+    running statistics behind.
 
     `laptop` keeps agent, exploration and horizon of the run that it starts from, but for the action
     penalty. It brings the statistics of observations and the statistics network along. Mutual
-    information goes on being learned and counts at 0.3 of its weight. Without it the object is let
-    go before the discriminator has found anything to tell skills by.
+    information goes on being learned and counts at 0.3 of its weight. Without it the robot lets go
+    of the object before the discriminator has learned anything.
     """
     alone = _on_objects(preset, env_id)
     if preset == "paper":
