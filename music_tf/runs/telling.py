@@ -68,7 +68,7 @@ def explanation(told: Sequence[Telling], beside: str = "") -> list[str]:
     width = max((len(one.label) for one in told), default=0)
     beside = f"; {beside}" if beside and any(one.random for one in told) else ""
     lines = [f"  {one.label:{width}}  {one.explained}".rstrip() for one in told]
-    return [f"it learns where these rise{beside}:", *lines] if told else []
+    return [f"the run learns if these rise{beside}:", *lines] if told else []
 
 
 def of_note(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:

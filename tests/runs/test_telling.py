@@ -78,14 +78,14 @@ def test_a_value_stands_beside_that_of_random_actions_or_chance():
 def test_lines_say_what_to_follow_with_words_for_scale_and_units():
     found = list(told("sac_diayn", "Hopper-v5", goals=False, skills=4).values())
     assert explanation(found, "in brackets random actions") == [
-        "it learns where these rise:",
+        "the run learns if these rise:",
         "  accuracy  share of steps whose skill is named; chance is 0.25",
     ]
     pay = Telling("a", "pay", random="b", scale="a step")
     motion = Telling("c", "co-motion", "m", scale="0.2 m is control")
     path = Telling("d", "path", "m", scale="of the object")
     assert explanation([pay, motion, path], "in brackets random actions") == [
-        "it learns where these rise; in brackets random actions:",
+        "the run learns if these rise; in brackets random actions:",
         "  pay        a step",
         "  co-motion  0.2 m is control",
         "  path       of the object, in m",
