@@ -11,7 +11,7 @@ ARM, WITH_GOALS = "tests.kit.arm:Arm-v0", "tests.kit.arm:ArmWithGoals-v0"
 _WORLD = "--world.agent 4 5 --world.surrounding 6 7 --world.object 6 7 --world.gripper 4 5"
 
 STUDY = Study(
-    question="Does somebody's own arm learn by the lines of check-env?",
+    question="Does an environment of one's own learn by the commands of check-env?",
     role="reported",
     tasks=(
         Task(
