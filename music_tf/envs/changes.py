@@ -54,7 +54,7 @@ class Changes:
                 if self._model is None:
                     self._refuse(number, kind, "is no MuJoCo task: only attributes can be set")
                 if kind == "gravity" and not self._model.opt.gravity.any():
-                    self._refuse(number, kind, "is 0, so a factor changes nothing")
+                    self._refuse(number, kind, "is 0 by default: no factor changes that")
             for kind, factors in stage.factors.items():
                 self._check_factors(number, kind, factors)
             self._check_places(number, stage)
@@ -117,7 +117,7 @@ class Changes:
             self._check_name(number, kind, thing, name, (*self._names(thing), EVERY))
             chosen = self._rows(kind, {EVERY: 0.0, name: 1.0}) if name != EVERY else 1.0
             if not (getattr(self._model, arrays[0]).T * chosen).any():
-                self._refuse(number, f"{kind}: {name}", "is 0, so a factor changes nothing")
+                self._refuse(number, f"{kind}: {name}", "is 0 by default: no factor changes that")
 
     def _check_places(self, number: int, stage: Stage) -> None:
         """Refuses places of bodies that belong to others, or that each episode places anew."""

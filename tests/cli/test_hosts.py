@@ -92,7 +92,7 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
         (
             Probe(0, "host 0 node1 0.1.0\nhost 1 node1 0.1.0\n"),
             r"node1, node2 have the same host name, node1, .*\none host under two names\? list it "
-            r"once, e.g. node1:12\nelse give each host a name of its own",
+            r"once, e.g. node1:12\nelse give each host its own name",
         ),
         (
             Probe(0, "host 0 node1 0.1.0\nhost 1 node2 0.2.0\n"),
